@@ -137,14 +137,14 @@ class Policies:
                 f"expected an object of Kubernetes, which this is not: no {' and no '.join(missing)}; "
                 "review_document takes any JSON value"
             )
-        found = _plain(obj, "")
-        if _is_list(found):
-            raise ValueError(f"a {found['kind']} holds objects: review each of its items")
+        document = _plain(obj, "")
+        if _is_list(document):
+            raise ValueError(f"a {document['kind']} holds objects: review each of its items")
         self._check_asked(admission.NAME)
         namespace = None if namespace is None else _plain(namespace, "namespace")
         if namespace is None:
-            namespace = namespace_for(found, self._snapshot.namespaces)
-        return self._found(AugmentedObject(found, namespace, operation), seconds)
+            namespace = namespace_for(document, self._snapshot.namespaces)
+        return self._found(AugmentedObject(document, namespace, operation), seconds)
 
     def review_document(
         self, value: Any, *, name: str = "", target: str = "json", seconds: float = _SECONDS
@@ -164,7 +164,7 @@ class Policies:
             raise ValueError(str(error)) from None
         # An asset may be an object of a cluster, for policies of admission.
         self._check_asked(self._targets[target].name, *(one.target for one in documents))
-        return [found for one in documents for found in self._found(one, seconds)]
+        return [violation for one in documents for violation in self._found(one, seconds)]
 
     def _check_asked(self, *targets: str) -> None:
         if self._about.isdisjoint(targets):
@@ -302,5 +302,5 @@ class Rego:
         """
         given = UNDEFINED if input is UNDEFINED else _plain(input, "input")
         context = EvaluationContext(time.monotonic() + seconds, UNBOUNDED_STEPS)
-        found = self._program.rule(path)(given, _plain(data or {}, "data"), context)
-        return default if found is UNDEFINED else to_json(found)
+        result = self._program.rule(path)(given, _plain(data or {}, "data"), context)
+        return default if result is UNDEFINED else to_json(result)

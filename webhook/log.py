@@ -39,8 +39,8 @@ _UNSAFE: Final = re.compile(
 _OPTIONS: Final = orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR_KEYS
 
 
-def _escaped(found: re.Match[bytes]) -> bytes:
-    return b"\\u%04x" % ord(found.group().decode())
+def _escaped(match: re.Match[bytes]) -> bytes:
+    return b"\\u%04x" % ord(match.group().decode())
 
 
 def one_line(line: bytes) -> bytes:
@@ -110,16 +110,16 @@ def _shortened(
     event: dict[str, Any], characters: int = TEXT_CHARACTERS_MAX, *, drop: bool = False
 ) -> dict[str, Any]:
     """An event with its long texts cut; with ``drop`` without what is neither text nor number."""
-    found: dict[str, Any] = {}
+    shortened: dict[str, Any] = {}
     for name, value in event.items():
         shown = value
         if type(value) is str and len(value) > characters:
             shown = value[:characters] + "…"
         elif drop and not isinstance(value, str | int | float | None):
             shown = "…"
-        found[name] = shown
-    found["truncated"] = True
-    return dict(list(found.items())[:100]) if drop else found
+        shortened[name] = shown
+    shortened["truncated"] = True
+    return dict(list(shortened.items())[:100]) if drop else shortened
 
 
 def _encode_slowly(event: dict[str, Any]) -> bytes:

@@ -57,23 +57,23 @@ if not TYPE_CHECKING:
 def _functions(cls: type, *, frozen: bool, eq: bool, hashes: bool) -> dict[str, Any]:
     """What a class gets, by name."""
     fields = dataclasses.fields(cls)
-    found: dict[str, Any] = {
+    functions: dict[str, Any] = {
         "__init__": _init(cls, fields, frozen=frozen),
         "__repr__": _repr([field.name for field in fields if field.repr]),
     }
     compared = _values([field.name for field in fields if field.compare])
     if eq:
-        found["__eq__"] = _eq(compared)
+        functions["__eq__"] = _eq(compared)
     if hashes or (eq and frozen):
         hashed = [f.name for f in fields if (f.compare if f.hash is None else f.hash)]
-        found["__hash__"] = _hash(_values(hashed))
+        functions["__hash__"] = _hash(_values(hashed))
     elif eq:
-        found["__hash__"] = None
+        functions["__hash__"] = None
     if frozen:
         names = frozenset(field.name for field in fields)
-        found["__setattr__"], found["__delattr__"] = _refusing(cls, names)
-        found["__getstate__"], found["__setstate__"] = _state, _take_state
-    return found
+        functions["__setattr__"], functions["__delattr__"] = _refusing(cls, names)
+        functions["__getstate__"], functions["__setstate__"] = _state, _take_state
+    return functions
 
 
 def _init(cls: type, fields: tuple[dataclasses.Field[Any], ...], *, frozen: bool) -> Any:

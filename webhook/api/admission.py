@@ -98,10 +98,10 @@ def origin_of(prefix: bytes | bytearray) -> tuple[str, str] | None:
 
     None where an API server has not written it.
     """
-    found = _BEGINNING.match(prefix)
-    if found is None:
+    match = _BEGINNING.match(prefix)
+    if match is None:
         return None
-    return found[2].decode("utf-8", "replace"), found[1].decode()
+    return match[2].decode("utf-8", "replace"), match[1].decode()
 
 
 def read_review(document: Any, size: int = 0) -> AdmissionRequest:
@@ -168,9 +168,9 @@ def read_request(
         request = _ALWAYS | request
     # Each field is looked at where it stands: a function for each would take as long as all of it.
     get = request.get
-    kind = found if type(found := get("kind")) is dict else _object("kind", found) or {}
-    user = found if type(found := get("userInfo")) is dict else _object("userInfo", found) or {}
-    resource = found if type(found := get("resource")) is dict else _object("resource", found) or {}
+    kind = field if type(field := get("kind")) is dict else _object("kind", field) or {}
+    user = field if type(field := get("userInfo")) is dict else _object("userInfo", field) or {}
+    resource = field if type(field := get("resource")) is dict else _object("resource", field) or {}
     return AdmissionRequest(
         request,
         text if type(text := get("uid")) is str else _string("uid", text),
@@ -188,8 +188,8 @@ def read_request(
         text if type(text := get("operation")) is str else _string("operation", text),
         text if type(text := user.get("username")) is str else _string("userInfo.username", text),
         _boolean("dryRun", get("dryRun")),
-        found if type(found := get("object")) is dict else _object("object", found),
-        found if type(found := get("oldObject")) is dict else _object("oldObject", found),
+        field if type(field := get("object")) is dict else _object("object", field),
+        field if type(field := get("oldObject")) is dict else _object("oldObject", field),
         api_version,
         size,
     )
@@ -235,8 +235,8 @@ def encode_response(response: AdmissionResponse, api_version: str) -> bytes:
         answer["auditAnnotations"] = response.audit_annotations
     if response.warnings:
         answer["warnings"] = list(response.warnings)
-    found = encode({"kind": "AdmissionReview", "apiVersion": api_version, "response": answer})
+    encoded = encode({"kind": "AdmissionReview", "apiVersion": api_version, "response": answer})
     if response.patch is None:
-        return found
+        return encoded
     # Base64 is written as it is: the encoder would look at each of, often, 10,000 characters.
-    return b'%b,"patch":"%b","patchType":"JSONPatch"}}' % (found[:-2], response.patch)
+    return b'%b,"patch":"%b","patchType":"JSONPatch"}}' % (encoded[:-2], response.patch)

@@ -40,27 +40,27 @@ def shard(
     ``violations`` are the first ones in the form of a constraint's status, no more
     than ``limit``, which is that of the status too.
     """
-    found: Json = {
+    shard: Json = {
         "auditTimestamp": timestamp,
         "members": members,
         "totalViolations": total,
         "limit": limit,
     }
     if violations:
-        found["violations"] = list(violations)
-    return found
+        shard["violations"] = list(violations)
+    return shard
 
 
 def read_shard(status: Mapping[str, Any]) -> Json | None:
     """What a status says of its audit's share; None where it says nothing that can be read."""
-    found = object_of(status.get(FIELD))
-    texts = (found.get("auditTimestamp"), found.get("members"))
-    numbers = (found.get("totalViolations"), found.get("limit"))
+    shard = object_of(status.get(FIELD))
+    texts = (shard.get("auditTimestamp"), shard.get("members"))
+    numbers = (shard.get("totalViolations"), shard.get("limit"))
     if not all(type(item) is str for item in texts):
         return None
     if not all(type(item) is int and item >= 0 for item in numbers):
         return None
-    return found
+    return shard
 
 
 def merged(shards: Mapping[str, Mapping[str, Any]], live: Collection[str]) -> Json | None:
@@ -71,16 +71,16 @@ def merged(shards: Mapping[str, Mapping[str, Any]], live: Collection[str]) -> Js
     first ones, last one first.
     """
     wanted = members_digest(live)
-    found = [item for uid in live if (item := shards.get(uid)) and item.get("members") == wanted]
-    if not found or len(found) < len(live):
+    complete = [item for uid in live if (item := shards.get(uid)) and item.get("members") == wanted]
+    if not complete or len(complete) < len(live):
         return None
     violations = sorted(
-        (entry for item in found for entry in objects_of(item.get("violations"))), key=_place
+        (entry for item in complete for entry in objects_of(item.get("violations"))), key=_place
     )
     return {
-        "auditTimestamp": min(item["auditTimestamp"] for item in found),
-        "totalViolations": sum(item["totalViolations"] for item in found),
-        "violations": violations[: min(item["limit"] for item in found)][::-1],
+        "auditTimestamp": min(item["auditTimestamp"] for item in complete),
+        "totalViolations": sum(item["totalViolations"] for item in complete),
+        "violations": violations[: min(item["limit"] for item in complete)][::-1],
     }
 
 

@@ -70,8 +70,8 @@ def _without_sync(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _list(value: Any, name: str) -> list[Any]:
-    found = value.get(name) if type(value) is dict else None
-    return found if type(found) is list else []
+    items = value.get(name) if type(value) is dict else None
+    return items if type(items) is list else []
 
 
 def _texts(entry: Mapping[str, Any], name: str) -> list[str]:

@@ -37,11 +37,11 @@ def footprint(raw: bytes | bytearray, *, bound: int = 0) -> int:
     What stands in texts is mistaken for structure, which makes it more; only a document that
     would be beyond ``bound`` is looked at more closely.
     """
-    found = _estimate(_slices(raw)) + len(raw)
-    if found > bound:
+    bytes_estimated = _estimate(_slices(raw)) + len(raw)
+    if bytes_estimated > bound:
         # A short text stands for each: what they hold takes no more than its own length.
-        found = _estimate(_without_texts(raw)) + len(raw)
-    return found
+        bytes_estimated = _estimate(_without_texts(raw)) + len(raw)
+    return bytes_estimated
 
 
 def _slices(raw: bytes | bytearray) -> Iterator[bytes | bytearray]:
@@ -52,8 +52,8 @@ def _slices(raw: bytes | bytearray) -> Iterator[bytes | bytearray]:
 def _without_texts(raw: bytes | bytearray) -> Iterator[bytes]:
     start = 0
     while start < len(raw):
-        found = _WHOLE.match(raw, start, start + _AT_ONCE)
-        end = start if found is None else found.end()
+        match = _WHOLE.match(raw, start, start + _AT_ONCE)
+        end = start if match is None else match.end()
         yield _TEXT.sub(b'"aa"', raw[start:end])
         if end < len(raw) and end < start + _AT_ONCE:  # a text that does not end there
             yield b'"aa"'

@@ -23,8 +23,8 @@ def end_of_text(raw: bytes | bytearray, start: int) -> int:
     size = len(raw)
     while start < size:
         end = start + LOOK_BYTES
-        found = _ORDINARY.match(raw, start, end)
-        stop = start if found is None else found.end()
+        match = _ORDINARY.match(raw, start, end)
+        stop = start if match is None else match.end()
         if raw[stop : stop + 1] == b'"':
             return stop + 1
         if stop == start:
@@ -47,8 +47,8 @@ def decode_text(raw: bytes | bytearray, start: int, end: int) -> str:
 
 def _cut(raw: bytes | bytearray, start: int, stop: int) -> int:
     """Where to cut, between characters, at this byte or before it."""
-    found = _CHARACTERS.match(raw, start, stop)
-    cut = start if found is None else found.end()
+    match = _CHARACTERS.match(raw, start, stop)
+    cut = start if match is None else match.end()
     while cut > start and raw[cut] & 0xC0 == 0x80:  # within a character of several bytes
         cut -= 1
     return cut if cut > start else stop

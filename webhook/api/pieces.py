@@ -107,8 +107,8 @@ def decode_in_pieces(raw: bytes | bytearray) -> Any:
 
 
 def _after_blanks(raw: bytes | bytearray, at: int) -> int:
-    found = _BLANK.match(raw, at)
-    return at if found is None else found.end()
+    match = _BLANK.match(raw, at)
+    return at if match is None else match.end()
 
 
 class _Frame:
@@ -216,8 +216,8 @@ class _Decoder:
         first = _after_blanks(raw, start)
         end = _ENDS.get(raw[first] if first < len(raw) else 0, b",")
         near = start + PIECE_BYTES
-        found = raw.find(end, near, near + PIECE_BYTES)
-        return found if found < 0 else found + len(end) - 1
+        position = raw.find(end, near, near + PIECE_BYTES)
+        return position if position < 0 else position + len(end) - 1
 
     def _skip_text(self, start: int) -> int:
         """Where a text ends that is longer than a mark."""

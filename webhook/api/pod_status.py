@@ -177,8 +177,8 @@ def pod_status(
     }
     if enforced is not None:
         status["enforced"] = enforced
-    if found := [error.document() for error in errors]:
-        status["errors"] = found
+    if described := [error.document() for error in errors]:
+        status["errors"] = described
     return {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": subject.status.kind,

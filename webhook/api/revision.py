@@ -186,10 +186,10 @@ def _unpack(encoding: str, content: str) -> bytes:
         raise ValueError(f"unknown encoding {encoding!r}")
     packed = base64.b64decode(content, validate=True)
     inflater = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-    found = inflater.decompress(packed, CONTENT_BYTES_MAX)
+    unpacked = inflater.decompress(packed, CONTENT_BYTES_MAX)
     if not inflater.eof:
         raise ValueError(f"not whole, or larger than {CONTENT_BYTES_MAX} bytes")
-    return found
+    return unpacked
 
 
 def _hash(content: bytes) -> str:

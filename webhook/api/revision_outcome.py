@@ -62,28 +62,28 @@ class Outcome:
 
 def read_outcome(item: Mapping[str, Any]) -> Outcome | None:
     """That of a PolicyRevision; None where nothing is said that can be read."""
-    found = object_of(object_of(item.get("status")).get("outcome"))
-    by = object_of(found.get("triedBy"))
-    if found.get("verdict") not in VERDICTS:
+    outcome = object_of(object_of(item.get("status")).get("outcome"))
+    by = object_of(outcome.get("triedBy"))
+    if outcome.get("verdict") not in VERDICTS:
         return None
     return Outcome(
-        cast("Verdict", found["verdict"]),
+        cast("Verdict", outcome["verdict"]),
         _text(by, "pod"),
         _text(by, "uid"),
         _text(by, "version"),
-        _text(found, "time"),
-        _text(found, "message"),
-        _whole(found, "cpuMilliseconds") / 1000,
-        _whole(found, "memoryBytes"),
-        _whole(found, "milliseconds") / 1000,
+        _text(outcome, "time"),
+        _text(outcome, "message"),
+        _whole(outcome, "cpuMilliseconds") / 1000,
+        _whole(outcome, "memoryBytes"),
+        _whole(outcome, "milliseconds") / 1000,
     )
 
 
 def _text(of: Mapping[str, Any], name: str) -> str:
-    found = of.get(name)
-    return found if isinstance(found, str) else ""
+    text = of.get(name)
+    return text if isinstance(text, str) else ""
 
 
 def _whole(of: Mapping[str, Any], name: str) -> int:
-    found = of.get(name)
-    return found if type(found) is int else 0
+    number = of.get(name)
+    return number if type(number) is int else 0

@@ -73,7 +73,7 @@ class BoundedThread:
         timer = threading.Timer(seconds, self._end)
         timer.daemon = True
         ended = TimeoutError(f"not done within {seconds:g} s")
-        found: object = None
+        outcome: object = None
         error: Exception | None = None
         # The end may come between any two bytecodes from here on, also before the work begins and
         # after it is done, until nothing is ended any more; whoever waits is told in any case.
@@ -81,7 +81,7 @@ class BoundedThread:
         try:
             try:
                 timer.start()
-                found = work()
+                outcome = work()
             except TimeIsOverError:
                 error = ended
             except Exception as raised:  # noqa: BLE001  # told to whoever waits for it
@@ -92,7 +92,7 @@ class BoundedThread:
             error = error or ended
         timer.cancel()
         if error is None:
-            future.set_result(found)
+            future.set_result(outcome)
         else:
             future.set_exception(error)
 

@@ -41,9 +41,9 @@ class CertifiedCallers:
     def ask(self, token: str) -> Future[Access]:
         """Anybody may."""
         del token
-        found: Future[Access] = Future()
-        found.set_result(Access(200, reads=True))
-        return found
+        access: Future[Access] = Future()
+        access.set_result(Access(200, reads=True))
+        return access
 
 
 class ClusterCallers:

@@ -215,13 +215,13 @@ class ClusterThread:
         uid, backoff = settings.pod_uid, Backoff()
         while not uid:
             try:
-                found = await client.get(PODS, settings.pod_name, settings.pod_namespace)
+                pod = await client.get(PODS, settings.pod_name, settings.pod_namespace)
             except (ApiError, UnreachableError) as error:
                 self._state = f"waiting for our own Pod, to learn its UID: {error}"
                 self._log.warning("our own Pod cannot be read", error=str(error))
                 await asyncio.sleep(backoff.next_seconds())
             else:
-                uid = found["metadata"]["uid"]
+                uid = pod["metadata"]["uid"]
         operations = settings.operations_carried_out
         return Pod(settings.pod_name, settings.pod_namespace, uid, operations)
 

@@ -62,14 +62,14 @@ class CodeProcess:
         if not large or not self._is_busy():
             return compile_parts(parts)
         try:
-            found = iter(_compile_elsewhere(large))
+            compiled = iter(_compile_elsewhere(large))
         except (OSError, subprocess.SubprocessError, ValueError, EOFError, TypeError) as error:
             # What was refused is refused here in CPython's words; a machine that can start no
             # process compiles all the same, if slower for others.
             self._log.debug("not compiled in another process", error=str(error))
             return compile_parts(parts)
         return tuple(
-            next(found) if len(part) >= LARGE_CHARACTERS else compile_parts([part])[0]
+            next(compiled) if len(part) >= LARGE_CHARACTERS else compile_parts([part])[0]
             for part in parts
         )
 

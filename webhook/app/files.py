@@ -33,26 +33,26 @@ def fingerprint(paths: Iterable[Path]) -> Fingerprint:
 
     Links are followed, so that a mounted Secret's swap of one link shows.
     """
-    found: list[tuple[str, int, int, int, int]] = []
+    entries: list[tuple[str, int, int, int, int]] = []
     for path in paths:
-        _add(found, str(path))
+        _add(entries, str(path))
         for folder, folders, files in os.walk(path):
             # A mounted volume keeps its revisions in folders named ``..``; links lead there.
             folders[:] = sorted(name for name in folders if not name.startswith(".."))
             for name in sorted(files):
-                _add(found, os.path.join(folder, name))  # noqa: PTH118  # a string is wanted, fast
-            if len(found) > ENTRIES_MAX:
+                _add(entries, os.path.join(folder, name))  # noqa: PTH118  # a string is wanted, fast
+            if len(entries) > ENTRIES_MAX:
                 break
-    return tuple(found)
+    return tuple(entries)
 
 
-def _add(found: list[tuple[str, int, int, int, int]], path: str) -> None:
+def _add(entries: list[tuple[str, int, int, int, int]], path: str) -> None:
     try:
         state = os.stat(path)  # noqa: PTH116  # a string is at hand
     except OSError:
-        found.append((path, 0, 0, 0, 0))
+        entries.append((path, 0, 0, 0, 0))
     else:
-        found.append((path, state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns))
+        entries.append((path, state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns))
 
 
 class Watched:
@@ -68,9 +68,9 @@ class Watched:
     def look(self, *, again: bool = False) -> None:
         """Reload if something has changed since the last look, or ``again`` if it failed then."""
         # Taken before reading: a change while reading is a difference at the next look.
-        found = fingerprint(self.paths)
-        if found != self._seen or (again and not self._content):
-            self._seen = found
+        fingerprinted = fingerprint(self.paths)
+        if fingerprinted != self._seen or (again and not self._content):
+            self._seen = fingerprinted
             self._content = self._reload()
 
 

@@ -131,7 +131,7 @@ class SlowReviews:
                 rest=self._rest,
                 guard=self._guard,
             )
-            found = work.snapshot.review(
+            responses = work.snapshot.review(
                 work.subject,
                 enforcement_point=enforcement.WEBHOOK,
                 limits=Limits(work.until, budget=budget, observer=work.observer),
@@ -139,7 +139,7 @@ class SlowReviews:
         except BaseException as error:  # noqa: BLE001  # told to whoever waits for it
             work.future.set_exception(error)
         else:
-            work.future.set_result(found)
+            work.future.set_result(responses)
 
     def _rest(self, worked_seconds: float) -> None:
         if self._stopping:

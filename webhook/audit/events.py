@@ -116,15 +116,15 @@ class AuditEvents:
 
     def _reference(self, identity: Identity, result: Result, namespace: str) -> dict[str, str]:
         """The object; in our own namespace under a UID that says which, as in Gatekeeper."""
-        found = {"kind": identity.kind, "name": identity.name, "namespace": namespace}
+        reference = {"kind": identity.kind, "name": identity.name, "namespace": namespace}
         if self._in_violating_namespace:
             if identity.uid and identity.resource_version:
-                found |= {"uid": identity.uid, "resourceVersion": identity.resource_version}
-            return found
+                reference |= {"uid": identity.uid, "resourceVersion": identity.resource_version}
+            return reference
         key = result.constraint
         place = f"{identity.kind}/{identity.namespace}/{identity.name}"
-        found["uid"] = f"{place}/{key.kind}//{key.name}"
-        return found
+        reference["uid"] = f"{place}/{key.kind}//{key.name}"
+        return reference
 
 
 def _name(identity: Identity, result: Result) -> str:

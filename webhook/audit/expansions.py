@@ -40,19 +40,19 @@ async def read_expansion(
     resource = next((item for item in kinds if item.gvk.group_kind == (GROUP, KIND)), None)
     if resource is None:
         return Expansion()
-    found = ExpansionSet()
+    expansion = ExpansionSet()
     pages = Pages(client, resource, page_objects=_PAGE_OBJECTS, statistics=ListStatistics())
     try:
         async for page in pages:
             for item in reversed(page):
                 try:
-                    found.add(read_expansion_template(item))
+                    expansion.add(read_expansion_template(item))
                 except InvalidExpansion as error:
                     log.warning("ExpansionTemplate not used", name=name_of(item), error=str(error))
     except ApiError as error:
         if not error.is_forbidden and not error.is_absent:
             raise
         log.warning("ExpansionTemplates not used", error=str(error))
-    for name in sorted(found.cyclic):
+    for name in sorted(expansion.cyclic):
         log.warning("ExpansionTemplate not used", name=name, error=CYCLE)
-    return found.expansion
+    return expansion.expansion

@@ -37,7 +37,7 @@ async def listable(client: ClusterClient) -> tuple[Resource, ...]:
     Raises :class:`~webhook.cluster.errors.ApiError` and
     :class:`~webhook.cluster.errors.UnreachableError`.
     """
-    found: dict[GroupVersionKind, Resource] = {}
+    kinds: dict[GroupVersionKind, Resource] = {}
     for path in ("/api", "/apis"):
         answer = await client.request("GET", path, accept=_ACCEPT)
         if not isinstance(answer, dict) or answer.get("kind") != _LIST:
@@ -45,8 +45,8 @@ async def listable(client: ClusterClient) -> tuple[Resource, ...]:
         for group in answer.get("items") or ():
             for resource in _preferred(group):
                 # A kind under two plurals is one kind.
-                found.setdefault(resource.gvk, resource)
-    return tuple(resource for _, resource in sorted(found.items()))
+                kinds.setdefault(resource.gvk, resource)
+    return tuple(resource for _, resource in sorted(kinds.items()))
 
 
 def _preferred(group: Mapping[str, Any]) -> Iterator[Resource]:

@@ -94,14 +94,14 @@ class AuditLedger:
         if results:
             kind[identity.uid] = self._entry(results)
         lost = {self._keys[number]: count for number, count in before}
-        found: dict[ConstraintKey, list[Result]] = {}
+        by_constraint: dict[ConstraintKey, list[Result]] = {}
         for result in results:
-            found.setdefault(result.constraint.key, []).append(result)
-        for key in lost.keys() | found.keys():
+            by_constraint.setdefault(result.constraint.key, []).append(result)
+        for key in lost.keys() | by_constraint.keys():
             count = self._counts.get(key)
             if count is None:
                 continue  # No sweep could tell its total yet, or it has gone.
-            new = found.get(key, [])
+            new = by_constraint.get(key, [])
             self._correct(count, identity, lost.get(key, 0), new)
             self._dirty.add(key)
 

@@ -44,5 +44,5 @@ class Shares:
         if not self._uid:
             return self.members
         path = PODS.collection(self._namespace)
-        found = await self._client.request("GET", path, query={"labelSelector": AUDIT_PODS})
-        return members(found["items"], self._uid)
+        listed = await self._client.request("GET", path, query={"labelSelector": AUDIT_PODS})
+        return members(listed["items"], self._uid)

@@ -137,15 +137,15 @@ class CacheSource:
 
     async def kinds(self, snapshot: Snapshot) -> tuple[Resource, ...]:
         """The kinds that have an object, or will have."""
-        found = dict.fromkeys(self._unsynced, False)
+        scopes = dict.fromkeys(self._unsynced, False)
         for namespaced, level in _levels(snapshot.inventory):
             for group_version, kinds in level.items():
                 for kind in kinds:
                     gvk = GroupVersionKind(*split_group_version(group_version), kind)
-                    found[gvk] = namespaced
+                    scopes[gvk] = namespaced
         return tuple(
             self._resources.get(gvk) or Resource(gvk, "", namespaced=namespaced)
-            for gvk, namespaced in sorted(found.items())
+            for gvk, namespaced in sorted(scopes.items())
         )
 
     async def pages(

@@ -124,11 +124,11 @@ class Sweep:
         ).union(reviewer.undecided)
 
     def _unaudited(self) -> Counter[tuple[str, str]]:
-        found: Counter[tuple[str, str]] = Counter()
+        counts: Counter[tuple[str, str]] = Counter()
         for gvk, count in self._spoiled.items():
             for key in undecided(self._scope.snapshot, self._scope.expansion, [gvk], ()):
-                found[key] += count
-        return found
+                counts[key] += count
+        return counts
 
     async def _kind(self, resource: Resource) -> None:
         """Review a kind's objects; note whether that came to its end."""

@@ -39,7 +39,7 @@ class StatusViolation(NamedTuple):
 
     def document(self) -> dict[str, Any]:
         """As it stands in ``status.violations``."""
-        found: dict[str, Any] = {
+        document: dict[str, Any] = {
             "group": self.group,
             "version": self.version,
             "kind": self.kind,
@@ -48,10 +48,10 @@ class StatusViolation(NamedTuple):
             "enforcementAction": self.enforcement_action,
         }
         if self.namespace:
-            found["namespace"] = self.namespace
+            document["namespace"] = self.namespace
         if self.enforcement_actions:
-            found["enforcementActions"] = list(self.enforcement_actions)
-        return found
+            document["enforcementActions"] = list(self.enforcement_actions)
+        return document
 
 
 def truncated(message: str) -> str:
@@ -94,30 +94,30 @@ class Count:
     first: list[StatusViolation] = field(default_factory=list)
     """In order; never more than ``limit``."""
 
-    def add(self, found: StatusViolation) -> None:
+    def add(self, violation: StatusViolation) -> None:
         """Count a violation, and keep it if it is among the first."""
         self.total += 1
-        self.actions[found.enforcement_action] += 1
-        self._keep(found)
+        self.actions[violation.enforcement_action] += 1
+        self._keep(violation)
 
     def merge(self, other: Count) -> None:
         """Add what another counted."""
         self.total += other.total
         self.actions += other.actions
-        for found in other.first:
-            self._keep(found)
+        for violation in other.first:
+            self._keep(violation)
 
-    def _keep(self, found: StatusViolation) -> None:
+    def _keep(self, violation: StatusViolation) -> None:
         first = self.first
         if len(first) < self.limit:
-            insort(first, found)
-        elif first and found < first[-1]:
-            insort(first, found)
+            insort(first, violation)
+        elif first and violation < first[-1]:
+            insort(first, violation)
             first.pop()
 
     def documents(self) -> list[dict[str, Any]]:
         """``status.violations``: the last of those kept comes first, as in Gatekeeper."""
-        return [found.document() for found in reversed(self.first)]
+        return [violation.document() for violation in reversed(self.first)]
 
 
 class Tally:

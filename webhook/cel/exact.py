@@ -175,10 +175,10 @@ class _Builder:
         if function == "_?_:_":
             test, *branches = node.args
             return _conditional(self.build(test), *[self.branch(one) for one in branches])
-        found = self.checked.functions.get(node)
+        named = self.checked.functions.get(node)
         target = (
             []
-            if node.target is None or (found is not None and found != function)
+            if node.target is None or (named is not None and named != function)
             else [node.target]
         )
         args = [self.build(arg) for arg in (*target, *node.args)]
@@ -203,7 +203,7 @@ class _Builder:
             zero = _ZEROS.get(item.parts[0].name) if item.name == "list" else None
             if zero is not None:
                 return _sum(args[0], zero)
-        return _invocation(self.called(node, found or function, member=bool(target)), args)
+        return _invocation(self.called(node, named or function, member=bool(target)), args)
 
     def called(self, node: Call, name: str, *, member: bool) -> str:
         """The name in the library of what a call may run."""
@@ -218,15 +218,15 @@ class _Builder:
 
         def made(env: dict[Any, Value], meter: Meter) -> Value:
             meter.charge(1 + len(items))
-            found = []
+            values = []
             for item, optional in items:
                 value = item(env, meter)
                 if optional:
                     value = access.optional_part(value)
                     if value is NOTHING:
                         continue
-                found.append(value)
-            return found
+                values.append(value)
+            return values
 
         return made
 
@@ -235,7 +235,7 @@ class _Builder:
 
         def made(env: dict[Any, Value], meter: Meter) -> Value:
             meter.charge(1 + len(entries))
-            found: dict[Value, Value] = {}
+            members: dict[Value, Value] = {}
             for key, value, optional in entries:
                 at = key(env, meter)
                 computed = value(env, meter)
@@ -245,8 +245,8 @@ class _Builder:
                         continue
                 if not isinstance(at, str | int | float):
                     raise EvaluationError(f"unsupported key type: {access.go_type(at)}")
-                found[key_of(at)] = computed
-            return found
+                members[key_of(at)] = computed
+            return members
 
         return made
 
@@ -296,8 +296,8 @@ class _Builder:
             if value.value is NOTHING:
                 return NONE
             env[slot] = value.value
-            found = body(env, meter)
-            return found if flat else access.unnested(Optional(found))
+            mapped = body(env, meter)
+            return mapped if flat else access.unnested(Optional(mapped))
 
         return mapped
 

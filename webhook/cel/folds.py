@@ -84,8 +84,8 @@ def counted(turns: Turns, body: Run) -> Run:
 def listed(turns: Turns, test: Run | None, body: Run) -> Run:
     """``map``, ``filter`` and ``transformList``."""
 
-    def add(found: Any, _env: dict[Any, Value], value: Value) -> None:
-        found.append(value)
+    def add(items: Any, _env: dict[Any, Value], value: Value) -> None:
+        items.append(value)
 
     return _gathered(turns, test, body, list, add)
 
@@ -93,14 +93,14 @@ def listed(turns: Turns, test: Run | None, body: Run) -> Run:
 def mapped(turns: Turns, test: Run | None, body: Run, key: int | None) -> Run:
     """``transformMap``, by the variable that has the key, and ``transformMapEntry``."""
 
-    def add(found: Any, env: dict[Any, Value], value: Value) -> None:
+    def add(entries: Any, env: dict[Any, Value], value: Value) -> None:
         if key is not None:
-            access.inserted(found, env[key], value)
+            access.inserted(entries, env[key], value)
             return
         if type(value) is not dict:
             raise EvaluationError("no such overload: cel.@mapInsert")
         for at, of in value.items():
-            access.inserted(found, from_key(at), of)
+            access.inserted(entries, from_key(at), of)
 
     return _gathered(turns, test, body, dict, add)
 
@@ -119,7 +119,7 @@ def _gathered(
     """
 
     def evaluated(env: dict[Any, Value], meter: Meter) -> Value:
-        found = begin()
+        gathered = begin()
         fault: EvaluationError | None = None
         for _ in turns(env, meter):
             try:
@@ -133,13 +133,13 @@ def _gathered(
             if fault is None:
                 meter.charge(1)
                 try:
-                    add(found, env, body(env, meter))
+                    add(gathered, env, body(env, meter))
                 except LimitError:
                     raise
                 except EvaluationError as error:
                     fault = error
         if fault is not None:
             raise fault
-        return found
+        return gathered
 
     return evaluated

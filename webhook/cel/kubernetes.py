@@ -96,16 +96,16 @@ _PLAIN: Final = frozenset(
 )
 
 
-def as_declared(found: Type) -> Type:
+def as_declared(of: Type) -> Type:
     """The type that a composed variable of a type is declared with.
 
     Those of libraries, and optional ones, are declared as dyn: what is done with them is told when it
     is evaluated (k8s.io/apiserver, admission/plugin/cel/composition.go).
     """
-    if found in _PLAIN:
-        return found
-    if found.name in {"list", "map"}:
-        return Type(found.name, tuple(as_declared(part) for part in found.parts))
+    if of in _PLAIN:
+        return of
+    if of.name in {"list", "map"}:
+        return Type(of.name, tuple(as_declared(part) for part in of.parts))
     return DYN
 
 

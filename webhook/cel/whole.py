@@ -207,13 +207,13 @@ class _PolicyWriter(Writer):
 
     def read_by(self, parts: Sequence[Part]) -> set[str]:
         """The composed variables that are read, by variables that are read, too."""
-        found: set[str] = set()
+        names: set[str] = set()
         waiting = list(parts)
         while waiting:
-            more = _read_by(waiting.pop().checked) - found
-            found |= more
+            more = _read_by(waiting.pop().checked) - names
+            names |= more
             waiting += [self.parts[name] for name in more if name in self.parts]
-        return found
+        return names
 
     # --- what is written in another way ---------------------------------------------------------
 
@@ -286,31 +286,31 @@ _VARIABLES_NAME: Final = "variables"
 
 def _together(parts: Sequence[Checked]) -> Checked:
     """What is known of the nodes of all."""
-    found = Checked(parts[0].parsed, {}, {}, {}, {})
+    together = Checked(parts[0].parsed, {}, {}, {}, {})
     for one in parts:
-        found.types.update(one.types)
-        found.names.update(one.names)
-        found.functions.update(one.functions)
-        found.overloads.update(one.overloads)
-    return found
+        together.types.update(one.types)
+        together.names.update(one.names)
+        together.functions.update(one.functions)
+        together.overloads.update(one.overloads)
+    return together
 
 
 def _read_by(checked: Checked) -> set[str]:
     """The composed variables that an expression reads."""
-    found: set[str] = set()
+    names: set[str] = set()
     waiting: list[Expr] = [checked.parsed.root]
     while waiting:
         node = waiting.pop()
         if isinstance(node, Select) and checked.types[node.operand].name == VARIABLES:
-            found.add(node.field)
+            names.add(node.field)
         else:
             waiting.extend(children(node))
-    return found
+    return names
 
 
 def _of_parameters(variables: Mapping[str, Part]) -> tuple[str, ...]:
     """The variables that read nothing but parameters."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for name, one in variables.items():
         checked = one.checked
         reads = {
@@ -319,6 +319,6 @@ def _of_parameters(variables: Mapping[str, Part]) -> tuple[str, ...]:
             if meaning.startswith(".") and isinstance(node, Name | Select)
         }
         composed = _read_by(checked)
-        if reads <= {".params", ".variables"} and composed <= {KNOWN[1], *found}:
-            found[name] = None
-    return tuple(found)
+        if reads <= {".params", ".variables"} and composed <= {KNOWN[1], *names}:
+            names[name] = None
+    return tuple(names)

@@ -99,7 +99,7 @@ class Writer(LoopLines):
 
     def operands(self, nodes: list[Expr]) -> list[Expression]:
         """Values in the order of evaluation, whatever lines each of them needs."""
-        found: list[Expression] = []
+        values: list[Expression] = []
         for node in nodes:
             before = len(self.lines)
             value = self.value(node)
@@ -107,10 +107,10 @@ class Writer(LoopLines):
                 # What was found before is computed before these lines.
                 late = self.lines[before:]
                 del self.lines[before:]
-                found = [self.kept(one) for one in found]
+                values = [self.kept(one) for one in values]
                 self.lines += late
-            found.append(value)
-        return found
+            values.append(value)
+        return values
 
     def name(self, meaning: str) -> Expression:
         """A variable, of a macro or of the environment."""
@@ -221,17 +221,17 @@ class Writer(LoopLines):
                 tests = []
             tests.append(test)
         self.computed = computed
-        found = self.joined(tests, ends)
+        value = self.joined(tests, ends)
         if local is None:
-            return found
-        self.assign(local, found)
+            return value
+        self.assign(local, value)
         self.indent = indent
         return local
 
     def joined(self, tests: list[Expression], ends: bool) -> Expression:
         """Operands without lines between them."""
-        found = source.any_of(tests) if ends else source.all_of(tests)
-        return found.forgetting().of_kind(Kind.BOOL)
+        test = source.any_of(tests) if ends else source.all_of(tests)
+        return test.forgetting().of_kind(Kind.BOOL)
 
     def conditional(self, node: Call) -> Expression:
         """``a ? b : c``."""
@@ -268,9 +268,9 @@ class Writer(LoopLines):
             return self.logic(node)
         if function == "_?_:_":
             return self.conditional(node)
-        found = self.checked.functions.get(node)
+        named = self.checked.functions.get(node)
         nodes = list(node.args)
-        if node.target is not None and (found is None or found == function):
+        if node.target is not None and (named is None or named == function):
             nodes.insert(0, node.target)
         special = self.special(node)
         if special is not None:
@@ -289,7 +289,7 @@ class Writer(LoopLines):
         if function in OPERATORS:
             kind = Kind.BOOL if function in ORDERS else Kind.ANY
             return source.call(OPERATORS[function], *args, kind=kind)
-        return self.library(node, found or function, args, nodes)
+        return self.library(node, named or function, args, nodes)
 
     def special(self, node: Call) -> Expression | None:
         """What has a way of its own to its operands; None for others."""
@@ -394,8 +394,8 @@ class Writer(LoopLines):
             return source.compare(left, operator[negated], right)
         if left.kind is Kind.INT and right.kind is Kind.INT:
             return source.compare(left, ("==", "!=")[negated], right)
-        found = source.call("equals", "M", left, right, kind=Kind.BOOL)
-        return source.negation(found) if negated else found
+        equal = source.call("equals", "M", left, right, kind=Kind.BOOL)
+        return source.negation(equal) if negated else equal
 
     def is_comparable(self, node: Call) -> bool:
         """Whether what is compared with a truth is never a value of a library's."""

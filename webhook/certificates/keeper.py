@@ -230,8 +230,8 @@ class ServingCertificate:
         data = _data(document)
         self._serve(data)
         for configuration in self._configurations:
-            found = configuration.document
-            if found is not None and not _trusts(found, data):
+            current = configuration.document
+            if current is not None and not _trusts(current, data):
                 await self._write_bundle(configuration)
         self._note_trust(data)
 
@@ -306,8 +306,8 @@ class ServingCertificate:
         if not all(item.seen.whole for item in self._configurations):
             return
         # Where there is no configuration, nobody calls who could be turned away.
-        found = [item.document for item in self._configurations]
-        trusted = all(item is None or _trusts(item, data) for item in found)
+        documents = [item.document for item in self._configurations]
+        trusted = all(item is None or _trusts(item, data) for item in documents)
         if trusted and self._served is not None:
             self._was_trusted = True
         coming = data.get(planning.NEXT_CA_CERTIFICATE, b"")

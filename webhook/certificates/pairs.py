@@ -59,14 +59,14 @@ def read_pair(directory: Path, client_ca_name: str = "") -> CertificatePair:
 def _read(path: Path) -> bytes:
     try:
         with path.open("rb") as stream:
-            found = stream.read(FILE_BYTES_MAX + 1)
+            content = stream.read(FILE_BYTES_MAX + 1)
     except OSError as error:
         raise InvalidCertificate(f"{path}: {error.strerror}") from None
-    if len(found) > FILE_BYTES_MAX:
+    if len(content) > FILE_BYTES_MAX:
         raise InvalidCertificate(f"{path}: larger than {FILE_BYTES_MAX} bytes")
-    if not found.strip():
+    if not content.strip():
         raise InvalidCertificate(f"{path}: empty")
-    return found
+    return content
 
 
 def make_context(pair: CertificatePair, min_version: str = "1.3") -> ssl.SSLContext:

@@ -118,9 +118,9 @@ def plan(
 
 def bundle(secret: Mapping[str, bytes], now: dt.datetime) -> bytes:
     """Every authority that may have signed what some replica serves, now or soon."""
-    found = _certificates(secret.get(CA_CERTIFICATE, b""))
-    found += _certificates(secret.get(NEXT_CA_CERTIFICATE, b""))
-    return b"".join(_pem(item) for item in found if item.not_valid_after_utc > now)
+    certificates = _certificates(secret.get(CA_CERTIFICATE, b""))
+    certificates += _certificates(secret.get(NEXT_CA_CERTIFICATE, b""))
+    return b"".join(_pem(item) for item in certificates if item.not_valid_after_utc > now)
 
 
 def is_trusted(held: bytes, secret: Mapping[str, bytes], now: dt.datetime) -> bool:
@@ -129,11 +129,15 @@ def is_trusted(held: bytes, secret: Mapping[str, bytes], now: dt.datetime) -> bo
     One that has ended may stay until the bundle changes for another reason: it
     vouches for nothing, and replicas whose clocks differ would quarrel about it.
     """
-    found = _certificates(held)
+    certificates = _certificates(held)
     known = _certificates(secret.get(CA_CERTIFICATE, b""))
     known += _certificates(secret.get(NEXT_CA_CERTIFICATE, b""))
     needed = [item for item in known if item.not_valid_after_utc > now]
-    return bool(needed) and all(item in found for item in needed) and set(found) <= set(known)
+    return (
+        bool(needed)
+        and all(item in certificates for item in needed)
+        and set(certificates) <= set(known)
+    )
 
 
 def _anew(names: Sequence[str], now: dt.datetime, lifetimes: Lifetimes) -> SecretData:
@@ -172,11 +176,11 @@ def _serves(
     lifetimes: Lifetimes,
 ) -> bool:
     """Whether the serving pair is good, of this authority, for these names, and not about to end."""
-    found = _certificates(secret.get(CERTIFICATE, b""))
+    certificates = _certificates(secret.get(CERTIFICATE, b""))
     key = _private_key(secret.get(KEY, b""))
-    if not found or key is None or not _fits(found[0], key):
+    if not certificates or key is None or not _fits(certificates[0], key):
         return False
-    serving = found[0]
+    serving = certificates[0]
     try:
         serving.verify_directly_issued_by(authority.certificate)
         alternative = serving.extensions.get_extension_for_class(x509.SubjectAlternativeName)
@@ -198,13 +202,13 @@ def _serves(
 def _read_authority(
     secret: Mapping[str, bytes], certificate: str, key: str, now: dt.datetime
 ) -> _Authority | None:
-    found = _certificates(secret.get(certificate, b""))
+    certificates = _certificates(secret.get(certificate, b""))
     private = _private_key(secret.get(key, b""))
-    if not found or private is None or not _fits(found[0], private):
+    if not certificates or private is None or not _fits(certificates[0], private):
         return None
-    if not found[0].not_valid_before_utc <= now < found[0].not_valid_after_utc:
+    if not certificates[0].not_valid_before_utc <= now < certificates[0].not_valid_after_utc:
         return None
-    return _Authority(found[0], private)
+    return _Authority(certificates[0], private)
 
 
 def _fits(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> bool:

@@ -42,8 +42,8 @@ class ClusterCertificate:
         """Writes of this session to Secret and configuration, and how many failed."""
         if self._keeper is None:
             return 0, 0
-        found = self._keeper.statistics()
-        return found.secret_writes + found.bundle_writes, found.failures
+        statistics = self._keeper.statistics()
+        return statistics.secret_writes + statistics.bundle_writes, statistics.failures
 
     async def run(self, client: ClusterClient) -> None:
         """Keep the certificate by this session until cancelled."""

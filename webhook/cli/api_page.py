@@ -39,23 +39,23 @@ def api_page(made_by: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _class(module: str, found: Any) -> Iterator[str]:
-    name = found.__name__
-    yield from ("", f"## `{name}`", "", f"`from {module} import {name}`", "", *_text(found))
-    fields = getattr(found, "__dataclass_fields__", {})
+def _class(module: str, of: Any) -> Iterator[str]:
+    name = of.__name__
+    yield from ("", f"## `{name}`", "", f"`from {module} import {name}`", "", *_text(of))
+    fields = getattr(of, "__dataclass_fields__", {})
     if fields:
         given = ", ".join(f"{field.name}: {field.type}" for field in fields.values())
         yield from ("", f"Its fields: `{given}`.")
-    for key, value in vars(found).items():
+    for key, value in vars(of).items():
         if key.startswith("_") or key in fields:
             continue
-        if inspect.isabstract(found) and key not in found.__abstractmethods__:
+        if inspect.isabstract(of) and key not in of.__abstractmethods__:
             continue  # who writes a class of one's own need not know it
         if isinstance(value, property):
             returned = inspect.signature(value.fget).return_annotation  # type: ignore[arg-type]
             yield from ("", f"### `{name}.{key}: {returned}`", "", *_text(value))
         elif isinstance(value, classmethod) or inspect.isfunction(value):
-            yield from ("", f"### `{name}.{key}{_signature(getattr(found, key))}`", "")
+            yield from ("", f"### `{name}.{key}{_signature(getattr(of, key))}`", "")
             yield from _text(value)
 
 

@@ -168,10 +168,10 @@ async def _read_policies(
         report = PolicyDirectory(policies, request.policies).load()
         outcome.faults += map(str, report.faults)
         outcome.skipped = report.skipped
-        found: list[Mapping[str, Any]] = [item.document for item in report.configuration]
-        if any(document.get("kind") == config.CONFIG.kind for document in found):
-            return found
-        return [*found, *await _configuration(client, request.namespace)]
+        given: list[Mapping[str, Any]] = [item.document for item in report.configuration]
+        if any(document.get("kind") == config.CONFIG.kind for document in given):
+            return given
+        return [*given, *await _configuration(client, request.namespace)]
     documents = await list_objects(client, TEMPLATES)
     if not documents:
         raise CannotAudit("the cluster has no ConstraintTemplates: name some with --policies")
@@ -183,17 +183,17 @@ async def _read_policies(
 
 async def _configuration(client: ClusterClient, namespace: str) -> list[Mapping[str, Any]]:
     """The cluster's Config and SyncSets."""
-    found: list[Mapping[str, Any]] = []
+    policies: list[Mapping[str, Any]] = []
     for gvk in (config.CONFIG, config.SYNC_SET):
         documents = await _list(client, gvk)
-        found += [
+        policies += [
             document
             for document in documents
             if gvk == config.SYNC_SET
             or (name_of(document), document["metadata"].get("namespace"))
             == (config.CONFIG_NAME, namespace)
         ]
-    return found
+    return policies
 
 
 async def _list(client: ClusterClient, gvk: GroupVersionKind) -> list[Object]:

@@ -88,8 +88,10 @@ class MutationChecked:
     def everywhere(self) -> list[MutatorId]:
         """Those to check that name no kind: no kind is listed for them."""
         known = self.extensions.mutations
-        found = (*known.mutators, *known.previewed)
-        return [item.id for item in found if item.id in self.cluster and is_about_everything(item)]
+        mutators = (*known.mutators, *known.previewed)
+        return [
+            item.id for item in mutators if item.id in self.cluster and is_about_everything(item)
+        ]
 
 
 def prepare(
@@ -131,10 +133,10 @@ _NO_NAME: Final = (
 
 def _is_named_after_nobody(document: Mapping[str, Any]) -> bool:
     """Whether a mutator of Pods takes the name that a Pod may not have yet."""
-    found: Any = document
+    value: Any = document
     for name in ("spec", "parameters", "assign", "fromMetadata", "field"):
-        found = found.get(name) if isinstance(found, dict) else None
-    if found != "name":
+        value = value.get(name) if isinstance(value, dict) else None
+    if value != "name":
         return False
     entries = document["spec"].get("applyTo")
     if not isinstance(entries, list):

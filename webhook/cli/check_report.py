@@ -20,7 +20,7 @@ _COLOURS = {"error": "red", "warning": "yellow"}
 
 def as_json(checked: Checked) -> str:
     """Everything."""
-    found: dict[str, Any] = {
+    effects: dict[str, Any] = {
         "valid": checked.ok,
         "policies": checked.policies,
         "mutators": checked.mutation.count,
@@ -28,27 +28,27 @@ def as_json(checked: Checked) -> str:
         "missing": checked.missing,
     }
     if checked.mutation.changes:
-        found["mutated"] = [change.document() for change in checked.mutation.changes]
+        effects["mutated"] = [change.document() for change in checked.mutation.changes]
     if checked.cluster is not None and checked.mutation.cluster:
-        found["drift"] = [
+        effects["drift"] = [
             {"kind": key.kind, "name": key.name, **effect.document()}
             for key, effect in checked.mutation.cluster.items()
         ]
     for name, effect in (("manifests", checked.manifests), ("cluster", checked.cluster)):
         if effect is not None:
-            found[name] = effect.document()
+            effects[name] = effect.document()
     if checked.decisions is not None:
-        found["decisions"] = _decisions(checked.decisions)
+        effects["decisions"] = _decisions(checked.decisions)
     if checked.generated is not None:
-        found["generated"] = _generated(checked.generated)
-    return document_json(found)
+        effects["generated"] = _generated(checked.generated)
+    return document_json(effects)
 
 
-def _generated(found: Agreement) -> dict[str, Any]:
+def _generated(agreement: Agreement) -> dict[str, Any]:
     return {
-        "compared": found.compared,
-        "leftToTheWebhook": found.left,
-        "without": found.without,
+        "compared": agreement.compared,
+        "leftToTheWebhook": agreement.left,
+        "without": agreement.without,
         "differences": [
             {
                 "constraint": "/".join(one.constraint),
@@ -56,15 +56,15 @@ def _generated(found: Agreement) -> dict[str, Any]:
                 "webhook": list(one.webhook),
                 "policy": list(one.policy),
             }
-            for one in found.differences
+            for one in agreement.differences
         ],
     }
 
 
-def _decisions(found: Replay) -> dict[str, Any]:
+def _decisions(replayed: Replay) -> dict[str, Any]:
     return {
-        "replayed": found.replayed,
-        "withoutObject": found.without_object,
+        "replayed": replayed.replayed,
+        "withoutObject": replayed.without_object,
         "changes": [
             {
                 "id": str(change.record.get("id", "")),
@@ -73,7 +73,7 @@ def _decisions(found: Replay) -> dict[str, Any]:
                 "added": [list(item) for item in change.added],
                 "removed": [list(item) for item in change.removed],
             }
-            for change in found.changes
+            for change in replayed.changes
         ],
     }
 
@@ -107,19 +107,19 @@ def as_table(checked: Checked) -> str:
     return "\n".join(lines)
 
 
-def _changes(found: MutationChecked) -> list[str]:
+def _changes(checked: MutationChecked) -> list[str]:
     """What mutators make of the manifests."""
-    lines = [f"{len(found.changes)} objects of the manifests are changed:"]
-    for change in found.changes:
+    lines = [f"{len(checked.changes)} objects of the manifests are changed:"]
+    for change in checked.changes:
         lines.append(f"  {printable(change.object)}: by {printable(change.mutators)}")
         lines += patch_lines(change.patch)
     return lines
 
 
-def _drift(found: MutationChecked) -> list[str]:
+def _drift(checked: MutationChecked) -> list[str]:
     """What mutators would change in the cluster."""
     lines = ["Objects of the cluster that would be changed when they are written:"]
-    for key, effect in found.cluster.items():
+    for key, effect in checked.cluster.items():
         lines.append(f"  {printable(f'{key.kind}/{key.name}')}: {effect.objects}")
         lines += [
             f"    {printable(item.object)}: {printable(item.message)}" for item in effect.examples
@@ -129,18 +129,20 @@ def _drift(found: MutationChecked) -> list[str]:
     return lines
 
 
-def _generated_lines(found: Agreement) -> list[str]:
-    head = f"{found.compared} verdicts of generated policies, {len(found.differences)} differ"
-    if found.left:
-        head += f", {found.left} leave errors to the webhook"
-    lines = [f"{head}:" if found.differences or found.without else head]
-    for one in found.differences:
+def _generated_lines(agreement: Agreement) -> list[str]:
+    head = (
+        f"{agreement.compared} verdicts of generated policies, {len(agreement.differences)} differ"
+    )
+    if agreement.left:
+        head += f", {agreement.left} leave errors to the webhook"
+    lines = [f"{head}:" if agreement.differences or agreement.without else head]
+    for one in agreement.differences:
         lines.append(f"  {printable('/'.join(one.constraint))}: {printable(one.request)}")
         for who, messages in (("webhook", one.webhook), ("policy", one.policy)):
             said = printable("; ".join(messages)) if messages else "admits"
             lines.append(f"    {who}: {said}")
     lines += [
-        f"  {printable(name)} has none: {printable(why)}" for name, why in found.without.items()
+        f"  {printable(name)} has none: {printable(why)}" for name, why in agreement.without.items()
     ]
     return lines
 
@@ -158,9 +160,9 @@ def _effect(title: str, effect: Effect) -> list[str]:
     return lines
 
 
-def _replayed(found: Replay) -> list[str]:
-    lines = [f"{found.replayed} recorded decisions, {len(found.changes)} would be another:"]
-    for change in found.changes:
+def _replayed(replayed: Replay) -> list[str]:
+    lines = [f"{replayed.replayed} recorded decisions, {len(replayed.changes)} would be another:"]
+    for change in replayed.changes:
         record = change.record
         place = str(record.get("resourceNamespace") or "")
         name = str(record.get("resourceName") or "")

@@ -128,10 +128,10 @@ def effect_on_manifests(
 
 
 def _results(snapshot: Snapshot, subject: AugmentedObject) -> tuple[Result, ...]:
-    found = snapshot.review(
+    responses = snapshot.review(
         subject, enforcement_point=enforcement.AUDIT, limits=Limits(_deadline())
     )
-    return tuple(found.results)
+    return tuple(responses.results)
 
 
 def _deadline() -> float:
@@ -149,7 +149,7 @@ def effect_on_decisions(policies: BeforeAndAfter, source: Path, checked: Checked
 
     ``source`` is a file of records, a sidecar's queue, or ``-`` for standard input.
     """
-    found = checked.decisions = replay(RecordSource(source), policies.after.snapshot)
+    replayed = checked.decisions = replay(RecordSource(source), policies.after.snapshot)
     # What other policies once said, and are not here to say again, is no effect of these.
     changes = [
         replace(
@@ -157,9 +157,9 @@ def effect_on_decisions(policies: BeforeAndAfter, source: Path, checked: Checked
             added=tuple(item for item in change.added if item[:2] in policies.keys),
             removed=tuple(item for item in change.removed if item[:2] in policies.keys),
         )
-        for change in found.changes
+        for change in replayed.changes
     ]
-    found.changes = [change for change in changes if change.added or change.removed]
+    replayed.changes = [change for change in changes if change.added or change.removed]
     if not checked.decisions.replayed:
         checked.missing.append("no decision was recorded with its object (includeObjects)")
 

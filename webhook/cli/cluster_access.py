@@ -80,7 +80,7 @@ async def list_objects(
     """
     from webhook.cluster.errors import ApiError  # noqa: PLC0415  # brings aiohttp
 
-    found: list[Object] = []
+    objects: list[Object] = []
     parameters = {"limit": str(PAGE_OBJECTS), **(query or {})}
     while True:
         try:
@@ -91,8 +91,8 @@ async def list_objects(
             raise
         # Items of a built-in kind's list do not say their kind.
         kind = {"apiVersion": resource.gvk.group_version, "kind": resource.gvk.kind}
-        found += [kind | item for item in page["items"]]
+        objects += [kind | item for item in page["items"]]
         token = page["metadata"].get("continue")
         if not token:
-            return found
+            return objects
         parameters["continue"] = token

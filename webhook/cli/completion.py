@@ -26,10 +26,10 @@ def command(shell: str) -> int:
     # Here and not above: only a shell that completes needs it.
     from click.shell_completion import ShellComplete, get_completion_class  # noqa: PLC0415
 
-    found = get_completion_class(shell)
-    assert found is not None, "click knows these shells"
+    shell_class = get_completion_class(shell)
+    assert shell_class is not None, "click knows these shells"
     program = click.get_current_context().find_root().command
-    made = found(program, {}, "waddle", "_WADDLE_COMPLETE")
+    made = shell_class(program, {}, "waddle", "_WADDLE_COMPLETE")
     # Not its own `source`, which runs bash to ask for its version.
     click.echo(ShellComplete.source(made))
     return exit_codes.OK

@@ -29,14 +29,14 @@ class Flags(click.Command):
         """The context, with defaults from outside."""
         file = _config_file(args) or (parent.params.get("config_file") or "" if parent else "")
         try:
-            found = settings.settings(file)
+            configured = settings.settings(file)
         except settings.SettingsError as error:
             raise ConftestExit(f"read in config: error reading config: {error}") from None
         defaults = {}
         for option in self.params:
             name = (option.name or "").replace("_", "-")
-            if isinstance(option, click.Option) and found.get(name) is not None:
-                value = found[name]
+            if isinstance(option, click.Option) and configured.get(name) is not None:
+                value = configured[name]
                 defaults[option.name or ""] = (
                     settings.as_list(value) if option.multiple else str(value)
                 )

@@ -36,15 +36,15 @@ def command(files: tuple[str, ...], *, combine: bool, parser: str, config_file: 
     from webhook.conftest.shown import as_json  # noqa: PLC0415  # as above
 
     faults: list[FileError] = []
-    found = list(read(list(dict.fromkeys(files)), parser, faults))
+    read_files = list(read(list(dict.fromkeys(files)), parser, faults))
     for fault in faults:
         complain(f"Error: parse configurations: {fault}")
-    if found:
+    if read_files:
         if combine:
-            text = as_json(combined(found), "\t") + "\n"
-        elif len(found) == 1 and len(files) == 1:
-            text = as_json(found[0].value, "  ")
+            text = as_json(combined(read_files), "\t") + "\n"
+        elif len(read_files) == 1 and len(files) == 1:
+            text = as_json(read_files[0].value, "  ")
         else:
-            text = as_json({one.path: one.value for one in found}, "  ")
+            text = as_json({one.path: one.value for one in read_files}, "  ")
         sys.stdout.write(text + "\n")
     return exit_codes.NO if faults else 0

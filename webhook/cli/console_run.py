@@ -104,7 +104,7 @@ def rights_of(login: Login | None, followed: RunningSource) -> Rights | None:
     return Rights(lambda: followed.server)
 
 
-def sarif(found: Sequence[ShownViolation]) -> str:
+def sarif(violations: Sequence[ShownViolation]) -> str:
     """Violations as `waddle test` and `waddle audit` write them for code scanning."""
     findings = [
         ShownFinding(
@@ -117,9 +117,9 @@ def sarif(found: Sequence[ShownViolation]) -> str:
             line=int(item.place.rpartition(":")[2] or 1),
             place=f"{item.kind}/{_name(item)}",
         )
-        for item in found
+        for item in violations
     ]
-    return as_sarif(Report(sorted({item.policy for item in found}), findings))
+    return as_sarif(Report(sorted({item.policy for item in violations}), findings))
 
 
 def _name(item: ShownViolation) -> str:

@@ -137,14 +137,14 @@ def replay(source: Path, *, paths: Sequence[Path], output: str) -> int:
         complain(f"skipped, for it is no object of Kubernetes: {listed(report.skipped)}")
     records = _open(source)
     try:
-        found = run(records, client.snapshot)
+        replayed = run(records, client.snapshot)
     except OSError as error:
         raise _NoAnswer(f"{source}: {error.strerror}") from None
-    _show_replay(found, as_json=output == "json")
+    _show_replay(replayed, as_json=output == "json")
     _complain_of_unreadable(records)
-    if not found.replayed:
+    if not replayed.replayed:
         return exit_codes.UNKNOWN
-    return exit_codes.NO if found.changes else 0
+    return exit_codes.NO if replayed.changes else 0
 
 
 @command.command("compare", help=_COMPARE + exit_codes.paragraph("decisions compare"))
@@ -170,14 +170,14 @@ def compare(source: Path, *, logs: Sequence[Path], output: str) -> int:
             opened = [
                 stack.enter_context(log.open(encoding="utf-8", errors="replace")) for log in logs
             ]
-            found = run(records, itertools.chain.from_iterable(opened))
+            comparison = run(records, itertools.chain.from_iterable(opened))
     except OSError as error:
         raise _NoAnswer(f"{error.filename or source}: {error.strerror}") from None
-    document = found.document()
+    document = comparison.document()
     if output == "json":
         write(as_json(document))
     else:
-        write(f"{found.agreed} violations that both told")
+        write(f"{comparison.agreed} violations that both told")
         for title, name in (("only Waddle", "onlyWaddle"), ("only Gatekeeper", "onlyGatekeeper")):
             for item in document[name]:
                 where = f"{item['namespace']}/{item['name']}" if item["namespace"] else item["name"]
@@ -189,7 +189,7 @@ def compare(source: Path, *, logs: Sequence[Path], output: str) -> int:
                     )
                 )
     _complain_of_unreadable(records)
-    if not found.ours and not found.theirs:
+    if not comparison.ours and not comparison.theirs:
         raise _NoAnswer("neither has a violation: nothing was compared")
     return exit_codes.NO if document["onlyWaddle"] or document["onlyGatekeeper"] else exit_codes.OK
 
@@ -253,13 +253,13 @@ def _table(title: str, rows: Sequence[tuple[str, int]], top: int) -> None:
         write(line)
 
 
-def _show_replay(found: Replay, *, as_json: bool) -> None:
+def _show_replay(replayed: Replay, *, as_json: bool) -> None:
     if as_json:
         from webhook.cli.formats.document import as_json as document_json  # noqa: PLC0415  # here
 
-        write(document_json(_replay_document(found)))
+        write(document_json(_replay_document(replayed)))
         return
-    for change in found.changes:
+    for change in replayed.changes:
         before = styled(change.before, fg=_COLOURS.get(change.before, "white"))
         after = styled(change.after, fg=_COLOURS.get(change.after, "white"))
         write(f"{before} -> {after}  {_subject(change.record)}")
@@ -269,26 +269,26 @@ def _show_replay(found: Replay, *, as_json: bool) -> None:
         for error in change.errors:
             write("    " + _one_line(f"! {error}"))
     write(
-        f"{found.replayed} replayed, {len(found.changes)} verdicts changed, "
-        f"{found.other_violations} with other violations and the same verdict"
+        f"{replayed.replayed} replayed, {len(replayed.changes)} verdicts changed, "
+        f"{replayed.other_violations} with other violations and the same verdict"
     )
     for number, why in (
-        (found.without_object, "were recorded without their object"),
-        (found.without_review, "had not been reviewed"),
-        (found.masked, "replayed with masked values"),
+        (replayed.without_object, "were recorded without their object"),
+        (replayed.without_review, "had not been reviewed"),
+        (replayed.masked, "replayed with masked values"),
     ):
         if number:
             write(f"{number} {why}")
 
 
-def _replay_document(found: Replay) -> dict[str, Any]:
+def _replay_document(replayed: Replay) -> dict[str, Any]:
     return {
-        "replayed": found.replayed,
-        "changed": [_change_document(change) for change in found.changes],
-        "otherViolations": found.other_violations,
-        "withoutObject": found.without_object,
-        "withoutReview": found.without_review,
-        "masked": found.masked,
+        "replayed": replayed.replayed,
+        "changed": [_change_document(change) for change in replayed.changes],
+        "otherViolations": replayed.other_violations,
+        "withoutObject": replayed.without_object,
+        "withoutReview": replayed.without_review,
+        "masked": replayed.masked,
     }
 
 

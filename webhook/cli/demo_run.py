@@ -285,8 +285,8 @@ def _tell(text: str) -> None:
     write(f"{now:%H:%M:%S} {printable(text)}")
 
 
-def _leaves(found: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
-    for error in found.exceptions:
+def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    for error in group.exceptions:
         if isinstance(error, BaseExceptionGroup):
             yield from _leaves(error)
         else:

@@ -135,8 +135,8 @@ def _foreign_cells(name: str, flag: ForeignFlag) -> Sequence[str]:
 
 def _shown(values: Iterable[str]) -> list[str]:
     """Values without the other spellings of true and false."""
-    found = sorted(values)
-    return next(([word] for word in ("true", "false") if word in found), found)
+    words = sorted(values)
+    return next(([word] for word in ("true", "false") if word in words), words)
 
 
 def _metric_cells(metric: Metric) -> Sequence[str]:

@@ -53,7 +53,7 @@ def command(filenames: tuple[str, ...], output: str, outputfile: Path | None) ->
         expansion = extension_run.read_expansion(sources.manifests)
         namespaces = extension_run.namespaces_of(sources.manifests)
         objects = [item.document for item in sources.manifests if extension_run.is_object(item)]
-        found = [
+        resultants = [
             item.object
             for obj in objects
             for item in extension_run.implied(
@@ -67,9 +67,9 @@ def command(filenames: tuple[str, ...], output: str, outputfile: Path | None) ->
         for line in error.lines:
             complain(line)
         return exit_codes.UNKNOWN
-    if found or outputfile is not None:
-        found.sort(key=_place, reverse=True)
-        emit(Output(output, outputfile), extension_run.as_manifests(found, output))
+    if resultants or outputfile is not None:
+        resultants.sort(key=_place, reverse=True)
+        emit(Output(output, outputfile), extension_run.as_manifests(resultants, output))
     return exit_codes.OK
 
 

@@ -68,11 +68,11 @@ def as_manifests(objects: Sequence[dict[str, Any]], output: str) -> str:
 
 def namespaces_of(manifests: Sequence[Manifest]) -> dict[str, Mapping[str, Any]]:
     """The Namespaces by name, with one called default."""
-    found: dict[str, Mapping[str, Any]] = {"default": DEFAULT_NAMESPACE}
+    by_name: dict[str, Mapping[str, Any]] = {"default": DEFAULT_NAMESPACE}
     for item in manifests:
         if item.gvk.group_kind == ("", "Namespace"):
-            found[name_of(item.document)] = item.document
-    return found
+            by_name[name_of(item.document)] = item.document
+    return by_name
 
 
 def mutate(

@@ -142,8 +142,8 @@ def _annotation(document: Mapping[str, Any], names: Sequence[str]) -> str:
     annotations = metadata.get("annotations") if type(metadata) is dict else None
     if type(annotations) is not dict:
         return ""
-    found = (annotations.get(name) for name in names)
-    return next((value for value in found if type(value) is str), "")
+    values = (annotations.get(name) for name in names)
+    return next((value for value in values if type(value) is str), "")
 
 
 def _with_results(text: str, document: dict[str, Any], results: list[dict[str, Any]]) -> str:

@@ -32,8 +32,8 @@ def page_of(root: click.Context, words: Sequence[str]) -> str:
     """
     context = root
     for word in words:
-        found = context.command
-        below = found.get_command(context, word) if isinstance(found, click.Group) else None
+        command = context.command
+        below = command.get_command(context, word) if isinstance(command, click.Group) else None
         if below is None:
             raise UnknownCommandError(f"no such command: {' '.join(('waddle', *words))}")
         context = click.Context(below, parent=context, info_name=word)

@@ -82,13 +82,13 @@ async def _read(client: ClusterClient, namespace: str) -> list[Manifest]:
     deployments = Resource(
         GroupVersionKind("apps", "v1", "Deployment"), "deployments", namespaced=True
     )
-    found = await list_objects(client, deployments, namespace)
+    items = await list_objects(client, deployments, namespace)
     for resource in (WEBHOOK_CONFIGURATIONS, MUTATING_CONFIGURATIONS):
-        found += await list_objects(client, resource)
+        items += await list_objects(client, resource)
     for group, version in GROUPS:
         for resource in await discovery.kinds(group, version):
-            found += await list_objects(client, resource)
-    return [Manifest(item, "", 0) for item in found]
+            items += await list_objects(client, resource)
+    return [Manifest(item, "", 0) for item in items]
 
 
 def tell(manifests: Sequence[Manifest], output: str) -> int:

@@ -48,13 +48,13 @@ def command(filenames: tuple[str, ...], output: str) -> int:
         mutations = extension_run.read_mutations(sources.manifests)
         namespaces = extension_run.namespaces_of(sources.manifests)
         objects = [item.document for item in sources.manifests if extension_run.is_object(item)]
-        found = [(obj, *extension_run.mutate(mutations, obj, namespaces)) for obj in objects]
+        results = [(obj, *extension_run.mutate(mutations, obj, namespaces)) for obj in objects]
     except CannotTest as error:
         for line in error.lines:
             complain(line)
         return exit_codes.UNKNOWN
     if output != "patch":
-        write(extension_run.as_manifests([final for _, _, final in found], output))
+        write(extension_run.as_manifests([final for _, _, final in results], output))
         return exit_codes.OK
     patches = [
         {
@@ -62,7 +62,7 @@ def command(filenames: tuple[str, ...], output: str) -> int:
             "mutators": names_of(mutated.passes),
             "patch": patch,
         }
-        for obj, mutated, final in found
+        for obj, mutated, final in results
         if (patch := make_patch(obj, final))
     ]
     write(as_json(patches))

@@ -52,12 +52,12 @@ def run(
 
 def document(error: RegoLoadError) -> dict[str, Any]:
     """A fault of a source as OPA writes it."""
-    found: dict[str, Any] = {"message": error.message, "code": error.code}
+    fault: dict[str, Any] = {"message": error.message, "code": error.code}
     if error.location.row:
-        found["location"] = place(error.location)
+        fault["location"] = place(error.location)
     if error.details:
-        found["details"] = "\n".join(error.details)
-    return found
+        fault["details"] = "\n".join(error.details)
+    return fault
 
 
 def _json(errors: list[dict[str, Any]]) -> str:

@@ -123,7 +123,7 @@ def _refuse(error: Exception, output: str) -> None:
 def _as_json(solutions: list[Solution]) -> str:
     result = []
     for solution in solutions:
-        found: dict[str, Any] = {
+        shown: dict[str, Any] = {
             "expressions": [
                 {
                     "value": one.value,
@@ -134,8 +134,8 @@ def _as_json(solutions: list[Solution]) -> str:
             ]
         }
         if solution.bindings:
-            found["bindings"] = solution.bindings
-        result.append(found)
+            shown["bindings"] = solution.bindings
+        result.append(shown)
     return json_indented({"result": result} if result else {}, "", "  ")
 
 
@@ -178,13 +178,13 @@ def _as_text(solutions: list[Solution]) -> str:
 
 def _columns(solutions: list[Solution]) -> dict[str, Any]:
     """Expressions that have values of their own, then variables."""
-    found: dict[str, Any] = {}
+    getters: dict[str, Any] = {}
     for number, one in enumerate(solutions[0].expressions):
         if not isinstance(one.value, bool) or not solutions[0].bindings:
-            found[one.text] = lambda s, n=number: json_text(s.expressions[n].value)
+            getters[one.text] = lambda s, n=number: json_text(s.expressions[n].value)
     for name in sorted(solutions[0].bindings):
-        found[name] = lambda s, n=name: json_text(s.bindings.get(n))
-    return found
+        getters[name] = lambda s, n=name: json_text(s.bindings.get(n))
+    return getters
 
 
 _FORMATS: Final[dict[str, Callable[[list[Solution]], str]]] = {

@@ -51,22 +51,22 @@ def place(location: Location) -> dict[str, Any]:
 
 def fault(error: EvaluationError) -> dict[str, Any]:
     """An error of an evaluation as OPA writes it."""
-    found: dict[str, Any] = {"code": error.code, "message": error.message}
+    fault: dict[str, Any] = {"code": error.code, "message": error.message}
     if error.location.row:
-        found["location"] = place(error.location)
-    return found
+        fault["location"] = place(error.location)
+    return fault
 
 
 def _cases_document(cases: Mapping[str, RegoCaseResult]) -> dict[str, Any]:
-    found = {}
+    documents = {}
     for key, case in cases.items():
         document: dict[str, Any] = {"name": case.name}
         if case.failed:
             document["fail"] = True
         if case.cases:
             document["sub_results"] = _cases_document(case.cases)
-        found[key] = document
-    return found
+        documents[key] = document
+    return documents
 
 
 def as_text(results: Iterable[RegoTestResult], *, verbose: bool) -> str:

@@ -33,14 +33,14 @@ def run(  # noqa: PLR0913  # one for each option of the command
     """Run tests and report."""
     del parallel, v1_compatible  # taken from OPA, without effect
     try:
-        found = pattern(wanted).found_in if wanted else bool
+        name_matches = pattern(wanted).found_in if wanted else bool
     except BuiltinError as error:
         raise click.BadParameter(error.message, param_hint="--run") from None
     try:
         version = version_of(v0_compatible=v0_compatible)
         files = load(paths, version=version, ignore=ignore, bundles=bundle)
         tests = UnitTests(
-            files.modules, files.data, wanted=found, options=CompileOptions(annotations=True)
+            files.modules, files.data, wanted=name_matches, options=CompileOptions(annotations=True)
         )
     except (LoadErrors, RegoErrors) as errors:
         complain(str(errors))

@@ -77,8 +77,8 @@ def command(  # each is an option
 
     async def look() -> tuple[ReportSummary | None, list[Confirmation]]:
         async with ClusterClient(load_credentials(kubeconfig, context=context)) as client:
-            found = await summarize(client, apis, namespace, all_sources=all_sources)
-            return found, await confirmations(client)
+            summary = await summarize(client, apis, namespace, all_sources=all_sources)
+            return summary, await confirmations(client)
 
     try:
         summary, confirmed = event_loop.run(look())
@@ -110,23 +110,23 @@ async def summarize(
     from webhook.reports.report import of_source  # noqa: PLC0415
     from webhook.reports.summary import ReportSummary  # noqa: PLC0415
 
-    found: ReportSummary | None = None
+    summary: ReportSummary | None = None
     for api in apis:
-        if found is not None and found.total:
+        if summary is not None and summary.total:
             break
         kinds = [api.namespaced] if namespace else api.resources
         try:
             for resource in kinds:
                 async for page in pages(client, resource, namespace):
-                    found = found or ReportSummary()
+                    summary = summary or ReportSummary()
                     for document in page:
                         shown = document if all_sources else of_source(document)
                         for subject, findings in results_by_subject(shown):
-                            found.add(subject, findings)
+                            summary.add(subject, findings)
         except ApiError as error:
             if not error.is_absent:
                 raise
-    return found
+    return summary
 
 
 async def confirmations(client: ClusterClient) -> list[Confirmation]:
@@ -140,7 +140,7 @@ async def confirmations(client: ClusterClient) -> list[Confirmation]:
 
     query = {"labelSelector": confirmation.SELECTOR}
     try:
-        found = await client.request("GET", LEASES.collection(), query=query)
+        listed = await client.request("GET", LEASES.collection(), query=query)
     except ApiError:
         return []
-    return [said for item in found["items"] if (said := confirmation.read(item)) is not None]
+    return [said for item in listed["items"] if (said := confirmation.read(item)) is not None]

@@ -49,11 +49,11 @@ def as_tables(summary: ReportSummary, top: int, confirmed: Sequence[Confirmation
 
 def _confirmed(confirmations: Sequence[Confirmation]) -> list[str]:
     """When the audits last found that reports hold."""
-    found = oldest(confirmations)
-    if found is None:
+    began = oldest(confirmations)
+    if began is None:
         return []
     others = f", the oldest of {len(confirmations)}" if len(confirmations) > 1 else ""
-    lines = [f"confirmed by the audit that began {printable(found.began)}{others}"]
+    lines = [f"confirmed by the audit that began {printable(began.began)}{others}"]
     if kinds := sorted({kind for item in confirmations for kind in item.kinds}):
         lines.append(f"but for kinds that it could not list: {printable(', '.join(kinds))}")
     if lost := sum(item.lost for item in confirmations):

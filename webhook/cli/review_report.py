@@ -58,9 +58,9 @@ def summary(outcome: CheckOutcome) -> str:
         for action in item.result.actions:
             counts[action] = counts.get(action, 0) + 1
     listed = ", ".join(f"{number} {action}" for action, number in sorted(counts.items()))
-    found = f"{len(outcome.violations)} violations" + (f" ({listed})" if listed else "")
+    counted = f"{len(outcome.violations)} violations" + (f" ({listed})" if listed else "")
     what = "documents" if outcome.documents else "objects"
-    return f"{found} in {outcome.reviewed} {what}, by {len(outcome.constraints)} constraints"
+    return f"{counted} in {outcome.reviewed} {what}, by {len(outcome.constraints)} constraints"
 
 
 def _constraint(item: CheckedViolation) -> str:

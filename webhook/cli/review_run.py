@@ -188,11 +188,11 @@ def _constraints(client: Client) -> list[str]:
 
 def _expansion(manifests: Sequence[Manifest]) -> Expansion:
     """The ExpansionTemplates among the manifests."""
-    found = [
+    templates = [
         item for item in manifests if item.gvk.group_kind == (expansions.GROUP, expansions.KIND)
     ]
     try:
-        return Expansion([read_expansion_template(item.document) for item in found])
+        return Expansion([read_expansion_template(item.document) for item in templates])
     except InvalidExpansion as error:
         raise CannotTest(f"auditing objects: error creating expander: {error}") from None
 
@@ -230,15 +230,15 @@ def review_documents(
     _add_policies(client, sources.manifests)
     findings = []
     faults = list(sources.faults)
-    found: list[tuple[Document, Other]] = []
+    reviewed: list[tuple[Document, Other]] = []
     for item in sources.documents:
         try:
             split = list(target.documents(item.document.value, item.document.name))
         except ReviewError as error:
             faults.append(f"reading: {error}")
             continue
-        found += [(document, item) for document in split]
-    for document, item in watched(found, "documents"):
+        reviewed += [(document, item) for document in split]
+    for document, item in watched(reviewed, "documents"):
         try:
             responses = _review(client, document, document.name, printed, sources.warnings)
         except CannotTest as error:
@@ -249,7 +249,7 @@ def review_documents(
             for result in responses.results
         ]
     return CheckOutcome(
-        _ordered(findings), _constraints(client), len(found), documents=True, faults=faults
+        _ordered(findings), _constraints(client), len(reviewed), documents=True, faults=faults
     )
 
 

@@ -112,15 +112,15 @@ def _log_normal(text: str) -> LogNormal:
 
 def _rounds(path: Path) -> list[list[float]]:
     """The array ``rounds_ms`` of a results file, wherever in it; raises ``ValueError``."""
-    found = _find(orjson.loads(path.read_bytes()))
-    if found is None:
+    lists = _find(orjson.loads(path.read_bytes()))
+    if lists is None:
         raise ValueError("no array named rounds_ms")
     if not all(
         isinstance(times, list) and all(type(time) in (int, float) for time in times)
-        for times in found
+        for times in lists
     ):
         raise ValueError("rounds_ms must hold an array of numbers for each round")
-    return found
+    return lists
 
 
 def _find(value: Any) -> list[Any] | None:
@@ -130,7 +130,7 @@ def _find(value: Any) -> list[Any] | None:
             return rounds
         value = list(value.values())
     if isinstance(value, list):
-        return next((found for item in value if (found := _find(item)) is not None), None)
+        return next((times for item in value if (times := _find(item)) is not None), None)
     return None
 
 
@@ -173,10 +173,10 @@ def _seen(comparison: Comparison | None, replicas: int, t: float) -> dict[str, f
     """What was measured at a time; of all replicas only for as many as were measured."""
     if comparison is None:
         return {}
-    found = {"measuredOne": comparison.one.within(t)}
+    shares = {"measuredOne": comparison.one.within(t)}
     if comparison.replicas == replicas:
-        found["measuredAll"] = comparison.all.within(t)
-    return found
+        shares["measuredAll"] = comparison.all.within(t)
+    return shares
 
 
 def _as_table(

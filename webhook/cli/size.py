@@ -65,7 +65,7 @@ def command(
         raise click.ClickException(str(impossible)) from None
     total = plan.replicas + spare
     if output == "json":
-        found = {
+        sizing = {
             "replicas": total,
             "spare": spare,
             "utilisation": round(plan.utilisation, 3),
@@ -74,7 +74,7 @@ def command(
             "memory_mib": round(plan.memory_mib),
             "processor": figures.processor,
         }
-        write(json.dumps(found))
+        write(json.dumps(sizing))
         return
     write(
         f"{total} replicas: {plan.replicas} for the load, {spare} to spare\n"

@@ -171,13 +171,13 @@ def _read_path(
     folders: list[Path] = []
     files = find_files(path, left_out=folders)
     sources.left_out.extend(map(str, folders))
-    found = []
+    texts = []
     for file in files:
         try:
-            found += [(str(file), text, named) for text in read_values(file)]
+            texts += [(str(file), text, named) for text in read_values(file)]
         except UnreadableFile as error:
             _refuse(sources, _told(file, error), keep_going=keep_going)
-    return found
+    return texts
 
 
 def _sort(sources: Sources, text: FileDocument, file: str, *, any_value: bool) -> None:

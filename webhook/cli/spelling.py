@@ -25,23 +25,23 @@ def spelled(arguments: Sequence[str], command: click.Command) -> list[str]:
         if isinstance(option, click.Option)
         for name in option.opts
     }
-    found: list[str] = []
+    words: list[str] = []
     rest = iter(arguments)
     for argument in rest:
         if argument == "--":
-            return [*found, argument, *rest]
+            return [*words, argument, *rest]
         name, equals, value = argument.partition("=")
         option = options.get(name)
         if option is None or not equals:
-            found.append(argument)
-            found += _value_of(options.get(argument), rest)
+            words.append(argument)
+            words += _value_of(options.get(argument), rest)
         elif option.is_flag:
-            found += _switch(name, value)
+            words += _switch(name, value)
         elif name.startswith("--"):
-            found.append(argument)
+            words.append(argument)
         else:
-            found += [name, value]
-    return found
+            words += [name, value]
+    return words
 
 
 def _value_of(option: click.Option | None, rest: Iterator[str]) -> list[str]:

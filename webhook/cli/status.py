@@ -77,8 +77,9 @@ async def read(client: ClusterClient, namespace: str) -> tuple[list[Replica], li
     replicas = sorted(
         (item for item in map(replica, pods) if not item.finished), key=lambda item: item.name
     )
-    found = by_subject(statuses)
+    by_subject_ = by_subject(statuses)
     objects = [
-        converge(document, found.get(subject_for(document), ()), replicas) for document in documents
+        converge(document, by_subject_.get(subject_for(document), ()), replicas)
+        for document in documents
     ]
     return replicas, objects

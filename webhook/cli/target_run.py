@@ -28,7 +28,7 @@ ADMISSION_TARGET: Final = "admission"
 def declared_targets(sources: Sources) -> dict[str, DeclaredTarget]:
     """The targets that files declare, by their names; raises :class:`CannotTest`."""
     taken = {target.name for target in DOCUMENT_TARGETS.values()}
-    found: dict[str, DeclaredTarget] = {}
+    targets: dict[str, DeclaredTarget] = {}
     for manifest in sources.targets:
         try:
             target = read_target(manifest.document)
@@ -40,8 +40,8 @@ def declared_targets(sources: Sources) -> dict[str, DeclaredTarget]:
                 f"({manifest.file}:{manifest.line})"
             )
         taken.add(target.name)
-        found[target.name] = target
-    return found
+        targets[target.name] = target
+    return targets
 
 
 def chosen_target(name: str, declared: Mapping[str, DocumentTarget]) -> DocumentTarget | None:

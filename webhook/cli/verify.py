@@ -131,19 +131,19 @@ def _find(paths: tuple[str, ...]) -> list[tuple[Suite, str]] | None:
     """The suites at the paths, each once, with the path to show; None after a complaint."""
     from webhook.policies.suite import InvalidSuite, find_suites  # noqa: PLC0415  # see command
 
-    found: dict[str, tuple[Suite, str]] = {}
+    suites: dict[str, tuple[Suite, str]] = {}
     for path in paths:
         folder = _folder(path)
         try:
             for suite in find_suites(Path(folder)):
-                found.setdefault(os.path.realpath(suite.path), (suite, str(suite.path)))
+                suites.setdefault(os.path.realpath(suite.path), (suite, str(suite.path)))
         except InvalidSuite as error:
             complain(f"listing test files: {error}")
             return None
         except OSError as error:
             complain(f"listing test files: {folder}: {error.strerror}")
             return None
-    return list(found.values())
+    return list(suites.values())
 
 
 def _folder(path: str) -> str:

@@ -32,22 +32,22 @@ and in a checkout.
 @output_option(*words.SHORT)
 def command(*, output: str) -> int:
     """Print it."""
-    found = facts()
+    values = facts()
     if output == "json":
-        write(json.dumps(found))
+        write(json.dumps(values))
     else:
-        width = max(map(len, found))
-        for name, value in found.items():
+        width = max(map(len, values))
+        for name, value in values.items():
             write(f"{name.ljust(width)}  {value}")
     return exit_codes.OK
 
 
 def facts() -> dict[str, str]:
     """Each fact by its name; a commit only where one is known."""
-    found = {"waddle": __version__}
+    values = {"waddle": __version__}
     if revision := commit():
-        found["commit"] = revision
-    return found | {
+        values["commit"] = revision
+    return values | {
         "rego": f"OPA {OPA_LEVEL}, v0 and v1",
         "cel": f"Kubernetes {KUBERNETES_LEVEL}",
         "python": f"{platform.python_version()} ({platform.python_implementation()})",

@@ -250,8 +250,8 @@ class ClusterClient:
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
         """One object. Raises :class:`ApiError` with ``is_absent`` where there is none."""
-        found: Object = await self.request("GET", resource.path(name, namespace))
-        return found
+        document: Object = await self.request("GET", resource.path(name, namespace))
+        return document
 
     @asynccontextmanager
     async def stream(

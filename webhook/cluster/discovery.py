@@ -50,10 +50,10 @@ class Discovery:
             # Many ask at once when a process starts: one request answers them all.
             async with self._asking[group]:
                 served = self._believed(gvk) or await self._look_up(*group)
-        found = served.resources.get(gvk)
-        if found is None:
+        listed = served.resources.get(gvk)
+        if listed is None:
             raise UnknownKindError(f"the API server serves no {gvk}")
-        return found
+        return listed
 
     def _believed(self, gvk: GroupVersionKind) -> _Served | None:
         """What is known of the kind's group, if it is fresh enough to answer by."""

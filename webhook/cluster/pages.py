@@ -21,9 +21,12 @@ def read_page(page: Any, path: str) -> tuple[list[Any], str, str]:
     Lists that are made when they are asked for (ComponentStatus, metrics) have no version.
     Raises :class:`~webhook.cluster.errors.UnreachableError` for what is no page.
     """
-    found = object_of(page)
-    items = found.get("items")
-    version, token = text(found, "metadata", "resourceVersion"), text(found, "metadata", "continue")
+    content = object_of(page)
+    items = content.get("items")
+    version, token = (
+        text(content, "metadata", "resourceVersion"),
+        text(content, "metadata", "continue"),
+    )
     if items is None and (version or token):
         items = []
     if type(page) is not dict or type(items) is not list:

@@ -307,14 +307,14 @@ class Reflector:
     def _items(self, items: Iterable[Any]) -> list[Object]:
         """A page's objects; lists do not repeat the kind in each, which changes must have."""
         gvk = self._resource.gvk
-        found = []
+        objects = []
         for item in items:
             if type(item) is dict:
                 item.setdefault("apiVersion", gvk.group_version)
                 item.setdefault("kind", gvk.kind)
             if (obj := self._sound(item)) is not None:
-                found.append(obj)
-        return found
+                objects.append(obj)
+        return objects
 
     def _sound(self, item: Any) -> Object | None:
         """An object that can be followed, transformed; of any other, which is counted, None."""

@@ -44,13 +44,13 @@ def _parse_file(folder: str, path: str) -> Value:
 
 
 def _parse_files(folder: str, paths: list[Value]) -> Value:
-    found = []
+    values = []
     for path in paths:
         try:
-            found.append(read_one(os.path.normpath(os.path.join(folder, str(path)))))  # noqa: PTH118
+            values.append(read_one(os.path.normpath(os.path.join(folder, str(path)))))  # noqa: PTH118
         except FileError as error:
             raise BuiltinError(f"parse combine configurations: {error}") from None
-    return combined(found)
+    return combined(values)
 
 
 _CONFIGURATION: Final = object_of(STRING, ANY)
@@ -98,15 +98,15 @@ def _placed(node: Any, folder: str) -> Any:
             changed = _placed(value, folder)
             if changed is not value:
                 changes[field.name] = changed
-    found = replace(node, **changes) if changes else node
-    if isinstance(found, Call) and len(found.args) == 1:
-        name = _name(found.operator)
+    altered = replace(node, **changes) if changes else node
+    if isinstance(altered, Call) and len(altered.args) == 1:
+        name = _name(altered.operator)
         if name in _IN_FOLDER:
             head, step = _IN_FOLDER[name].split(".")
-            operator = Ref(Var(head), (String(step),), location=found.location)
-            beside = String(folder, location=found.location)
-            return replace(found, operator=operator, args=(beside, *found.args))
-    return found
+            operator = Ref(Var(head), (String(step),), location=altered.location)
+            beside = String(folder, location=altered.location)
+            return replace(altered, operator=operator, args=(beside, *altered.args))
+    return altered
 
 
 def _name(operator: Any) -> str:

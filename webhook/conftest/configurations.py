@@ -64,11 +64,11 @@ def find(
     ``ignored`` says which to pass over. What is not there, or cannot be looked into, is put into
     ``faults``.
     """
-    found: list[str] = []
+    files: list[str] = []
     visited: set[tuple[int, int]] = set()
     for path in paths:
         if path == STANDARD_INPUT:
-            found.append(path)
+            files.append(path)
         elif path:
             try:
                 is_folder = stat.S_ISDIR(os.stat(path).st_mode)  # noqa: PTH116  # paths as typed
@@ -76,10 +76,10 @@ def find(
                 faults.append(FileError(path, f"get file info: {_reason(error)}"))
                 continue
             if is_folder:
-                found += _below(path, ignored, faults, visited)
+                files += _below(path, ignored, faults, visited)
             elif not ignored(path):
-                found.append(path)
-    return list(dict.fromkeys(found))
+                files.append(path)
+    return list(dict.fromkeys(files))
 
 
 def _below(

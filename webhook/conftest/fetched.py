@@ -53,7 +53,7 @@ def _fetch(folder: Path, url: str) -> None:
 def _download(url: str) -> bytes:
     # Only what begins with http:// or https:// comes here.
     with urllib.request.urlopen(url, timeout=_SECONDS_MAX) as response:  # noqa: S310
-        found: bytes = response.read(BYTES_MAX + 1)
-    if len(found) > BYTES_MAX:
+        content: bytes = response.read(BYTES_MAX + 1)
+    if len(content) > BYTES_MAX:
         raise ValueError(f"larger than {BYTES_MAX} bytes")
-    return found
+    return content

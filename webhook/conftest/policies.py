@@ -167,10 +167,10 @@ class ConftestPolicies:
         """What the rules of a namespace say of a file; raises :class:`ConftestPolicyError`."""
         rules = self._of(namespace)
         data = {**self._data, "conftest": _with_file(self._data.get("conftest"), path)}
-        found = CheckResult(path, namespace)
+        place = CheckResult(path, namespace)
         for document in documents:
-            found.add(self._check(path, document, data, namespace, rules))
-        return found
+            place.add(self._check(path, document, data, namespace, rules))
+        return place
 
     def _of(self, namespace: str) -> _Rules:
         if namespace not in self._rules:
@@ -199,27 +199,27 @@ class ConftestPolicies:
     def _check(
         self, path: str, document: Value, data: dict[str, Value], namespace: str, rules: _Rules
     ) -> CheckResult:
-        found = CheckResult(path, namespace)
+        result = CheckResult(path, namespace)
         successes = 0
         excused, printed, lines = self._exceptions(document, data, namespace, rules)
         for name, entry in rules.entries.items():
             query = f'data.{namespace}.{_EXCEPTION}[_][_] == "{without_prefix(name)}"'
             count = excused.get(without_prefix(name), 0)
             exceptions = [RuleResult(query)] * count
-            found.queries.append(QueryResult(query, tuple(exceptions), lines, printed))
-            found.exceptions += exceptions
+            result.queries.append(QueryResult(query, tuple(exceptions), lines, printed))
+            result.exceptions += exceptions
             asked = f"data.{namespace}.{name}"
             value, printed_here, traced = self._evaluated(entry, document, data, "query rule")
             findings = findings_of(value, asked)
-            found.queries.append(QueryResult(asked, tuple(findings), traced, printed_here))
+            result.queries.append(QueryResult(asked, tuple(findings), traced, printed_here))
             if exceptions:
                 continue
             wrong = [finding for finding in findings if not finding.passed]
             successes += len(findings) - len(wrong)
-            (found.failures if _FAILURE.fullmatch(name) else found.warnings).extend(wrong)
-        told = len(found.failures) + len(found.warnings) + len(found.exceptions) + successes
-        found.successes = successes + max(0, rules.count - told)
-        return found
+            (result.failures if _FAILURE.fullmatch(name) else result.warnings).extend(wrong)
+        told = len(result.failures) + len(result.warnings) + len(result.exceptions) + successes
+        result.successes = successes + max(0, rules.count - told)
+        return result
 
     def _exceptions(
         self, document: Value, data: dict[str, Value], namespace: str, rules: _Rules
@@ -284,8 +284,8 @@ def services(modules: Iterable[Module]) -> dict[str, Any]:
 def _with_file(given: Value, path: str) -> dict[str, Value]:
     """``data.conftest`` with the file's name and folder."""
     folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100  # as Go's filepath.Abs
-    found = {"file": {"name": name, "dir": folder}}
-    return {**given, **found} if isinstance(given, dict) else found
+    result = {"file": {"name": name, "dir": folder}}
+    return {**given, **result} if isinstance(given, dict) else result
 
 
 def _name(rule: Rule) -> str:
@@ -317,16 +317,16 @@ def findings_of(value: Value, query: str) -> list[RuleResult]:
         elements = value
     if not elements:
         return [RuleResult()]
-    found = []
+    findings = []
     for element in elements:
         if type(element) is str:
-            found.append(RuleResult(element, None, {"query": query}))
+            findings.append(RuleResult(element, None, {"query": query}))
         elif isinstance(element, dict | RegoObject):
             try:
-                found.append(finding_of(element, query))
+                findings.append(finding_of(element, query))
             except ValueError as error:
                 raise ConftestPolicyError(f"query rule: {error}") from None
-    return found
+    return findings
 
 
 def _elements(value: Value) -> Iterable[Value]:

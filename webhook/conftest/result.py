@@ -119,13 +119,13 @@ class CheckResult:
 
 def totals(results: Iterable[CheckResult]) -> ConftestTotals:
     """The sums of all."""
-    found = [result.totals for result in results]
+    each = [result.totals for result in results]
     return ConftestTotals(
-        sum(one.successes for one in found),
-        sum(one.failures for one in found),
-        sum(one.warnings for one in found),
-        sum(one.exceptions for one in found),
-        sum(one.skipped for one in found),
+        sum(one.successes for one in each),
+        sum(one.failures for one in each),
+        sum(one.warnings for one in each),
+        sum(one.exceptions for one in each),
+        sum(one.skipped for one in each),
     )
 
 
@@ -161,5 +161,5 @@ def _place(value: Any) -> PolicyPlace | None:
     file, line = items.get("file"), items.get("line")
     is_number = isinstance(line, int | float) and not isinstance(line, bool)
     text = number_text(line) if is_number else ""  # type: ignore[arg-type]  # just asked
-    found = PolicyPlace(file if isinstance(file, str) else "", text)
-    return found if found.file or found.line else None
+    place = PolicyPlace(file if isinstance(file, str) else "", text)
+    return place if place.file or place.line else None

@@ -72,7 +72,7 @@ def test(run: TestRun) -> ConftestOutcome:
     except ConftestPolicyError as error:
         raise ConftestPolicyError(f"load: {error}") from None
     namespaces = _namespaces(run, policies.namespaces)
-    found: dict[str, list[CheckResult]] = {namespace: [] for namespace in namespaces}
+    by_namespace: dict[str, list[CheckResult]] = {namespace: [] for namespace in namespaces}
     configurations: Iterable[Configuration] = _named(
         read(run.watched(files), run.parser, unreadable), run
     )
@@ -91,8 +91,8 @@ def test(run: TestRun) -> ConftestOutcome:
             except ConftestPolicyError as error:
                 outcome.faults.append(f"query rule: {error}, path: {configuration.path}")
             else:
-                found[namespace].append(result)
-    outcome.results = [result for namespace in namespaces for result in found[namespace]]
+                by_namespace[namespace].append(result)
+    outcome.results = [result for namespace in namespaces for result in by_namespace[namespace]]
     outcome.faults = [f"parse configurations: {fault}" for fault in unreadable] + outcome.faults
     return outcome
 

@@ -27,11 +27,11 @@ def settings(config_file: str = "") -> dict[str, Any]:
     """The options by their flags' names, all lower case; raises :class:`SettingsError`."""
     named = config_file or os.environ.get(f"{_PREFIX}CONFIG_FILE", "")
     path = Path(named) if named else _beside()
-    found = {} if path is None else _read(path)
+    values = {} if path is None else _read(path)
     for variable, value in os.environ.items():
         if variable.startswith(_PREFIX) and value:
-            found[variable.removeprefix(_PREFIX).lower().replace("_", "-")] = value
-    return found
+            values[variable.removeprefix(_PREFIX).lower().replace("_", "-")] = value
+    return values
 
 
 def _beside() -> Path | None:

@@ -50,7 +50,7 @@ async def ok(request: Request) -> Response:
 async def static(request: Request) -> Response:
     """Style, script and icon; nothing else of the folder."""
     name = request.path_params["name"]
-    found = {path.name: path for path in _STATIC.iterdir()}.get(name)
-    if found is None or found.suffix not in _TYPES:
+    file = {path.name: path for path in _STATIC.iterdir()}.get(name)
+    if file is None or file.suffix not in _TYPES:
         raise HTTPException(404, "no such file")
-    return Response(found.read_bytes(), media_type=_TYPES[found.suffix])
+    return Response(file.read_bytes(), media_type=_TYPES[file.suffix])

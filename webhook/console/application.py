@@ -179,7 +179,7 @@ class Console:
         async with self.looking:
             known = self.denials.get(visitor)
             if known is None or now - known[0] > DENIALS_SECONDS:
-                found = await asyncio.to_thread(
+                answered = await asyncio.to_thread(
                     decisions.look,
                     self.options.decisions,
                     decisions.DecisionSearch(),
@@ -187,7 +187,7 @@ class Console:
                 )
                 if len(self.denials) >= DENIALS_MAX:
                     self.denials.clear()
-                known = self.denials[visitor] = now, found.get("denialsPerMinute", [])
+                known = self.denials[visitor] = now, answered.get("denialsPerMinute", [])
             return known[1]
 
     def _page(
@@ -210,8 +210,8 @@ class Console:
             text = "".join(violations.as_csv(pages.found_violations(picture, query)))
             return as_file(text, "text/csv; charset=utf-8", "violations.csv")
         if form == "sarif" and self.options.as_sarif is not None:
-            found = pages.found_violations(picture, query)
-            text = await asyncio.to_thread(self.options.as_sarif, found)
+            matching = pages.found_violations(picture, query)
+            text = await asyncio.to_thread(self.options.as_sarif, matching)
             return as_file(text, "application/sarif+json", "violations.sarif")
         document = pages.violation_page(picture, query)
         return self._answer(request, picture, "violations", "/violations", document)
@@ -235,8 +235,8 @@ class Console:
             right = await objects.right(place)
             if right is not None and not await self._may(request, right):
                 return {"error": f"you may not {right}"}
-            found = await objects.read(place)
-            outcome = await self.playground.live(found, self.source.snapshot)
+            obj = await objects.read(place)
+            outcome = await self.playground.live(obj, self.source.snapshot)
         except NotReadable as error:
             return {"error": str(error)}
         except Busy:
@@ -424,8 +424,8 @@ class Console:
 
 
 def _visitor(request: Request) -> Visitor | None:
-    found: Visitor | None = request.scope.get(VISITOR)
-    return found
+    visitor: Visitor | None = request.scope.get(VISITOR)
+    return visitor
 
 
 def _sent(sent: Sent) -> Response:

@@ -65,37 +65,37 @@ class ClusterObjects:
     taken: str = ""
 
 
-def picture_of(found: ClusterObjects) -> Picture:
+def picture_of(objects: ClusterObjects) -> Picture:
     """The picture of these objects."""
     replicas = sorted(
-        (one for one in map(replica, found.pods) if not one.finished), key=lambda one: one.name
+        (one for one in map(replica, objects.pods) if not one.finished), key=lambda one: one.name
     )
-    statuses = by_subject(found.statuses)
-    revisions, spoiled = _revisions(found.revisions)
+    statuses = by_subject(objects.statuses)
+    revisions, spoiled = _revisions(objects.revisions)
     policies = []
-    for document in found.policies:
+    for document in objects.policies:
         category = category_of(document)
         if category is None:
             continue
         converged = converge(document, statuses.get(subject_for(document), ()), replicas)
         policies.append(_policy(document, category, converged, revisions))
     policies.sort(key=lambda item: (item.category, *item.key))
-    violations, trouble, why = _violations(found)
+    violations, trouble, why = _violations(objects)
     return Picture(
         over="cluster",
-        place=found.place,
-        version=found.version,
-        taken=found.taken,
+        place=objects.place,
+        version=objects.version,
+        taken=objects.taken,
         policies=tuple(policies),
         violations=violations,
         why_no_violations=why,
         pods=tuple(ReplicaPod(one.name, one.ready, one.terminating) for one in replicas),
-        trouble=(*found.trouble, *trouble),
+        trouble=(*objects.trouble, *trouble),
         faults=tuple(spoiled),
-        kinds=tuple(found.kinds),
-        certificates=tuple(found.certificates),
-        namespace=found.namespace,
-        carriers=tuple(found.carriers),
+        kinds=tuple(objects.kinds),
+        certificates=tuple(objects.certificates),
+        namespace=objects.namespace,
+        carriers=tuple(objects.carriers),
         by_key={item.key: item for item in policies},
     )
 
@@ -151,7 +151,7 @@ def _revisions(
     objects: Iterable[Object],
 ) -> tuple[dict[str, list[PolicyRevision]], list[str]]:
     """Kept revisions by the UID of what they are of, the newest first; and what is none."""
-    found: dict[str, list[PolicyRevision]] = {}
+    by_uid: dict[str, list[PolicyRevision]] = {}
     spoiled = []
     for item in objects:
         try:
@@ -159,21 +159,21 @@ def _revisions(
         except InvalidRevision as error:
             spoiled.append(str(error))
         else:
-            found.setdefault(revision.uid, []).append(revision)
-    for listed in found.values():
+            by_uid.setdefault(revision.uid, []).append(revision)
+    for listed in by_uid.values():
         listed.sort(key=lambda one: -one.generation)
-    return found, spoiled
+    return by_uid, spoiled
 
 
 def _violations(
-    found: ClusterObjects,
+    objects: ClusterObjects,
 ) -> tuple[tuple[ShownViolation, ...] | None, tuple[str, ...], str]:
     """Violations of reports, else of statuses; what is missing of them; why there are none."""
-    if found.reports is not None:
-        rows = [row for report in found.reports for row in report[ROWS]]
+    if objects.reports is not None:
+        rows = [row for report in objects.reports for row in report[ROWS]]
         rows.sort(key=_order)
         return tuple(rows), (), ""
-    constraints = [one for one in found.policies if category_of(one) == "constraint"]
+    constraints = [one for one in objects.policies if category_of(one) == "constraint"]
     if not any("totalViolations" in status_of(one) for one in constraints):
         return None, (), NOWHERE
     rows = [row for one in constraints for row in _in_status(one)]

@@ -219,9 +219,9 @@ class ClusterSource:
                     for one in objects_of(item.get("webhooks"))
                 )
             ]
-            found = [one for item in own if (one := await serving_certificate.seen(item))]
-            if found != self._certificates:
-                self._certificates = found
+            certificates = [one for item in own if (one := await serving_certificate.seen(item))]
+            if certificates != self._certificates:
+                self._certificates = certificates
                 self._changed.set()
             self._configured.clear()
             with contextlib.suppress(TimeoutError):
@@ -254,7 +254,7 @@ class ClusterSource:
         waiting = self._told_waiting = self._waiting(statistics)
         if waiting:
             trouble.append(f"not known yet, or not to be read here: {', '.join(waiting)}")
-        groups = {gvk: list(found.values()) for gvk, found in self._objects.items()}
+        groups = {gvk: list(by_key.values()) for gvk, by_key in self._objects.items()}
         return ClusterObjects(
             policies=[
                 item
@@ -282,8 +282,8 @@ class ClusterSource:
 
     def _statistics(self) -> dict[GroupVersionKind, ReflectorStatistics]:
         assert self._manager is not None
-        found = self._manager.statistics()
-        return found | {one.gvk: one.reflector.statistics() for one in self._reports}
+        statistics = self._manager.statistics()
+        return statistics | {one.gvk: one.reflector.statistics() for one in self._reports}
 
     def _waiting(self, statistics: Mapping[GroupVersionKind, ReflectorStatistics]) -> list[str]:
         """The kinds of which it is not known yet what there is."""

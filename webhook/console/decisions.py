@@ -45,8 +45,8 @@ class DecisionSearch:
 
 def _uids(record: Mapping[str, Any]) -> tuple[str, ...]:
     metadata = object_of(object_of(record.get("object")).get("metadata"))
-    found = (record.get("requestUID"), record.get("id"), metadata.get("uid"))
-    return tuple(item for item in found if isinstance(item, str))
+    candidates = (record.get("requestUID"), record.get("id"), metadata.get("uid"))
+    return tuple(item for item in candidates if isinstance(item, str))
 
 
 def _words(record: Mapping[str, Any]) -> str:
@@ -106,7 +106,7 @@ def recorded(path: Path, may: Callable[[Right], bool] | None = None) -> Recorded
     """The newest admissions that were recorded with their objects; raises OSError."""
     until = time.monotonic() + SECONDS_MAX
     reader = _Reader(may)
-    found: deque[dict[str, Any]] = deque(maxlen=TRIED_MAX)
+    records: deque[dict[str, Any]] = deque(maxlen=TRIED_MAX)
     without = total = 0
     complete = True
     for record in RecordSource(path):
@@ -117,10 +117,10 @@ def recorded(path: Path, may: Callable[[Right], bool] | None = None) -> Recorded
         if record.get("eventType") != "decision" or not reader.reads(record):
             continue
         if type(record.get("object")) is dict or type(record.get("oldObject")) is dict:
-            found.append(record)
+            records.append(record)
         else:
             without += 1
-    return Recorded(tuple(reversed(found)), without, complete)
+    return Recorded(tuple(reversed(records)), without, complete)
 
 
 def look(
@@ -134,7 +134,7 @@ def look(
     until = time.monotonic() + SECONDS_MAX
     reader = _Reader(may)
     source = RecordSource(path)
-    found: deque[dict[str, Any]] = deque(maxlen=ROWS_MAX)
+    records: deque[dict[str, Any]] = deque(maxlen=ROWS_MAX)
     minutes: Counter[int] = Counter()
     total = matching = newest = 0
     complete = True
@@ -148,14 +148,14 @@ def look(
             minutes[minute] += record.get("verdict") == "deny"
             if search.finds(record):
                 matching += 1
-                found.append(record)
+                records.append(record)
             if total % 1000 == 0 and time.monotonic() > until:
                 complete = False
                 break
     except OSError as error:
         return {"error": f"{path}: {error.strerror or error}", "records": []}
     return {
-        "records": [row(record) for record in reversed(found)],
+        "records": [row(record) for record in reversed(records)],
         "matching": matching,
         "total": total,
         "unreadable": source.unreadable,

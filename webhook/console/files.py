@@ -180,13 +180,13 @@ def _objects(paths: Iterable[Path]) -> tuple[list[Manifest], list[str]]:
             continue
         for file in files:
             try:
-                found = list(expand_lists(read_file(file)))
+                manifests = list(expand_lists(read_file(file)))
             except UnreadableFile as error:
                 trouble.append(str(error))
             else:
                 objects += [
                     item
-                    for item in found
+                    for item in manifests
                     if is_object(item.document) and not is_policy(item.document)
                 ]
     return objects, trouble
@@ -196,7 +196,7 @@ def _violations(
     snapshot: Snapshot, objects: Iterable[Manifest]
 ) -> tuple[list[ShownViolation], list[str]]:
     """What the objects violate, as `waddle test` finds it, and what could not be decided."""
-    found: list[ShownViolation] = []
+    shown: list[ShownViolation] = []
     trouble: list[str] = []
     namespaces = dict(snapshot.namespaces)
     listed = list(objects)
@@ -206,7 +206,7 @@ def _violations(
     for item in listed:
         namespace = namespace_for(item.document, namespaces)
         rows, faults = review(snapshot, AugmentedObject(item.document, namespace))
-        found += [
+        shown += [
             ShownViolation(
                 f"{row['kind']}/{row['name']}",
                 row["action"],
@@ -221,8 +221,8 @@ def _violations(
             for row in rows
         ]
         trouble += [f"{item.file}:{item.line}: {fault}" for fault in faults]
-        if len(found) >= VIOLATIONS_MAX:
+        if len(shown) >= VIOLATIONS_MAX:
             trouble.append(f"more than {VIOLATIONS_MAX} violations: the rest is not shown")
             break
-    found.sort(key=lambda one: (one.policy, one.namespace, one.kind, one.name, one.message))
-    return found, trouble[:100]
+    shown.sort(key=lambda one: (one.policy, one.namespace, one.kind, one.name, one.message))
+    return shown, trouble[:100]

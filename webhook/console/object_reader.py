@@ -43,7 +43,7 @@ class ObjectReader:
         path = resource.path(place.name, place.namespace)
         try:
             async with asyncio.timeout(OBJECT_SECONDS):
-                found: dict[str, Any] = await self._client.request("GET", path)
+                document: dict[str, Any] = await self._client.request("GET", path)
         except ApiError as error:
             if error.is_absent:
                 raise NotReadable("there is no such object now") from None
@@ -54,9 +54,9 @@ class ObjectReader:
             raise NotReadable(f"the API server refuses: {error}") from None
         except (UnreachableError, TimeoutError) as error:
             raise NotReadable(_unanswered(error)) from None
-        if gvk_of(found) != place.gvk:
-            raise NotReadable(f"the API server gave a {gvk_of(found)}")
-        return found
+        if gvk_of(document) != place.gvk:
+            raise NotReadable(f"the API server gave a {gvk_of(document)}")
+        return document
 
     async def _resource(self, place: NamedObject) -> Resource:
         gvk = place.gvk

@@ -61,7 +61,7 @@ def overview(picture: Picture, query: Query) -> Document:
     """How it all is: replicas, policies by state, violations, what is wrong."""
     del query
     states = Counter(item.state for item in picture.policies)
-    found = picture.violations or ()
+    violations = picture.violations or ()
     return {
         "policies": {
             "total": len(picture.policies),
@@ -78,7 +78,7 @@ def overview(picture: Picture, query: Query) -> Document:
         ],
         "replicas": _replicas(picture),
         "certificates": [_certificate(one) for one in picture.certificates],
-        "violations": _violation_summary(picture, found),
+        "violations": _violation_summary(picture, violations),
         "faults": list(picture.faults),
     }
 
@@ -116,15 +116,15 @@ def _certificate(one: ShownCertificate) -> Document:
     }
 
 
-def _violation_summary(picture: Picture, found: Sequence[ShownViolation]) -> Document | None:
+def _violation_summary(picture: Picture, violations: Sequence[ShownViolation]) -> Document | None:
     if picture.violations is None:
         return None
     return {
-        "total": len(found),
+        "total": len(violations),
         "reviewed": picture.reviewed,
-        "byAction": dict(Counter(item.action for item in found).most_common()),
-        "byNamespace": groups(counted(found, "namespace")[:TOP], "namespace"),
-        "byPolicy": groups(counted(found, "policy")[:TOP], "policy"),
+        "byAction": dict(Counter(item.action for item in violations).most_common()),
+        "byNamespace": groups(counted(violations, "namespace")[:TOP], "namespace"),
+        "byPolicy": groups(counted(violations, "policy")[:TOP], "policy"),
     }
 
 
@@ -166,15 +166,15 @@ def policies(picture: Picture, query: Query) -> Document:
     """All policies, searched, a page at a time."""
     text, category = query.get("q", "").casefold(), query.get("category", "")
     state = query.get("state", "")
-    found = [
+    listed = [
         item
         for item in picture.policies
         if (not category or item.category == category)
         and (not state or item.state == state)
         and (not text or text in f"{item.kind}/{item.name}".casefold())
     ]
-    found.sort(key=_gravity)
-    rows, position = page_of(found, _number(query), POLICIES_PAGE)
+    listed.sort(key=_gravity)
+    rows, position = page_of(listed, _number(query), POLICIES_PAGE)
     return {
         "policies": [summary(item) for item in rows],
         "position": position,
@@ -240,11 +240,11 @@ def policy(picture: Picture, query: Query) -> Document:
 
 def _revision(item: ShownPolicy, kept: PolicyRevision) -> Document:
     """A kept generation, and what the present one says otherwise."""
-    found = {"generation": kept.generation, "created": kept.created, "digest": kept.digest}
+    revision = {"generation": kept.generation, "created": kept.created, "digest": kept.digest}
     try:
         before = kept.document(item.document).get("spec")
     except InvalidRevision as error:
-        return {**found, "difference": "", "error": str(error)}
+        return {**revision, "difference": "", "error": str(error)}
     lines = unified_diff(
         as_yaml(before).splitlines(),
         as_yaml(item.document.get("spec")).splitlines(),
@@ -252,7 +252,7 @@ def _revision(item: ShownPolicy, kept: PolicyRevision) -> Document:
         f"generation {item.generation}",
         lineterm="",
     )
-    return {**found, "difference": "\n".join(lines), "error": ""}
+    return {**revision, "difference": "\n".join(lines), "error": ""}
 
 
 def _shown_manifest(document: Mapping[str, Any]) -> Document:
@@ -272,7 +272,7 @@ def _shown_manifest(document: Mapping[str, Any]) -> Document:
 def commands(item: ShownPolicy) -> list[Document]:
     """What would be typed to roll a policy back, to pause or to abort its roll-out."""
     what = f"kubectl annotate {item.kind.lower()} {item.name}"
-    found = [
+    commands = [
         {
             "what": f"roll back to generation {one.generation}",
             "command": f"{what} {ROLLBACK}={one.generation} --overwrite",
@@ -281,7 +281,7 @@ def commands(item: ShownPolicy) -> list[Document]:
         if one.generation != item.generation
     ]
     if item.rollout is not None:
-        found += [
+        commands += [
             {
                 "what": "pause the roll-out",
                 "command": f"{what} {PAUSE}=true --overwrite",
@@ -291,7 +291,7 @@ def commands(item: ShownPolicy) -> list[Document]:
                 "command": f"{what} {ABORT}=true --overwrite",
             },
         ]
-    return found
+    return commands
 
 
 def violation_page(picture: Picture, query: Query) -> Document:
@@ -322,10 +322,10 @@ def _listed(picture: Picture, search: Search, group: str) -> tuple[int, Sequence
     key = search, group
     known: tuple[int, Sequence[Any]] | None = picture.answers.get(key)
     if known is None:
-        found = search.finds(picture.violations or ())
+        rows = search.finds(picture.violations or ())
         if len(picture.answers) >= ANSWERS_MAX:
             picture.answers.clear()
-        known = len(found), counted(found, group) if group else found
+        known = len(rows), counted(rows, group) if group else rows
         picture.answers[key] = known
     return known
 
@@ -338,14 +338,14 @@ def found_violations(picture: Picture, query: Query) -> list[ShownViolation]:
 def resource(picture: Picture, query: Query) -> Document:
     """All results of one object."""
     wanted = tuple(query.get(name, "") for name in ("apiVersion", "kind", "namespace", "name"))
-    found = [item for item in picture.violations or () if item.resource == wanted]
+    rows = [item for item in picture.violations or () if item.resource == wanted]
     api_version, kind, namespace, name = wanted
     return {
         "apiVersion": api_version,
         "kind": kind,
         "namespace": namespace,
         "name": name,
-        "rows": [violations.row(item) for item in found],
+        "rows": [violations.row(item) for item in rows],
         "known": picture.violations is not None,
         "why": picture.why_no_violations,
     }

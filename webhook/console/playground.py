@@ -112,10 +112,10 @@ class Playground:
             place = namespace_for(document, policies.namespaces)
             subject = AugmentedObject(document, place)
             rows, faults = review(policies, subject, point=enforcement.AUDIT)
-            found = {"object": "", "error": "", "violations": rows, "notDecided": faults}
+            shown = {"object": "", "error": "", "violations": rows, "notDecided": faults}
             metadata = object_of(document.get("metadata"))
             return {
-                "reviews": [found],
+                "reviews": [shown],
                 "constraints": len(policies.constraints),
                 "resourceVersion": str(metadata.get("resourceVersion", "")),
                 "at": timestamp.now(),
@@ -166,11 +166,11 @@ class Playground:
             return {"error": f"nothing could be tried: {error}"}
         if ended == 0:
             outcome = marshal.loads(written)  # noqa: S302  # from our own process
-            found: dict[str, Any] = decode(outcome["found"]) if "found" in outcome else outcome
-            if recorded is not None and "replayed" in found:
-                found["withoutObject"] = recorded.without_object
-                found["complete"] = recorded.complete
-            return found
+            answer: dict[str, Any] = decode(outcome["found"]) if "found" in outcome else outcome
+            if recorded is not None and "replayed" in answer:
+                answer["withoutObject"] = recorded.without_object
+                answer["complete"] = recorded.complete
+            return answer
         return {"error": _ended(ended)}
 
 

@@ -377,8 +377,8 @@ def visitor_of(claims: Mapping[str, Any], options: ProviderOptions) -> Visitor:
     user = name if prefix == "-" else prefix + name
     if user.startswith("system:"):
         raise SignInRefused(f"{user} is a name of Kubernetes' own")
-    found = claims.get(options.groups_claim) if options.groups_claim else None
-    listed = [found] if isinstance(found, str) else found if isinstance(found, list) else []
+    claimed = claims.get(options.groups_claim) if options.groups_claim else None
+    listed = [claimed] if isinstance(claimed, str) else claimed if isinstance(claimed, list) else []
     groups = [f"{options.groups_prefix}{one}" for one in listed if isinstance(one, str)]
     if len(groups) > GROUPS_MAX:
         raise SignInRefused(f"{user} is of {len(groups)} groups, more than {GROUPS_MAX}")

@@ -67,11 +67,11 @@ class Rights:
     async def granted(self, visitor: Visitor, rights: Iterable[Right]) -> frozenset[Right]:
         """Those of the rights that the visitor has; raises :class:`RightsUnknown`."""
         wanted = list(dict.fromkeys(rights))
-        found = {one: known for one in wanted if (known := self._known(visitor, one)) is not None}
-        missing = [one for one in wanted if one not in found]
+        grants = {one: known for one in wanted if (known := self._known(visitor, one)) is not None}
+        missing = [one for one in wanted if one not in grants]
         if missing:
-            found |= await self._ask_all(visitor, missing)
-        return frozenset(one for one, is_granted in found.items() if is_granted)
+            grants |= await self._ask_all(visitor, missing)
+        return frozenset(one for one, is_granted in grants.items() if is_granted)
 
     async def _ask_all(self, visitor: Visitor, missing: Iterable[Right]) -> dict[Right, bool]:
         try:
@@ -107,8 +107,8 @@ class Rights:
         return known[1]
 
     def _known(self, visitor: Visitor, right: Right) -> bool | None:
-        found = self._remembered.get((visitor, right))
-        return found[1] if found is not None and found[0] > self._now() else None
+        remembered = self._remembered.get((visitor, right))
+        return remembered[1] if remembered is not None and remembered[0] > self._now() else None
 
     async def _ask(self, visitor: Visitor, right: Right) -> bool:
         server = self._server()

@@ -24,12 +24,12 @@ def sources(document: Mapping[str, Any], faults: Iterable[str]) -> list[dict[str
     What cannot be read as a template has none.
     """
     try:
-        found = read_template(document)
+        template = read_template(document)
     except (InvalidTemplate, RecursionError):
         return []
     marks = _marks(faults)
     listed = []
-    for code in found.code:
+    for code in template.code:
         source = code.source if isinstance(code.source, dict) else {}
         if code.engine == REGO:
             listed.append(_source("template", "Rego", source.get("rego"), marks))

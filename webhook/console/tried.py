@@ -55,10 +55,10 @@ class _Unfit(Exception):
 def answer(job: Job) -> bytes:
     """What comes of a job, an ``error`` or what it found: as JSON, in the outcome of a trial."""
     try:
-        found = _ANSWERS[job["mode"]](job)
+        answered = _ANSWERS[job["mode"]](job)
     except _Unfit as error:
-        found = {"error": str(error)}
-    return written({"found": encode(found)})
+        answered = {"error": str(error)}
+    return written({"found": encode(answered)})
 
 
 def _documents(text: str, what: str) -> list[Any]:
@@ -69,10 +69,10 @@ def _documents(text: str, what: str) -> list[Any]:
 
 
 def _one(text: str, what: str) -> Any:
-    found = _documents(text, what) if text.strip() else []
-    if len(found) > 1:
-        raise _Unfit(f"{what}: one document is expected, not {len(found)}")
-    return found[0] if found else None
+    documents = _documents(text, what) if text.strip() else []
+    if len(documents) > 1:
+        raise _Unfit(f"{what}: one document is expected, not {len(documents)}")
+    return documents[0] if documents else None
 
 
 def _policies(job: Job) -> dict[str, Any]:
@@ -186,12 +186,12 @@ def _change(record: dict[str, Any], after: str, rows: list[dict[str, Any]]) -> d
 
 
 def _samples(client: Client) -> list[dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
+    objects: dict[str, dict[str, Any]] = {}
     for item in client.snapshot.constraints:
         spec = item.document.get("spec") or {}
         for one in samples(spec.get("match")):
-            found.setdefault(_shown(one), one)
-    return list(found.values())
+            objects.setdefault(_shown(one), one)
+    return list(objects.values())
 
 
 def _shown(item: dict[str, Any]) -> str:

@@ -91,9 +91,9 @@ def row(item: ShownViolation) -> dict[str, str]:
     }
 
 
-def counted(found: Iterable[ShownViolation], by: str) -> list[tuple[Any, int]]:
+def counted(violations: Iterable[ShownViolation], by: str) -> list[tuple[Any, int]]:
     """How many there are of each policy, namespace or resource, the most first."""
-    counts = Counter(map(attrgetter(by), found))
+    counts = Counter(map(attrgetter(by), violations))
     # A text each: to compare tuples in tuples takes five times as long. No name has a NUL.
     if by == "resource":
         ordered = sorted(counts.items(), key=lambda pair: "\0".join(pair[0]))
@@ -121,13 +121,13 @@ def _group(by: str, key: Any, number: int) -> dict[str, Any]:
     }
 
 
-def as_csv(found: Iterable[ShownViolation]) -> Iterator[str]:
+def as_csv(violations: Iterable[ShownViolation]) -> Iterator[str]:
     """Lines of RFC 4180, with the names of columns first.
 
     A cell that a spreadsheet would take for a formula begins with an apostrophe.
     """
     yield _line(COLUMNS)
-    for item in found:
+    for item in violations:
         yield _line([_no_formula(cell) for cell in row(item).values()])
 
 
@@ -142,16 +142,16 @@ def _no_formula(cell: str) -> str:
 
 
 def page_of(
-    found: Sequence[T], number: int, size: int = PAGE_ROWS
+    rows: Sequence[T], number: int, size: int = PAGE_ROWS
 ) -> tuple[Sequence[T], dict[str, int]]:
     """The rows of a page, the first of which is 1, and where it stands among all."""
-    pages = max(1, -(-len(found) // size))
+    pages = max(1, -(-len(rows) // size))
     number = min(max(1, number), pages)
     begin = (number - 1) * size
-    return found[begin : begin + size], {
+    return rows[begin : begin + size], {
         "page": number,
         "pages": pages,
-        "first": begin + 1 if found else 0,
-        "last": min(begin + size, len(found)),
-        "total": len(found),
+        "first": begin + 1 if rows else 0,
+        "last": min(begin + size, len(rows)),
+        "total": len(rows),
     }

@@ -350,10 +350,10 @@ class Client:
         else:
             try:
                 schema.validate_match(document, entry.matching)
-                found = self._read_constraint(entry, dict(document), on_error)
+                read = self._read_constraint(entry, dict(document), on_error)
             except ConstraintFrameworkError:
                 return  # What it is about cannot be told.
-            constraint = replace(found, broken=broken, is_good=False)
+            constraint = replace(read, broken=broken, is_good=False)
         self._put_constraint(entry, constraint)
 
     def _put_constraint(self, entry: Entry, constraint: Constraint) -> None:

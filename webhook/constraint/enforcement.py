@@ -62,7 +62,7 @@ def points_of(constraint: Mapping[str, Any], points: Iterable[str]) -> dict[str,
                     everywhere.add(action)
             elif name in actions:
                 actions[name].add(action)
-    return {point: tuple(sorted(found)) for point, found in actions.items() if found}
+    return {point: tuple(sorted(of_point)) for point, of_point in actions.items() if of_point}
 
 
 def _scoped(constraint: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -97,8 +97,8 @@ def scoped_actions(
     if constraint.enforcement_action != "scoped":
         return ()
     points = client_points if point == ALL else (point,)
-    found = {action for name in points for action in constraint.points.get(name, ())}
-    return tuple(sorted(found))
+    actions = {action for name in points for action in constraint.points.get(name, ())}
+    return tuple(sorted(actions))
 
 
 def actions_at(constraint: Constraint, point: str, client_points: Sequence[str]) -> tuple[str, ...]:

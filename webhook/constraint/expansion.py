@@ -108,11 +108,11 @@ class Expansion:
                 self._by_kind.setdefault(gvk, []).append(template)
             if self._reaches(template.generates, template, set()):
                 raise InvalidExpansion(f"error upserting template {template.name}: {CYCLE}")
-        for found in self._by_kind.values():
-            found.sort(key=lambda item: item.name)
+        for of_kind in self._by_kind.values():
+            of_kind.sort(key=lambda item: item.name)
         self._steps = {
-            gvk: [self._step(template) for template in found]
-            for gvk, found in self._by_kind.items()
+            gvk: [self._step(template) for template in of_kind]
+            for gvk, of_kind in self._by_kind.items()
         }
 
     def _step(self, template: ExpansionTemplate) -> _Step:
@@ -127,7 +127,7 @@ class Expansion:
     @property
     def names(self) -> frozenset[str]:
         """The templates that are in use."""
-        return frozenset(item.name for found in self._by_kind.values() for item in found)
+        return frozenset(item.name for templates in self._by_kind.values() for item in templates)
 
     def _reaches(self, gvk: GroupVersionKind, wanted: ExpansionTemplate, seen: set[str]) -> bool:
         """Whether expanding this kind leads to a template again."""
@@ -142,14 +142,14 @@ class Expansion:
 
     def implied(self, gvk: GroupVersionKind) -> frozenset[GroupVersionKind]:
         """The kinds that resources of a kind may imply."""
-        found: set[GroupVersionKind] = set()
+        kinds: set[GroupVersionKind] = set()
         due = [gvk]
         while due:
             for template in self._by_kind.get(due.pop(), ()):
-                if template.generates not in found:
-                    found.add(template.generates)
+                if template.generates not in kinds:
+                    kinds.add(template.generates)
                     due.append(template.generates)
-        return frozenset(found)
+        return frozenset(kinds)
 
     def is_of(self, gvk: GroupVersionKind) -> bool:
         """Whether resources of a kind imply others."""
@@ -185,7 +185,7 @@ class Expansion:
             return []
         own = [Resultant(_resultant(obj, namespace, step), step.template) for step in steps]
         if settled is not None:
-            own = [Resultant(settled(found), template) for found, template in own]
+            own = [Resultant(settled(document), template) for document, template in own]
         elif depth + 1 < DEPTH_MAX and all(step.is_last for step in steps):
             return own
         below = [
@@ -249,7 +249,7 @@ def _cyclic(templates: Iterable[ExpansionTemplate]) -> frozenset[str]:
     for template in known:
         for gvk in template.applies_to:
             by_kind.setdefault(gvk, []).append(template)
-    found = set()
+    names = set()
     for start in known:
         seen: set[str] = set()
         due = [start]
@@ -259,8 +259,8 @@ def _cyclic(templates: Iterable[ExpansionTemplate]) -> frozenset[str]:
                     seen.add(template.name)
                     due.append(template)
         if start.name in seen:
-            found.add(start.name)
-    return frozenset(found)
+            names.add(start.name)
+    return frozenset(names)
 
 
 def _resultant(
@@ -304,13 +304,13 @@ def _own(metadata: dict[str, Any], owner: dict[str, Any], name: str) -> None:
 
 def with_implied(parent: Responses, implied: Sequence[tuple[Resultant, Responses]]) -> Responses:
     """A generator's responses with those of what it implies, which say by which template."""
-    if not any(found.results or found.faults or found.undecided for _, found in implied):
+    if not any(told.results or told.faults or told.undecided for _, told in implied):
         # As nearly always: then there is nothing to put in order.
         return Responses(
             parent.results,
             parent.faults,
-            parent.deadline_exceeded or any(found.deadline_exceeded for _, found in implied),
-            parent.evaluated + sum([found.evaluated for _, found in implied]),
+            parent.deadline_exceeded or any(told.deadline_exceeded for _, told in implied),
+            parent.evaluated + sum([told.evaluated for _, told in implied]),
             parent.undecided,
         )
     results = list(parent.results)

@@ -144,7 +144,7 @@ class Findings:
         for group in groups:
             self.evaluated += len(group)
             try:
-                found = evaluate(group[0].parameters, review.document, state)
+                told = evaluate(group[0].parameters, review.document, state)
             except PolicyError as error:
                 deadline = self.limits.deadline
                 if deadline is not None and time.monotonic() > deadline:
@@ -157,7 +157,7 @@ class Findings:
                     self._failed(entry, group, review, error)
                     failure = failure or error
                 continue
-            for msg, details in found:
+            for msg, details in told:
                 for constraint in group:
                     self._add(review.target, constraint, msg, details)
         if failure is not None:
@@ -296,8 +296,8 @@ class Findings:
                 spared=spared,
                 cause=cause,
             )
-            found = Undecided(review.target, constraint, cause, answer, message)
-            self.undecided = [*self.undecided, found]
+            undecided = Undecided(review.target, constraint, cause, answer, message)
+            self.undecided = [*self.undecided, undecided]
 
     # --- what was found ------------------------------------------------------------------------
 
@@ -349,12 +349,12 @@ def _observed(evaluate: _Evaluate, observer: Observer, groups: _Groups) -> _Eval
         group = next(remaining)
         began = time.monotonic_ns()
         try:
-            found = tuple(evaluate(parameters, document, state))
+            told = tuple(evaluate(parameters, document, state))
         except PolicyError as error:
             observer.evaluated(group, began, time.monotonic_ns(), 0, str(error))
             raise
-        observer.evaluated(group, began, time.monotonic_ns(), len(found), "")
-        return found
+        observer.evaluated(group, began, time.monotonic_ns(), len(told), "")
+        return told
 
     return evaluated
 

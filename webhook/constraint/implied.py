@@ -50,10 +50,10 @@ class WithImplied:
             return DEFERRED
         of_implied = []
         for resultant, subject in self.implied:
-            found = self.snapshot.review(
+            responses = self.snapshot.review(
                 subject, enforcement_point=enforcement_point, limits=limits
             )
-            if found is DEFERRED:
+            if responses is DEFERRED:
                 return DEFERRED
-            of_implied.append((resultant, found))
+            of_implied.append((resultant, responses))
         return with_implied(own, of_implied)

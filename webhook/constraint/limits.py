@@ -57,7 +57,7 @@ class Observer(Protocol):
         constraints: tuple[Constraint, ...],
         began_ns: int,
         ended_ns: int,
-        found: int,
+        violations: int,
         error: str,
     ) -> None:
         """Constraints of the same template and parameters had so many violations, or failed.

@@ -48,9 +48,9 @@ class View:
         self.is_namespace = gvk.kind == "Namespace" and not gvk.group
         metadata = document.get("metadata")
         read: Callable[[str], Any] = metadata.get if type(metadata) is dict else {}.get
-        self.name = found if type(found := read("name")) is str else ""
-        self.generate_name = found if type(found := read("generateName")) is str else ""
-        self.namespace = found if type(found := read("namespace")) is str else ""
+        self.name = value if type(value := read("name")) is str else ""
+        self.generate_name = value if type(value := read("generateName")) is str else ""
+        self.namespace = value if type(value := read("namespace")) is str else ""
         self._labels: Mapping[str, str] | None = None
 
     @property

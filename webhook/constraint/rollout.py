@@ -128,17 +128,17 @@ class RolloutRecord:
 
     def document(self) -> Json:
         """As it stands in ``status.rollout``."""
-        found: Json = {
+        record: Json = {
             "observedGeneration": self.generation,
             "state": self.state,
             "action": self.steps[-1].action,
             "steps": [{"action": step.action, "since": text_of(step.since)} for step in self.steps],
         }
         if self.total is not None:
-            found["auditedViolations"] = self.total
+            record["auditedViolations"] = self.total
         if self.increased is not None:
-            found["increasedAt"] = text_of(self.increased)
-        return found
+            record["increasedAt"] = text_of(self.increased)
+        return record
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +193,11 @@ def _stage(words: Sequence[str], actions: Sequence[str]) -> Stage:
             f"{ANNOTATION}: a stage begins with {' or '.join(actions)}, "
             f"got {' '.join(words)[:SHOWN_CHARACTERS]!r}"
         )
-    found: dict[str, float] = {}
+    conditions: dict[str, float] = {}
     for word in words[1:]:
         name, _, value = word.partition("=")
         seconds = _seconds(value)
-        if name not in {"after", "quiet"} or name in found or seconds is None or seconds < 0:
+        if name not in {"after", "quiet"} or name in conditions or seconds is None or seconds < 0:
             raise InvalidRollout(
                 f"{ANNOTATION}: expected after=DURATION or quiet=DURATION (as 24h), once each, "
                 f"got {word[:SHOWN_CHARACTERS]!r}"
@@ -207,8 +207,8 @@ def _stage(words: Sequence[str], actions: Sequence[str]) -> Stage:
                 f"{ANNOTATION}: {word[:SHOWN_CHARACTERS]!r} is longer than "
                 f"{DURATION_SECONDS_MAX / 3600:.0f}h"
             )
-        found[name] = seconds
-    return Stage(words[0], found.get("after"), found.get("quiet"))
+        conditions[name] = seconds
+    return Stage(words[0], conditions.get("after"), conditions.get("quiet"))
 
 
 def _seconds(text: str) -> float | None:
@@ -236,14 +236,16 @@ def read_record(status: object) -> RolloutRecord | None:
     Anyone who may write the status may have written it: what makes no sense is
     as if it were not there, and the roll-out begins anew.
     """
-    found: Any = object_of(status).get("rollout")
+    written: Any = object_of(status).get("rollout")
     try:
         steps = tuple(
-            RolloutStep(item["action"], seconds_of(item["since"])) for item in found["steps"]
+            RolloutStep(item["action"], seconds_of(item["since"])) for item in written["steps"]
         )
-        increased = seconds_of(found["increasedAt"]) if "increasedAt" in found else None
-        total = found.get("auditedViolations")
-        record = RolloutRecord(found["observedGeneration"], steps, found["state"], total, increased)
+        increased = seconds_of(written["increasedAt"]) if "increasedAt" in written else None
+        total = written.get("auditedViolations")
+        record = RolloutRecord(
+            written["observedGeneration"], steps, written["state"], total, increased
+        )
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
     if not all(type(step.action) is str for step in steps):

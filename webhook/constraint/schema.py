@@ -150,8 +150,8 @@ def unsatisfiable_fault(crd: Mapping[str, Any]) -> str:
 
     Asked at admission alone: what is in a cluster already is as the API server takes it.
     """
-    found = next(unsatisfiable(crd_schema(crd), "spec.validation.openAPIV3Schema"), "")
-    return f"invalid ConstraintTemplate: {found}" if found else ""
+    fault = next(unsatisfiable(crd_schema(crd), "spec.validation.openAPIV3Schema"), "")
+    return f"invalid ConstraintTemplate: {fault}" if fault else ""
 
 
 def validate_constraint(constraint: Mapping[str, Any], crd: Mapping[str, Any]) -> None:
@@ -161,8 +161,8 @@ def validate_constraint(constraint: Mapping[str, Any], crd: Mapping[str, Any]) -
     :class:`~webhook.constraint.errors.SchemaViolation` where the schema refuses.
     """
     name, gvk = name_of(constraint), gvk_of(constraint)
-    if found := subdomain_faults(name):
-        raise InvalidConstraint(f"invalid Constraint: invalid name: {shown(chr(10).join(found))}")
+    if faults := subdomain_faults(name):
+        raise InvalidConstraint(f"invalid Constraint: invalid name: {shown(chr(10).join(faults))}")
     kind = crd["spec"]["names"]["kind"]
     if gvk.kind != kind:
         raise InvalidConstraint(
@@ -174,8 +174,8 @@ def validate_constraint(constraint: Mapping[str, Any], crd: Mapping[str, Any]) -
             "supported versions: map[v1alpha1:true v1beta1:true]"
         )
     schema = crd_schema(crd)
-    if found := structural.faults(constraint, schema):
-        unique = list(dict.fromkeys(found))
+    if faults := structural.faults(constraint, schema):
+        unique = list(dict.fromkeys(faults))
         text = unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
         raise SchemaViolation(f"schema validation failed: {text}")
     if unknown := structural.unknown_fields(constraint, schema):
@@ -191,8 +191,8 @@ def validate_match(constraint: Mapping[str, Any], target: Target | SeveralTarget
     if type(spec) is not dict:
         raise InvalidConstraint("invalid Constraint: spec must be an object")
     match = spec.get("match")
-    if match is not None and (found := structural.faults(match, target.match_schema())):
-        raise SchemaViolation(f"schema validation failed: {found[0]}")
+    if match is not None and (faults := structural.faults(match, target.match_schema())):
+        raise SchemaViolation(f"schema validation failed: {faults[0]}")
     target.validate_constraint(constraint)
 
 

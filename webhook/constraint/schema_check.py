@@ -59,9 +59,9 @@ _INT_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
 
 def schema_faults(template: Template, schema: Schema) -> list[str]:
     """Everything against a template's names and schema, sorted within the schema."""
-    found = list(_name_faults(template))
+    faults = list(_name_faults(template))
     types = sorted(type_faults(schema, _ROOT))
-    return found + (types or sorted(set(_level(schema, _ROOT, ""))))
+    return faults + (types or sorted(set(_level(schema, _ROOT, ""))))
 
 
 def _name_faults(template: Template) -> Iterator[str]:

@@ -58,12 +58,12 @@ def select(snapshot: Snapshot, value: Any, enforcement_point: str) -> Selection:
 
 def about(snapshot: Snapshot, key: Hashable, enforcement_point: str) -> tuple[Constraint, ...]:
     """The constraints that may match things of this key of the index (a group and kind)."""
-    found: list[Constraint] = []
+    constraints: list[Constraint] = []
     for target in snapshot.targets:
         plan = snapshot.plan(enforcement_point, target, key)
-        found += [constraint for step in plan.steps for constraint, _ in step.constraints]
-        found += [item.constraint for item in plan.broken]
-    return tuple(found)
+        constraints += [constraint for step in plan.steps for constraint, _ in step.constraints]
+        constraints += [item.constraint for item in plan.broken]
+    return tuple(constraints)
 
 
 def _matches(matcher: Matcher, review: Review) -> bool | None:

@@ -39,10 +39,10 @@ class SeveralTargets:
 
     def spec_schema(self) -> Mapping[str, Any]:
         """What else may stand in ``spec``."""
-        found: dict[str, Any] = {}
+        schema: dict[str, Any] = {}
         for target in self._targets:
-            found.update(target.spec_schema())
-        return found
+            schema.update(target.spec_schema())
+        return schema
 
     def validate_constraint(self, constraint: Mapping[str, Any]) -> None:
         """Check it as each target does; raises InvalidConstraint."""

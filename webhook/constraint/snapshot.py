@@ -126,19 +126,19 @@ class Snapshot:
                 "enforcement point not supported by client, supported enforcement points: "
                 f"[{' '.join(self.enforcement_points)}]"
             )
-        found = Findings(self, enforcement_point, limits)
+        findings = Findings(self, enforcement_point, limits)
         for target in self.targets.values():
             try:
                 review = target.handle_review(value, self.namespaces)
             except ReviewError as error:
                 message = f"target.HandleReview failed for target {_quote(target.name)}: {error}"
-                found.faults.append(Fault(target.name, "", message))
+                findings.faults.append(Fault(target.name, "", message))
                 continue
             if review is not None:
-                found.review(review)
-                if found.deadline_exceeded or found.deferred:
+                findings.review(review)
+                if findings.deadline_exceeded or findings.deferred:
                     break
-        return found.responses()
+        return findings.responses()
 
     def plan(self, point: str, target: str, key: Hashable) -> Plan:
         """The plan for a key of the index; None as key is for what no index can serve."""
@@ -146,9 +146,9 @@ class Snapshot:
         if plan is None:
             plan = make_plan(
                 (
-                    found
+                    of_target
                     for _, entry in sorted(self._entries.items())
-                    if (found := entry.for_target(target)) is not None
+                    if (of_target := entry.for_target(target)) is not None
                 ),
                 key,
                 point=point,

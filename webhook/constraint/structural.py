@@ -30,22 +30,24 @@ _META_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 def faults(value: Any, schema: Schema, path: str = "") -> list[str]:
     """Everything the schema has against a value; empty if nothing."""
-    found = list(_type_faults(value, schema, path))
+    problems = list(_type_faults(value, schema, path))
     if value is None:
-        return found
-    found += _logical_faults(value, schema, path)
+        return problems
+    problems += _logical_faults(value, schema, path)
     if type(value) is str:
-        found += _string_faults(value, schema, path)
+        problems += _string_faults(value, schema, path)
     elif type(value) is dict:
-        found += _object_faults(value, schema, path)
+        problems += _object_faults(value, schema, path)
     elif type(value) is list:
-        found += _array_faults(value, schema, path)
+        problems += _array_faults(value, schema, path)
     elif type(value) is not bool:
-        found += _number_faults(value, schema, path)
+        problems += _number_faults(value, schema, path)
     if "enum" in schema and not any(_same(value, item) for item in schema["enum"] or ()):
         allowed = ", ".join(shown(item) for item in schema["enum"] or ())
-        found.append(f"{_at(path)}: Unsupported value: {shown(value)}: supported values: {allowed}")
-    return found
+        problems.append(
+            f"{_at(path)}: Unsupported value: {shown(value)}: supported values: {allowed}"
+        )
+    return problems
 
 
 def _at(path: str) -> str:
@@ -174,7 +176,7 @@ def _logical_faults(value: Any, schema: Schema, path: str) -> Iterator[str]:
             yield from tried[0]
     if oneof := schema.get("oneOf"):
         tried = [faults(value, item, path) for item in oneof]
-        valid = sum(not found for found in tried)
+        valid = sum(not problems for problems in tried)
         why = f'"{path}" must validate one and only one schema (oneOf). '
         if valid > 1:
             yield invalid(_ROOT, "", f"{why}Found {valid} valid alternatives")
@@ -183,8 +185,8 @@ def _logical_faults(value: Any, schema: Schema, path: str) -> Iterator[str]:
             yield from tried[0]
     if allof := schema.get("allOf"):
         tried = [faults(value, item, path) for item in allof]
-        for found in tried:
-            yield from found
+        for problems in tried:
+            yield from problems
         if any(tried):
             none = ". None validated" if all(tried) else ""
             yield invalid(_ROOT, "", f'"{path}" must validate all the schemas (allOf){none}')
@@ -197,10 +199,10 @@ def _logical_faults(value: Any, schema: Schema, path: str) -> Iterator[str]:
 
 def unknown_fields(resource: Mapping[str, Any], schema: Schema) -> list[str]:
     """The paths of the fields that pruning would drop, sorted; the root is a resource."""
-    found: list[str] = []
+    fields: list[str] = []
     root = {**schema, "x-kubernetes-embedded-resource": True}
-    _prune(resource, root, "", found.append)
-    return sorted(found)
+    _prune(resource, root, "", fields.append)
+    return sorted(fields)
 
 
 def _prune(value: Any, schema: Schema | None, path: str, record: Callable[[str], None]) -> None:

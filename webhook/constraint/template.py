@@ -128,10 +128,10 @@ def kind_of(document: Mapping[str, Any]) -> str:
 
     Empty, too, for a kind that no constraint can have (:data:`OWN_KINDS`).
     """
-    found: Any = document
+    value: Any = document
     for field_ in ("spec", "crd", "spec", "names", "kind"):
-        found = found.get(field_) if isinstance(found, dict) else None
-    return found if isinstance(found, str) and found.lower() not in OWN_KINDS else ""
+        value = value.get(field_) if isinstance(value, dict) else None
+    return value if isinstance(value, str) and value.lower() not in OWN_KINDS else ""
 
 
 def _invalid(message: str) -> InvalidTemplate:
@@ -147,7 +147,7 @@ def _targets(spec: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
         raise _invalid("spec.targets must be an array of objects")
     if not targets:
         raise _invalid("no targets specified: ConstraintTemplate must specify one target")
-    found: dict[str, Mapping[str, Any]] = {}
+    by_path: dict[str, Mapping[str, Any]] = {}
     names: set[str] = set()
     for number, target in enumerate(targets):
         path = f"spec.targets[{number}]."
@@ -163,8 +163,8 @@ def _targets(spec: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
                     '"*", "CREATE", "UPDATE", "DELETE", "CONNECT"'
                 )
         names.add(name)
-        found[path] = target
-    return found
+        by_path[path] = target
+    return by_path
 
 
 def _code(target: Mapping[str, Any], path: str) -> tuple[Code, ...]:

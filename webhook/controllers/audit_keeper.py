@@ -40,16 +40,16 @@ def merged(
     live: set[str] = set()
     metadata = document["metadata"]
     for item in statuses:
-        found = status_of(item)
+        current = status_of(item)
         auditors = {owner["uid"] for owner in pods.owners_of(item)} & working
-        if AUDIT_OPERATION not in texts_of(found.get("operations")) or not auditors:
+        if AUDIT_OPERATION not in texts_of(current.get("operations")) or not auditors:
             continue
         live |= auditors
-        is_of_now = (found.get("constraintUID"), found.get("observedGeneration")) == (
+        is_of_now = (current.get("constraintUID"), current.get("observedGeneration")) == (
             metadata.get("uid"),
             metadata.get("generation", 0),
         )
-        shard = audit_shard.read_shard(found)
+        shard = audit_shard.read_shard(current)
         if is_of_now and shard is not None:
             shards |= dict.fromkeys(auditors, shard)
     results = audit_shard.merged(shards, live) if len(live) > 1 else None

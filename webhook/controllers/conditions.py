@@ -117,7 +117,7 @@ def merged(current: Iterable[Mapping[str, Any]], verdict: Verdict, now: str) -> 
     in nothing is left as it is.
     """
     known = {item["type"]: dict(item) for item in current}
-    found = []
+    conditions = []
     wanted = verdict.documents(now)
     if verdict.fighting or FIGHTING in known:
         wanted.append(_fighting(verdict, now))
@@ -125,8 +125,8 @@ def merged(current: Iterable[Mapping[str, Any]], verdict: Verdict, now: str) -> 
         before = known.get(condition["type"])
         if before is not None and before.get("status") == condition["status"]:
             condition["lastTransitionTime"] = before.get("lastTransitionTime", now)
-        found.append(condition)
-    return found + [item for name, item in known.items() if name not in (*TYPES, FIGHTING)]
+        conditions.append(condition)
+    return conditions + [item for name, item in known.items() if name not in (*TYPES, FIGHTING)]
 
 
 def _fighting(verdict: Verdict, now: str) -> Json:
@@ -170,17 +170,17 @@ def replicas(
         if WEBHOOK_OPERATION in texts_of(status_of(item).get("operations"))
         for owner in pods.owners_of(item)
     }
-    found = []
+    known = []
     for pod in pod_objects:
         item = replica(pod)
         if item.finished:
             continue
         if item.uid in speaking or (item.ready and not item.terminating and _is_webhook(pod)):
             ready = item.terminating or not pods.is_unready(pod)
-            found.append(
+            known.append(
                 Replica(item.name, item.uid, ready=ready, terminating=False, finished=False)
             )
-    return sorted(found, key=lambda item: item.name)
+    return sorted(known, key=lambda item: item.name)
 
 
 def _is_webhook(pod: Mapping[str, Any]) -> bool:
@@ -199,21 +199,21 @@ def judge(
 
     With ``overdue`` those that are behind have been for long enough.
     """
-    found = _counted(converge(document, statuses, replicas(pod_objects, statuses)))
-    if found.is_deleted:
-        return Verdict("Terminating", found.generation, "Terminating", _DELETED, "")
-    if not any(standing.observed_generation for standing in found.standings):
+    convergence = _counted(converge(document, statuses, replicas(pod_objects, statuses)))
+    if convergence.is_deleted:
+        return Verdict("Terminating", convergence.generation, "Terminating", _DELETED, "")
+    if not any(standing.observed_generation for standing in convergence.standings):
         return None
-    good = [item for item in found.standings if item.state in _GOOD]
-    faulty = [item for item in found.standings if item.state in ("error", "unenforced")]
-    behind = [item for item in found.standings if item not in good and item not in faulty]
-    state = _state(found, good, faulty, behind, overdue=overdue)
+    good = [item for item in convergence.standings if item.state in _GOOD]
+    faulty = [item for item in convergence.standings if item.state in ("error", "unenforced")]
+    behind = [item for item in convergence.standings if item not in good and item not in faulty]
+    state = _state(convergence, good, faulty, behind, overdue=overdue)
     return Verdict(
         state,
-        found.generation,
+        convergence.generation,
         _reason(state, faulty),
-        _enforced_text(found),
-        _faults_text(found, [*faulty, *behind]),
+        _enforced_text(convergence),
+        _faults_text(convergence, [*faulty, *behind]),
         is_awaited=bool(behind),
         fighting=_fights_text(statuses),
     )
@@ -228,32 +228,34 @@ def _fights_text(statuses: Iterable[Mapping[str, Any]]) -> str:
     return f"the same change is made again and again, and undone each time: {_shortened(shown)}"
 
 
-def _counted(found: Convergence) -> Convergence:
+def _counted(convergence: Convergence) -> Convergence:
     """Without those that answer nobody and do not enforce it either.
 
     So that neither a replica that starts is trouble, nor a probe that fails now and
     then a write for each policy. Where nobody answers, all count.
     """
-    counted = tuple(item for item in found.standings if item.replica.ready or item.state in _GOOD)
-    return replace(found, standings=counted) if counted else found
+    counted = tuple(
+        item for item in convergence.standings if item.replica.ready or item.state in _GOOD
+    )
+    return replace(convergence, standings=counted) if counted else convergence
 
 
 def _state(
-    found: Convergence,
+    convergence: Convergence,
     good: Sequence[Standing],
     faulty: Sequence[Standing],
     behind: Sequence[Standing],
     *,
     overdue: bool,
 ) -> State:
-    if len(good) == len(found.standings):
+    if len(good) == len(convergence.standings):
         states = {item.state for item in good}
         if "previewed" in states:
             return "Previewed"
         return "RolledBack" if "rolledback" in states else "Active"
     if behind and not overdue:
         return "Progressing"
-    return "Error" if len(faulty) == len(found.standings) else "Degraded"
+    return "Error" if len(faulty) == len(convergence.standings) else "Degraded"
 
 
 def _reason(state: State, faulty: Sequence[Standing]) -> str:
@@ -268,13 +270,13 @@ def _reason(state: State, faulty: Sequence[Standing]) -> str:
     return (reasons.pop() if len(reasons) == 1 else "") or "NotEnforceable"
 
 
-def _enforced_text(found: Convergence) -> str:
-    total = len(found.standings)
-    enforced = sum(item.state == "enforced" for item in found.standings)
-    text = f"{enforced}/{total} replicas at generation {found.generation}"
-    if (share := found.request_share) is not None and 0 < share < 1:
+def _enforced_text(convergence: Convergence) -> str:
+    total = len(convergence.standings)
+    enforced = sum(item.state == "enforced" for item in convergence.standings)
+    text = f"{enforced}/{total} replicas at generation {convergence.generation}"
+    if (share := convergence.request_share) is not None and 0 < share < 1:
         text += f", {share:.0%} of requests"
-    stages = Counter(item.action for item in found.standings if item.state == "enforced")
+    stages = Counter(item.action for item in convergence.standings if item.state == "enforced")
     if any(stages):
         # At a stage of a roll-out: which, and how many replicas have followed to it.
         shown = ", ".join(
@@ -283,7 +285,7 @@ def _enforced_text(found: Convergence) -> str:
         text += f" ({shown})"
     others = Counter(
         (item.active_generation, item.active_digest)
-        for item in found.standings
+        for item in convergence.standings
         if item.state != "enforced" and item.active_generation
     )
     for (generation, digest), count in sorted(others.items(), reverse=True):
@@ -292,12 +294,12 @@ def _enforced_text(found: Convergence) -> str:
     return text
 
 
-def _faults_text(found: Convergence, standings: Sequence[Standing]) -> str:
+def _faults_text(convergence: Convergence, standings: Sequence[Standing]) -> str:
     """Which replicas do not, and why; those of one fault together."""
     by_fault: dict[str, list[str]] = {}
     for item in standings:
         by_fault.setdefault(_shortened(item.reason), []).append(item.replica.name)
-    for item in found.standings:
+    for item in convergence.standings:
         if item.state == "rolledback":
             by_fault.setdefault(_shortened(item.reason), []).append(item.replica.name)
     return "; ".join(f"{_names(names)}: {fault}" for fault, names in sorted(by_fault.items()))

@@ -139,10 +139,10 @@ def by_subject(
 ) -> dict[LabelledSubject, list[Mapping[str, Any]]]:
     """Status objects by what they are about, as their labels say."""
     kinds = {kind.kind: kind for kind in STATUS_KINDS}
-    found: dict[LabelledSubject, list[Mapping[str, Any]]] = {}
+    statuses_of: dict[LabelledSubject, list[Mapping[str, Any]]] = {}
     for status in statuses:
-        found.setdefault(subject_of(kinds[status["kind"]], status), []).append(status)
-    return found
+        statuses_of.setdefault(subject_of(kinds[status["kind"]], status), []).append(status)
+    return statuses_of
 
 
 def subject_for(document: Mapping[str, Any]) -> LabelledSubject:

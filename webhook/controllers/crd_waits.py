@@ -28,9 +28,9 @@ class CrdWaits:
         self._clock = clock
         self._since: dict[str, float] = {}
 
-    def look(self, wanted: Collection[str], found: Iterable[Json]) -> Mapping[str, str]:
+    def look(self, wanted: Collection[str], crds: Iterable[Json]) -> Mapping[str, str]:
         """Why wanted CRDs are not established, by name, of those that have been for a while."""
-        there = {crd["metadata"]["name"]: crd for crd in found}
+        there = {crd["metadata"]["name"]: crd for crd in crds}
         reasons = {name: _reason(there.get(name)) for name in wanted}
         now = self._clock()
         self._since = {

@@ -97,17 +97,17 @@ class ExpressionKeeper:
             for name, (_, _, warnings) in self._sources.items()
             if warnings
         }
-        found = {}
+        told_of = {}
         for key, kinds in named.items():
             source = self._source_of(key)
             if source is None:
                 continue
             types = {gvk: of for gvk, of in known.items() if gvk.group_kind in kinds}
-            found[key] = self._checked(key, source, types)
-            if found[key][2]:
-                told[key] = {FIELD: found[key][2]}
+            told_of[key] = self._checked(key, source, types)
+            if told_of[key][2]:
+                told[key] = {FIELD: told_of[key][2]}
             await asyncio.sleep(0)  # others have their turn between two of them
-        self._found = found
+        self._found = told_of
         self._tell(told)
 
     def _source(
@@ -128,8 +128,8 @@ class ExpressionKeeper:
         return document, code.source, cost_warnings(code.source)
 
     def _source_of(self, key: tuple[str, str]) -> CelSource | None:
-        found = self._sources.get(key[0].lower())
-        return None if found is None else found[1]
+        source = self._sources.get(key[0].lower())
+        return None if source is None else source[1]
 
     def _checked(
         self, key: tuple[str, str], source: CelSource, types: Types
@@ -145,9 +145,9 @@ class ExpressionKeeper:
 def named_kinds(constraint: Mapping[str, Any]) -> frozenset[GroupKind]:
     """The kinds that a constraint's match names; those of an entry with a ``*`` are not known."""
     listed = ((constraint.get("spec") or {}).get("match") or {}).get("kinds") or ()
-    found = set()
+    named = set()
     for one in listed:
         groups, kinds = one.get("apiGroups") or ("*",), one.get("kinds") or ("*",)
         if "*" not in groups and "*" not in kinds:
-            found |= {GroupKind(group, kind) for group in groups for kind in kinds}
-    return frozenset(found)
+            named |= {GroupKind(group, kind) for group in groups for kind in kinds}
+    return frozenset(named)

@@ -181,13 +181,13 @@ class ExtensionController:
 
     def take_fights(self, fights: Mapping[MutatorId, Fight]) -> None:
         """Note which mutators fight with somebody now."""
-        found = {
+        now = {
             (item.kind, item.name): fight.object
             for item, fight in fights.items()
             if item in self._mutators
         }
-        before, self._fights = self._fights, found
-        self._touched |= {key for key in {*before, *found} if before.get(key) != found.get(key)}
+        before, self._fights = self._fights, now
+        self._touched |= {key for key in {*before, *now} if before.get(key) != now.get(key)}
 
     def listed(self, gvk: GroupVersionKind) -> None:
         """Every object of a kind that there was has been taken."""
@@ -206,16 +206,16 @@ class ExtensionController:
 
     def broken(self, *, of_mutators: bool) -> int:
         """How many mutators, or ExpansionTemplates, cannot be used as they are now."""
-        found = {*self._errors, *self._shared_faults()}
-        return sum((kind != EXPANSION.kind) is of_mutators for kind, _ in found)
+        faulty = {*self._errors, *self._shared_faults()}
+        return sum((kind != EXPANSION.kind) is of_mutators for kind, _ in faulty)
 
     def faults(self) -> dict[str, bool]:
         """What is wrong, each with whether something of it stays in force."""
         shared = self._shared_faults()
-        found = {f"{kind} {name}: {text}": False for (kind, name), text in shared.items()}
+        texts = {f"{kind} {name}: {text}": False for (kind, name), text in shared.items()}
         for (kind, name), text in self._errors.items():
-            found[f"{kind} {name}: {text}"] = self._is_in_force((kind, name))
-        return found
+            texts[f"{kind} {name}: {text}"] = self._is_in_force((kind, name))
+        return texts
 
     def _is_in_force(self, key: _Key) -> bool:
         kind, name = key
@@ -225,13 +225,13 @@ class ExtensionController:
 
     def _shared_faults(self) -> dict[_Key, str]:
         """What is wrong with objects because of others."""
-        found: dict[_Key, str] = {
+        faults: dict[_Key, str] = {
             (item.kind, item.name): message(parties)
-            for found in (self.mutations.conflicts, self.mutations.would_conflict)
-            for item, parties in found.items()
+            for faults in (self.mutations.conflicts, self.mutations.would_conflict)
+            for item, parties in faults.items()
         }
-        found |= {(EXPANSION.kind, name): expansions.CYCLE for name in self._expansions.cyclic}
-        return found
+        faults |= {(EXPANSION.kind, name): expansions.CYCLE for name in self._expansions.cyclic}
+        return faults
 
     # --- saying so -----------------------------------------------------------------------------
 

@@ -366,24 +366,24 @@ class Following:
 
     def _writes(self) -> dict[str, tuple[int, int]]:
         """Writes and failed ones, by what was written."""
-        found = {
+        counts = {
             "status": (self._writers.writes, self._writers.failures),
             "crd": (self._crds.writes, self._crds.failures),
         }
         if self._aggregation is not None:
-            found["by_pod"] = (self._aggregation.writes, self._aggregation.failures)
+            counts["by_pod"] = (self._aggregation.writes, self._aggregation.failures)
             events = self._aggregation.conditions.events
-            found["event"] = (events.writes, events.failures)
+            counts["event"] = (events.writes, events.failures)
         if self._generation is not None:
-            found["vap"] = self._generation.writes
+            counts["vap"] = self._generation.writes
         if self._revisions is not None:
-            found["revision"] = (self._revisions.writes, self._revisions.failures)
+            counts["revision"] = (self._revisions.writes, self._revisions.failures)
         if self._records is not None:
-            writes, failures = found["revision"]
-            found["revision"] = writes + self._records.writes, failures + self._records.failures
+            writes, failures = counts["revision"]
+            counts["revision"] = writes + self._records.writes, failures + self._records.failures
         if self._certificate_writes is not None:
-            found["certificate"] = self._certificate_writes()
-        return found
+            counts["certificate"] = self._certificate_writes()
+        return counts
 
     def _settle_absent(self) -> None:
         """Do not wait for lists of kinds that are not there.

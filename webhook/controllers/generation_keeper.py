@@ -247,12 +247,12 @@ class GenerationKeeper:
         document = self._configuration.document if self._options.synced else None
         parts = (document, self._excluded, self._options.exempted)
         if self._scope_of is None or self._scope_of[0] is not document or self._scope_of != parts:
-            found = (
+            scope = (
                 scope_of(document, excluded=self._excluded, exempted=self._options.exempted)
                 if self._options.synced
                 else PolicyScope()
             )
-            self._scope = self._scope if found == self._scope else found
+            self._scope = self._scope if scope == self._scope else scope
             self._scope_of = parts
         return self._scope
 

@@ -36,7 +36,7 @@ def generation_statuses(
     plan: GenerationPlan, policy: Found, binding: Found, before: Statuses, *, alone: bool
 ) -> Told:
     """What is told of a plan. What is being written says what it said ``before``."""
-    found: Statuses = {}
+    statuses: Statuses = {}
     policies: Counter[str] = Counter()
     for name, made in plan.templates.items():
         state, message = _policy_state(plan, made, policy)
@@ -46,7 +46,7 @@ def generation_statuses(
             entry["warning"] = f"ValidatingAdmissionPolicy is not generated: {message}"
         elif made.warning:
             entry["warning"] = made.warning
-        _tell(found, before, (TEMPLATES, name), state, {"vapGenerationStatus": entry})
+        _tell(statuses, before, (TEMPLATES, name), state, {"vapGenerationStatus": entry})
     bindings: Counter[str] = Counter()
     for key, made in plan.constraints.items():
         state, message = _binding_state(plan, made, policy, binding, alone=alone)
@@ -58,18 +58,18 @@ def generation_statuses(
         }
         if message or made.warning:
             entry["message"] = message or made.warning
-        _tell(found, before, key, state, {"enforcementPointsStatus": [entry]})
-    return Told(found, _counted(policies), _counted(bindings))
+        _tell(statuses, before, key, state, {"enforcementPointsStatus": [entry]})
+    return Told(statuses, _counted(policies), _counted(bindings))
 
 
 def _tell(
-    found: Statuses, before: Statuses, key: tuple[str, str], state: str, fields: Json
+    statuses: Statuses, before: Statuses, key: tuple[str, str], state: str, fields: Json
 ) -> None:
     known = before.get(key)
     if state:
-        found[key] = known if known == fields else fields
+        statuses[key] = known if known == fields else fields
     elif known is not None:
-        found[key] = known
+        statuses[key] = known
 
 
 def _policy_state(plan: GenerationPlan, made: Made, policy: Found) -> tuple[str, str]:

@@ -30,17 +30,20 @@ class Observations:
         self._violated[uid] = said
         return True
 
-    def audited(self, uid: str, found: Json | None) -> bool:
+    def audited(self, uid: str, audited: Json | None) -> bool:
         """What this replica's share of the audit found, None for nothing any more.
 
         Whether that is to be told: nothing is where only the time would differ.
         """
         known = self._audits.get(uid)
-        if found is None:
+        if audited is None:
             return self._audits.pop(uid, None) is not None
-        if known is not None and {**known, "auditTimestamp": ""} == {**found, "auditTimestamp": ""}:
+        if known is not None and {**known, "auditTimestamp": ""} == {
+            **audited,
+            "auditTimestamp": "",
+        }:
             return False
-        self._audits[uid] = found
+        self._audits[uid] = audited
         return True
 
     def forget(self, uid: str) -> None:
@@ -50,11 +53,11 @@ class Observations:
 
     def fields(self, uid: str, action: str) -> Json:
         """The fields of its status; ``action`` is that of its stage of a roll-out, if any."""
-        found: Json = {}
+        fields: Json = {}
         if (audit := self._audits.get(uid)) is not None:
-            found[audit_shard.FIELD] = audit
+            fields[audit_shard.FIELD] = audit
         if action:
-            found["enforcementAction"] = action
+            fields["enforcementAction"] = action
             if (violated := self._violated.get(uid)) is not None:
-                found["lastViolation"] = violated
-        return found
+                fields["lastViolation"] = violated
+        return fields

@@ -59,13 +59,13 @@ class KindTypes:
         answer = await self._client.request("GET", "/openapi/v3")
         self._index = {path: str(one["serverRelativeURL"]) for path, one in answer["paths"].items()}
         self._versions.clear()
-        found = {}
+        types = {}
         for one in wanted:
             gvk = await self._at_version(one)
             if gvk is not None and (made := await self._of(gvk)) is not None:
-                found[gvk] = made
+                types[gvk] = made
         self._known = {gvk: kept for gvk, kept in self._known.items() if gvk.group_kind in wanted}
-        return found
+        return types
 
     async def _at_version(self, of: GroupKind) -> GroupVersionKind | None:
         if not of.group:

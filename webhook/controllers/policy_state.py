@@ -95,13 +95,13 @@ def enforced(templates: Mapping[str, State], constraints: Iterable[State]) -> In
         for name, state in templates.items()
         if state.in_force is not None
     }
-    found: dict[tuple[str, str], Enforced] = {}
+    in_force: dict[tuple[str, str], Enforced] = {}
     for state in constraints:
         if state.in_force is not None:
             document = state.in_force.document
             key = document["kind"], document["metadata"]["name"]
-            found[key] = Enforced(document, state.action or action_of(document))
-    return documents, found
+            in_force[key] = Enforced(document, state.action or action_of(document))
+    return documents, in_force
 
 
 def count_not_newest(

@@ -177,13 +177,13 @@ class Prevalidation:
         if before is not None and same_policy(before.document, document):
             before.event = event
             return True
-        found = self._to_hold(key, event, document)
+        held = self._to_hold(key, event, document)
         self._drop(key)
-        if found is None:
+        if held is None:
             return False
         assert self._tasks is not None
-        self._held[key] = self._of_revision[found.revision] = found
-        found.task = self._tasks.create_task(self._settle(key, found))
+        self._held[key] = self._of_revision[held.revision] = held
+        held.task = self._tasks.create_task(self._settle(key, held))
         return True
 
     def _to_hold(self, key: PolicyKey, event: Event, document: Mapping[str, Any]) -> _Held | None:
@@ -225,8 +225,8 @@ class Prevalidation:
 
     def _outcome(self, document: Mapping[str, Any], name: str) -> Outcome | None:
         """What came of a generation, if somebody says so who may be trusted: the same version."""
-        found = self._revisions.named(document["metadata"].get("uid", ""), name)
-        outcome = None if found is None else found.outcome
+        revision = self._revisions.named(document["metadata"].get("uid", ""), name)
+        outcome = None if revision is None else revision.outcome
         if outcome is None or not outcome.is_final or outcome.version != __version__:
             return None
         return outcome
@@ -288,8 +288,8 @@ class Prevalidation:
     def _claimant(self, held: _Held) -> str:
         """The UID of the replica that says that it is at it; empty where none does."""
         uid = held.document["metadata"].get("uid", "")
-        found = self._revisions.named(uid, held.revision)
-        outcome = None if found is None else found.outcome
+        revision = self._revisions.named(uid, held.revision)
+        outcome = None if revision is None else revision.outcome
         return "" if outcome is None or outcome.is_final else outcome.uid
 
     def _is_claimed(self, held: _Held) -> bool:

@@ -211,12 +211,12 @@ class ClusterPolicies:
 
     def statuses(self) -> Mapping[str, Json]:
         """The status objects that may be told: before serving, only what stands in its way."""
-        found = self.reconciler.statuses()
+        statuses = self.reconciler.statuses()
         if self.is_serving:
-            return found
+            return statuses
         return {
             name: document
-            for name, document in found.items()
+            for name, document in statuses.items()
             if document["status"].get("errors") and not document["status"].get("activeGeneration")
         }
 
@@ -301,9 +301,11 @@ class ClusterPolicies:
 
     def look_for_faults(self) -> None:
         """See what is wrong now; what was not before is logged with the news."""
-        found = {**self._policy.faults(), **self._extension.faults()}
-        before, self.faults = self.faults, tuple(found)
-        self._new_faults += [(fault, found[fault]) for fault in sorted(found.keys() - set(before))]
+        faults = {**self._policy.faults(), **self._extension.faults()}
+        before, self.faults = self.faults, tuple(faults)
+        self._new_faults += [
+            (fault, faults[fault]) for fault in sorted(faults.keys() - set(before))
+        ]
 
     def log_in_force(self) -> None:
         """Log what has come into force since the last call."""

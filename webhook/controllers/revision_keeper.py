@@ -123,10 +123,10 @@ class RevisionKeeper:
 
         Only of this version of Waddle: another may take less.
         """
-        found = self._by_uid.get(document["metadata"].get("uid", ""))
-        if not found or all(item.may_be_enforced for item in found.values()):
+        revisions = self._by_uid.get(document["metadata"].get("uid", ""))
+        if not revisions or all(item.may_be_enforced for item in revisions.values()):
             return ""
-        item = found.get(revision.name_of(document, digest))
+        item = revisions.get(revision.name_of(document, digest))
         outcome = None if item is None else item.outcome
         if outcome is None or outcome.verdict != "ended" or outcome.version != __version__:
             return ""
@@ -155,13 +155,13 @@ class RevisionKeeper:
 
     def _change(self, change: Change) -> PolicyKey:
         """Take in a revision; whose it is. Raises :class:`InvalidRevision`."""
-        found = read_revision(change.object)
+        revision = read_revision(change.object)
         key = _key_of(change.object["spec"]["subject"])
         if change.kind == "set":
-            self._by_uid.setdefault(found.uid, {})[found.name] = found
+            self._by_uid.setdefault(revision.uid, {})[revision.name] = revision
         else:
-            self._forget(found)
-        self.listener(found.name)
+            self._forget(revision)
+        self.listener(revision.name)
         if key in self._wanted:
             self._queue.add(key, SETTLED_SECONDS)
         return key
@@ -294,8 +294,8 @@ class RevisionKeeper:
         """The revision of what is in force, where whoever tried it did not come to that end."""
         uid = in_force.document["metadata"].get("uid", "")
         name = revision.name_of(in_force.document, in_force.digest)
-        found = None if in_force.revision else self.named(uid, name)
-        return "" if found is None or found.may_be_enforced else name
+        judged = None if in_force.revision else self.named(uid, name)
+        return "" if judged is None or judged.may_be_enforced else name
 
     def _beyond(self, in_force: InForce) -> list[PolicyRevision]:
         uid = in_force.document["metadata"].get("uid", "")
@@ -304,8 +304,8 @@ class RevisionKeeper:
 
     def _faulty(self, uid: str) -> list[PolicyRevision]:
         """The revisions that nobody may enforce, the newest last."""
-        found = self._by_uid.get(uid, {}).values()
-        faulty = [item for item in found if not item.may_be_enforced]
+        revisions = self._by_uid.get(uid, {}).values()
+        faulty = [item for item in revisions if not item.may_be_enforced]
         return sorted(faulty, key=lambda item: item.generation)
 
     async def drop_faulty(self, uid: str) -> None:
@@ -323,11 +323,11 @@ class RevisionKeeper:
 
         The watch may have been faster: an outcome that stands is never in doubt again.
         """
-        found = read_revision(made)
-        known = self._by_uid.setdefault(found.uid, {})
-        before = known.get(found.name)
+        revision = read_revision(made)
+        known = self._by_uid.setdefault(revision.uid, {})
+        before = known.get(revision.name)
         if before is None or before.outcome is None or not before.outcome.is_final:
-            known[found.name] = found
+            known[revision.name] = revision
 
     def _failed(self, key: PolicyKey, error: ApiError | UnreachableError) -> None:
         now = time.monotonic()

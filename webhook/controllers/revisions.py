@@ -78,8 +78,8 @@ def newest_first(revisions: Iterable[PolicyRevision]) -> list[PolicyRevision]:
 def rollback_of(document: Mapping[str, Any]) -> str:
     """Which revision an object asks to be rolled back to; empty for none."""
     annotations = document["metadata"].get("annotations") or {}
-    found = annotations.get(ROLLBACK)
-    return found.strip() if isinstance(found, str) else ""
+    named = annotations.get(ROLLBACK)
+    return named.strip() if isinstance(named, str) else ""
 
 
 def target_of(wanted: str, revisions: Iterable[PolicyRevision]) -> PolicyRevision | None:
@@ -126,10 +126,10 @@ def _taken(
     revision: PolicyRevision, document: Mapping[str, Any], *, rollback: str = ""
 ) -> InForce | InvalidRevision:
     try:
-        found = revision.document(document)
+        content = revision.document(document)
     except InvalidRevision as error:
         return error
-    return InForce(found, revision.digest, revision.name, rollback)
+    return InForce(content, revision.digest, revision.name, rollback)
 
 
 def surplus(

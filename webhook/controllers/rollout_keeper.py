@@ -92,10 +92,10 @@ class RolloutKeeper:
                 return status
             kept = before if status is None else status
             return {name: value for name, value in kept.items() if name != FIELD}
-        found = self._next(subject, document, rollout, statuses, pods)
-        if found is None or found.document() == before.get(FIELD):
+        record = self._next(subject, document, rollout, statuses, pods)
+        if record is None or record.document() == before.get(FIELD):
             return status
-        return (before if status is None else status) | {FIELD: found.document()}
+        return (before if status is None else status) | {FIELD: record.document()}
 
     def _next(
         self,
@@ -123,11 +123,11 @@ class RolloutKeeper:
             audited=_time(status.get("auditTimestamp")),
         )
         now = time.time()
-        found = next_record(rollout, record, generation, evidence, now)
-        seconds = seconds_to_next(rollout, found, evidence, now)
+        following = next_record(rollout, record, generation, evidence, now)
+        seconds = seconds_to_next(rollout, following, evidence, now)
         if seconds < math.inf:
             self._due[subject] = time.monotonic() + seconds
-        return found
+        return following
 
     def due(self, subject: LabelledSubject) -> float | None:
         """When to look again, on the monotonic clock: a stage will have lasted long enough."""

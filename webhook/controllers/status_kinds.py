@@ -60,5 +60,5 @@ def subject_of(kind: StatusKind, item: Mapping[str, Any]) -> LabelledSubject:
     """The subject that a status object's labels name."""
     labels = object_of(item["metadata"].get("labels"))
     of_kind, of_name = _LABELS[kind]
-    found = labels.get(f"{LABEL_PREFIX}{of_kind}", "") if of_kind else ""
-    return LabelledSubject(kind.kind, found, labels.get(f"{LABEL_PREFIX}{of_name}", ""))
+    name = labels.get(f"{LABEL_PREFIX}{of_kind}", "") if of_kind else ""
+    return LabelledSubject(kind.kind, name, labels.get(f"{LABEL_PREFIX}{of_name}", ""))

@@ -73,10 +73,10 @@ async def look(
     client: ClusterClient, registry: Registry, log: Logger, told: Mapping[str, int]
 ) -> dict[str, int]:
     """Count what has no effect, and say what was not ``told``; raises as :func:`count`."""
-    found = {item.kind: await count(client, item) for item in UNSERVED}
-    registry.replace(UNSERVED_OBJECTS, {(kind,): n for kind, n in found.items() if n})
+    counts = {item.kind: await count(client, item) for item in UNSERVED}
+    registry.replace(UNSERVED_OBJECTS, {(kind,): n for kind, n in counts.items() if n})
     for item in UNSERVED:
-        number = found[item.kind]
+        number = counts[item.kind]
         if number and told.get(item.kind) != number:
             log.warning(
                 "objects in the cluster have no effect here",
@@ -84,7 +84,7 @@ async def look(
                 count=number,
                 effect=item.effect,
             )
-    return found
+    return counts
 
 
 async def tell_unserved(client: ClusterClient, registry: Registry, log: Logger) -> None:

@@ -97,11 +97,11 @@ class RecordSelection:
 
 
 def _actions(record: Mapping[str, Any]) -> set[str]:
-    found: set[str] = set()
+    actions: set[str] = set()
     for result in record.get("results", ()):
-        found.add(result.get("enforcementAction", ""))
-        found.update(result.get("enforcementActions", ()))
-    return found
+        actions.add(result.get("enforcementAction", ""))
+        actions.update(result.get("enforcementActions", ()))
+    return actions
 
 
 def _any_matches(patterns: tuple[str, ...], text: str) -> bool:

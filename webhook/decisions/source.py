@@ -74,9 +74,9 @@ class RecordSource:
         first, position = -1, 0
         while True:
             firsts = [
-                found
+                offset
                 for name in disk.names(self._path)
-                if (found := segment.first_offset(name)) is not None and found >= first
+                if (offset := segment.first_offset(name)) is not None and offset >= first
             ]
             for current in firsts:
                 path = self._path / segment.file_name(current)

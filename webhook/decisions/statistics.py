@@ -41,7 +41,7 @@ class DecisionStatistics:
 
 def count(records: Iterable[Mapping[str, Any]]) -> DecisionStatistics:
     """Count decisions; one that was delivered twice counts once."""
-    found = DecisionStatistics()
+    statistics = DecisionStatistics()
     seen: set[tuple[Any, ...]] = set()
     for record in records:
         if record.get("eventType") != "decision":
@@ -49,18 +49,18 @@ def count(records: Iterable[Mapping[str, Any]]) -> DecisionStatistics:
         key = (record.get("podUID"), record.get("process"), record.get("sequence"))
         if key[2] is not None:
             if key in seen:
-                found.duplicates += 1
+                statistics.duplicates += 1
                 continue
             seen.add(key)
-        found.decisions += 1
+        statistics.decisions += 1
         verdict = str(record.get("verdict", ""))
-        found.verdicts[verdict] += 1
-        found.namespaces[str(record.get("resourceNamespace", "")), verdict] += 1
+        statistics.verdicts[verdict] += 1
+        statistics.namespaces[str(record.get("resourceNamespace", "")), verdict] += 1
         for result in record.get("results", ()):
             constraint = result.get("constraint", {})
             name = str(constraint.get("kind", "")), str(constraint.get("name", ""))
-            found.policies[*name, str(result.get("enforcementAction", ""))] += 1
-    return found
+            statistics.policies[*name, str(result.get("enforcementAction", ""))] += 1
+    return statistics
 
 
 def _by_count(item: tuple[Any, int]) -> tuple[int, Any]:

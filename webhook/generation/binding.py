@@ -77,14 +77,14 @@ def binding(
 
 def _validation_actions(actions: Sequence[str]) -> list[str]:
     """As Kubernetes names them; it takes no Warn beside a Deny, which tells as much."""
-    found = []
+    chosen = []
     for action in actions:
         if action not in _ACTIONS:
             raise NotExpressibleError(
                 f"invalid enforcement action: unrecognized enforcement action {action}, must be "
                 "`warn`, `deny` or `dryrun`"
             )
-        found.append(_ACTIONS[action])
-    if "Deny" in found:
-        found = [one for one in found if one != "Warn"]
-    return list(dict.fromkeys(found))
+        chosen.append(_ACTIONS[action])
+    if "Deny" in chosen:
+        chosen = [one for one in chosen if one != "Warn"]
+    return list(dict.fromkeys(chosen))

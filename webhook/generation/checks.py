@@ -38,8 +38,8 @@ def fault_of_inventory(source: CelSource) -> str:
     types: dict[str, Type] = {ANY_OBJECT: DYN, PARAMS: DYN}
     try:
         for variable in source.variables:
-            found = checked_expression(variable.expression, admission(types, params=True))
-            types[variable.name] = found.type
+            expression = checked_expression(variable.expression, admission(types, params=True))
+            types[variable.name] = expression.type
         declared = admission(types, params=False)
         for condition in source.match_conditions:
             checked_expression(condition.expression, declared)
@@ -57,8 +57,8 @@ def fault_of_variables(source: CelSource) -> str:
     types: dict[str, Type] = {ANY_OBJECT: DYN, PARAMS: DYN}
     for variable in source.variables:
         try:
-            found = checked_expression(variable.expression, admission(types, params=False))
+            expression = checked_expression(variable.expression, admission(types, params=False))
         except CompileError:
             return f"its variable {variable.name} reads the constraint as params"
-        types[variable.name] = found.type
+        types[variable.name] = expression.type
     return ""

@@ -76,7 +76,7 @@ def _listed_kinds(listed: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _conditions(given: _Given, kinds: str) -> list[Json]:
-    found = (
+    expressions = (
         ("excluded_namespaces", _lists(given("excludedNamespaces"), included=False)),
         ("namespaces", _lists(given("namespaces"), included=True)),
         ("name", _name(given("name"))),
@@ -84,7 +84,7 @@ def _conditions(given: _Given, kinds: str) -> list[Json]:
     )
     return [
         {"name": f"{PREFIX}{name}", "expression": expression}
-        for name, expression in found
+        for name, expression in expressions
         if expression
     ]
 
@@ -106,8 +106,8 @@ def _lists(given: tuple[str, str] | None, *, included: bool) -> str:
     if given is None:
         return ""
     absent, listed = given
-    found = f"{listed}.exists(pattern, {_matches('place', 'pattern')})"
-    return f'{absent}[{_PLACE}].exists(place, place == "" || {"" if included else "!"}{found})'
+    is_listed = f"{listed}.exists(pattern, {_matches('place', 'pattern')})"
+    return f'{absent}[{_PLACE}].exists(place, place == "" || {"" if included else "!"}{is_listed})'
 
 
 def _name(given: tuple[str, str] | None) -> str:
@@ -142,8 +142,8 @@ def globally_excluded(patterns: Sequence[str]) -> list[Json]:
     """The namespaces that a Config keeps the webhook out of; a Namespace counts as its own."""
     if not patterns:
         return []
-    found = f"{strings(patterns)}.exists(pattern, {_matches('place', 'pattern')})"
-    expression = f'[{_PLACE}].exists(place, place == "" || !{found})'
+    is_listed = f"{strings(patterns)}.exists(pattern, {_matches('place', 'pattern')})"
+    expression = f'[{_PLACE}].exists(place, place == "" || !{is_listed})'
     return [{"name": f"{PREFIX}global_excluded_namespaces", "expression": expression}]
 
 
@@ -155,10 +155,10 @@ def globally_exempted(patterns: Sequence[str]) -> list[Json]:
     """
     if not patterns:
         return []
-    found = f"{strings(patterns)}.exists(pattern, {_matches('place', 'pattern')})"
+    is_listed = f"{strings(patterns)}.exists(pattern, {_matches('place', 'pattern')})"
     labelled = (
         "[object, oldObject].exists(subject, subject != null && has(subject.metadata.labels)"
         f" && {string(IGNORE_LABEL)} in subject.metadata.labels)"
     )
-    expression = f"!({_IS_NAMESPACE} && [{_PLACE}].exists(place, {found}) && {labelled})"
+    expression = f"!({_IS_NAMESPACE} && [{_PLACE}].exists(place, {is_listed}) && {labelled})"
     return [{"name": f"{PREFIX}global_exempted_namespaces", "expression": expression}]

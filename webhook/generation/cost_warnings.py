@@ -36,7 +36,7 @@ POLICY_COST: Final = 10_000_000
 def cost_warnings(source: CelSource) -> list[Json]:
     """A warning for each expression, or else for all together, that would be ended below ENTRIES."""
     expressions = _checked(source)
-    found = []
+    warnings = []
     for group, limit, what in (
         ("matchCondition", MATCH_CONDITIONS_COST, "match conditions"),
         ("validations", POLICY_COST, "all of a policy"),
@@ -53,8 +53,8 @@ def cost_warnings(source: CelSource) -> list[Json]:
         ]
         told = [one for one in each if one is not None]
         together = _warning(f"source.{group}", [one for _, one in own], limit, what)
-        found += told if told or together is None else [together]
-    return found
+        warnings += told if told or together is None else [together]
+    return warnings
 
 
 def _warning(field: str, of: Sequence[Checked], limit: int, what: str) -> Json | None:
@@ -82,14 +82,14 @@ def _cost(of: Sequence[Checked], entries: int) -> int:
 
 def _checked(source: CelSource) -> list[tuple[str, Checked]]:
     types: dict[str, Type] = {ANY_OBJECT: DYN, PARAMS: DYN, INVENTORY: DYN}
-    found: list[tuple[str, Checked]] = []
+    parts: list[tuple[str, Checked]] = []
 
     def check(field: str, expression: str, *, params: bool = False) -> Checked | None:
         try:
             checked = checked_expression(expression, admission(types, params=params))
         except CompileError:
             return None  # it is told elsewhere, with its place
-        found.append((field, checked))
+        parts.append((field, checked))
         return checked
 
     for index, variable in enumerate(source.variables):
@@ -101,4 +101,4 @@ def _checked(source: CelSource) -> list[tuple[str, Checked]]:
         check(f"validations[{index}].expression", one.expression)
         if one.message_expression:
             check(f"validations[{index}].messageExpression", one.message_expression)
-    return found
+    return parts

@@ -128,19 +128,19 @@ class Planner:
             for key, given in constraints.items()
             if (known := self._templates.get(key[0].lower())) is not None
         }
-        found = GenerationPlan(owners=_uids(templates, constraints))
+        plan = GenerationPlan(owners=_uids(templates, constraints))
         for name, template in self._templates.items():
             if template.made is not None:
-                found.templates[name] = template.made
+                plan.templates[name] = template.made
             if template.policy is not None:
-                found.policies[template.policy["metadata"]["name"]] = template.policy
+                plan.policies[template.policy["metadata"]["name"]] = template.policy
         for key, one in self._constraints.items():
-            self._add(found, key, one, waits)
-        return found
+            self._add(plan, key, one, waits)
+        return plan
 
     def _add(
         self,
-        found: GenerationPlan,
+        plan: GenerationPlan,
         key: tuple[str, str],
         one: _Constraint,
         waits: Callable[[str], str],
@@ -149,16 +149,16 @@ class Planner:
             return
         made = one.made
         if one.policy is not None:
-            found.policies[one.policy["metadata"]["name"]] = one.policy
+            plan.policies[one.policy["metadata"]["name"]] = one.policy
         if one.binding is not None:
             # A policy that has no resource of parameters waits for no kind to be served.
             reason = "" if self._options.alone else waits(key[0].lower())
             if reason:
                 made = Made(made.generation, policy=made.policy, waiting=reason)
-                found.waiting.add(one.binding["metadata"]["name"])
+                plan.waiting.add(one.binding["metadata"]["name"])
             else:
-                found.bindings[one.binding["metadata"]["name"]] = one.binding
-        found.constraints[key] = made
+                plan.bindings[one.binding["metadata"]["name"]] = one.binding
+        plan.constraints[key] = made
 
     # --- templates -----------------------------------------------------------------------------
 

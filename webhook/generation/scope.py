@@ -76,13 +76,13 @@ class PolicyScope:
                     "scope": rule.get("scope") or "*",
                 }
             )
-        found: Json = {
+        constraints: Json = {
             "matchPolicy": self.match_policy,
             "namespaceSelector": dict(self.namespace_selector),
             "objectSelector": dict(self.object_selector),
             "resourceRules": rules,
         }
-        return found, warning
+        return constraints, warning
 
 
 def _expanded(operations: Sequence[str]) -> set[str]:
@@ -97,16 +97,16 @@ def scope_of(
 ) -> PolicyScope:
     """The scope that a ValidatingWebhookConfiguration has, or the default where there is none."""
     webhooks = objects_of((configuration or {}).get("webhooks"))
-    found = next((one for one in webhooks if one.get("name") == WEBHOOK), None)
-    if found is None:
+    webhook = next((one for one in webhooks if one.get("name") == WEBHOOK), None)
+    if webhook is None:
         return PolicyScope(excluded=tuple(excluded), exempted=tuple(exempted))
     return PolicyScope(
-        tuple(objects_of(found.get("rules"))),
+        tuple(objects_of(webhook.get("rules"))),
         synced=True,
-        namespace_selector=found.get("namespaceSelector") or {},
-        object_selector=found.get("objectSelector") or {},
-        match_policy=found.get("matchPolicy") or "Equivalent",
-        conditions=tuple(objects_of(found.get("matchConditions"))),
+        namespace_selector=webhook.get("namespaceSelector") or {},
+        object_selector=webhook.get("objectSelector") or {},
+        match_policy=webhook.get("matchPolicy") or "Equivalent",
+        conditions=tuple(objects_of(webhook.get("matchConditions"))),
         excluded=tuple(excluded),
         exempted=tuple(exempted),
     )

@@ -32,7 +32,7 @@ KINDS_MAX: Final = 10
 def type_warnings(source: CelSource, kinds: Mapping[GroupVersionKind, ObjectType]) -> list[Json]:
     """A warning for each expression that does not fit a kind, which it names; those of all at once."""
     checks = [(gvk, _Check(source, kinds[gvk])) for gvk in sorted(kinds)[:KINDS_MAX]]
-    found = []
+    warnings = []
     for field, expression in _expressions(source):
         told = [
             f"{gvk}: {problem}\n"
@@ -40,17 +40,17 @@ def type_warnings(source: CelSource, kinds: Mapping[GroupVersionKind, ObjectType
             if (problem := check.problem(expression)) is not None
         ]
         if told:
-            found.append({"fieldRef": f"spec.{field}", "warning": "\n".join(told)})
-    return found
+            warnings.append({"fieldRef": f"spec.{field}", "warning": "\n".join(told)})
+    return warnings
 
 
 def _expressions(source: CelSource) -> list[tuple[str, str]]:
-    found = []
+    expressions = []
     for index, one in enumerate(source.validations):
-        found.append((f"validations[{index}].expression", one.expression))
+        expressions.append((f"validations[{index}].expression", one.expression))
         if one.message_expression:
-            found.append((f"validations[{index}].messageExpression", one.message_expression))
-    return found
+            expressions.append((f"validations[{index}].messageExpression", one.message_expression))
+    return expressions
 
 
 class _Check:

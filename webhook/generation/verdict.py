@@ -60,9 +60,9 @@ class GeneratedPolicy:
         self._variables: dict[str, Expression] = {}
         for one in spec["variables"]:
             environment = admission(types, params=params)
-            found = _compiled(one["expression"], environment, None, f"variable {one['name']}")
-            types[one["name"]] = DYN if found.type.is_dyn else found.type
-            self._variables[one["name"]] = found
+            expression = _compiled(one["expression"], environment, None, f"variable {one['name']}")
+            types[one["name"]] = DYN if expression.type.is_dyn else expression.type
+            self._variables[one["name"]] = expression
         environment = admission(types, params=params)
         self._validations = [
             CompiledValidation(
@@ -99,12 +99,12 @@ class GeneratedPolicy:
 
 def _compiled(text: str, environment: Any, wanted: Type | None, what: str) -> Expression:
     try:
-        found = compile_expression(text, environment)
+        expression = compile_expression(text, environment)
     except CompileError as error:
         raise UnusablePolicyError(f"{what}: {error}") from None
-    if wanted is not None and found.type != wanted:
-        raise UnusablePolicyError(f"{what}: must evaluate to {wanted} but got {found.type}")
-    return found
+    if wanted is not None and expression.type != wanted:
+        raise UnusablePolicyError(f"{what}: must evaluate to {wanted} but got {expression.type}")
+    return expression
 
 
 def _is_about(resources: Json, request: Json, namespace: Json | None) -> bool:

@@ -46,8 +46,8 @@ class Collector:
         labels = metric.labels
         if metric.kind == "histogram":
             histogram = metrics_core.HistogramMetricFamily(metric.name, metric.help, labels=labels)
-            for values, found in list(self._registry.histograms.get(metric, {}).items()):
-                histogram.add_metric(values, _cumulative(found), found.total)
+            for values, series in list(self._registry.histograms.get(metric, {}).items()):
+                histogram.add_metric(values, _cumulative(series), series.total)
             yield histogram
         elif metric.kind == "counter":
             counter = metrics_core.CounterMetricFamily(metric.name, metric.help, labels=labels)
@@ -75,7 +75,7 @@ def counts(registry: Registry, metric: Metric) -> Mapping[Labels, int]:
 
 def _cumulative(histogram: Histogram) -> list[tuple[Any, ...]]:
     """Counts up to each bound; with an exemplar, which OpenMetrics alone shows, where there is one."""
-    found: list[tuple[Any, ...]] = []
+    buckets: list[tuple[Any, ...]] = []
     sum_ = 0
     for bucket, (bound, count) in enumerate(
         zip((*map(_bound, histogram.bounds), "+Inf"), list(histogram.counts), strict=True)
@@ -83,15 +83,15 @@ def _cumulative(histogram: Histogram) -> list[tuple[Any, ...]]:
         sum_ += count
         exemplar = histogram.exemplars.get(bucket)
         shown = () if exemplar is None else (_exemplar(exemplar),)
-        found.append((bound, sum_, *shown))
-    return found
+        buckets.append((bound, sum_, *shown))
+    return buckets
 
 
-def _exemplar(found: Exemplar) -> Any:
+def _exemplar(exemplar: Exemplar) -> Any:
     from prometheus_client.samples import Exemplar as Shown  # noqa: PLC0415  # as above
 
-    labels = {"trace_id": f"{found.trace_id:032x}", "span_id": f"{found.span_id:016x}"}
-    return Shown(labels, found.value, found.timestamp)
+    labels = {"trace_id": f"{exemplar.trace_id:032x}", "span_id": f"{exemplar.span_id:016x}"}
+    return Shown(labels, exemplar.value, exemplar.timestamp)
 
 
 def _bound(value: float) -> str:

@@ -82,10 +82,10 @@ class Registry:
     def histogram(self, metric: Metric, *labels: str) -> Histogram:
         """The histogram of a metric with these labels, to be observed into."""
         series = self.histograms.setdefault(metric, {})
-        found = series.get(labels)
-        if found is None:
-            found = series[labels] = Histogram(metric.buckets)
-        return found
+        histogram = series.get(labels)
+        if histogram is None:
+            histogram = series[labels] = Histogram(metric.buckets)
+        return histogram
 
 
 OTHER: Final = "_other"
@@ -123,12 +123,12 @@ class ObjectSeries:
         series, groups = self._state
         if not groups:
             return series
-        found = series.copy()
+        counts = series.copy()
         for (group, action), (number,) in groups.copy().items():
             for kind, name in group.objects:
                 labels = self._labels(kind, name, action)
-                found[labels] = found.get(labels, 0) + number
-        return found
+                counts[labels] = counts.get(labels, 0) + number
+        return counts
 
     def count(self, kind: str, name: str, action: str) -> None:
         """Count one of an object: a violation by its action, a mutation by what became of it."""

@@ -25,8 +25,8 @@ def id_for(passes: Sequence[Sequence[Mutator]]) -> str:
     A random one would change the object again at every write of it.
     """
     text = "\n".join(", ".join(map(str, one)) for one in passes)
-    found = hashlib.sha256(text.encode()).hexdigest()
-    return "-".join((found[:8], found[8:12], found[12:16], found[16:20], found[20:32]))
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return "-".join((digest[:8], digest[8:12], digest[12:16], digest[16:20], digest[20:32]))
 
 
 def annotated(

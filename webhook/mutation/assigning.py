@@ -82,11 +82,11 @@ class Assignment(NamedTuple):
         if is_glob and not allowed.present:
             return False, NOWHERE  # That there are no items at all is nothing to assign to.
         changed: list[Any] | None = None
-        found = any_assigned = False
+        is_there = any_assigned = False
         for place, item in enumerate(current):
             if not is_glob and not _has_key(item, node):
                 continue
-            found = True
+            is_there = True
             if not allowed.present:
                 return False, NOWHERE
             assigned, new = self.walk(item, depth + 1, root, context)
@@ -95,7 +95,7 @@ class Assignment(NamedTuple):
                 if new is not item:
                     changed = list(current) if changed is None else changed
                     changed[place] = new
-        if not found and not is_glob:
+        if not is_there and not is_glob:
             if not allowed.missing:
                 return False, NOWHERE
             assigned, new = self.walk(

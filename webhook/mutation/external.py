@@ -36,10 +36,10 @@ def wanted(mutated: Mutated) -> dict[str, tuple[str, ...]]:
     """The keys to ask of each provider, each once, in the order of the object's fields."""
     if not mutated.asks_providers:
         return {}
-    found: dict[str, dict[str, None]] = {}
+    keys_of: dict[str, dict[str, None]] = {}
     for placeholder in _placeholders(mutated.object):
-        found.setdefault(placeholder.source.provider, {})[placeholder.key] = None
-    return {provider: tuple(keys) for provider, keys in found.items()}
+        keys_of.setdefault(placeholder.source.provider, {})[placeholder.key] = None
+    return {provider: tuple(keys) for provider, keys in keys_of.items()}
 
 
 def resolved(mutated: Mutated, answers: Mapping[str, Answers]) -> dict[str, Any]:

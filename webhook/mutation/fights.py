@@ -79,8 +79,8 @@ class Fights:
 
     def going_on(self, now: float) -> dict[MutatorId, Fight]:
         """Who fights, and about what."""
-        found = self._found.copy()
-        return {mutator: fight for mutator, fight in found.items() if fight.until > now}
+        fights = self._found.copy()
+        return {mutator: fight for mutator, fight in fights.items() if fight.until > now}
 
     def keep(self, mutators: Iterable[Mutator]) -> None:
         """Forget the fights of mutators that are no more, or are others now."""

@@ -41,8 +41,8 @@ class ImageParts(NamedTuple):
 def split(name: str) -> ImageParts:
     """The parts of an image's name; what it is is not checked."""
     domain, rest = _domain(name)
-    found = _TAG_BEGINS.search(rest)
-    at = len(rest) if found is None else found.start()
+    match = _TAG_BEGINS.search(rest)
+    at = len(rest) if match is None else match.start()
     return ImageParts(domain, rest[:at], rest[at:])
 
 

@@ -69,12 +69,12 @@ def _fields(users: Sequence[tuple[int, Mutator]], depth: int) -> Fields:
     together: list[Leaf] = []
     leaves: list[Leaf] = []
     below: list[tuple[str, Below, bool]] = []
-    for name, found in by_name.items():
-        if len(found) > 1:
-            null_too = found[0][1].assignment.null_is_missing
-            below.append((name, _below(found, depth), null_too))
+    for name, fields in by_name.items():
+        if len(fields) > 1:
+            null_too = fields[0][1].assignment.null_is_missing
+            below.append((name, _below(fields, depth), null_too))
             continue
-        [(number, mutator)] = found
+        [(number, mutator)] = fields
         leaf = Leaf(name, mutator.assignment, depth, 1 << number)
         value = _value_where_missing(mutator, depth)
         if value is MISSING:

@@ -159,10 +159,10 @@ class _Parser:
         return True
 
     def _scan(self) -> _Token:
-        found = _TOKEN.match(self._text, self._position)
-        assert found is not None  # "wrong" takes what nothing else does.
-        self._position = found.end()
-        kind, text = found.lastgroup or "", found[found.lastgroup or 0]
+        match = _TOKEN.match(self._text, self._position)
+        assert match is not None  # "wrong" takes what nothing else does.
+        self._position = match.end()
+        kind, text = match.lastgroup or "", match[match.lastgroup or 0]
         if kind in ("double", "single"):
             return _Token("name", _ESCAPED.sub(r"\1", text))
         if kind == "wrong" and text in "\"'":  # A quote that nothing ends: the rest is in it.

@@ -134,10 +134,10 @@ class Passes:
                 (self._view,), self._context.namespace, self._context.source
             )
             self._outcomes = {}
-        found = self._outcomes.get(mutator.id)
-        if found is None:
-            found = self._outcomes[mutator.id] = mutator.matches(self._view, self._subject)
-        return found
+        is_matched = self._outcomes.get(mutator.id)
+        if is_matched is None:
+            is_matched = self._outcomes[mutator.id] = mutator.matches(self._view, self._subject)
+        return is_matched
 
     def _fail(
         self, mutator: Mutator, what: str, fault: str, obj: dict[str, Any], iteration: int

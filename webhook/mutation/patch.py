@@ -148,13 +148,13 @@ def _compare_lists(path: str, old: list[Any], new: list[Any], operations: list[O
 def _places_of(shorter: Sequence[Any], longer: Sequence[Any]) -> list[int] | None:
     """The places of the longer list's items that the shorter lacks; None where more differs."""
     lacking: list[int] = []
-    found = 0
+    length = 0
     for place, item in enumerate(longer):
-        if found < len(shorter) and are_same(shorter[found], item):
-            found += 1
+        if length < len(shorter) and are_same(shorter[length], item):
+            length += 1
         else:
             lacking.append(place)
-    return lacking if found == len(shorter) else None
+    return lacking if length == len(shorter) else None
 
 
 def _compare_ends(path: str, old: list[Any], new: list[Any], operations: list[Operation]) -> None:

@@ -38,7 +38,7 @@ def read_path_tests(location: Location, tests: Sequence[Any], owner: str) -> tup
     ``owner`` is the kind and name of the mutator. Which order of a child's and its parent's
     tests is refused is told by their places in the list, as Gatekeeper tells it.
     """
-    found: list[tuple[Location, str]] = []
+    pairs: list[tuple[Location, str]] = []
     for test in tests:
         if type(test) is not dict:
             raise InvalidMutator(f"{owner} has a path test that is no object")
@@ -47,34 +47,34 @@ def read_path_tests(location: Location, tests: Sequence[Any], owner: str) -> tup
         if type(path) is not str or type(condition) is not str:
             raise InvalidMutator(f"{owner} has a path test with fields of a wrong type")
         try:
-            found.append((parse(path), condition))
+            pairs.append((parse(path), condition))
         except InvalidMutator as error:
             raise InvalidMutator(
                 f"problem parsing sub path `{path}` for {owner}: {error}"
             ) from None
-    for nodes, _ in found:
+    for nodes, _ in pairs:
         if nodes != location[: len(nodes)]:
             raise InvalidMutator(
                 "all subpaths must be a prefix of the `location` value of the mutation: "
                 f"subpath {quoted(canonical(nodes))} is not a prefix of "
                 f"location {quoted(canonical(location))}"
             )
-    conditions: dict[int, str] = {len(nodes): condition for nodes, condition in found}
-    for nodes, condition in found:
+    conditions: dict[int, str] = {len(nodes): condition for nodes, condition in pairs}
+    for nodes, condition in pairs:
         if conditions[len(nodes)] != condition:
             raise InvalidMutator(
                 f"conflicting path test conditions: path {quoted(canonical(nodes))} is marked "
                 f"both {MUST_EXIST} and {MUST_NOT_EXIST}"
             )
-    _check_order(found)
+    _check_order(pairs)
     return tuple(_allowed(conditions.get(depth)) for depth in range(1, len(location) + 1))
 
 
-def _check_order(found: list[tuple[Location, str]]) -> None:
-    absent = [place for place, (_, condition) in enumerate(found) if condition == MUST_NOT_EXIST]
-    present = [place for place, (_, condition) in enumerate(found) if condition == MUST_EXIST]
+def _check_order(tests: list[tuple[Location, str]]) -> None:
+    absent = [place for place, (_, condition) in enumerate(tests) if condition == MUST_NOT_EXIST]
+    present = [place for place, (_, condition) in enumerate(tests) if condition == MUST_EXIST]
     if absent and present and present[-1] > absent[0]:
-        child, parent = found[present[-1]][0], found[absent[0]][0]
+        child, parent = tests[present[-1]][0], tests[absent[0]][0]
         raise InvalidMutator(
             f"conflicting path test conditions: path {quoted(canonical(child))} is marked "
             f"{MUST_EXIST} but parent {quoted(canonical(parent))} {MUST_NOT_EXIST}"

@@ -62,15 +62,15 @@ class _Choice:
 
     def passes(self, assigned: int) -> tuple[tuple[Mutator, ...], ...]:
         """The one pass of those whose bits are set."""
-        found = self._applied.get(assigned)
-        if found is None:
+        passes = self._applied.get(assigned)
+        if passes is None:
             if len(self._applied) >= CHOICES_MAX:
                 self._applied.clear()
             one = tuple(
                 item for number, item in enumerate(self._mutators) if assigned >> number & 1
             )
-            found = self._applied[assigned] = (one,)
-        return found
+            passes = self._applied[assigned] = (one,)
+        return passes
 
 
 class MutationPlan:
@@ -96,13 +96,13 @@ class MutationPlan:
             return None
         walk = Walk(obj, context)
         try:
-            found = choice.tree.apply(obj, "", walk)
+            result = choice.tree.apply(obj, "", walk)
         except (Unknown, RecursionError):
             return None
         if not walk.pieces:
             return Mutated(obj)
         patch = Patch.of_pieces(walk.pieces)
-        return Mutated(found, choice.passes(walk.assigned), 2, patch=patch)
+        return Mutated(result, choice.passes(walk.assigned), 2, patch=patch)
 
     def _choice(self, obj: dict[str, Any], context: Context) -> _Choice | None:
         """Those that match the object; None where that cannot be decided."""
@@ -116,13 +116,13 @@ class MutationPlan:
                     key |= matches(view, subject) << number
             except MatchError:
                 return None
-        found = self._choices.get(key)
-        if found is None:
+        choice = self._choices.get(key)
+        if choice is None:
             if len(self._choices) >= CHOICES_MAX:
                 self._choices.clear()
             answers = {asked: key >> number & 1 for number, asked in enumerate(self._questions)}
-            found = self._choices[key] = _Choice(
+            choice = self._choices[key] = _Choice(
                 tuple(item for item in self.mutators if answers.get(item.match_key, 1)),
                 frozenset().union(*(item.labels_read for item in self.mutators)),
             )
-        return found
+        return choice

@@ -231,17 +231,17 @@ class _Reader:
                 raise InvalidMutator(f"field {field} is not recognized: invalid fromMetadata field")
             return setting.FromMetadata(field)
         data = self._object(assign, "externalData")
-        found = setting.ExternalData(
+        external = setting.ExternalData(
             provider=self._text(data, "provider"),
             data_source=self._text(data, "dataSource") or "ValueAtLocation",
             failure_policy=self._text(data, "failurePolicy") or "Fail",
             default=self._text(data, "default"),
         )
-        if found.failure_policy == "UseDefault" and not found.default:
+        if external.failure_policy == "UseDefault" and not external.default:
             raise InvalidMutator(
                 "`default` must not be empty when `failurePolicy` is set to `UseDefault`"
             )
-        return found
+        return external
 
     def _refuse_metadata(self, message: str) -> None:
         if self._location and self._location[0] == Field("metadata"):
@@ -294,8 +294,8 @@ class _Reader:
         match = self._object(self._spec, "match")
         source = self._text(match, "source")
         checked = {name: value for name, value in match.items() if name != "source"}
-        if found := structural.faults(checked, MATCH_SCHEMA):
-            raise InvalidMutator(f"invalid match for {self._owner}: {found[0]}")
+        if faults := structural.faults(checked, MATCH_SCHEMA):
+            raise InvalidMutator(f"invalid match for {self._owner}: {faults[0]}")
         try:
             validate_selectors({"spec": {"match": checked}})
         except ConstraintFrameworkError as error:
@@ -340,10 +340,10 @@ class _Reader:
         return self._of_type(owner, name, str) or ""
 
     def _texts(self, owner: Mapping[str, Any], name: str) -> list[str]:
-        found = self._list(owner, name)
-        if any(type(item) is not str for item in found):
+        items = self._list(owner, name)
+        if any(type(item) is not str for item in items):
             raise InvalidMutator(f"{self._owner}: {name} must be a list of texts")
-        return found
+        return items
 
     def _of_type(self, owner: Mapping[str, Any], name: str, wanted: type[Any]) -> Any:
         value = owner.get(name)

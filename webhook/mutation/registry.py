@@ -90,31 +90,31 @@ class Mutators:
         known = self._mutators.get(mutator)
         if known is None:
             return ()
-        found: set[MutatorId] = set()
+        parties: set[MutatorId] = set()
         if known.is_preview:
             return self._would_conflict(known)
         for binding in known.bindings:
             schema, conflicting = self._schema(binding)
             if conflicting:
-                found |= schema.conflicts_of(known)
-        return tuple(sorted(found))
+                parties |= schema.conflicts_of(known)
+        return tuple(sorted(parties))
 
     def _would_conflict(self, preview: Mutator) -> tuple[MutatorId, ...]:
         """Who would conflict were this one applied; nobody in force is disturbed by that."""
-        found: set[MutatorId] = set()
+        opponents: set[MutatorId] = set()
         for binding in preview.bindings:
             others = (item for item in self._previews.values() if binding in item.bindings)
             schema = Schema([*self._by_binding.get(binding, {}).values(), *others])
             parties = schema.conflicts_of(preview)
             if preview.id in parties:
-                found |= parties
-        return tuple(sorted(found))
+                opponents |= parties
+        return tuple(sorted(opponents))
 
     def _conflicting(self) -> set[MutatorId]:
-        found: set[MutatorId] = set()
+        parties: set[MutatorId] = set()
         for binding in self._by_binding:
-            found |= self._schema(binding)[1]
-        return found
+            parties |= self._schema(binding)[1]
+        return parties
 
     def _schema(self, binding: Binding) -> tuple[Schema, frozenset[MutatorId]]:
         known = self._schemas.get(binding)

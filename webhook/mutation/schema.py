@@ -37,15 +37,15 @@ class _Node:
         """Those who contradict another about what stands at a name."""
         types = self.children.get(name, {})
         known = len(types) - (UNKNOWN in types)
-        found: set[MutatorId] = set()
+        users: set[MutatorId] = set()
         for kind, child in types.items():
             if kind != UNKNOWN and (known > 1 or (kind == _LIST and len(child.children) > 1)):
-                found |= child.users
+                users |= child.users
         enders = set().union(*(child.enders for child in types.values()))
         below = [grand for child in types.values() for grand in child.grandchildren()]
         if enders and below:
-            found |= enders.union(*(grand.users for grand in below))
-        return found
+            users |= enders.union(*(grand.users for grand in below))
+        return users
 
     def grandchildren(self) -> Iterator[_Node]:
         """The nodes below, of every name and type."""
@@ -69,23 +69,23 @@ class Schema:
 
     def conflicting(self) -> set[MutatorId]:
         """Every mutator that contradicts another."""
-        found: set[MutatorId] = set()
+        users: set[MutatorId] = set()
         due = [self._root]
         while due:
             node = due.pop()
             for name in node.children:
-                found |= node.conflicting_at(name)
+                users |= node.conflicting_at(name)
             due.extend(node.grandchildren())
-        return found
+        return users
 
     def conflicts_of(self, mutator: Mutator) -> set[MutatorId]:
         """Who contradicts whom along a mutator's location, itself mostly included."""
-        found: set[MutatorId] = set()
+        users: set[MutatorId] = set()
         node = self._root
         for name, kind in _steps(mutator.location, mutator.terminal):
-            found |= node.conflicting_at(name)
+            users |= node.conflicting_at(name)
             node = node.children[name][kind]
-        return found
+        return users
 
 
 def _steps(location: Location, terminal: str) -> Iterator[tuple[str, str]]:

@@ -65,8 +65,8 @@ class MutationSnapshot:
     @property
     def previewed(self) -> tuple[Mutator, ...]:
         """Those that are computed and not applied, without those that would be in a conflict."""
-        found = () if self.preview is None else self.preview.mutators
-        return tuple(item for item in found if item.is_preview)
+        mutators = () if self.preview is None else self.preview.mutators
+        return tuple(item for item in mutators if item.is_preview)
 
     @property
     def mutators(self) -> tuple[Mutator, ...]:
@@ -82,8 +82,8 @@ class MutationSnapshot:
             return self._plans[key]
         except KeyError:
             pass
-        found = tuple(item for item in self._mutators if item.applies_to(gvk, operation))
-        plan = MutationPlan(found, gvk) if found else None
+        mutators = tuple(item for item in self._mutators if item.applies_to(gvk, operation))
+        plan = MutationPlan(mutators, gvk) if mutators else None
         if len(self._plans) >= PLANS_MAX:
             self._plans.clear()
         self._plans[key] = plan
@@ -110,7 +110,7 @@ class MutationSnapshot:
             return Mutated(obj)
         if until is not None and time.monotonic() > until:
             raise OutOfTimeError("the time for mutating this object ended", 1)
-        found = plan.apply_at_once(obj, context)
-        if found is not None:
-            return found
+        mutated = plan.apply_at_once(obj, context)
+        if mutated is not None:
+            return mutated
         return Passes(plan, gvk, context, on_error, until, self._count + 1).mutate(obj)

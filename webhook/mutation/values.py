@@ -73,5 +73,5 @@ def key_of(value: Any) -> Hashable:
         return ("list", tuple(key_of(item) for item in value))
     if kind is bool:
         return ("bool", value)
-    found: Hashable = value
-    return found
+    key: Hashable = value
+    return key

@@ -132,14 +132,14 @@ class Leaf:
             value = self._value(existing, walk)
         else:
             try:
-                assigned, found = self._assignment.walk(
+                assigned, inner = self._assignment.walk(
                     current, self._depth, walk.root, walk.context
                 )
             except ApplyError:
                 raise Unknown from None
             if not assigned:
                 return changed
-            value = existing if found is current else found[self.name]
+            value = existing if inner is current else inner[self.name]
         walk.assigned |= self.bit
         if value is existing:
             return changed
@@ -287,12 +287,12 @@ class Fields:
     def made(self, place: str, existing: Any, walk: Walk) -> Any:
         """What is made where nothing stands."""
         if self._alike is None:
-            found = self._fresh(walk)
+            fresh = self._fresh(walk)
             if self.is_made_alike:
-                self._alike = found
+                self._alike = fresh
         else:
-            found = self._alike
-        value, bits = found
+            fresh = self._alike
+        value, bits = fresh
         if not bits:
             return MISSING
         walk.assigned |= bits

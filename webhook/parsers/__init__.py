@@ -113,5 +113,5 @@ def parser(name: str) -> Callable[[bytes, str], Any]:
     if name not in _PARSERS:
         raise ParseError(f"unknown parser: {name}")
     module, function = _PARSERS[name]
-    found: Callable[[bytes, str], Any] = getattr(import_module(f"{__name__}.{module}"), function)
-    return found
+    parse: Callable[[bytes, str], Any] = getattr(import_module(f"{__name__}.{module}"), function)
+    return parse

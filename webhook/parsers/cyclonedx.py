@@ -50,11 +50,11 @@ def parse(raw: bytes, path: str = "") -> Any:
     del path
     if raw.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
         return _of_xml(raw)
-    found = json_text.parse(raw)
-    version = found.get("specVersion") if isinstance(found, dict) else None
-    if not isinstance(found, dict) or (version is not None and version not in _VERSIONS):
+    document = json_text.parse(raw)
+    version = document.get("specVersion") if isinstance(document, dict) else None
+    if not isinstance(document, dict) or (version is not None and version not in _VERSIONS):
         raise ParseError(f"decode CycloneDX BOM: invalid specification version: {version}", 1)
-    return found
+    return document
 
 
 def _of_xml(raw: bytes) -> dict[str, Any]:
@@ -67,26 +67,26 @@ def _of_xml(raw: bytes) -> dict[str, Any]:
     version = space.removeprefix(_NAMESPACE)
     if version not in _VERSIONS:
         raise ParseError(f"decode CycloneDX BOM: unsupported namespace: {space!r}", 1)
-    found: dict[str, Any] = {"xmlns": space, "specVersion": version, "bomFormat": "CycloneDX"}
+    members: dict[str, Any] = {"xmlns": space, "specVersion": version, "bomFormat": "CycloneDX"}
     if serial := _attribute(root, "serialNumber"):
-        found["serialNumber"] = serial
-    found["version"] = int(_attribute(root, "version") or 1)
-    found |= _members(root, "bom")
-    return found
+        members["serialNumber"] = serial
+    members["version"] = int(_attribute(root, "version") or 1)
+    members |= _members(root, "bom")
+    return members
 
 
 def _attribute(element: Element, name: str) -> str:
-    found = element.below.get(f"-{name}")
-    return found[0].text if found else ""
+    elements = element.below.get(f"-{name}")
+    return elements[0].text if elements else ""
 
 
 def _members(element: Element, of: str) -> dict[str, Any]:
     """The elements below one, by their names in JSON."""
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for name, children in element.below.items():
         if not name.startswith("-"):
-            found[name] = _member(name, children[-1], of)
-    return found
+            members[name] = _member(name, children[-1], of)
+    return members
 
 
 def _member(name: str, element: Element, of: str) -> Any:
@@ -94,17 +94,17 @@ def _member(name: str, element: Element, of: str) -> Any:
         return _array(name, element)
     below = {child for child in element.below if not child.startswith("-")}
     attributes = {
-        child[1:]: found[0].text
-        for child, found in element.below.items()
+        child[1:]: members[0].text
+        for child, members in element.below.items()
         if child.startswith("-") and child != "-xmlns"
     }
     if not below and not attributes:
         return _scalar(name, element.text, of)
     renamed = {"mime-type": "mime-type", "bom-ref": "bom-ref"}
-    found: dict[str, Any] = {renamed.get(key, key): value for key, value in attributes.items()}
+    members: dict[str, Any] = {renamed.get(key, key): value for key, value in attributes.items()}
     if not below and element.text:
-        found["content"] = element.text
-    return found | _members(element, name)
+        members["content"] = element.text
+    return members | _members(element, name)
 
 
 def _scalar(name: str, text: str, of: str) -> Any:
@@ -135,8 +135,8 @@ def _array(name: str, element: Element) -> list[Any]:
 
 
 def _dependency(element: Element) -> dict[str, Any]:
-    found: dict[str, Any] = {"ref": _attribute(element, "ref")}
+    dependency: dict[str, Any] = {"ref": _attribute(element, "ref")}
     below = [_attribute(one, "ref") for one in element.below.get("dependency", [])]
     if below:
-        found["dependsOn"] = below
-    return found
+        dependency["dependsOn"] = below
+    return dependency

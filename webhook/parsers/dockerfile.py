@@ -147,20 +147,20 @@ class _Reader:
 
     def _flags(self, line: str) -> tuple[str, list[str]]:
         """What comes after the flags (``--name=value``), and these."""
-        found: list[str] = []
+        flags: list[str] = []
         at = 0
         while True:
             while at < len(line) and line[at].isspace():
                 at += 1
             if not line.startswith("--", at):
-                return line[at:], found
+                return line[at:], flags
             word, at = self._flag(line, at)
             if word == "--":
-                return line[at:], found
+                return line[at:], flags
             if word:
-                found.append(word)
+                flags.append(word)
             if at >= len(line):
-                return "", found
+                return "", flags
 
     def _flag(self, line: str, at: int) -> tuple[str, int]:
         kept: list[str] = []
@@ -183,7 +183,7 @@ class _Reader:
 
     def words(self, rest: str) -> list[str]:
         """Words that quotes hold together; quotes and escapes stay."""
-        found: list[str] = []
+        words: list[str] = []
         at = 0
         while at < len(rest):
             if rest[at].isspace():
@@ -207,8 +207,8 @@ class _Reader:
                 kept.append(character)
                 at += 1
             if kept or at > begun + 1:
-                found.append("".join(kept))
-        return found
+                words.append("".join(kept))
+        return words
 
     def _heredocs(self, node: _Node, line: str, number: int) -> None:
         """Pass over the documents that a line opens."""
@@ -311,14 +311,14 @@ def _json(node: _Node, rest: str) -> bool:
     if not rest.startswith("["):
         return False
     try:
-        found = json.loads(rest)
+        items = json.loads(rest)
     except (ValueError, RecursionError):
         return False
-    if not all(isinstance(one, str) for one in found):
+    if not all(isinstance(one, str) for one in items):
         raise ParseError(
             "parse dockerfile: when using JSON array syntax, arrays must be comprised of strings only"
         )
-    node.values, node.is_json = found or None, True
+    node.values, node.is_json = items or None, True
     return True
 
 

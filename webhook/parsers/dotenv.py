@@ -25,7 +25,7 @@ def parse(raw: bytes, path: str = "") -> Any:
     """``{name: value}``."""
     del path
     lines = re.split(r"\r\n|\n|\r", _decoded(raw))
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     at = 0
     while at < len(lines):
         begun = at + 1
@@ -43,8 +43,8 @@ def parse(raw: bytes, path: str = "") -> Any:
             end = following.rfind(quote)
             if end == 0 or (end > 0 and following[end - 1] != "\\"):
                 quote = ""
-        _read(line, found, begun)
-    return found
+        _read(line, variables, begun)
+    return variables
 
 
 def _decoded(raw: bytes) -> str:
@@ -72,7 +72,7 @@ def _open_quote(line: str) -> str:
     return "" if end >= 0 and value[end] != "\\" else value[0]
 
 
-def _read(line: str, found: dict[str, str], number: int) -> None:
+def _read(line: str, variables: dict[str, str], number: int) -> None:
     match = _LINE.match(line)
     if match is None:
         raise ParseError(f"read .env file: line `{line}` doesn't match format", number)
@@ -84,15 +84,15 @@ def _read(line: str, found: dict[str, str], number: int) -> None:
     if double:
         value = _UNESCAPED.sub(r"\1", value.replace("\\n", "\n").replace("\\r", "\r"))
     if not single:
-        value = _VARIABLE.sub(lambda variable: _filled(variable[0], found), value)
-    found[name] = value
+        value = _VARIABLE.sub(lambda variable: _filled(variable[0], variables), value)
+    variables[name] = value
 
 
-def _filled(text: str, found: dict[str, str]) -> str:
+def _filled(text: str, variables: dict[str, str]) -> str:
     if text.startswith("\\"):
         return text[1:]
     match = _NAME.match(text)
     if match is None:
         return text
     name = match[1]
-    return os.environ[name] if name in os.environ else found.get(name, "")
+    return os.environ[name] if name in os.environ else variables.get(name, "")

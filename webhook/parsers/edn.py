@@ -24,10 +24,10 @@ def parse(raw: bytes, path: str = "") -> Any:
     """The first value of the text."""
     del path
     reader = _Reader(raw.decode("utf-8", "replace"))
-    found = reader.value(0)
-    if found is _Reader.NOTHING:
+    value = reader.value(0)
+    if value is _Reader.NOTHING:
         raise ParseError("unmarshal EDN: EOF", 1)
-    return found
+    return value
 
 
 class _Reader:

@@ -46,13 +46,13 @@ class _Reader:
         self._skip()
         if self._text.startswith("{", self._at):
             self._at += 1
-            found = self._items(0, "}")
+            items = self._items(0, "}")
         else:
-            found = self._items(0, "")
+            items = self._items(0, "")
         self._skip()
         if self._at < len(self._text):
             raise self._fault("object expected closing RBRACE got: EOF")
-        return found
+        return items
 
     def _skip(self) -> None:
         match = _BLANK.match(self._text, self._at)
@@ -62,19 +62,19 @@ class _Reader:
     def _items(self, depth: int, end: str) -> dict[str, Any]:
         if depth > RECURSIVE_DEPTH_MAX:
             raise self._fault("nested too deeply")
-        found: dict[str, Any] = {}
+        items: dict[str, Any] = {}
         while True:
             self._skip()
             if self._at >= len(self._text):
                 if end:
                     raise self._fault("object expected closing RBRACE got: EOF")
-                return found
+                return items
             if end and self._text.startswith(end, self._at):
                 self._at += 1
-                return found
-            self._item(found, depth)
+                return items
+            self._item(items, depth)
 
-    def _item(self, found: dict[str, Any], depth: int) -> None:
+    def _item(self, items: dict[str, Any], depth: int) -> None:
         names = [self._key()]
         while True:
             self._skip()
@@ -89,9 +89,9 @@ class _Reader:
             names.append(self._key())
         for name in reversed(names[1:]):
             value = [{name: value}]
-        known = found.get(names[0])
+        known = items.get(names[0])
         both = isinstance(known, list) and isinstance(value, list)
-        found[names[0]] = [*known, *value] if both and known is not None else value
+        items[names[0]] = [*known, *value] if both and known is not None else value
 
     def _key(self) -> str:
         if self._text.startswith('"', self._at):
@@ -142,15 +142,15 @@ class _Reader:
 
     def _list(self, depth: int) -> list[Any]:
         self._at += 1
-        found: list[Any] = []
+        items: list[Any] = []
         while True:
             self._skip()
             if self._at >= len(self._text):
                 raise self._fault("error parsing list, expected comma or list end, got: EOF")
             if self._text.startswith("]", self._at):
                 self._at += 1
-                return found
-            found.append(self._value(depth + 1, in_list=True))
+                return items
+            items.append(self._value(depth + 1, in_list=True))
 
     def _string(self) -> str:
         """A text in quotes; within ``${…}`` all stays as it is."""
@@ -192,11 +192,11 @@ class _Reader:
         )
         if end is None:
             raise self._fault("heredoc not terminated")
-        found = self._text[match.end() : end.start()]
+        content = self._text[match.end() : end.start()]
         self._at = end.end()
         if not match[1]:
-            return found
-        lines = found.split("\n")
+            return content
+        lines = content.split("\n")
         indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
         least = min(indents, default=0)
         return "\n".join(line[least:] for line in lines)

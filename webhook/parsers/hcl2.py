@@ -26,21 +26,21 @@ class _Converter:
         self._text = text
 
     def body(self, body: tree.Body) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         for block in body.blocks:
-            self._block(block, found)
+            self._block(block, members)
         for name, expression in body.attributes.items():
-            found[name] = self.value(expression)
-        return found
+            members[name] = self.value(expression)
+        return members
 
-    def _block(self, block: tree.Block, found: dict[str, Any]) -> None:
+    def _block(self, block: tree.Block, members: dict[str, Any]) -> None:
         key = block.kind
         for label in block.labels:
-            inner = found.setdefault(key, {})
+            inner = members.setdefault(key, {})
             if not isinstance(inner, dict):
                 raise self._mixed(block)
-            found, key = inner, label
-        blocks = found.setdefault(key, [])
+            members, key = inner, label
+        blocks = members.setdefault(key, [])
         if not isinstance(blocks, list):
             raise self._mixed(block)
         blocks.append(self.body(block.body))
@@ -49,48 +49,48 @@ class _Converter:
         message = f'invalid HCL detected for "{block.kind}" block, cannot have blocks with and without labels'
         return ParseError(f"convert to bytes: {message}", line_at(self._text, block.start))
 
-    def value(self, found: tree.Expression) -> Any:
+    def value(self, expression: tree.Expression) -> Any:
         """An expression in JSON's terms."""
-        match found:
+        match expression:
             case tree.Literal():
-                return _constant(found.value)
+                return _constant(expression.value)
             case tree.Negation(operand=tree.Literal(value=value)):
-                return self._negated(found, value)
+                return self._negated(expression, value)
             case tree.Wrapped():
-                return self.value(found.inner)
+                return self.value(expression.inner)
             case tree.Template():
-                return self._template(found)
+                return self._template(expression)
             case tree.Tuple():
-                return [self.value(item) for item in found.items]
+                return [self.value(item) for item in expression.items]
             case tree.Object():
-                return {self._key(key): self.value(item) for key, item in found.items}
+                return {self._key(key): self.value(item) for key, item in expression.items}
             case _:
-                return self._source(found)
+                return self._source(expression)
 
-    def _negated(self, found: tree.Negation, value: Any) -> Any:
-        if found.operator == "!" and isinstance(value, bool):
+    def _negated(self, negation: tree.Negation, value: Any) -> Any:
+        if negation.operator == "!" and isinstance(value, bool):
             return not value
-        if found.operator == "-" and isinstance(value, float):
+        if negation.operator == "-" and isinstance(value, float):
             return _constant(-value)
-        line = line_at(self._text, found.start)
+        line = line_at(self._text, negation.start)
         raise ParseError("convert to bytes: Invalid operand", line)
 
-    def _source(self, found: tree.Expression) -> str:
-        return f"${{{self._range(found)}}}"
+    def _source(self, expression: tree.Expression) -> str:
+        return f"${{{self._range(expression)}}}"
 
-    def _range(self, found: tree.Expression) -> str:
+    def _range(self, expression: tree.Expression) -> str:
         """An expression's source, with a parenthesis that follows: hcl2json adds it."""
-        end = found.end + (self._text[found.end : found.end + 1] == ")")
-        return self._text[found.start : end]
+        end = expression.end + (self._text[expression.end : expression.end + 1] == ")")
+        return self._text[expression.start : end]
 
     def _key(self, key: tree.Expression) -> str:
         if isinstance(key, tree.Traversal):
             return self._range(key)
         return self._part(key)
 
-    def _template(self, found: tree.Template) -> str:
+    def _template(self, template: tree.Template) -> str:
         return "".join(
-            _escaped(part) if isinstance(part, str) else self._part(part) for part in found.parts
+            _escaped(part) if isinstance(part, str) else self._part(part) for part in template.parts
         )
 
     def _part(self, part: tree.Expression) -> str:

@@ -117,23 +117,23 @@ class _Reader:
             value = value.items.setdefault(step, _Value())
         if value.items is None:
             value.items, value.parts = {}, []
-        found = value.items.setdefault(steps[-1], _Value())
+        entry = value.items.setdefault(steps[-1], _Value())
         self._skip()
         if self._sees("{"):
             self._at += 1
-            self._object(found, depth + 1, closed=True)
+            self._object(entry, depth + 1, closed=True)
             return
         adds = self._sees("+=")
         if not adds and not self._sees("=") and not self._sees(":"):
             raise self._fault("expected an assignment")
         self._at += 1 + adds
-        before = _Value(found.parts, found.items, found.before)
-        found.before = before
+        before = _Value(entry.parts, entry.items, entry.before)
+        entry.before = before
         if not adds:
-            found.parts = []
-        self._value(found, depth)
-        if found.parts:
-            found.items = None
+            entry.parts = []
+        self._value(entry, depth)
+        if entry.parts:
+            entry.items = None
 
     def _key(self) -> str:
         self._skip()
@@ -191,7 +191,7 @@ class _Reader:
         if depth > RECURSIVE_DEPTH_MAX:
             raise self._fault("nested too deeply")
         self._at += 1
-        found: list[_Value] = []
+        items: list[_Value] = []
         while True:
             self._skip()
             while self._sees(","):
@@ -201,10 +201,10 @@ class _Reader:
                 raise self._fault("unexpected end of file: an array is not closed")
             if self._sees("]"):
                 self._at += 1
-                return found
+                return items
             value = _Value()
             self._value(value, depth)
-            found.append(value)
+            items.append(value)
 
     def _quoted(self) -> str:
         self._at += 1
@@ -254,13 +254,13 @@ class _Shown:
         if depth > RECURSIVE_DEPTH_MAX:
             raise ParseError("parse hocon: cycle reference")
         if value.items is None and len(value.parts) == 1 and isinstance(value.parts[0], _Reference):
-            found = self._find(value.parts[0], value)
-            if found is None:
+            target = self._find(value.parts[0], value)
+            if target is None:
                 before = value.before
                 if before is None or (before.items is None and not before.parts):
                     return _Value(parts=[_UNKNOWN])
                 return self._resolved(before, depth + 1)
-            return self._resolved(found, depth + 1)
+            return self._resolved(target, depth + 1)
         return value
 
     def _find(self, reference: _Reference, of: _Value) -> _Value | None:
@@ -289,10 +289,10 @@ class _Shown:
             if isinstance(part, list):
                 arrays += [self._element(one, depth + 1) for one in part]
             elif isinstance(part, _Reference):
-                found = self._find(part, value)
-                if found is None:
+                target = self._find(part, value)
+                if target is None:
                     return _UNKNOWN  # One part that nobody gives, and the whole has no value.
-                resolved = self._resolved(found, depth + 1)
+                resolved = self._resolved(target, depth + 1)
                 if any(isinstance(one, list) for one in resolved.parts):
                     arrays += [self._text(resolved, depth + 1)[1:-1]]
                 else:

@@ -54,11 +54,11 @@ def without_comments(text: str) -> str:
     """The text with comments blanked, so that places stay what they were."""
 
     def blank(match: re.Match[str]) -> str:
-        found = match[0]
-        if found[0] == '"':
-            return found
-        if found.startswith("/*") and not (found.endswith("*/") and len(found) > 3):
+        comment = match[0]
+        if comment[0] == '"':
+            return comment
+        if comment.startswith("/*") and not (comment.endswith("*/") and len(comment) > 3):
             raise ParseError("unmarshal jsonc: comment is not closed", line_at(text, match.start()))
-        return re.sub(r"[^\r\n]", " ", found)
+        return re.sub(r"[^\r\n]", " ", comment)
 
     return _TOKEN.sub(blank, text)

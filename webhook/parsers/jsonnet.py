@@ -24,7 +24,7 @@ def parse(raw: bytes, path: str = "") -> Any:
         ) from None
     folder = os.path.dirname(path)  # noqa: PTH120  # the text as it is
     try:
-        found = _jsonnet.evaluate_snippet(
+        written = _jsonnet.evaluate_snippet(
             path or "-",
             raw.decode("utf-8", "replace"),
             jpathdir=[folder] if folder else [],
@@ -35,4 +35,4 @@ def parse(raw: bytes, path: str = "") -> Any:
         match = _PLACE.search(message)
         line = int(match[1]) if match else 0
         raise ParseError(f"evaluate anonymous snippet: {message}", line) from None
-    return json_text.decode(found)
+    return json_text.decode(written)

@@ -20,8 +20,8 @@ def parse(raw: bytes, path: str = "") -> Any:
     """``{directives: [{name, parameters, block: {directives}}]}``."""
     del path
     reader = _Reader(raw.decode("utf-8", "replace"))
-    found = reader.directives(0, closed=False)
-    return {"directives": found}
+    directives = reader.directives(0, closed=False)
+    return {"directives": directives}
 
 
 class _Reader:
@@ -49,18 +49,18 @@ class _Reader:
         """Directives up to the brace that closes them, or to the end."""
         if depth > _DEPTH_MAX:
             raise self._fault("nested too deeply")
-        found: list[dict[str, Any]] = []
+        directives: list[dict[str, Any]] = []
         while True:
             word = self._next()
             if word == "}" and closed:
-                return found
+                return directives
             if not word:
                 if closed:
                     raise self._fault("unexpected eof in block")
-                return found
+                return directives
             if word in "{};":
                 raise self._fault(f"unexpected {word!r}")
-            found.append(self._directive(word, depth))
+            directives.append(self._directive(word, depth))
 
     def _directive(self, name: str, depth: int) -> dict[str, Any]:
         directive: dict[str, Any] = {"name": name}

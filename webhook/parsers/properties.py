@@ -15,7 +15,7 @@ def parse(raw: bytes, path: str = "") -> Any:
     """``{key: value}``."""
     del path
     text = raw.decode("utf-8", "replace")
-    found: dict[str, str] = {}
+    properties: dict[str, str] = {}
     at = 0
     while at < len(text):
         if text[at] in f"{_SPACE}\r\n":
@@ -26,9 +26,9 @@ def parse(raw: bytes, path: str = "") -> Any:
             name, at = _piece(text, at, f"{_SPACE}\r\n:=")
             at = _delimiter(text, at)
             begun = at
-            found[name], at = _piece(text, at, "\r\n")
-            _check_references(found[name], text, begun)
-    return found
+            properties[name], at = _piece(text, at, "\r\n")
+            _check_references(properties[name], text, begun)
+    return properties
 
 
 def _line_end(text: str, at: int) -> int:

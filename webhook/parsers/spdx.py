@@ -81,7 +81,7 @@ def parse(raw: bytes, path: str = "") -> Any:
 
 def _pairs(text: str) -> list[tuple[str, str, int]]:
     """Each tag with its value, which ``<text>`` may spread over lines, and its line."""
-    found = []
+    pairs = []
     lines = text.removeprefix("\ufeff").split("\n")
     at = 0
     while at < len(lines):
@@ -102,8 +102,8 @@ def _pairs(text: str) -> list[tuple[str, str, int]]:
                 value += "\n" + lines[at].rstrip("\r")
                 at += 1
             value = value.partition("</text>")[0]
-        found.append((match[1], value, begun))
-    return found
+        pairs.append((match[1], value, begun))
+    return pairs
 
 
 def _fault(message: str, line: int) -> ParseError:
@@ -233,10 +233,10 @@ class _Reader:
     def document(self) -> dict[str, Any]:
         """All of it."""
         needed = ("spdxVersion", "dataLicense", "SPDXID", "name", "documentNamespace")
-        found: dict[str, Any] = dict.fromkeys(needed, "") | self.found
+        document: dict[str, Any] = dict.fromkeys(needed, "") | self.found
         # What is read is brought to the model of this version.
-        found["spdxVersion"] = "SPDX-2.3"
-        found["creationInfo"] = self.creation
+        document["spdxVersion"] = "SPDX-2.3"
+        document["creationInfo"] = self.creation
         lists = {
             "externalDocumentRefs": self.references,
             "packages": self.packages,
@@ -245,4 +245,4 @@ class _Reader:
             "relationships": self.relationships,
             "annotations": self.annotations,
         }
-        return found | {name: items for name, items in lists.items() if items}
+        return document | {name: items for name, items in lists.items() if items}

@@ -29,11 +29,11 @@ class Element:
         """The element in JSON's terms."""
         if not self.below:
             return self.text
-        found: dict[str, Any] = {"#content": self.text} if self.text else {}
+        members: dict[str, Any] = {"#content": self.text} if self.text else {}
         for name, children in self.below.items():
             values = [child.value() for child in children]
-            found[name] = values if len(values) > 1 else values[0]
-        return found
+            members[name] = values if len(values) > 1 else values[0]
+        return members
 
 
 def parse(raw: bytes, path: str = "") -> Any:

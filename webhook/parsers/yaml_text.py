@@ -31,12 +31,12 @@ def parse(raw: bytes, path: str = "") -> Any:
     parts = split(text)
     if len(parts) == 1:
         return _value(text, 0)
-    found = []
+    documents = []
     line = 0
     for part in parts:
-        found.append(_value(part, line))
+        documents.append(_value(part, line))
         line += part.count("\n") + 2
-    return found
+    return documents
 
 
 def split(text: str) -> list[str]:
@@ -171,12 +171,12 @@ def _merge(pairs: dict[str, Any], value: Any) -> None:
 def _scalar(event: Any, *, plain: bool) -> Any:
     text = event.value
     if plain:
-        found = _known.get(text, _NONE)
-        if found is _NONE:
-            found = _resolved(text)
+        value = _known.get(text, _NONE)
+        if value is _NONE:
+            value = _resolved(text)
             if len(_known) < _KNOWN_MAX and len(text) < 100:
-                _known[text] = found
-        return found
+                _known[text] = value
+        return value
     tag = event.tag
     if tag is None or not tag.startswith(TAG_PREFIX):
         return text
@@ -192,8 +192,8 @@ def _scalar(event: Any, *, plain: bool) -> Any:
 
 
 def _resolved(text: str) -> Any:
-    found = plain_scalar(text)
-    return numbers.number(found) if type(found) is int or type(found) is float else found
+    scalar = plain_scalar(text)
+    return numbers.number(scalar) if type(scalar) is int or type(scalar) is float else scalar
 
 
 def _key(value: Any) -> str:

@@ -46,9 +46,9 @@ class Assertion:
         return sum(pattern.search(message) is not None for message in messages)
 
     def _fault(self, matching: int) -> str:
-        found = f"got {matching} violations"
+        counted = f"got {matching} violations"
         if self.message is not None:
-            found += f" containing {quote(self.message)}"
+            counted += f" containing {quote(self.message)}"
         match self.violations:
             case "yes":
                 wanted = "" if matching else "at least 1"
@@ -58,7 +58,7 @@ class Assertion:
                 wanted = "" if matching == count else f"exactly {count}"
             case _:
                 return _WRONG_COUNT
-        return f"unexpected number of violations: {found} but want {wanted}" if wanted else ""
+        return f"unexpected number of violations: {counted} but want {wanted}" if wanted else ""
 
 
 def read_assertion(value: Any) -> Assertion:

@@ -54,8 +54,8 @@ def is_input(file: str, inputs: frozenset[str]) -> bool:
 
 
 def _objects(owner: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    found = owner.get(name)
-    return [item for item in found if type(item) is dict] if type(found) is list else []
+    items = owner.get(name)
+    return [item for item in items if type(item) is dict] if type(items) is list else []
 
 
 def _join(folder: str, name: str) -> str:

@@ -49,14 +49,14 @@ def modernised(document: dict[str, Any], libraries: Sequence[str] = ()) -> dict[
 
 def below_lib(rego: str) -> str:
     """A module whose own package, and what it names below ``data``, moved from ``validator``."""
-    found = tokenize(Source("", rego), t.KEYWORDS)
-    kinds, texts = found.kinds, found.texts
+    tokens = tokenize(Source("", rego), t.KEYWORDS)
+    kinds, texts = tokens.kinds, tokens.texts
     inserted: list[int] = []
     for at in range(len(kinds) - 2):
         if texts[at] == "package" and texts[at + 1] == _LIBRARY:
-            inserted.append(found.starts[at + 1])
+            inserted.append(tokens.starts[at + 1])
         elif texts[at] == "data" and texts[at + 1] == "." and texts[at + 2] == _LIBRARY:
-            inserted.append(found.starts[at + 2])
+            inserted.append(tokens.starts[at + 2])
     parts, before = [], 0
     for place in inserted:
         parts += [rego[before:place], "lib."]
@@ -118,13 +118,13 @@ def _ancestries(said: Any) -> Any:
 
 def _named(document: Mapping[str, Any], name: str) -> dict[str, Any]:
     metadata = document.get("metadata")
-    found = dict(metadata) if type(metadata) is dict else {}
+    copied = dict(metadata) if type(metadata) is dict else {}
     before = name_of(document)
     if name != before:
-        annotations = found.get("annotations")
-        found["annotations"] = {
+        annotations = copied.get("annotations")
+        copied["annotations"] = {
             **(annotations if type(annotations) is dict else {}),
             ORIGINAL_NAME: before,
         }
-        found["name"] = name
-    return found
+        copied["name"] = name
+    return copied

@@ -128,7 +128,7 @@ class PolicyDirectory:
         )
 
     def _read(self, faults: list[PolicyFault]) -> None:
-        found: dict[str, list[Manifest]] = {}
+        by_file: dict[str, list[Manifest]] = {}
         for path in self._paths:
             try:
                 files = find_files(path, left_out=[])
@@ -139,26 +139,26 @@ class PolicyDirectory:
                     for file, manifests in self._files.items()
                     if file == str(path) or file.startswith(f"{path}/")
                 }
-                found.update(kept)
+                by_file.update(kept)
                 message = error.strerror or str(error)
                 faults.append(PolicyFault(str(path), 0, "", message, True, any(kept.values())))
                 continue
             for file in files:
                 try:
-                    found[str(file)] = list(expand_lists(read_file(file)))
+                    by_file[str(file)] = list(expand_lists(read_file(file)))
                 except UnreadableFile as error:
-                    found[str(file)] = self._files.get(str(file), [])
-                    faults.append(replace(error.fault, stays=bool(found[str(file)])))
+                    by_file[str(file)] = self._files.get(str(file), [])
+                    faults.append(replace(error.fault, stays=bool(by_file[str(file)])))
         inputs = suite_inputs(
-            (file, manifest.document) for file, listed in found.items() for manifest in listed
+            (file, manifest.document) for file, listed in by_file.items() for manifest in listed
         )
         self._files = {
             file: [manifest for manifest in listed if is_object(manifest.document)]
-            for file, listed in found.items()
+            for file, listed in by_file.items()
             if not is_input(file, inputs)
         }
         self._skipped = tuple(
-            file for file, listed in self._files.items() if len(listed) < len(found[file])
+            file for file, listed in self._files.items() if len(listed) < len(by_file[file])
         )
 
     def _distinct(self, faults: list[PolicyFault]) -> dict[tuple[str, ...], Manifest]:

@@ -51,17 +51,17 @@ class ConstraintEffect:
 
     def document(self, *, examples: bool) -> dict[str, Any]:
         """As JSON."""
-        found: dict[str, Any] = {
+        document: dict[str, Any] = {
             "violationsBefore": self.before,
             "violationsAfter": self.after,
             "added": self.added,
             "removed": self.removed,
         }
         if examples:
-            found["examples"] = [
+            document["examples"] = [
                 {"object": item.object, "message": item.message} for item in self.examples
             ]
-        return found
+        return document
 
 
 class Effect:
@@ -88,12 +88,12 @@ class Effect:
             one.examples += [Example(shown, message) for message in fresh[:room]]
 
     def _messages(self, results: Iterable[Result]) -> dict[Key, set[str]]:
-        found: dict[Key, set[str]] = {}
+        messages: dict[Key, set[str]] = {}
         for result in results:
             key = result.constraint.key
             if key in self.constraints:
-                found.setdefault(key, set()).add(result.msg)
-        return found
+                messages.setdefault(key, set()).add(result.msg)
+        return messages
 
     def document(self, *, examples: bool = True) -> dict[str, Any]:
         """As JSON."""

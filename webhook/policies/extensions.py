@@ -41,11 +41,13 @@ class Extensions:
 
     def load(self, manifests: Iterable[Manifest]) -> list[PolicyFault]:
         """Take exactly these manifests' mutators and ExpansionTemplates; what is wrong with them."""
-        found = list(manifests)
-        mutators = {id_of(item.document): item for item in found if is_mutator(item.document)}
+        all_manifests = list(manifests)
+        mutators = {
+            id_of(item.document): item for item in all_manifests if is_mutator(item.document)
+        }
         templates = {
             item.identity[3]: item
-            for item in found
+            for item in all_manifests
             if item.gvk.group_kind == (expansions.GROUP, expansions.KIND)
         }
         for gone in self._mutators.ids - mutators.keys():

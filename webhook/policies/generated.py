@@ -104,10 +104,10 @@ def agreement(
 
     A review may take so many ``seconds``.
     """
-    found = Agreement()
-    pairs = _pairs(snapshot, keys, options, found)
+    agreement = Agreement()
+    pairs = _pairs(snapshot, keys, options, agreement)
     if not pairs:
-        return found
+        return agreement
     asked = [
         request_of(sample)
         for pair in pairs.values()
@@ -115,12 +115,12 @@ def agreement(
     ]
     asked += requests
     for request in asked:
-        _compare(snapshot, pairs, request, found, seconds)
-    return found
+        _compare(snapshot, pairs, request, agreement, seconds)
+    return agreement
 
 
 def _pairs(
-    snapshot: Snapshot, keys: Collection[tuple[str, str]], options: Options, found: Agreement
+    snapshot: Snapshot, keys: Collection[tuple[str, str]], options: Options, agreement: Agreement
 ) -> dict[tuple[str, str], _Pair]:
     constraints = {one.key: one for one in snapshot.constraints if one.key in keys}
     plan = Planner(options, "v1").plan(
@@ -129,16 +129,16 @@ def _pairs(
         _REQUESTS,
         lambda _: "",
     )
-    found.without = {name: made.error for name, made in plan.templates.items() if made.error}
+    agreement.without = {name: made.error for name, made in plan.templates.items() if made.error}
     pairs: dict[tuple[str, str], _Pair] = {}
     for key, made in plan.constraints.items():
         if made.error:
-            found.without["/".join(key)] = made.error
+            agreement.without["/".join(key)] = made.error
             continue
         try:
             pairs[key] = _pair(plan, made.binding, constraints[key].document)
         except UnusablePolicyError as error:
-            found.without["/".join(key)] = f"an API server would refuse it: {error}"
+            agreement.without["/".join(key)] = f"an API server would refuse it: {error}"
     return pairs
 
 
@@ -152,7 +152,7 @@ def _compare(
     snapshot: Snapshot,
     pairs: Mapping[tuple[str, str], _Pair],
     request: Json,
-    found: Agreement,
+    agreement: Agreement,
     seconds: float,
 ) -> None:
     try:
@@ -178,10 +178,10 @@ def _compare(
     for key, pair in pairs.items():
         mine = told.get(key, [])
         said = pair.policy.say(pair.binding, dict(pair.document), request, namespace)
-        found.compared += 1
+        agreement.compared += 1
         if said.ignored and set(said.messages) <= set(mine):
-            found.left += 1
+            agreement.left += 1
         elif sorted(mine) != sorted(said.messages):
-            found.differences.append(
+            agreement.differences.append(
                 Disagreement(key, shown, tuple(sorted(mine)), tuple(sorted(said.messages)))
             )

@@ -103,19 +103,19 @@ def find_files(path: Path, *, left_out: list[Path] | None = None) -> list[Path]:
     if not path.is_dir():
         path.stat()
         return [path]
-    found: list[Path] = []
+    paths: list[Path] = []
     for folder, folders, files in os.walk(path, onerror=_raise):
         if left_out is not None and _SAMPLES in folders and "suite.yaml" in files:
             folders.remove(_SAMPLES)
             left_out.append(Path(folder, _SAMPLES))
         folders[:] = sorted(name for name in folders if not name.startswith(".."))
-        found += [
+        paths += [
             file
             for name in sorted(files)
             if name.endswith(EXTENSIONS) and not name.startswith("..")
             if not _never_ends(file := Path(folder, name))
         ]
-    return found
+    return paths
 
 
 def _never_ends(file: Path) -> bool:

@@ -72,8 +72,8 @@ def load(
     names = _DATA_NAMES if bundles else None
     loading = _Loading(version, tuple(ignore), names if documents else ())
     for path in paths:
-        prefix, found = _split_prefix(path)
-        loading.path(Path(found), prefix, ())
+        prefix, place = _split_prefix(path)
+        loading.path(Path(place), prefix, ())
     if loading.faults:
         raise LoadErrors(loading.faults)
     # A folder's files come before those of its neighbour `folder-b` otherwise: "/" is after "-".
@@ -112,11 +112,11 @@ class _Loading:
         if around and any(fnmatchcase(path.name, pattern) for pattern in self._ignore):
             return
         try:
-            found = path.stat()
-            if not stat.S_ISDIR(found.st_mode):
+            status = path.stat()
+            if not stat.S_ISDIR(status.st_mode):
                 self._file(path, at, named=not around)
                 return
-            folder = found.st_dev, found.st_ino
+            folder = status.st_dev, status.st_ino
             if folder in around:
                 self.faults.append(f"{path}: a link leads back to a folder that it is in")
                 return

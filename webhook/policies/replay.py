@@ -49,22 +49,22 @@ class Replay:
 
 def replay(records: Iterable[Mapping[str, Any]], snapshot: Snapshot) -> Replay:
     """Review again what was recorded with its object, and compare verdicts."""
-    found = Replay()
+    replayed = Replay()
     for record in records:
         if record.get("eventType") != "decision":
             continue
         if "constraintsEvaluated" not in record or record.get("verdict") == "error":
             # Exempted before any policy was asked, or answered without a verdict.
-            found.without_review += 1
+            replayed.without_review += 1
             continue
         subject = subject_of(record)
         if subject is None:
-            found.without_object += 1
+            replayed.without_object += 1
             continue
-        found.replayed += 1
-        found.masked += "masked" in record
-        _compare(record, subject, snapshot, found)
-    return found
+        replayed.replayed += 1
+        replayed.masked += "masked" in record
+        _compare(record, subject, snapshot, replayed)
+    return replayed
 
 
 def recorded_requests(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -117,7 +117,7 @@ def _compare(
     record: Mapping[str, Any],
     subject: AugmentedReview | AugmentedObject,
     snapshot: Snapshot,
-    found: Replay,
+    replayed: Replay,
 ) -> None:
     point = str(record.get("enforcementPoint") or enforcement.WEBHOOK)
     responses = snapshot.review(subject, enforcement_point=point, limits=Limits())
@@ -133,7 +133,7 @@ def _compare(
     errors = tuple(str(fault) for fault in (*responses.faults, *responses.undecided))
     verdict = "error" if errors and not responses.results else verdict_of(responses.results)
     if verdict != record.get("verdict"):
-        found.changes.append(
+        replayed.changes.append(
             ChangedReview(
                 record,
                 str(record.get("verdict")),
@@ -144,4 +144,4 @@ def _compare(
             )
         )
     elif before != after:
-        found.other_violations += 1
+        replayed.other_violations += 1

@@ -79,17 +79,17 @@ def sample(group: str, kind: str) -> dict[str, Any]:
     }
     if kind not in _CLUSTER_SCOPED:
         metadata["namespace"] = NAMESPACE
-    found = {
+    sample = {
         "apiVersion": f"{group}/{version}" if group else version,
         "kind": kind,
         "metadata": metadata,
     }
     if kind == "Pod":
-        found["spec"] = _POD_SPEC
+        sample["spec"] = _POD_SPEC
     elif kind in _WORKLOADS:
         template = {"metadata": {"labels": {"app": "sample"}}, "spec": _POD_SPEC}
         selector = {"matchLabels": {"app": "sample"}}
-        found["spec"] = {"replicas": 2, "selector": selector, "template": template}
+        sample["spec"] = {"replicas": 2, "selector": selector, "template": template}
     else:
-        found["spec"] = {}
-    return found
+        sample["spec"] = {}
+    return sample

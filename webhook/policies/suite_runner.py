@@ -120,9 +120,9 @@ def _not_invalid(refusal: ConstraintFrameworkError | None) -> str:
     """The error of a test for an invalid constraint, unless its schema did refuse it."""
     if isinstance(refusal, SchemaViolation):
         return ""
-    found = "no error" if refusal is None else f"error {refusal}"
+    outcome = "no error" if refusal is None else f"error {refusal}"
     return (
-        f"constraint should have failed schema validation: got {found} but want "
+        f"constraint should have failed schema validation: got {outcome} but want "
         "schema validation failed"
     )
 
@@ -229,14 +229,14 @@ def _mutated(
 ) -> dict[str, Any]:
     """The object as it would be stored, which is what the case expects, where it says so."""
     try:
-        found = mutated_for_suite(mutations, document)
+        mutated = mutated_for_suite(mutations, document)
     except SuiteMutationError as error:
         raise _Failure(str(error)) from None
     if expected:
         wanted, _ = _first(folder, expected, "mutated object")
-        if fault := expectation_fault(found, wanted):
+        if fault := expectation_fault(mutated, wanted):
             raise _Failure(fault)
-    return found
+    return mutated
 
 
 def _check_case(

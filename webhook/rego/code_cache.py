@@ -63,12 +63,12 @@ class CodeCache:
     def __init__(self, directory: Path) -> None:
         """Use the directory, made where it is missing. Raises :class:`UnsafeDirectoryError`, OSError."""
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = directory.lstat()
-        if not stat.S_ISDIR(found.st_mode):
+        status = directory.lstat()
+        if not stat.S_ISDIR(status.st_mode):
             raise UnsafeDirectoryError(f"{directory} is no directory")
-        if found.st_uid != os.geteuid():
+        if status.st_uid != os.geteuid():
             raise UnsafeDirectoryError(f"{directory} belongs to another user")
-        if stat.S_IMODE(found.st_mode) & 0o077:
+        if stat.S_IMODE(status.st_mode) & 0o077:
             raise UnsafeDirectoryError(f"{directory} is open to other users: its mode must be 0700")
         self._directory = directory
         self._trim()
@@ -112,10 +112,10 @@ class CodeCache:
         """The bytes of a plain file of our own."""
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
-            found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
                 raise PermissionError(f"{path} is no file of this user")
-            if found.st_size > MAX_BYTES:
+            if status.st_size > MAX_BYTES:
                 raise PermissionError(f"{path} is too large")
             os.utime(file.fileno())
             return file.read()
@@ -139,12 +139,12 @@ def from_bytes(body: bytes) -> Generated | None:
     """What :func:`to_bytes` wrote; None where it is not sound. Only for what is our own."""
     try:
         codes, *rest = marshal.loads(body)  # noqa: S302  # our own, as the caller knows
-        found = Generated(codes, *rest)
+        generated = Generated(codes, *rest)
     except (ValueError, EOFError, TypeError):
         return None
     if type(codes) is not tuple or not all(isinstance(code, CodeType) for code in codes):
         return None
-    return found
+    return generated
 
 
 def code_key(modules: Sequence[Module], path: str, options: Options) -> str:

@@ -153,8 +153,8 @@ class Query:
         self, input_value: Value, data: dict[str, Value], context: EvaluationContext
     ) -> list[dict[str, Value]]:
         """Every solution, each as variable name to value; wildcards left out."""
-        found: list[dict[str, Value]] = self._entry(input_value, data, context)
-        return found
+        solutions: list[dict[str, Value]] = self._entry(input_value, data, context)
+        return solutions
 
 
 _PLAIN_PATH: Final = re.compile(r"data(?:\.[A-Za-z_]\w*)*", re.ASCII)
@@ -225,11 +225,11 @@ def path_of(path: str | Path) -> Path:
     if _PLAIN_PATH.fullmatch(path):
         return tuple(path.split(".")[1:])
     try:
-        found = parse_ref(path)
+        ref = parse_ref(path)
     except RegoErrors:
         raise KeyError(path) from None
-    steps = [part.value for part in found.path if isinstance(part, String)]
-    if len(steps) < len(found.path) or found.head != Var("data"):
+    steps = [part.value for part in ref.path if isinstance(part, String)]
+    if len(steps) < len(ref.path) or ref.head != Var("data"):
         raise KeyError(path)
     return tuple(steps)
 

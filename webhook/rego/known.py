@@ -23,7 +23,7 @@ def documents_of(loaded: Loaded, parameters: Value) -> tuple[Value, ...] | None:
     """What the state of an evaluation begins with; None where nothing is known before."""
     documents = [MISSING] * loaded.slots
     context = EvaluationContext(steps=BUDGET_STEPS, strict=True)
-    found = False
+    is_known = False
     for slot, compute in loaded.of_constraint:
         state = new_state({"parameters": parameters}, {}, context, loaded.slots)
         try:
@@ -36,5 +36,5 @@ def documents_of(loaded: Loaded, parameters: Value) -> tuple[Value, ...] | None:
             context.error = None  # likewise, where complaints are wanted
         elif not context.is_particular and is_small(value, MAX_SIZE):
             documents[slot - FIRST_SLOT] = value
-            found = True
-    return tuple(documents) if found else None
+            is_known = True
+    return tuple(documents) if is_known else None

@@ -258,14 +258,14 @@ def _metadata(
     """The annotations, where a module asks for them, or whoever compiles."""
     if not (checked or any("rego.metadata" in module.source for module in modules)):
         return None
-    found = Metadata(modules)
-    faults.extend(found.errors)
-    return found
+    metadata = Metadata(modules)
+    faults.extend(metadata.errors)
+    return metadata
 
 
-def _metadata_of(found: Metadata, module: ast.Module, rule: ast.Rule, name: str) -> Value:
+def _metadata_of(metadata: Metadata, module: ast.Module, rule: ast.Rule, name: str) -> Value:
     """What a call of ``rego.metadata`` in this rule returns."""
-    return found.rule(rule) if name == "rego.metadata.rule" else found.chain(module, rule)
+    return metadata.rule(rule) if name == "rego.metadata.rule" else metadata.chain(module, rule)
 
 
 def _function_path(package: tuple[str, ...], rule: ast.Rule) -> tuple[str, ...]:
@@ -288,11 +288,11 @@ def _check(
     _raise(faults)
     everything = [branch for rule in compiled.rules for branch in branches(rule)]
     literals = {id(rule): each_literal(rule.body) for rule in everything}
-    for found in literals.values():
-        _check_modifiers(compiled, found, faults)
+    for of_name in literals.values():
+        _check_modifiers(compiled, of_name, faults)
     _raise(faults)
-    for found in literals.values():
-        faults.extend(check_calls(found, compiled.arity, compiled.builtins))
+    for of_name in literals.values():
+        faults.extend(check_calls(of_name, compiled.arity, compiled.builtins))
     _raise(faults)
     safety = Safety(compiled.arity, faults)
     for rule in compiled.rules:
@@ -300,7 +300,7 @@ def _check(
     if faults:
         _raise(_unsafe(compiled, faults))
     dependencies = Dependencies(compiled.tree)
-    edges = {at: dependencies.of(found) for at, found in literals.items()}
+    edges = {at: dependencies.of(of_name) for at, of_name in literals.items()}
     faults.extend(check_recursion(everything, edges))
     _raise(faults)
     compiled.checker.dependents = dependents(compiled.rules, compiled.tree, edges)
@@ -394,11 +394,11 @@ def compile_query(
 
     def solve() -> None:
         writer.nest.body(lowered)
-        found = [
+        bindings = [
             (unit.constant(written), writer.terms.operand(ir.Var(name)))
             for name, written in shown.items()
         ]
-        writer.line(method(OUT, "append", dict_of(found)).source)
+        writer.line(method(OUT, "append", dict_of(bindings)).source)
 
     writer.attempt(solve)
     writer.close()

@@ -80,14 +80,14 @@ class ResultQuery:
             values = [
                 bindings.get(self._captured.get(i, ""), True) for i in range(len(self._expressions))
             ]
-            found = [
+            results = [
                 replace(one, value=value)
                 for one, value in zip(self._expressions, values, strict=True)
             ]
             named = {
                 name: value for name, value in bindings.items() if not name.startswith(_CAPTURED)
             }
-            yield Solution(tuple(found), named)
+            yield Solution(tuple(results), named)
 
     def _capturing(self, body: Body) -> Body:
         """The body with each expression's value in a variable of its own.
@@ -95,18 +95,18 @@ class ResultQuery:
         A value may be false where the query is that one expression (OPA v1/rego/rego.go,
         rewriteQueryToCaptureValue).
         """
-        found: list[Literal_] = []
+        captured: list[Literal_] = []
         must_hold: list[Literal_] = []
         for number, literal in enumerate(body):
             if not isinstance(literal, Expr) or not _has_value(literal):
-                found.append(literal)
+                captured.append(literal)
                 continue
             name = self._captured[number] = f"{_CAPTURED}{number}"
             variable = Var(name, location=literal.location)
             equal = Call(Var("eq"), (variable, literal.term), location=literal.location)
-            found.append(replace(literal, term=equal))
+            captured.append(replace(literal, term=equal))
             must_hold.append(Expr(variable, location=literal.location))
-        return (*found, *(must_hold if len(body) > 1 or _iterates(body) else ()))
+        return (*captured, *(must_hold if len(body) > 1 or _iterates(body) else ()))
 
 
 def _unnamed(error: RegoLoadError) -> RegoLoadError:

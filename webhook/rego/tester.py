@@ -152,8 +152,8 @@ class UnitTests:
                 services={**(services or {}), _CASES: named},
                 runtime=runtime,
             )
-            found = _run(test, self._entries[test.path], self._data, context, named)
-            yield replace(found, output="".join(printed))
+            result = _run(test, self._entries[test.path], self._data, context, named)
+            yield replace(result, output="".join(printed))
 
 
 def _sink(printed: list[str]) -> Callable[[Location, str], None]:
@@ -168,21 +168,21 @@ def _run(
     named: list[list[str]],
 ) -> RegoTestResult:
     begun = time.monotonic()
-    found: Value = UNDEFINED
+    value: Value = UNDEFINED
     error: EvaluationError | None = None
     try:
-        found = entry(UNDEFINED, data, context)
+        value = entry(UNDEFINED, data, context)
     except EvaluationError as raised:
         error = raised
     seconds = time.monotonic() - begun
     cases: dict[str, RegoCaseResult] = {}
     failed = False
-    if error is None and found is UNDEFINED:
+    if error is None and value is UNDEFINED:
         failed = True
     elif error is None and test.has_cases:
-        failed, cases = _cases(to_json(found), named)
+        failed, cases = _cases(to_json(value), named)
     elif error is None:
-        failed = found is not True
+        failed = value is not True
     return RegoTestResult(
         test.location,
         test.package,
@@ -332,9 +332,9 @@ def _key_text(key: Value) -> str:
     return key if isinstance(key, str) else json_text(key)
 
 
-def _cases(found: Any, named: Iterable[Sequence[str]]) -> tuple[bool, dict[str, RegoCaseResult]]:
+def _cases(told: Any, named: Iterable[Sequence[str]]) -> tuple[bool, dict[str, RegoCaseResult]]:
     """Whether any case failed, and all: those with a value, and those that came to none."""
-    cases = {name: _case(name, value) for name, value in found.items()}
+    cases = {name: _case(name, value) for name, value in told.items()}
     for path in named:
         cases = _with_missing(cases, path)
     return any(case.failed for case in cases.values()), cases

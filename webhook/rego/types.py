@@ -279,11 +279,11 @@ def union(a: Type | None, b: Type | None) -> Type | None:
 
 def union_all(types: Iterable[Type | None]) -> Type | None:
     """The type of what has any of these types: :func:`union` of all, sorted once."""
-    found = [type_ for type_ in types if type_ is not None]
-    if len(found) < 3 or any(isinstance(type_, FunctionType) for type_ in found):
-        return reduce(union, found, None)
+    known = [type_ for type_ in types if type_ is not None]
+    if len(known) < 3 or any(isinstance(type_, FunctionType) for type_ in known):
+        return reduce(union, known, None)
     members: list[Type] = []
-    for type_ in found:
+    for type_ in known:
         if not isinstance(type_, AnyOf):
             members.append(type_)
         elif type_.members:
@@ -291,8 +291,8 @@ def union_all(types: Iterable[Type | None]) -> Type | None:
         else:
             return ANY
     distinct = _distinct(members)
-    if len(distinct) == 1 and not isinstance(found[0], AnyOf):
-        return found[0]
+    if len(distinct) == 1 and not isinstance(known[0], AnyOf):
+        return known[0]
     return AnyOf(tuple(distinct))
 
 

@@ -81,10 +81,10 @@ class AdmissionResults:
         """:func:`admission_only`, looked up once for each snapshot and kind."""
         if snapshot is not self._snapshot:
             self._snapshot, self._only = snapshot, {}
-        found = self._only.get(kind)
-        if found is None:
-            found = self._only[kind] = admission_only(snapshot, kind)
-        return found
+        policies = self._only.get(kind)
+        if policies is None:
+            policies = self._only[kind] = admission_only(snapshot, kind)
+        return policies
 
     def of(
         self, responses: Responses, snapshot: Snapshot, obj: Mapping[str, Any], kind: GroupKind
@@ -121,12 +121,12 @@ def whole(
     that is of this state, else what is ``stored``.
     """
     if admitted is not None and admitted.state == state:
-        found: Iterable[Finding] = admitted.findings
+        findings: Iterable[Finding] = admitted.findings
     else:
-        found = [item for item in stored if item.point and item.state == state]
+        findings = [item for item in stored if item.point and item.state == state]
     kept = [
         item
-        for item in found
+        for item in findings
         if Policy(item.policy, item.rule) in only or (only and item.policy == f"~{SOURCE}")
     ]
     return tuple(sorted([*audited, *kept], key=order)) if kept else tuple(audited)

@@ -101,17 +101,17 @@ class SnapshotAssessor:
         if responses.deadline_exceeded:
             return None
         drifts = await self._reviewer_of(scope).drifts(obj)
-        found = self._findings.of(responses, scope.snapshot, obj, drifts)
+        findings = self._findings.of(responses, scope.snapshot, obj, drifts)
         only = admission_only(scope.snapshot, kind)
-        return Assessment(found, policies, state_of(obj) if only else "", only)
+        return Assessment(findings, policies, state_of(obj) if only else "", only)
 
     def policies(self, subject: ReportSubject) -> Mapping[Policy, str]:
         """The policies that could find something in resources of this kind, with their UIDs."""
         scope = self._scope()
         if scope is None:
             return {}
-        found = policies_about(scope.snapshot, subject.group_kind)
-        return found | _mutators_about(scope, subject.gvk)
+        policies = policies_about(scope.snapshot, subject.group_kind)
+        return policies | _mutators_about(scope, subject.gvk)
 
     def _reviewer_of(self, scope: Scope) -> Reviewer:
         """One reviewer for each revision: it remembers Namespaces, and what it has told."""
@@ -133,10 +133,10 @@ def policies_about(snapshot: Snapshot, kind: GroupKind) -> dict[Policy, str]:
 
     Those that only admissions enforce, too.
     """
-    found: dict[Policy, str] = {}
+    policies: dict[Policy, str] = {}
     for point in (enforcement.AUDIT, enforcement.WEBHOOK):
         for constraint in about(snapshot, kind, point):
             uid = (constraint.document.get("metadata") or {}).get("uid", "")
-            found[Policy(constraint.kind, constraint.name)] = uid
-            found[Policy(constraint.kind, "")] = ""
-    return found
+            policies[Policy(constraint.kind, constraint.name)] = uid
+            policies[Policy(constraint.kind, "")] = ""
+    return policies

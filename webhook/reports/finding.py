@@ -129,11 +129,11 @@ def settled(
     verdict, category and message: two that agree in these are one. What does not
     fit is counted by one more result, an error, so that nothing is missing unseen.
     """
-    found: dict[tuple[str, ...], Finding] = {}
+    by_key: dict[tuple[str, ...], Finding] = {}
     for finding in sorted(map(_bounded, findings), key=order):
         key = (finding.policy, finding.rule, finding.verdict, finding.category, finding.message)
-        found.setdefault(key, finding)
-    kept = tuple(found.values())
+        by_key.setdefault(key, finding)
+    kept = tuple(by_key.values())
     if results_max is None or len(kept) <= results_max:
         return kept
     shown = results_max - 1

@@ -52,7 +52,7 @@ async def known_reports(client: ClusterClient, api: ReportApi, *, by_resource: b
     Raises what requests raise: :class:`~webhook.cluster.errors.ApiError` with
     ``is_absent`` where the kinds are not served.
     """
-    found: dict[str, Known] = {}
+    by_uid: dict[str, Known] = {}
     others: set[Key] = set()
     scattered: defaultdict[ReportSubject, list[Finding]] = defaultdict(list)
     for resource in api.resources:
@@ -65,13 +65,13 @@ async def known_reports(client: ClusterClient, api: ReportApi, *, by_resource: b
                     continue
                 for subject, findings in results_by_subject(document):
                     if by_resource:
-                        found[subject.uid] = _known(subject, findings)
+                        by_uid[subject.uid] = _known(subject, findings)
                     else:
                         scattered[subject] += findings
     for subject, findings in scattered.items():
         known = _known(subject, sorted(findings, key=order))
-        found[subject.uid] = known._replace(policies=_policies(findings))
-    return Stored(found, sorted(others))
+        by_uid[subject.uid] = known._replace(policies=_policies(findings))
+    return Stored(by_uid, sorted(others))
 
 
 def _known(subject: ReportSubject, findings: Iterable[Finding]) -> Known:
@@ -99,11 +99,11 @@ def results_by_subject(
     if scope := document.get("scope"):
         yield _interned(subject_in(scope)), [finding_in(item) for item in results]
         return
-    found: defaultdict[ReportSubject, list[Finding]] = defaultdict(list)
+    findings: defaultdict[ReportSubject, list[Finding]] = defaultdict(list)
     for item in results:
         for reference in item.get("resources") or ():
-            found[_interned(subject_in(reference))].append(finding_in(item))
-    yield from found.items()
+            findings[_interned(subject_in(reference))].append(finding_in(item))
+    yield from findings.items()
 
 
 def _interned(subject: ReportSubject) -> ReportSubject:

@@ -91,21 +91,21 @@ class PolicyReports:
     async def put(self, subject: ReportSubject, assessment: Assessment, *, is_new: bool) -> None:
         """Replace what is stored of a resource, in a moment."""
         del is_new
-        found: defaultdict[Policy, list[Finding]] = defaultdict(list)
+        findings: defaultdict[Policy, list[Finding]] = defaultdict(list)
         for finding in assessment.findings:
-            found[Policy(finding.policy, finding.rule)].append(finding)
+            findings[Policy(finding.policy, finding.rule)].append(finding)
         admitted = assessment.admitted
         if is_told := admitted is not None and admitted.state == assessment.state:
             for finding in admitted.findings if admitted is not None else ():
                 if (policy := Policy(finding.policy, finding.rule)) in assessment.only:
-                    found[policy].append(finding)
+                    findings[policy].append(finding)
         self._uids |= {policy: uid for policy, uid in assessment.policies.items() if uid}
         seconds = int(self._now())
         async with self._room:
             await self._room.wait_for(lambda: self._waiting < CHANGES_MAX)
-            for policy in {*found, *assessment.policies}:
+            for policy in {*findings, *assessment.policies}:
                 place = ReportPlace(policy, subject.namespace)
-                entries = entries_of(subject, found.get(policy, ()), seconds)
+                entries = entries_of(subject, findings.get(policy, ()), seconds)
                 stays = policy in assessment.only and not is_told
                 change = EntriesChange(entries, assessment.state if stays else "")
                 self._change(place, subject.uid, change)
@@ -184,13 +184,13 @@ class PolicyReports:
         raise self._writer.lost_race(name_of_report(place, 0))
 
     async def _read(self, place: ReportPlace) -> list[Json]:
-        found: list[Json] = []
+        reports: list[Json] = []
         while True:
-            name = name_of_report(place, len(found))
+            name = name_of_report(place, len(reports))
             report = await self._writer.read(name, place.namespace)
             if report is None:
-                return found
-            found.append(report)
+                return reports
+            reports.append(report)
 
     async def _swap(
         self, place: ReportPlace, reports: list[Json], packed: list[list[Json]]

@@ -39,10 +39,10 @@ class PreferredKinds:
             if self._is_stale(gvk.group_kind):
                 self._known = {item.gvk.group_kind: item for item in await listable(self._client)}
                 self._asked_at = time.monotonic()
-        found = self._known.get(gvk.group_kind)
-        if found is None:
+        preferred = self._known.get(gvk.group_kind)
+        if preferred is None:
             raise UnknownKindError(f"the API server lists no {gvk}")
-        return found
+        return preferred
 
     def _is_stale(self, kind: GroupKind) -> bool:
         if self._asked_at is None:

@@ -198,13 +198,13 @@ class Refresher:
         Raises as :class:`ReportStore` does.
         """
         stored = dict.fromkeys(hint.policies, "")
-        found = await self._read(subject)
-        if found is None:
+        present = await self._read(subject)
+        if present is None:
             # Its report is the garbage collector's to delete; ours where none runs.
             about = {**stored, **self._assessor.policies(subject)}
             await self._store.put(subject, Assessment((), about), is_new=False)
             return True
-        resource, obj = found
+        resource, obj = present
         assessment = await self._assessor.assess(resource, obj)
         if assessment is None:
             return False

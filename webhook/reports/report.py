@@ -78,7 +78,7 @@ def fill(document: Json, results: list[Json]) -> Json:
 
 def result(finding: Finding, seconds: int) -> Json:
     """One result; fields without a value are left out, as they are in Go's encoding."""
-    found: Json = {
+    result: Json = {
         "source": SOURCE,
         "policy": finding.policy,
         "result": finding.verdict,
@@ -92,11 +92,11 @@ def result(finding: Finding, seconds: int) -> Json:
         ("category", finding.category),
     ):
         if value:
-            found[name] = value
+            result[name] = value
     properties = {ACTION: finding.action, POINT: finding.point, STATE: finding.state}
     if present := {name: value for name, value in properties.items() if value}:
-        found["properties"] = present
-    return found
+        result["properties"] = present
+    return result
 
 
 def finding_in(item: Mapping[str, Any]) -> Finding:
@@ -115,13 +115,13 @@ def finding_in(item: Mapping[str, Any]) -> Finding:
 
 def reference_to(subject: ReportSubject) -> Json:
     """An ObjectReference."""
-    found = {
+    reference = {
         "apiVersion": subject.gvk.group_version,
         "kind": subject.gvk.kind,
         "name": subject.name,
         "uid": subject.uid,
     }
-    return {**found, "namespace": subject.namespace} if subject.namespace else found
+    return {**reference, "namespace": subject.namespace} if subject.namespace else reference
 
 
 def subject_in(reference: Mapping[str, Any]) -> ReportSubject:

@@ -42,7 +42,7 @@ class Descriptions:
 
 
 def _described(snapshot: Snapshot) -> dict[tuple[str, str], tuple[str, str]]:
-    found = {}
+    described = {}
     for entry in snapshot.entries:
         template = _annotations(entry.template.document)
         for constraint in entry.constraints:
@@ -50,8 +50,8 @@ def _described(snapshot: Snapshot) -> dict[tuple[str, str], tuple[str, str]]:
             annotations = {**template, **_annotations(constraint.document)}
             severity = _first(annotations, SEVERITY_ANNOTATIONS).lower()
             category = bounded(_first(annotations, CATEGORY_ANNOTATIONS), CATEGORY_BYTES_MAX)
-            found[constraint.key] = (severity if severity in SEVERITIES else "", category)
-    return found
+            described[constraint.key] = (severity if severity in SEVERITIES else "", category)
+    return described
 
 
 def _annotations(document: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -60,8 +60,8 @@ def _annotations(document: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _first(annotations: Mapping[str, Any], names: Iterable[str]) -> str:
-    found = (annotations.get(name) for name in names)
-    return next((text for text in found if isinstance(text, str) and text), "")
+    texts = (annotations.get(name) for name in names)
+    return next((text for text in texts if isinstance(text, str) and text), "")
 
 
 def findings_of(
@@ -82,16 +82,16 @@ def findings_of(
     about its kind and did not: they pass and are skipped. A review that ran out of
     time has no findings: the caller must not ask.
     """
-    found: list[Finding] = []
+    findings: list[Finding] = []
     if "warn" in stored:
-        found += [
+        findings += [
             Finding(*drift.mutator, "warn", str(drift), category=DRIFT_CATEGORY) for drift in drifts
         ]
     for result in responses.results:
         verdict = verdict_of(result)
         if verdict in stored:
             severity, category = descriptions.of(snapshot, result.constraint)
-            found.append(
+            findings.append(
                 Finding(
                     result.constraint.kind,
                     result.constraint.name,
@@ -104,7 +104,7 @@ def findings_of(
             )
     violated = {result.constraint.key for result in responses.results}
     if "error" in stored:
-        found += [
+        findings += [
             Finding(fault.kind or fault.target, "", "error", fault.message)
             for fault in responses.faults
         ]
@@ -113,7 +113,7 @@ def findings_of(
                 severity, category = descriptions.of(snapshot, item.constraint)
                 message = _why_undecided(item)
                 kind, name = item.constraint.key
-                found.append(Finding(kind, name, "error", message, severity, category))
+                findings.append(Finding(kind, name, "error", message, severity, category))
     matched, others = selected
     violated |= {item.constraint.key for item in responses.undecided}
     # A template that failed has said nothing about its constraints.
@@ -125,10 +125,10 @@ def findings_of(
         for constraint in constraints:
             if constraint.key not in violated and constraint.kind not in faulty:
                 severity, category = descriptions.of(snapshot, constraint)
-                found.append(
+                findings.append(
                     Finding(constraint.kind, constraint.name, verdict, "", severity, category)
                 )
-    return settled(found, results_max)
+    return settled(findings, results_max)
 
 
 _PASSING: Final = {

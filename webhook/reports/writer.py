@@ -81,28 +81,28 @@ class ReportWriter:
 
         Raises as :meth:`write` does.
         """
-        found = difference(current, wanted)
-        if found is None:
+        write = difference(current, wanted)
+        if write is None:
             return "unchanged"
         if current is not None and not is_ours(current):
             return "foreign"
-        if found.action == "create" and not await self._capacity.has_room():
+        if write.action == "create" and not await self._capacity.has_room():
             return "limit"
         try:
-            await self._request(found.action, found.document, namespace)
+            await self._request(write.action, write.document, namespace)
         except ApiError as error:
-            if found.action == "create":
+            if write.action == "create":
                 self._capacity.deleted()
             if _is_terminating(error):
                 return "terminating"
-            if error.is_conflict or (error.is_absent and found.action != "create"):
+            if error.is_conflict or (error.is_absent and write.action != "create"):
                 return "conflict"
             if error.is_absent:
                 raise NotServedError(str(error)) from error
             raise
-        if found.action == "delete":
+        if write.action == "delete":
             self._capacity.deleted()
-        return found.action
+        return write.action
 
     def lost_race(self, name: str) -> UnreachableError:
         """What to raise where :data:`TRIES` swaps were lost: it is to be tried again later."""

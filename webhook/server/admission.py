@@ -280,12 +280,12 @@ class Admission:
             fault = _namespace_fault(request, prepared)
             if fault is not None:
                 return fault, None
-        found = self._review(request, revision, until, prepared)
-        if found is None:
+        concluded = self._review(request, revision, until, prepared)
+        if concluded is None:
             return None
-        if isinstance(found, Unanswerable):
-            return found, None
-        responses, unexpanded = found
+        if isinstance(concluded, Unanswerable):
+            return concluded, None
+        responses, unexpanded = concluded
         outcome = self._judge(request, responses, unexpanded)
         if isinstance(outcome, AdmissionResponse) and outcome.allowed:
             notice = submission.notice(request, revision.checks)

@@ -29,13 +29,13 @@ def seconds_for(query: bytes, default_seconds: float) -> float:
     """Seconds for a review whose request had this query; raises :class:`InvalidTimeout`."""
     if not query:
         return _less_margin(default_seconds)
-    found = _known.get(query)
-    if found is None:
-        found = _read(query, default_seconds)
+    seconds = _known.get(query)
+    if seconds is None:
+        seconds = _read(query, default_seconds)
         # The API server's queries are few; a client that varies them must not fill memory.
         if len(_known) < 64 and b"timeout" in query:
-            _known[query] = found
-    return found
+            _known[query] = seconds
+    return seconds
 
 
 def _read(query: bytes, default_seconds: float) -> float:

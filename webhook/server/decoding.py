@@ -65,11 +65,11 @@ class Memory:
         Raises :class:`NoRoomError`.
         """
         with self._changed:
-            found = self._changed.wait_for(
+            is_changed = self._changed.wait_for(
                 lambda: self._closed or self._taken + size <= self.bytes_max,
                 timeout=max(0.0, until - time.monotonic()),
             )
-            if not found or self._closed:
+            if not is_changed or self._closed:
                 raise NoRoomError
             self._taken += size
 

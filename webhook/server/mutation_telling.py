@@ -135,8 +135,8 @@ class MutationTelling:
         obj = request.object or {}
         group, version, kind = gvk_of(obj)
         fields: dict[str, Any] = {
-            f"iteration_{number}": ", ".join(map(str, found))
-            for number, found in enumerate(mutated.passes)
+            f"iteration_{number}": ", ".join(map(str, mutators))
+            for number, mutators in enumerate(mutated.passes)
         }
         self._log.info(
             "Mutation applied",

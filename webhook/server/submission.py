@@ -170,12 +170,12 @@ def _check_extension(request: AdmissionRequest) -> Inadmissible | None:
 def _operations(document: dict[str, Any]) -> list[list[Any]]:
     spec = document.get("spec")
     targets = spec.get("targets") if type(spec) is dict else None
-    found = [
+    lists = [
         target.get("operations")
         for target in (targets if type(targets) is list else ())
         if type(target) is dict
     ]
-    return [operations for operations in found if type(operations) is list]
+    return [operations for operations in lists if type(operations) is list]
 
 
 def _check_constraint(

@@ -174,7 +174,7 @@ def _attributes(request: AdmissionRequest) -> dict[str, Attribute]:
     """What is asked about; who asks is not told."""
     document = request.object if request.object is not None else request.old_object
     name = request.name or (name_of(document) if document else "")
-    found: dict[str, Attribute] = {
+    attributes: dict[str, Attribute] = {
         "k8s.admission.uid": request.uid[:_MAX],
         "k8s.admission.operation": request.operation[:_MAX],
         "k8s.object.group": request.kind.group[:_MAX],
@@ -182,4 +182,4 @@ def _attributes(request: AdmissionRequest) -> dict[str, Attribute]:
         "k8s.object.name": name[:_MAX],
         "k8s.namespace.name": request.namespace[:_MAX],
     }
-    return found
+    return attributes

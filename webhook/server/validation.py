@@ -156,10 +156,10 @@ class ValidationEndpoint:
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 future = self._validator.validate(body, with_effect=reads)
-                found = await asyncio.wrap_future(future)
+                answered = await asyncio.wrap_future(future)
             if not reads:
-                found = {**found, "effect": None, "effectWithheld": WITHHELD}
-            return encode(found)
+                answered = {**answered, "effect": None, "effectWithheld": WITHHELD}
+            return encode(answered)
         except TimeoutError:
             raise RefusedError(504, "not validated in time") from None
         finally:
@@ -169,14 +169,14 @@ class ValidationEndpoint:
 def read_policies(body: bytes) -> list[dict[str, Any]]:
     """The templates and constraints of a body; raises :class:`RefusedError`."""
     try:
-        found: list[Any] = [orjson.loads(body)]
+        values: list[Any] = [orjson.loads(body)]
     except orjson.JSONDecodeError:
         try:
             text = body.decode()
-            found = [document.value for document in read_documents(text, "kubernetes")]
+            values = [document.value for document in read_documents(text, "kubernetes")]
         except (InvalidDocument, UnicodeDecodeError) as error:
             raise RefusedError(400, f"neither JSON nor YAML: {error}") from None
-    documents = [item for value in found for item in _items(value)]
+    documents = [item for value in values for item in _items(value)]
     if not documents:
         raise RefusedError(400, "no template and no constraint in the body")
     if len(documents) > POLICIES_MAX:

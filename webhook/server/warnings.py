@@ -35,16 +35,16 @@ def one_line(text: str) -> str:
 
 def safe_warnings(texts: Iterable[str]) -> tuple[str, ...]:
     """The warnings to send: safe, without repetitions, within the budget, in order given."""
-    found: list[str] = []
+    warnings: list[str] = []
     left = TOTAL_BYTES_MAX
     missing = 0
     for text in dict.fromkeys(map(one_line, texts)):
         size = len(text.encode())
         if missing == 0 and size + _ROOM_FOR_REST <= left:
-            found.append(text)
+            warnings.append(text)
             left -= size
         else:
             missing += 1
     if missing:
-        found.append(f"{missing} more warning{'s' if missing > 1 else ''}")
-    return tuple(found)
+        warnings.append(f"{missing} more warning{'s' if missing > 1 else ''}")
+    return tuple(warnings)

@@ -42,7 +42,7 @@ def gauge(registry: Registry, snapshot: Snapshot) -> None:
     registry.replace(SNAPSHOT, {(snapshot.digest,): 1})
     registry.set(SNAPSHOT_REVISION, snapshot.revision)
     engines = [{code.engine for code in template.code} for template in snapshot.templates]
-    registry.set(TEMPLATES_WITH_CEL, sum(CEL in found for found in engines))
+    registry.set(TEMPLATES_WITH_CEL, sum(CEL in of_template for of_template in engines))
     without = sum(fault.stage == "engine" for _, fault in snapshot.broken)
     registry.set(CONSTRAINTS_WITHOUT_ENGINE, without)
     registry.violations.keep(constraint.key for constraint in snapshot.constraints)

@@ -88,9 +88,9 @@ class Trace:
 
     def later(self) -> Trace:
         """What comes after the request has been answered, and its trace was handed over."""
-        found = Trace(self.trace_id, self.parent_id, self.state, self.began_ns)
-        found.span_id, found.wall_ns, found.whole = self.span_id, self.wall_ns, False
-        return found
+        trace = Trace(self.trace_id, self.parent_id, self.state, self.began_ns)
+        trace.span_id, trace.wall_ns, trace.whole = self.span_id, self.wall_ns, False
+        return trace
 
     def add(
         self,
@@ -123,7 +123,7 @@ class Trace:
         constraints: Sequence[Constraint],
         began_ns: int,
         ended_ns: int,
-        found: int,
+        violations: int,
         error: str,
     ) -> None:
         """Constraints of one template and the same parameters were evaluated, with what result."""
@@ -132,7 +132,7 @@ class Trace:
             "waddle.template": first.kind,
             "waddle.constraint": ",".join(item.name for item in constraints[:NAMES_MAX]),
             "waddle.constraints": len(constraints),
-            "waddle.violations": found,
+            "waddle.violations": violations,
         }
         name = f"constraint {first.kind}"
         self.add(name, began_ns, ended_ns, attributes, parent_id=self.review_id, error=error)

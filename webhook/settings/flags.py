@@ -83,13 +83,13 @@ def _kind_of(default: Any) -> Kind:
 
 def flags_of(settings: type[DataclassInstance]) -> tuple[Flag, ...]:
     """The flags of a settings dataclass, in order of declaration, what it inherits last."""
-    found = []
+    flags = []
     own = settings.__annotations__
     for item in sorted(fields(settings), key=lambda item: item.name not in own):
         if not item.metadata:
             continue
         assert item.default is not MISSING
-        found.append(
+        flags.append(
             Flag(
                 name=item.metadata["name"] or item.name.replace("_", "-"),
                 kind=item.metadata["kind"],
@@ -101,7 +101,7 @@ def flags_of(settings: type[DataclassInstance]) -> tuple[Flag, ...]:
                 choices=item.metadata["choices"],
             )
         )
-    return tuple(found)
+    return tuple(flags)
 
 
 def parse(
@@ -154,10 +154,10 @@ def _split(argument: str) -> tuple[str, str | None]:
 def read_value(item: Flag, text: str) -> Any:
     """The value of a flag's text; raises :class:`InvalidFlag`."""
     if item.kind == "list":
-        found = tuple(part.strip() for part in text.split(",") if part.strip())
-        for part in found:
+        parts = tuple(part.strip() for part in text.split(",") if part.strip())
+        for part in parts:
             _check_choice(item, part)
-        return found
+        return parts
     if item.kind == "boolean":
         return read_boolean(item.name, text)
     if item.kind == "integer":

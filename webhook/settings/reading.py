@@ -29,12 +29,16 @@ def read(arguments: Sequence[str], environment: Mapping[str, str] | None = None)
         "pod_uid": environment.get("POD_UID", ""),
         "pod_service_account": environment.get("POD_SERVICE_ACCOUNT", ""),
     }
-    found = parse(ServeSettings, arguments, foreign=foreign, overrides=overrides)
-    if not found.policies and not found.in_cluster and environment.get("KUBERNETES_SERVICE_HOST"):
+    settings = parse(ServeSettings, arguments, foreign=foreign, overrides=overrides)
+    if (
+        not settings.policies
+        and not settings.in_cluster
+        and environment.get("KUBERNETES_SERVICE_HOST")
+    ):
         # In a Pod, and told of no files: Gatekeeper's own arguments name no source either.
-        found = replace(found, kubernetes=True)
-    validate(found)
-    return replace(found, notices=(*foreign.notices, *_notices(found)))
+        settings = replace(settings, kubernetes=True)
+    validate(settings)
+    return replace(settings, notices=(*foreign.notices, *_notices(settings)))
 
 
 def _notices(settings: ServeSettings) -> list[str]:

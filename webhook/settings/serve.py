@@ -469,12 +469,12 @@ class ServeSettings(TelemetrySettings):
 
         Statuses of mutators are copied with all others, by status, and by nothing else.
         """
-        found = set(self.operation)
-        if "status" not in found:
-            found.discard("mutation-status")
+        operations = set(self.operation)
+        if "status" not in operations:
+            operations.discard("mutation-status")
         if not self.in_cluster:
-            found -= CLUSTER_OPERATIONS
-        return tuple(sorted(found))
+            operations -= CLUSTER_OPERATIONS
+        return tuple(sorted(operations))
 
     @property
     def mutates(self) -> bool:

@@ -43,10 +43,10 @@ def parse_parent(text: bytes) -> Parent | None:
 
     Of versions after 00 the part that this one knows is read, and more may follow it.
     """
-    found = _PARENT.fullmatch(text.strip())
-    if found is None:
+    match = _PARENT.fullmatch(text.strip())
+    if match is None:
         return None
-    version, trace, span, flags, rest = found.groups()
+    version, trace, span, flags, rest = match.groups()
     trace_id, span_id = int(trace, 16), int(span, 16)
     if version == b"ff" or (version == b"00" and rest) or not trace_id or not span_id:
         return None

@@ -47,14 +47,14 @@ def traces_message(resource: Resource, traces: Sequence[Trace]) -> ExportTraceSe
     """The spans of traces, each with that of its request first."""
     spans = [span for trace in traces for span in _spans(trace)]
     scoped = trace_pb2.ScopeSpans(scope=_SCOPE, spans=spans)
-    found = trace_pb2.ResourceSpans(resource=resource, scope_spans=[scoped])
-    return ExportTraceServiceRequest(resource_spans=[found])
+    of_resource = trace_pb2.ResourceSpans(resource=resource, scope_spans=[scoped])
+    return ExportTraceServiceRequest(resource_spans=[of_resource])
 
 
 def _spans(trace: Trace) -> list[trace_pb2.Span]:
     offset = trace.wall_ns - trace.began_ns
     trace_id = trace.trace_id.to_bytes(16)
-    found = []
+    spans = []
     if trace.whole:
         attributes = {"http.request.method": "POST", **trace.attributes}
         root = trace_pb2.Span(
@@ -71,9 +71,9 @@ def _spans(trace: Trace) -> list[trace_pb2.Span]:
         )
         if trace.dropped:
             root.attributes.append(_attribute("waddle.spans.dropped", trace.dropped))
-        found.append(root)
-    found += [_span(trace_id, span, offset) for span in tuple(trace.spans)]
-    return found
+        spans.append(root)
+    spans += [_span(trace_id, span, offset) for span in tuple(trace.spans)]
+    return spans
 
 
 def _span(trace_id: bytes, span: Span, offset: int) -> trace_pb2.Span:
@@ -105,27 +105,29 @@ def metrics_message(
         made for metric in METRICS if (made := _metric(registry, metric, began_ns, now)) is not None
     ]
     scoped = metrics_pb2.ScopeMetrics(scope=_SCOPE, metrics=metrics)
-    found = metrics_pb2.ResourceMetrics(resource=resource, scope_metrics=[scoped])
-    return ExportMetricsServiceRequest(resource_metrics=[found])
+    of_resource = metrics_pb2.ResourceMetrics(resource=resource, scope_metrics=[scoped])
+    return ExportMetricsServiceRequest(resource_metrics=[of_resource])
 
 
 def _metric(registry: Registry, metric: Metric, began: int, now: int) -> metrics_pb2.Metric | None:
     unit = next((unit for end, unit in _SUFFIXES.items() if metric.name.endswith(end)), "")
-    found = metrics_pb2.Metric(name=metric.name, description=metric.help, unit=unit)
+    message = metrics_pb2.Metric(name=metric.name, description=metric.help, unit=unit)
     if metric.kind == "histogram":
         for labels, histogram in list(registry.histograms.get(metric, {}).items()):
-            found.histogram.data_points.append(_distribution(metric, labels, histogram, began, now))
-        found.histogram.aggregation_temporality = _CUMULATIVE
-        return found if found.histogram.data_points else None
+            message.histogram.data_points.append(
+                _distribution(metric, labels, histogram, began, now)
+            )
+        message.histogram.aggregation_temporality = _CUMULATIVE
+        return message if message.histogram.data_points else None
     if metric.kind == "counter":
-        found.sum.aggregation_temporality = _CUMULATIVE
-        found.sum.is_monotonic = True
+        message.sum.aggregation_temporality = _CUMULATIVE
+        message.sum.is_monotonic = True
         for labels, count in list(counts(registry, metric).items()):
-            found.sum.data_points.append(_number(metric, labels, count, began, now))
-        return found if found.sum.data_points else None
+            message.sum.data_points.append(_number(metric, labels, count, began, now))
+        return message if message.sum.data_points else None
     for labels, level in list(registry.gauges.get(metric, {}).items()):
-        found.gauge.data_points.append(_number(metric, labels, level, 0, now))
-    return found if found.gauge.data_points else None
+        message.gauge.data_points.append(_number(metric, labels, level, 0, now))
+    return message if message.gauge.data_points else None
 
 
 def _number(
@@ -144,14 +146,14 @@ def _number(
 def _distribution(
     metric: Metric, labels: Sequence[str], histogram: Histogram, began: int, now: int
 ) -> metrics_pb2.HistogramDataPoint:
-    found = list(histogram.counts)
+    counts = list(histogram.counts)
     return metrics_pb2.HistogramDataPoint(
         attributes=_labels(metric, labels),
         start_time_unix_nano=began,
         time_unix_nano=now,
-        count=sum(found),
+        count=sum(counts),
         sum=histogram.total,
-        bucket_counts=found,
+        bucket_counts=counts,
         explicit_bounds=histogram.bounds,
         exemplars=[_exemplar(item) for item in list(histogram.exemplars.values())],
     )

@@ -25,10 +25,10 @@ def receive(source: socket.socket) -> bytes | None:
 
 
 def _exactly(source: socket.socket, length: int) -> bytes | None:
-    found = bytearray()
-    while len(found) < length:
-        part = source.recv(min(length - len(found), 1 << 20))
+    content = bytearray()
+    while len(content) < length:
+        part = source.recv(min(length - len(content), 1 << 20))
         if not part:
             return None
-        found += part
-    return bytes(found)
+        content += part
+    return bytes(content)

@@ -96,8 +96,8 @@ class Worker:
                 if not answer:
                     is_whole = True
                     return
-                found: Answer = marshal.loads(answer)  # noqa: S302  # from our own process
-                yield found
+                loaded: Answer = marshal.loads(answer)  # noqa: S302  # from our own process
+                yield loaded
         except OSError as error:
             raise NoWorkerError(str(error)) from None
         finally:

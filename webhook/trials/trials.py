@@ -311,7 +311,7 @@ class Trials:
 
     def _known(self, documents: Sequence[Mapping[str, Any]]) -> dict[bytes, tuple[str, bytes]]:
         """What is remembered of the code of templates among these."""
-        found = {}
+        compiled_ = {}
         for document in documents:
             if gvk_of(document).kind != template.KIND:
                 continue
@@ -320,8 +320,8 @@ class Trials:
                     text = text_of(code)
                     compiled = None if text is None else self._codes.get(digest_of(text))
                     if text is not None and compiled is not None:
-                        found[digest_of(text)] = compiled.key, compiled.body
-        return found
+                        compiled_[digest_of(text)] = compiled.key, compiled.body
+        return compiled_
 
     def warm(self) -> None:
         """Begin the process, so that the first trial need not wait for it."""
@@ -359,7 +359,7 @@ class Trials:
 
     def _asked_all(self, jobs: Sequence[Job], lane: _Lane) -> Iterator[Outcome | None]:
         """Outcomes as above, of the first at least; the others are to be asked for again."""
-        gone, found = "this process ends", 0
+        gone, answered = "this process ends", 0
         bounds = {**self._bounds, "memoryBytes": lane.memory_bytes}
         for _ in range(ATTEMPTS if jobs else 0):
             if self._is_stopped:
@@ -372,14 +372,14 @@ class Trials:
                 began = time.monotonic()
                 for ended, written, took in worker.ask_all([{**job, **bounds} for job in jobs]):
                     now = time.monotonic()
-                    yield self._said(jobs[found], lane, ended, written, (*took, now - began))
-                    found, began = found + 1, now
+                    yield self._said(jobs[answered], lane, ended, written, (*took, now - began))
+                    answered, began = answered + 1, now
             except NoWorkerError as error:
                 gone = str(error)
             finally:
                 if not lane.keeps:
                     worker.stop()
-            if found:
+            if answered:
                 return
         if jobs:
             self._count("environment")
@@ -406,8 +406,8 @@ class Trials:
 
     def _outcome(self, ended: int | str, written: bytes, memory: str, purpose: str) -> Outcome:
         if ended == 0:
-            found: Outcome = marshal.loads(written)  # noqa: S302  # from our own process
-            return found
+            outcome: Outcome = marshal.loads(written)  # noqa: S302  # from our own process
+            return outcome
         if ended == LATE:
             return _environment(f"it had not been tried after {PATIENCE_SECONDS:.0f} s")
         if ended == -signal.SIGKILL:

@@ -47,10 +47,10 @@ def validate_tried(
 
 
 def _by_template(documents: Iterable[Document]) -> dict[str, list[Document]]:
-    found: dict[str, list[Document]] = {}
+    by_template: dict[str, list[Document]] = {}
     for one in documents:
-        found.setdefault(_template_of(one), []).append(one)
-    return found
+        by_template.setdefault(_template_of(one), []).append(one)
+    return by_template
 
 
 def _template_of(document: Document) -> str:

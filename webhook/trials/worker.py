@@ -127,14 +127,14 @@ def _answers(
         asking.close()
         _try_and_end(jobs, writing, answer)
     os.close(writing)
-    source, found, is_late, seconds = _Pipe(reading), 0, False, 0.0
-    while found < len(jobs):
-        written, is_late = source.read(jobs[found]["patienceSeconds"])
+    source, compiled, is_late, seconds = _Pipe(reading), 0, False, 0.0
+    while compiled < len(jobs):
+        written, is_late = source.read(jobs[compiled]["patienceSeconds"])
         if is_late or written is None:
             break
         took, outcome = marshal.loads(written)  # noqa: S302  # from our own process
         seconds += took[0]
-        found += 1
+        compiled += 1
         yield 0, outcome, took
     os.close(reading)
     if is_late:
@@ -142,8 +142,8 @@ def _answers(
     _, status, usage = os.wait4(child, 0)
     ended = LATE if is_late else os.waitstatus_to_exitcode(status)
     # What ended otherwise than by its own time may have wanted memory that those before it had.
-    is_its_own = not found or ended in (LATE, -signal.SIGXCPU, -signal.SIGKILL)
-    if found < len(jobs) and is_its_own:
+    is_its_own = not compiled or ended in (LATE, -signal.SIGXCPU, -signal.SIGKILL)
+    if compiled < len(jobs) and is_its_own:
         took = usage.ru_utime + usage.ru_stime - seconds, usage.ru_maxrss * 1024
         yield ended or 1, b"", took
 

@@ -88,8 +88,8 @@ class Manager:
     def registrar(self, name: str) -> Registrar:
         """A new registrar; names are unique, for the metrics."""
         assert name not in self._registrars, f"a registrar named {name} exists"
-        found = self._registrars[name] = Registrar(name, self)
-        return found
+        registrar = self._registrars[name] = Registrar(name, self)
+        return registrar
 
     async def run(self) -> None:
         """Watch until cancelled. Intents may come before and at any time."""

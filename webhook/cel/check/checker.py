@@ -71,9 +71,11 @@ def check(parsed: Parsed, environment: Environment) -> tuple[Checked, list[Probl
     """The types of an expression, and what is wrong with it."""
     checker = _Checker(parsed.source, environment)
     checker.check(parsed.root)
-    found = {node: checker.mapping.resolved(of, closed=True) for node, of in checker.types.items()}
+    checked_type = {
+        node: checker.mapping.resolved(of, closed=True) for node, of in checker.types.items()
+    }
     return Checked(
-        parsed, found, checker.names, checker.functions, checker.overloads
+        parsed, checked_type, checker.names, checker.functions, checker.overloads
     ), checker.problems
 
 
@@ -96,27 +98,27 @@ class _Checker:
     def check(self, node: Expr) -> Type:
         match node:
             case Constant():
-                found = _CONSTANTS[type(node.value)]
+                checked_type = _CONSTANTS[type(node.value)]
             case Name():
-                found = self.name(node)
+                checked_type = self.name(node)
             case Select():
-                found = self.select(node)
+                checked_type = self.select(node)
             case Call():
-                found = self.call(node)
+                checked_type = self.call(node)
             case ListOf():
-                found = self.list_of(node)
+                checked_type = self.list_of(node)
             case MapOf():
-                found = self.map_of(node)
+                checked_type = self.map_of(node)
             case Message():
-                found = self.message(node)
+                checked_type = self.message(node)
             case Fold():
-                found = self.fold(node)
+                checked_type = self.fold(node)
             case OptMap():
-                found = self.opt_map(node)
+                checked_type = self.opt_map(node)
             case SortBy():
-                found = self.sort_by(node)
-        self.types[node] = found
-        return found
+                checked_type = self.sort_by(node)
+        self.types[node] = checked_type
+        return checked_type
 
     # --- names --------------------------------------------------------------------------------
 
@@ -127,10 +129,10 @@ class _Checker:
                 if candidate in scope:
                     self.names[node] = candidate
                     return scope[candidate]
-            found = self.environment.variables.get(candidate)
-            if found is not None:
+            variable = self.environment.variables.get(candidate)
+            if variable is not None:
                 self.names[node] = "." + candidate
-                return found
+                return variable
             named = self.environment.type_named(candidate)
             if named is not None:
                 self.names[node] = ":" + candidate
@@ -147,30 +149,30 @@ class _Checker:
     def select(self, node: Select) -> Type:
         path = qualified(node)
         if path is not None:
-            found = self.lookup(node, path)
-            if found is not None:
-                return found
-        found = self.field(node)
-        return BOOL if node.tests else self.mapping.resolved(found)
+            selected = self.lookup(node, path)
+            if selected is not None:
+                return selected
+        selected = self.field(node)
+        return BOOL if node.tests else self.mapping.resolved(selected)
 
     def field(self, node: Select) -> Type:
         operand = self.mapping.resolved(self.check(node.operand))
         of, is_optional = types.unwrapped(operand)
         if of.name == "map":
-            found = of.parts[1]
+            type_found = of.parts[1]
         elif of.message:
             fields = self.environment.messages.get(of.name, {})
             known = fields.get(node.field)
-            found = known or self.report(node.at, f"undefined field '{node.field}'")
+            type_found = known or self.report(node.at, f"undefined field '{node.field}'")
         elif of.name.startswith("kubernetes."):  # an object type, which no provider knows
-            found = self.report(node.at, f"unexpected failed resolution of '{of}'")
+            type_found = self.report(node.at, f"unexpected failed resolution of '{of}'")
         else:
             if of.free:
                 self.mapping.fits(DYN, of)
             elif not of.is_wild:
                 self.report(node.at, f"type '{of}' does not support field selection")
-            found = DYN
-        return types.optional_of(found) if is_optional or node.optional else found
+            type_found = DYN
+        return types.optional_of(type_found) if is_optional or node.optional else type_found
 
     # --- calls --------------------------------------------------------------------------------
 
@@ -197,20 +199,20 @@ class _Checker:
         return self.resolve(node.at, node.function, [target, *args], member=True, call=node)
 
     def logic(self, node: Call, args: list[Type]) -> Type:
-        found = BOOL
+        joined = BOOL
         for arg, of in zip(node.args, args, strict=True):
             if not self.mapping.fits(of, BOOL):
-                found = self.mismatch(arg.at, BOOL, of)
-        return found
+                joined = self.mismatch(arg.at, BOOL, of)
+        return joined
 
-    def mismatch(self, at: int, expected: Type, found: Type) -> Type:
-        return self.report(at, f"expected type '{expected}' but found '{found}'")
+    def mismatch(self, at: int, expected: Type, actual: Type) -> Type:
+        return self.report(at, f"expected type '{expected}' but found '{actual}'")
 
     def resolve(
         self, at: int, function: str, args: list[Type], *, member: bool, call: Call | None = None
     ) -> Type:
         """The type of a call: of its first overload that fits, or dyn where several differ."""
-        found: Type | None = None
+        common: Type | None = None
         fitting = 0
         for overload in self.environment.functions[function]:
             if overload.member is not member or len(overload.args) != len(args):
@@ -221,14 +223,14 @@ class _Checker:
                 fitting += 1
                 if call is not None:
                     self.overloads[call] = overload
-                if found is None:
-                    found = result
-                elif not found.is_dyn and found != result:
-                    found = DYN
+                if common is None:
+                    common = result
+                elif not common.is_dyn and common != result:
+                    common = DYN
         if call is not None and fitting > 1:
             del self.overloads[call]
-        if found is not None:
-            return found
+        if common is not None:
+            return common
         closed = [self.mapping.resolved(arg, closed=True) for arg in args]
         return self.no_overload(at, function, closed, member=member)
 
@@ -255,18 +257,18 @@ class _Checker:
         return types.list_of(joined or self.mapping.new())
 
     def optional_item(self, node: Expr, optional: bool) -> Type:
-        found = self.check(node)
+        item = self.check(node)
         if not optional:
-            return found
-        inner, is_optional = types.unwrapped(found)
+            return item
+        inner, is_optional = types.unwrapped(item)
         if not is_optional and not inner.is_dyn:
             self.mismatch(node.at, types.optional_of(inner), inner)
         return inner
 
-    def joined(self, before: Type | None, found: Type) -> Type:
+    def joined(self, before: Type | None, of: Type) -> Type:
         if before is None:
-            return found
-        return types.more_general(before, found) if self.mapping.fits(before, found) else DYN
+            return of
+        return types.more_general(before, of) if self.mapping.fits(before, of) else DYN
 
     def map_of(self, node: MapOf) -> Type:
         key: Type | None = None
@@ -277,22 +279,22 @@ class _Checker:
         return types.map_of(key or self.mapping.new(), value or self.mapping.new())
 
     def message(self, node: Message) -> Type:
-        found: Type | None = None
+        named: Type | None = None
         for candidate in self.environment.candidates(node.type_name):
-            found = self.environment.type_named(candidate)
-            if found is not None:
+            named = self.environment.type_named(candidate)
+            if named is not None:
                 self.names[node] = ":" + candidate
                 break
-        if found is None:
+        if named is None:
             self.undeclared(node.at, node.type_name)
-        elif found not in {types.DURATION, types.TIMESTAMP}:
-            self.report(node.at, f"'{found}' is not a message type")
-            found = None
+        elif named not in {types.DURATION, types.TIMESTAMP}:
+            self.report(node.at, f"'{named}' is not a message type")
+            named = None
         for one in node.fields:
             self.check(one.value)
-            if one.name not in {"seconds", "nanos"} or found is None:
+            if one.name not in {"seconds", "nanos"} or named is None:
                 self.report(one.at, f"undefined field '{one.name}'")
-        return found or ERROR
+        return named or ERROR
 
     # --- macros -------------------------------------------------------------------------------
 
@@ -363,9 +365,9 @@ class _Checker:
         self.scopes.append({node.name: self.mapping.resolved(within)})
         body = self.check(node.body)
         self.scopes.pop()
-        found = body if node.flat else types.optional_of(body)
+        mapped = body if node.flat else types.optional_of(body)
         nothing = types.optional_of(self.mapping.new())
-        return self.resolve(node.at, "_?_:_", [test, found, nothing], member=False)
+        return self.resolve(node.at, "_?_:_", [test, mapped, nothing], member=False)
 
     def sort_by(self, node: SortBy) -> Type:
         fold = Fold(node.at, "map", node.target, node.name, None, None, node.key)

@@ -43,21 +43,21 @@ def _split(text: str) -> list[str]:
 def _free_in(of: Type) -> set[Type]:
     if of.free:
         return {of}
-    return {found for part in of.parts for found in _free_in(part)}
+    return {free for part in of.parts for free in _free_in(part)}
 
 
 @lru_cache(maxsize=1)
 def functions() -> dict[str, tuple[Overload, ...]]:
     """Every function with its overloads, in the environment's order."""
-    found: dict[str, list[Overload]] = {}
+    by_name: dict[str, list[Overload]] = {}
     for row in OVERLOADS.strip().splitlines():
         match = _ROW.fullmatch(row)
         assert match, row
         args = tuple([read_type(part) for part in _split(match[3])])
         result = read_type(match[4])
         free = tuple(sorted({f for one in (*args, result) for f in _free_in(one)}, key=str))
-        found.setdefault(match[1], []).append(Overload(bool(match[2]), args, result, free))
-    return {name: tuple(overloads) for name, overloads in found.items()}
+        by_name.setdefault(match[1], []).append(Overload(bool(match[2]), args, result, free))
+    return {name: tuple(overloads) for name, overloads in by_name.items()}
 
 
 _TYPE_NAMES: Final = {

@@ -30,15 +30,15 @@ _EXEMPT: Final = "format"
 def problems_of_literals(checked: Checked) -> list[Problem]:
     """Literals that cannot be read, formats that cannot be filled, lists of different types."""
     source = checked.parsed.source
-    found: list[tuple[int, str]] = []
+    problems: list[tuple[int, str]] = []
     for node, exempt in _walk(checked.parsed.root):
         if isinstance(node, Call):
-            found += _arguments(node, checked)
+            problems += _arguments(node, checked)
         elif isinstance(node, ListOf) and not exempt:
-            found += _items(node, checked)
+            problems += _items(node, checked)
         elif isinstance(node, MapOf) and not exempt:
-            found += _entries(node, checked)
-    return [Problem(*place_of(source, at), text) for at, text in found]
+            problems += _entries(node, checked)
+    return [Problem(*place_of(source, at), text) for at, text in problems]
 
 
 def _walk(root: Expr) -> Iterator[tuple[Expr, bool]]:
@@ -67,8 +67,8 @@ def _arguments(node: Call, checked: Checked) -> Iterator[tuple[int, str]]:
         yield literal.at, f"invalid {node.function} argument"
 
 
-def _mismatch(expected: Type, found: Type) -> str:
-    return f"expected type '{expected}' but found '{found}'"
+def _mismatch(expected: Type, actual: Type) -> str:
+    return f"expected type '{expected}' but found '{actual}'"
 
 
 def _items(node: ListOf, checked: Checked) -> Iterator[tuple[int, str]]:

@@ -86,8 +86,8 @@ def object_type(kind: str, reference: str, definitions: Mapping[str, Schema]) ->
     Types within it are named after the path to them from ``kind``.
     """
     reader = _Reader(definitions)
-    found = reader.type_of({"$ref": f"{REF_PREFIX}{reference}"}, kind, (), is_root=True)
-    return None if found is None else ObjectType(found, reader.messages)
+    root = reader.type_of({"$ref": f"{REF_PREFIX}{reference}"}, kind, (), is_root=True)
+    return None if root is None else ObjectType(root, reader.messages)
 
 
 class _Reader:
@@ -124,12 +124,12 @@ class _Reader:
     def message(self, schema: Schema, name: str, within: tuple[str, ...]) -> Type:
         fields: dict[str, Type] = {}
         for field, of in (schema.get("properties") or {}).items():
-            found = self.type_of(of, f"{name}.{field}", within)
+            field_type = self.type_of(of, f"{name}.{field}", within)
             escaped = _escaped(field)
-            if found is not None and escaped is not None:
-                fields[escaped] = found
+            if field_type is not None and escaped is not None:
+                fields[escaped] = field_type
                 if field in _RESERVED:
-                    fields[field] = found
+                    fields[field] = field_type
         self.messages[name] = fields
         return Type(name, message=True)
 
@@ -163,9 +163,9 @@ def _reference(schema: Schema) -> str | None:
     if type(reference) is str:
         return reference.removeprefix(REF_PREFIX)
     for one in schema.get("allOf") or ():
-        found = _reference(one)
-        if found is not None:
-            return found
+        inner = _reference(one)
+        if inner is not None:
+            return inner
     return None
 
 
@@ -184,4 +184,4 @@ def _escaped(field: str) -> str | None:
         return f"__{field}__"
     if _NAME.fullmatch(field) is None:
         return None
-    return _ESCAPED.sub(lambda found: _ESCAPES[found[0]], field)
+    return _ESCAPED.sub(lambda match: _ESCAPES[match[0]], field)

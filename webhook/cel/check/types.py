@@ -100,9 +100,9 @@ _WELL_KNOWN: Final = {"Duration": DURATION, "Timestamp": TIMESTAMP}
 
 def read_type(text: str) -> Type:
     """The type that a text of the table of overloads writes; one capital is a parameter."""
-    found, rest = _read(_PART.findall(text))
+    read, rest = _read(_PART.findall(text))
     assert not rest, text
-    return found
+    return read
 
 
 def _read(parts: list[str]) -> tuple[Type, list[str]]:
@@ -155,15 +155,15 @@ class Mapping:
         return True
 
     def _undo(self) -> None:
-        for free, found in reversed(self._before):
-            if found is None:
+        for free, known in reversed(self._before):
+            if known is None:
                 del self._found[free]
             else:
-                self._found[free] = found
+                self._found[free] = known
 
-    def _set(self, free: Type, found: Type) -> None:
+    def _set(self, free: Type, of: Type) -> None:
         self._before.append((free, self._found.get(free)))
-        self._found[free] = found
+        self._found[free] = of
 
     def _fits(self, one: Type, other: Type) -> bool:
         if other.free:
@@ -186,13 +186,13 @@ class Mapping:
         """Whether a type may be what a free one is, and whether that was known before."""
         if one == free:
             return True, True
-        found = self._found.get(free)
-        if found is not None:
-            if one == found:
+        known = self._found.get(free)
+        if known is not None:
+            if one == known:
                 return True, True
-            if not self._fits(one, found):
+            if not self._fits(one, known):
                 return False, True
-            general = one if _is_as_general(one, found) else found
+            general = one if _is_as_general(one, known) else known
             if self._is_apart(free, general):
                 self._set(free, general)
             return True, True
@@ -205,16 +205,16 @@ class Mapping:
         if free == within:
             return False
         if within.free:
-            found = self._found.get(within)
-            return found is None or self._is_apart(free, found)
+            bound = self._found.get(within)
+            return bound is None or self._is_apart(free, bound)
         return all(self._is_apart(free, part) for part in within.parts)
 
     def resolved(self, of: Type, *, closed: bool = False) -> Type:
         """A type with what is known of its free parts; the others are dyn where ``closed``."""
         if of.free:
-            found = self._found.get(of)
-            if found is not None:
-                return self.resolved(found, closed=closed)
+            bound = self._found.get(of)
+            if bound is not None:
+                return self.resolved(bound, closed=closed)
             return DYN if closed else of
         if not of.parts:
             return of

@@ -31,19 +31,19 @@ def _refuse(text: str, message: str, at: str = "") -> NoReturn:
 
 def parse_address(text: str) -> tuple[Address, str]:
     """An address and its zone."""
-    found = _FIRST_MARK.search(text)
-    if found is None or len(text) > MAX_LENGTH:
+    mark = _FIRST_MARK.search(text)
+    if mark is None or len(text) > MAX_LENGTH:
         _refuse(text, "unable to parse IP")
-    if found[0] == ".":
+    if mark[0] == ".":
         return IPv4Address(bytes(_octets(text, text))), ""
-    if found[0] == "%":
+    if mark[0] == "%":
         _refuse(text, "missing IPv6 address")
     return _parse_v6(text)
 
 
 def _octets(part: str, whole: str) -> list[int]:
     """The four numbers of a part of a text."""
-    found: list[int] = []
+    octets: list[int] = []
     digits = ""
     for at, mark in enumerate(part):
         if mark in "0123456789":
@@ -56,43 +56,43 @@ def _octets(part: str, whole: str) -> list[int]:
             _refuse(whole, "unexpected character", part[at:])
         elif not digits or at == len(part) - 1:
             _refuse(whole, "IPv4 field must have at least one digit", part[at:])
-        elif len(found) == 3:
+        elif len(octets) == 3:
             _refuse(whole, "IPv4 address too long")
         else:
-            found.append(int(digits))
+            octets.append(int(digits))
             digits = ""
-    if len(found) < 3:
+    if len(octets) < 3:
         _refuse(whole, "IPv4 address too short")
-    return [*found, int(digits)]
+    return [*octets, int(digits)]
 
 
 def _parse_v6(text: str) -> tuple[IPv6Address, str]:
     rest, percent, zone = text.partition("%")
     if percent and not zone:
         _refuse(text, "zone must be a non-empty string")
-    found: list[int] = []
+    octets: list[int] = []
     ellipsis = -1
     if rest.startswith("::"):
         ellipsis, rest = 0, rest[2:]
-    while rest and len(found) < 16:
+    while rest and len(octets) < 16:
         group = _group(rest, text)
         if rest[len(group) : len(group) + 1] == ".":
-            if ellipsis < 0 and len(found) != 12:
+            if ellipsis < 0 and len(octets) != 12:
                 _refuse(
                     text,
                     "embedded IPv4 address must replace the final 2 fields of the address",
                     rest,
                 )
-            if len(found) > 12:
+            if len(octets) > 12:
                 _refuse(
                     text,
                     "too many hex fields to fit an embedded IPv4 at the end of the address",
                     rest,
                 )
-            found += _octets(rest, text)
+            octets += _octets(rest, text)
             rest = ""
             break
-        found += divmod(int(group, 16), 256)
+        octets += divmod(int(group, 16), 256)
         rest = rest[len(group) :]
         if not rest:
             break
@@ -100,10 +100,10 @@ def _parse_v6(text: str) -> tuple[IPv6Address, str]:
         if rest.startswith(":"):
             if ellipsis >= 0:
                 _refuse(text, "multiple :: in address", rest)
-            ellipsis, rest = len(found), rest[1:]
+            ellipsis, rest = len(octets), rest[1:]
     if rest:
         _refuse(text, "trailing garbage after address", rest)
-    return IPv6Address(bytes(_expanded(found, ellipsis, text))), zone
+    return IPv6Address(bytes(_expanded(octets, ellipsis, text))), zone
 
 
 def _group(rest: str, text: str) -> str:
@@ -124,13 +124,13 @@ def _behind_colon(rest: str, text: str) -> str:
     return rest[1:]
 
 
-def _expanded(found: list[int], ellipsis: int, text: str) -> list[int]:
-    missing = 16 - len(found)
+def _expanded(octets: list[int], ellipsis: int, text: str) -> list[int]:
+    missing = 16 - len(octets)
     if missing and ellipsis < 0:
         _refuse(text, "address string too short")
     if not missing and ellipsis >= 0:
         _refuse(text, "the :: must expand to at least one field of zeros")
-    return [*found[:ellipsis], *([0] * missing), *found[ellipsis:]] if missing else found
+    return [*octets[:ellipsis], *([0] * missing), *octets[ellipsis:]] if missing else octets
 
 
 def parse_prefix(text: str) -> tuple[Address, int]:

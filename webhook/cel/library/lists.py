@@ -58,10 +58,10 @@ def total(meter: Meter, items: list[Value]) -> Value:
     meter.charge(len(items))
     if not items:
         return 0
-    found = items[0]
+    total = items[0]
     for item in items[1:]:
-        found = add(found, item)
-    return found
+        total = add(total, item)
+    return total
 
 
 @form("min", list, charges=True)
@@ -81,13 +81,13 @@ def _extreme(meter: Meter, items: list[Value], name: str, wanted: int) -> Value:
         raise EvaluationError(f"{name} called on empty list")
     _check_first(name, items, ORDERED)
     meter.charge(len(items))
-    found = items[0]
+    extreme = items[0]
     for item in items[1:]:
         if type(item) not in ORDERED:
             raise EvaluationError(NO_OVERLOAD)
-        if _order(found, item) == wanted:
-            found = item
-    return found
+        if _order(extreme, item) == wanted:
+            extreme = item
+    return extreme
 
 
 @form("indexOf", list, None, charges=True)
@@ -142,24 +142,24 @@ def flatten(meter: Meter, items: list[Value], depth: int = 1) -> list[Value]:
     if depth < 0:
         raise EvaluationError("level must be non-negative")
     meter.charge(len(items))
-    found: list[Value] = []
+    flat: list[Value] = []
     for item in items:
         if type(item) is list and depth:
-            found += flatten(meter, item, depth - 1)
+            flat += flatten(meter, item, depth - 1)
         else:
-            found.append(item)
-    return found
+            flat.append(item)
+    return flat
 
 
 @form("distinct", list, charges=True)
 def distinct(meter: Meter, items: list[Value]) -> list[Value]:
     """Each item once."""
-    found: list[Value] = []
+    distinct_items: list[Value] = []
     for item in items:
-        meter.charge(len(found) + 1)
-        if not any(is_equal(item, one) for one in found):
-            found.append(item)
-    return found
+        meter.charge(len(distinct_items) + 1)
+        if not any(is_equal(item, one) for one in distinct_items):
+            distinct_items.append(item)
+    return distinct_items
 
 
 @form("lists.range", int, charges=True)

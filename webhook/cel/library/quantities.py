@@ -217,12 +217,12 @@ def _sum(one: Amount, other: Opaque | int, sign: int) -> Opaque:
     is_least = added.value == INT_MIN * Fraction(10) ** added.scale
     if sign < 0 and is_least and not is_large and one.value >= 0 and scale == added.scale:
         sign = 1  # as in Go, where the least of 64 bits is its own negative
-    found = one.value + sign * added.value
+    total = one.value + sign * added.value
     unit = Fraction(10) ** scale
     # Beyond 64 bits Go goes on with a decimal; the least of them has no negative there.
-    is_beyond = not INT_MIN <= found / unit <= INT_MAX
+    is_beyond = not INT_MIN <= total / unit <= INT_MAX
     is_beyond |= sign < 0 and one.value < 0 and added.value / unit == INT_MIN
-    return _detached(Amount(found, form_, scale, is_large or is_beyond))
+    return _detached(Amount(total, form_, scale, is_large or is_beyond))
 
 
 def _detached(amount: Amount) -> Opaque:

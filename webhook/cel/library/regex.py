@@ -39,8 +39,8 @@ def find(meter: Meter, text: str, expression: str) -> str:
     """The first part that matches; empty where none does."""
     meter.charge(1 + len(text) // 10 + len(expression) // 4)
     raw = utf8(text)
-    found = next(compiled(expression, "Illegal regex: ").all_in(raw, 1), None)
-    return "" if found is None else from_utf8(raw[slice(*found[0])])
+    spans = next(compiled(expression, "Illegal regex: ").all_in(raw, 1), None)
+    return "" if spans is None else from_utf8(raw[slice(*spans[0])])
 
 
 @form("findAll", str, str, charges=True)
@@ -49,9 +49,9 @@ def find_all(meter: Meter, text: str, expression: str, limit: int = -1) -> list[
     """All parts that match, at most so many."""
     meter.charge(1 + len(text) // 10 + len(expression) // 4)
     raw = utf8(text)
-    found = []
+    texts = []
     spans = compiled(expression, "Illegal regex: ").all_in(raw, limit if limit >= 0 else -1)
     for span in spans:
         meter.charge(1)
-        found.append(from_utf8(raw[slice(*span[0])]))
-    return found
+        texts.append(from_utf8(raw[slice(*span[0])]))
+    return texts

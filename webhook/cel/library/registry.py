@@ -102,13 +102,13 @@ def narrowed(name: str, wanted: tuple[Operand, ...]) -> str:
     key = f"{name}{_NARROWED}{','.join(map(repr, wanted))}"
     if name in _WHOLE or (key, len(wanted)) in _FORMS:
         return name if name in _WHOLE else key
-    found = []
+    forms = []
     for one in _FORMS.get((name, len(wanted)), ()):
         pairs = list(zip(one.operands, wanted, strict=True))
         if all(_compatible(has, wants) for has, wants in pairs):
             types = tuple([has if wants is None else wants for has, wants in pairs])
-            found.append(Form(types, one.run, one.charges))
-    _FORMS[key, len(wanted)] = found
+            forms.append(Form(types, one.run, one.charges))
+    _FORMS[key, len(wanted)] = forms
     return key
 
 

@@ -50,12 +50,12 @@ def url(text: str) -> Opaque:
     fault = fault_of_request_uri(text)
     if fault is None:
         try:
-            found = go_url.parse(text)
+            parsed = go_url.parse(text)
         except ValueError as error:
             fault = str(error)
     if fault is not None:
         raise EvaluationError(f"URL parse error during conversion from string: {fault}")
-    return Opaque(NAME, found, str(found))
+    return Opaque(NAME, parsed, str(parsed))
 
 
 @form("isURL", str)
@@ -97,15 +97,15 @@ def escaped_path(one: Opaque) -> str:
 @form("getQuery", NAME)
 def query(one: Opaque) -> dict[str, list[str]]:
     """The query's values by name; what is written wrongly is left out."""
-    found: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     for pair in str(one.value.raw_query).split("&"):
         if not pair or ";" in pair:
             continue
         name, _, value = pair.partition("=")
         plain = [_unescaped(part) for part in (name, value)]
         if plain[0] is not None and plain[1] is not None:
-            found.setdefault(plain[0], []).append(plain[1])
-    return found
+            values.setdefault(plain[0], []).append(plain[1])
+    return values
 
 
 def _unescaped(text: str) -> str | None:

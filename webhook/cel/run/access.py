@@ -86,17 +86,17 @@ def checked_key(key: Value) -> Value:
 
 def _no_qualifier(key: Value) -> EvaluationError:
     """By its type in Go: that of a list, a map or null of an object's own JSON."""
-    found = _JSON_TYPES.get(type(key)) or go_type(key)
-    return EvaluationError(f"invalid qualifier type: {found}")
+    named = _JSON_TYPES.get(type(key)) or go_type(key)
+    return EvaluationError(f"invalid qualifier type: {named}")
 
 
 def item(of: Value, key: Value) -> Value:
     """``of[key]``, and ``of.key``."""
     if type(of) is dict:
-        found = entry_of(of, checked_key(key))
-        if found is NOTHING:
+        entry = entry_of(of, checked_key(key))
+        if entry is NOTHING:
             raise _missing(key)
-        return found
+        return entry
     if type(of) is list:
         at = _position(key)
         if not 0 <= at < len(of):
@@ -145,8 +145,8 @@ def unnested(value: Value) -> Value:
 
 def optional_item(of: Value, key: Value) -> Optional:
     """``of[?key]``, and ``of.?key``."""
-    found = found_item(of, key)
-    return NONE if found is NOTHING else Optional(found)
+    entry = found_item(of, key)
+    return NONE if entry is NOTHING else Optional(entry)
 
 
 def has_field(of: Value, field: str) -> bool:

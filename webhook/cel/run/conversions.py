@@ -62,10 +62,10 @@ def to_int(value: Value) -> int:
     if of is str:
         if not _INT.fullmatch(value) or len(value) > MAX_DIGITS:
             raise _impossible(value, "int")
-        found = int(value)
-        if not INT_MIN <= found <= INT_MAX:
+        whole = int(value)
+        if not INT_MIN <= whole <= INT_MAX:
             raise _impossible(value, "int")
-        return found
+        return whole
     if of is Timestamp:
         return int(value.ns // SECOND)
     if of is Duration:
@@ -97,18 +97,18 @@ def to_double(value: Value) -> float:
     if of in {float, int, Uint}:
         return float(value)
     if of is str:
-        found = _read_double(value)
-        if found is None:
+        double = _read_double(value)
+        if double is None:
             raise _impossible(value, "double")
-        return found
+        return double
     raise _no_overload("double", value)
 
 
 def _read_double(text: str) -> float | None:
     if _DOUBLE.fullmatch(text):
-        found = float(text)
+        double = float(text)
         named = text.lstrip("+-")[:1] in {"i", "I"}
-        return None if math.isinf(found) and not named else found
+        return None if math.isinf(double) and not named else double
     if _HEX_DOUBLE.fullmatch(text):
         try:
             return float.fromhex(text)
@@ -175,10 +175,10 @@ def to_timestamp(value: Value) -> Timestamp:
     if type(value) is int:
         return timestamp(value * SECOND)
     if type(value) is str:
-        found = times.read_timestamp(value)
-        if found is None:
+        moment = times.read_timestamp(value)
+        if moment is None:
             raise _impossible(value, "google.protobuf.Timestamp")
-        return timestamp(*found)
+        return timestamp(*moment)
     raise _no_overload("timestamp", value)
 
 
@@ -190,10 +190,10 @@ def to_duration(value: Value) -> Duration:
         text = "type conversion error from 'int' to 'google.protobuf.Duration'"
         raise EvaluationError(text)
     if type(value) is str:
-        found = times.read_duration(value)
-        if found is None:
+        duration = times.read_duration(value)
+        if duration is None:
             raise _impossible(value, "google.protobuf.Duration")
-        return Duration(found)
+        return Duration(duration)
     raise _no_overload("duration", value)
 
 

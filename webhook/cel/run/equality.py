@@ -75,8 +75,8 @@ def _order(a: Value, b: Value) -> int | None:
     An integer is compared with a double as the nearest double, if the double is in its range.
     """
     if type(a) is float and type(b) is not float:
-        found = _order(b, a)
-        return None if found is None else -found
+        reverse = _order(b, a)
+        return None if reverse is None else -reverse
     if type(b) is float:
         if b != b:  # noqa: PLR0124  # a number that is none
             return None
@@ -105,10 +105,10 @@ def compared(function: str, a: Value, b: Value) -> int:
         raise EvaluationError(NO_OVERLOAD)
     if of_a not in _NUMBERS:
         return int(a > b) - int(a < b)
-    found = _order(a, b)
-    if found is None:
+    order = _order(a, b)
+    if order is None:
         raise EvaluationError("NaN values cannot be ordered")
-    return found
+    return order
 
 
 def less(a: Value, b: Value) -> bool:

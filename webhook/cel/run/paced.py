@@ -100,8 +100,8 @@ def added(meter: Meter, a: Value, b: Value) -> Value:
     """``a + b``."""
     if type(a) is str and type(b) is str and len(a) + len(b) < CHEAP:
         return a + b
-    found = add(a, b)
-    return meter.made(found) if type(found) in _SIZED else found
+    total = add(a, b)
+    return meter.made(total) if type(total) in _SIZED else total
 
 
 def at_path(of: Value, keys: tuple[str, ...], other: Value) -> Value:
@@ -143,7 +143,7 @@ def summed(meter: Meter, *parts: Value) -> Value:
                 raise UnsureError
             items += part
         return meter.made(items)
-    found = parts[0]
+    total = parts[0]
     for part in parts[1:]:
-        found = added(meter, found, part)
-    return found
+        total = added(meter, total, part)
+    return total

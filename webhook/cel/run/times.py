@@ -47,12 +47,12 @@ def _zone_offset(value: Timestamp, zone: str) -> int:
     if zone[0] in "/\\" or ".." in zone:
         raise EvaluationError("time: invalid location name")
     try:
-        found = ZoneInfo(zone)
+        place = ZoneInfo(zone)
     except (ValueError, OSError, KeyError):
         raise EvaluationError(f"unknown time zone {zone}") from None
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=value.ns // SECOND)
     try:
-        offset = moment.astimezone(found).utcoffset()
+        offset = moment.astimezone(place).utcoffset()
     except OverflowError:  # beyond the years 1 to 9999 there
         return 0
     return 0 if offset is None else int(offset.total_seconds())

@@ -122,10 +122,10 @@ def key_of(value: Value) -> Value:
 
 def entry_of(of: dict[Value, Value], key: Value) -> Value:
     """What a map has of a key, as :func:`key_of` gives it; NOTHING where it has none."""
-    found = of.get(key, NOTHING)
-    if found is NOTHING and type(key) is DoubleKey and key.value.is_integer():
+    entry = of.get(key, NOTHING)
+    if entry is NOTHING and type(key) is DoubleKey and key.value.is_integer():
         return of.get(int(key.value), NOTHING)
-    return found
+    return entry
 
 
 _TRUE: Final = BoolKey(True)

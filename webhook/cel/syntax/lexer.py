@@ -39,7 +39,7 @@ _TOKEN: Final = re.compile(
 
 def tokens_of(source: str) -> tuple[list[Token], list[Problem]]:
     """All tokens with an end behind them, and what is no token."""
-    found: list[Token] = []
+    tokens: list[Token] = []
     problems: list[Problem] = []
     at = 0
     while at < len(source):
@@ -58,10 +58,10 @@ def tokens_of(source: str) -> tuple[list[Token], list[Problem]]:
             at = end
             continue
         if match.lastgroup != "SPACE":
-            found.append(Token(match.lastgroup or "", match[0], at))
+            tokens.append(Token(match.lastgroup or "", match[0], at))
         at = match.end()
-    found.append(Token("END", "<EOF>", len(source)))
-    return found, problems
+    tokens.append(Token("END", "<EOF>", len(source)))
+    return tokens, problems
 
 
 def _bad_until(source: str, at: int) -> int:

@@ -159,13 +159,13 @@ class _Parser:
         if self.depth > MAX_NESTING:
             self.report(0, f"expression recursion limit exceeded: {MAX_NESTING}")
             raise _SyntaxError
-        found = self.chain("||", "_||_", self.conjunction)
+        expr = self.chain("||", "_||_", self.conjunction)
         if token := self.accept("?"):
             then = self.chain("||", "_||_", self.conjunction)
             self.expect(":")
-            found = Call(token.at, "_?_:_", [found, then, self.expression()])
+            expr = Call(token.at, "_?_:_", [expr, then, self.expression()])
         self.depth -= 1
-        return found
+        return expr
 
     def conjunction(self) -> Expr:
         return self.chain("&&", "_&&_", self.relation)
@@ -174,18 +174,18 @@ class _Parser:
         first = operand()
         if not self.is_next(text):
             return first
-        found = Call(self.token.at, function, [first])
+        call = Call(self.token.at, function, [first])
         while self.accept(text):
-            found.args.append(operand())
-        return found
+            call.args.append(operand())
+        return call
 
     def relation(self) -> Expr:
-        found = self.sum()
+        expr = self.sum()
         while self.token.text in _RELATIONS and self.token.kind in {"OP", "NAME"}:
             token = self.take()
             function = "@in" if token.text == "in" else f"_{token.text}_"
-            found = Call(token.at, function, [found, self.sum()])
-        return found
+            expr = Call(token.at, function, [expr, self.sum()])
+        return expr
 
     def sum(self) -> Expr:
         return self.binary(("+", "-"), self.product)
@@ -194,11 +194,11 @@ class _Parser:
         return self.binary(("*", "/", "%"), self.unary)
 
     def binary(self, texts: tuple[str, ...], operand: Callable[[], Expr]) -> Expr:
-        found = operand()
+        expr = operand()
         while self.token.kind == "OP" and self.token.text in texts:
             token = self.take()
-            found = Call(token.at, f"_{token.text}_", [found, operand()])
-        return found
+            expr = Call(token.at, f"_{token.text}_", [expr, operand()])
+        return expr
 
     def unary(self) -> Expr:
         for text, function in (("!", "!_"), ("-", "-_")):
@@ -217,19 +217,19 @@ class _Parser:
     # --- members ------------------------------------------------------------------------------
 
     def member(self) -> Expr:
-        found = self.primary()
+        expr = self.primary()
         while True:
             token = self.token
             if self.accept("."):
-                found = self.selected(found, token)
+                expr = self.selected(expr, token)
             elif self.accept("["):
                 function = "_[?_]" if self.accept("?") else "_[_]"
-                found = Call(token.at, function, [found, self.expression()])
+                expr = Call(token.at, function, [expr, self.expression()])
                 self.expect("]")
-            elif self.is_next("{") and qualified(found) is not None:
-                found = self.message(qualified(found) or "")
+            elif self.is_next("{") and qualified(expr) is not None:
+                expr = self.message(qualified(expr) or "")
             else:
-                return found
+                return expr
 
     def selected(self, operand: Expr, dot: Token) -> Expr:
         optional = self.accept("?") is not None
@@ -248,15 +248,15 @@ class _Parser:
         return Select(dot.at, operand, name.text, optional=optional)
 
     def arguments(self) -> list[Expr]:
-        found: list[Expr] = []
+        args: list[Expr] = []
         if self.accept(")"):
-            return found
+            return args
         while True:
-            found.append(self.expression())
+            args.append(self.expression())
             if not self.accept(","):
                 break
         self.expect(")")
-        return found
+        return args
 
     def expanded(self, call: Call) -> Expr:
         try:
@@ -277,9 +277,9 @@ class _Parser:
             return self.named(token, name, dot="." if dot else "")
         if token.kind == "OP" and not dot:
             if token.text == "(":
-                found = self.expression()
+                expr = self.expression()
                 self.expect(")")
-                return found
+                return expr
             if token.text == "[":
                 return self.list_of(token)
             if token.text == "{":

@@ -98,8 +98,8 @@ async def _go() -> str:
             continue
         with suppress(NoControlPlaneError):
             told = await _run((candidate, "version"), Path.cwd(), _VERSION_SECONDS_MAX)
-            found = re.search(r"\bgo(\d+)\.(\d+)", told)
-            if found and (int(found[1]), int(found[2])) >= GO_MINIMUM:
+            version = re.search(r"\bgo(\d+)\.(\d+)", told)
+            if version and (int(version[1]), int(version[2])) >= GO_MINIMUM:
                 return candidate
     wanted = ".".join(map(str, GO_MINIMUM))
     raise NoControlPlaneError(

@@ -137,9 +137,9 @@ def _served(line: bytes) -> dict[str, int]:
         return {}
     if not isinstance(event, dict) or event.get("msg") not in _SERVES:
         return {}
-    found = {}
+    ports = {}
     for name in _PORTS:
         port = str(event.get(name, "")).rstrip("/").rpartition(":")[2]
         if port.isdecimal():
-            found[name] = int(port)
-    return found
+            ports[name] = int(port)
+    return ports

@@ -23,8 +23,8 @@ def folder(name: str) -> Path:
 def crds(folders: Sequence[str] = CRDS) -> list[dict[str, Any]]:
     """The CRDs of policies, statuses and reports."""
     files = [file for name in folders for file in sorted(folder(name).glob("*.yaml"))]
-    found = [document for file in files for document in _read(file)]
-    return [crd for crd in found if crd["kind"] == "CustomResourceDefinition"]
+    documents = [document for file in files for document in _read(file)]
+    return [crd for crd in documents if crd["kind"] == "CustomResourceDefinition"]
 
 
 def policies(name: str) -> list[dict[str, Any]]:

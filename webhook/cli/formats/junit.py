@@ -17,16 +17,16 @@ _NOT_XML: Final = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010
 
 def as_junit(report: Report) -> str:
     """A rule that nothing violates is one test that passed; what was not looked at is an error."""
-    found: dict[str, list[ShownFinding]] = {rule: [] for rule in sorted(report.rules)}
+    by_rule: dict[str, list[ShownFinding]] = {rule: [] for rule in sorted(report.rules)}
     for item in report.findings:
-        found.setdefault(item.rule, []).append(item)
+        by_rule.setdefault(item.rule, []).append(item)
     root = ET.Element(
         "testsuites",
-        tests=str(sum(max(1, len(items)) for items in found.values())),
+        tests=str(sum(max(1, len(items)) for items in by_rule.values())),
         failures=str(len(report.findings)),
         errors=str(len(report.missing)),
     )
-    for rule, items in found.items():
+    for rule, items in by_rule.items():
         suite = ET.SubElement(
             root,
             "testsuite",

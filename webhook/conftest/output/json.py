@@ -31,7 +31,9 @@ def _result(result: CheckResult) -> list[tuple[str, Any]]:
         "failures": result.failures,
         "exceptions": result.exceptions,
     }
-    fields += [(name, [_finding(one) for one in found]) for name, found in groups.items() if found]
+    fields += [
+        (name, [_finding(one) for one in results]) for name, results in groups.items() if results
+    ]
     return fields
 
 

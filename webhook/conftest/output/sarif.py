@@ -104,10 +104,10 @@ class _Run:
 
 def _rule(rule: str, kind: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
     what = _DESCRIPTIONS[kind]
-    found: dict[str, Any] = {"id": rule, "shortDescription": {"text": what}}
+    described: dict[str, Any] = {"id": rule, "shortDescription": {"text": what}}
     if metadata:
-        found["properties"] = _Sorted(metadata)
-    return found
+        described["properties"] = _Sorted(metadata)
+    return described
 
 
 class _Sorted(dict[str, Any]):

@@ -72,15 +72,15 @@ class _Compiler:
     ) -> Expression | None:
         """An expression of a type; None where it is wrong, which is kept."""
         try:
-            found, checked = compile_checked(source, admission(self.types, params=params))
+            expression, checked = compile_checked(source, admission(self.types, params=params))
         except ExpressionError as error:
             self.faults.append(f"source.{at}: {error}")
             return None
-        if wanted is not None and found.type != wanted:
-            self.faults.append(f"source.{at}: must evaluate to {wanted} but got {found.type}")
+        if wanted is not None and expression.type != wanted:
+            self.faults.append(f"source.{at}: must evaluate to {wanted} but got {expression.type}")
             return None
-        self.parts[found] = Part(checked, found.tells)
-        return found
+        self.parts[expression] = Part(checked, expression.tells)
+        return expression
 
     def whole(
         self, variables: Mapping[str, Expression], validations: Sequence[CompiledValidation]
@@ -145,14 +145,14 @@ class CelEvaluator:
         """What one constraint finds, in the order of the template's validations."""
         look = _Clock(state.limits).look
         try:
-            found = None
+            told = None
             if self._whole is not None:
-                found = self._at_once(self._whole, parameters, review, state, look)
-            if found is None:
-                found = self._evaluate(state, state.variables(review), parameters, look)
+                told = self._at_once(self._whole, parameters, review, state, look)
+            if told is None:
+                told = self._evaluate(state, state.variables(review), parameters, look)
         except TimeUpError as error:
             raise PolicyError(error.text, overrun=True) from None
-        return found
+        return told
 
     def _at_once(
         self,
@@ -177,14 +177,14 @@ class CelEvaluator:
         of = review.get("oldObject" if operation == "DELETE" else "object")
         meter = Meter(EXPRESSION_COST, look)
         try:
-            found = whole.run(of, parameters, operation, env, meter, prepared)
+            told = whole.run(of, parameters, operation, env, meter, prepared)
         except TimeUpError:
             raise
         except Exception:  # noqa: BLE001  # whatever it was, the expressions say what it means
             return None
         return [
             DriverViolation(_told(self._validations[number], message), None)
-            for number, message in found
+            for number, message in told
         ]
 
     def _prepared_for(
@@ -209,12 +209,12 @@ class CelEvaluator:
                 _pass_on(error)
                 values.append(NOTHING)
         lacks = any(one is NOTHING for one in values[: whole.needed])
-        found = None if lacks else tuple(values)
+        prepared = None if lacks else tuple(values)
         if len(self._prepared) >= PREPARED_MAX:
             self._prepared.clear()
         # With the parameters, which so keep their identity.
-        self._prepared[id(parameters)] = (parameters, found)
-        return found
+        self._prepared[id(parameters)] = (parameters, prepared)
+        return prepared
 
     def _evaluate(
         self, state: _Shared, given: dict[str, Any], parameters: Any, look: Callable[[], None]
@@ -268,7 +268,7 @@ def violations(
     fails: bool,
 ) -> list[str]:
     """What the validations that fail say, and where a policy ``fails`` the errors of the others."""
-    found = []
+    texts = []
     composed.meter = meter = Meter(EXPRESSION_COST, look)
     for one in validations:
         try:
@@ -277,13 +277,13 @@ def violations(
             _pass_on(error)
             if fails:
                 text = f"expression '{one.expression.source}' resulted in error: {error.text}"
-                found.append(text)
+                texts.append(text)
             if type(error) is LimitError:
                 break  # nothing is left for those that follow
             continue
         if holds is not True:
-            found.append(_message(one, composed, meter))
-    return found
+            texts.append(_message(one, composed, meter))
+    return texts
 
 
 def _pass_on(error: EvaluationError) -> None:
@@ -347,7 +347,7 @@ class Composed(dict[str, Any]):
         if error is not None:
             raise error
         try:
-            found = self[name] = self._variables[name].evaluate(self.env, self.meter)
+            value = self[name] = self._variables[name].evaluate(self.env, self.meter)
         except LimitError as fault:
             self._errors[name] = fault  # who tries again has no more to spend
             raise
@@ -355,7 +355,7 @@ class Composed(dict[str, Any]):
             text = f'composited variable "{name}" fails to evaluate: {fault.text}'
             error = self._errors[name] = EvaluationError(text)
             raise error from None
-        return found
+        return value
 
     def keys(self) -> Any:
         """None: which there are is known before any is asked for."""

@@ -44,16 +44,16 @@ def objects_of(document: dict[str, Any]) -> dict[str, Any]:
 
 def any_object(variables: dict[str, Any]) -> Any:
     """The object, or the old one where that was deleted."""
-    found = variables["object"]
-    if found is None and variables["request"].get("operation") == "DELETE":
+    document = variables["object"]
+    if document is None and variables["request"].get("operation") == "DELETE":
         return variables["oldObject"]
-    return found
+    return document
 
 
 def _request(document: dict[str, Any]) -> dict[str, Any]:
     """An admission request as Go makes it of attributes: what is empty is not there."""
     kind, resource = _three(document, "kind", "kind"), _three(document, "resource", "resource")
-    found: dict[str, Any] = {
+    request: dict[str, Any] = {
         "kind": kind,
         "resource": resource,
         "requestKind": kind,
@@ -66,12 +66,12 @@ def _request(document: dict[str, Any]) -> dict[str, Any]:
     for name in ("name", "namespace", "subResource"):
         value = document.get(name)
         if value:
-            found[name] = value
-    if "subResource" in found:
-        found["requestSubResource"] = found["subResource"]
+            request[name] = value
+    if "subResource" in request:
+        request["requestSubResource"] = request["subResource"]
     user = document.get("userInfo") or {}
-    found["userInfo"] = {name: user[name] for name in _USER if user.get(name)}
-    return found
+    request["userInfo"] = {name: user[name] for name in _USER if user.get(name)}
+    return request
 
 
 def _three(document: dict[str, Any], name: str, last: str) -> dict[str, str]:

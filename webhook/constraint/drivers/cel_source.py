@@ -67,7 +67,7 @@ def read_source(source: Any) -> CelSource:
         if key not in _KEYS:
             hint = "; the key is matchCondition" if key == "matchConditions" else ""
             raise _invalid(f"source.{key}: unknown key{hint}, known: {', '.join(sorted(_KEYS))}")
-    found = CelSource(
+    cel_source = CelSource(
         tuple(
             Validation(
                 _text(item, "expression", at),
@@ -81,9 +81,9 @@ def read_source(source: Any) -> CelSource:
         _failure_policy(source) != "Ignore",
         _switch(source, "generateVAP"),
     )
-    _check_names(found)
-    _check_size(found)
-    return found
+    _check_names(cel_source)
+    _check_size(cel_source)
+    return cel_source
 
 
 def _check_names(source: CelSource) -> None:

@@ -53,12 +53,12 @@ def check_references(libraries: Sequence[ast.Module], entry: ast.Module) -> None
         for item in module.imports:
             _check_import(item)
     for module in (*libraries, entry):
-        found = [ref for rule in module.rules for ref in _data_refs(rule) if not _allowed(ref)]
-        if found:
-            lines = "".join(f"disallowed ref {ref_text(ref)}\n" for ref in found)
+        refused = [ref for rule in module.rules for ref in _data_refs(rule) if not _allowed(ref)]
+        if refused:
+            lines = "".join(f"disallowed ref {ref_text(ref)}\n" for ref in refused)
             raise _invalid(
                 f"invalid data references: check refs failed on module {{{module.file}}}: "
-                f"errors ({len(found)}):\n{lines}"
+                f"errors ({len(refused)}):\n{lines}"
             )
 
 
@@ -118,13 +118,13 @@ _BRANCHES: Final[dict[type, tuple[str, ...]]] = {}
 
 def _branches(kind: type) -> tuple[str, ...]:
     """The fields of a kind of node that may hold nodes."""
-    found = _BRANCHES.get(kind)
-    if found is None:
+    fields = _BRANCHES.get(kind)
+    if fields is None:
         node = dataclasses.is_dataclass(kind) and kind is not Location
         names = [field.name for field in dataclasses.fields(kind)] if node else []
-        found = tuple(name for name in names if name not in {"location", "annotations"})
-        _BRANCHES[kind] = found
-    return found
+        fields = tuple(name for name in names if name not in {"location", "annotations"})
+        _BRANCHES[kind] = fields
+    return fields
 
 
 def ref_text(ref: ast.Ref) -> str:

@@ -242,8 +242,8 @@ class RegoEvaluator:
             cast("BudgetedContext", context).renew()
         rule = self._violation if self._rules is None else self._rules.rule(parameters)
         try:
-            found = rule({"review": review, "parameters": parameters}, data, context)
-            return _violations(found, context) if found is not UNDEFINED and len(found) else ()
+            result = rule({"review": review, "parameters": parameters}, data, context)
+            return _violations(result, context) if result is not UNDEFINED and len(result) else ()
         except EvaluationError as error:
             if self._on_fault is not None and isinstance(error, EngineFault):
                 self._on_fault(error)
@@ -256,18 +256,18 @@ class RegoEvaluator:
             raise PolicyError(str(DepthError()), overrun=True, too_deep=True) from None
 
 
-def _violations(found: Value, context: EvaluationContext) -> list[DriverViolation]:
+def _violations(result: Value, context: EvaluationContext) -> list[DriverViolation]:
     """What the rule holds as messages with details.
 
     Of a set its members count, of an object its keys, as Rego's ``violation[r]``
     has it. Those without ``msg`` are none. What is written of them is paid for like all else.
     """
     items: dict[Any, tuple[Any, str]] = {}
-    if type(found) is RegoObject:
-        found = found.keys()
-    elif type(found) is not RegoSet:
+    if type(result) is RegoObject:
+        result = result.keys()
+    elif type(result) is not RegoSet:
         return []  # an array's members are its positions, a dict's are strings
-    for member in found:
+    for member in result:
         if type(member) is not dict and type(member) is not RegoObject:
             continue
         msg = member.get("msg", _MISSING)

@@ -124,13 +124,13 @@ class DeclaredTarget(DocumentTarget):
 
     def documents(self, value: Any, name: str) -> Iterator[Document]:
         """What ``spec.reviews`` finds in a file."""
-        found = list(_at(value, self._reviews))
-        if not found and type(value) not in (dict, list):
+        values = list(_at(value, self._reviews))
+        if not values and type(value) not in (dict, list):
             raise ReviewError(
                 f"{name}: expected an object or an array for target {self.name}, "
                 f"got {type(value).__name__}"
             )
-        for place, one in found:
+        for place, one in values:
             titles = [text for _, text in _at(one, self._title) if type(text) is str]
             shown = titles[0] if self._title and titles else ".".join((name, *place))
             yield Document(one, shown, self.name, name)
@@ -200,8 +200,8 @@ def _at(value: Any, path: Sequence[str]) -> Iterator[tuple[tuple[str, ...], Any]
         inner = [(str(index), item) for index, item in enumerate(value)]
     for name, one in inner:
         if one is not _NOTHING:
-            for place, found in _at(one, rest):
-                yield (name, *place), found
+            for place, below in _at(one, rest):
+                yield (name, *place), below
 
 
 _NOTHING: Final = object()

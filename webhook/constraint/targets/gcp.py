@@ -73,10 +73,10 @@ class GcpTarget(DocumentTarget):
         """The assets by their names."""
         for number, asset in enumerate(value if type(value) is list else [value]):
             place = f"{name}: asset {number}" if type(value) is list else name
-            found, target = _asset(asset, place), NAME
-            if _IN_A_CLUSTER.match(found["name"]):
-                found, target = _object(found, place), admission.NAME
-            yield Document(found, asset["name"], target, name)
+            document, target = _asset(asset, place), NAME
+            if _IN_A_CLUSTER.match(document["name"]):
+                document, target = _object(document, place), admission.NAME
+            yield Document(document, asset["name"], target, name)
 
 
 def normal_ancestry(path: str) -> str:
@@ -147,10 +147,10 @@ def _ancestries(match: Mapping[str, Any], field: str, before: str) -> list[str] 
             f"only one of spec.match.{field} and spec.match.{before} can be specified"
         )
     name = field if field in match else before
-    found = patterns(match, name)
-    for pattern in found or ():
+    globs = patterns(match, name)
+    for pattern in globs or ():
         _check_ancestry(pattern, name)
-    return found
+    return globs
 
 
 def _check_ancestry(pattern: str, field: str) -> None:

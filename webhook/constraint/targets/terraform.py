@@ -70,12 +70,12 @@ def _changes(value: Any, name: str) -> list[Any]:
 
 
 def _addresses(match: Mapping[str, Any], field: str) -> list[str] | None:
-    found = patterns(match, field)
-    for pattern in found or ():
+    globs = patterns(match, field)
+    for pattern in globs or ():
         for number, part in enumerate(pattern.split(".")):
             if part not in ("*", "**") and not _PART.search(part):
                 raise InvalidConstraint(
                     f"invalid glob in spec.match.{field}: unexpected item {part} element "
                     f"{number} in {pattern}"
                 )
-    return found
+    return globs

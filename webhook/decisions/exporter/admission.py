@@ -78,14 +78,14 @@ class RecordedPolicies:
         return known[1]
 
     def _describe(self, constraint: Constraint) -> dict[str, Any]:
-        found: dict[str, Any] = {
+        described: dict[str, Any] = {
             "constraint": _constraint(constraint),
             "template": constraint.kind.lower(),
         }
         generation = self._generations.get(constraint.kind)
         if generation is not None:
-            found["templateGeneration"] = generation
-        return found
+            described["templateGeneration"] = generation
+        return described
 
 
 NO_POLICIES: Final = RecordedPolicies()
@@ -278,14 +278,14 @@ def _undecided(item: Undecided) -> dict[str, Any]:
 def _constraint(constraint: Constraint) -> dict[str, Any]:
     metadata = constraint.document.get("metadata") or {}
     _, _, version = str(constraint.document.get("apiVersion", "")).partition("/")
-    found = {
+    described = {
         "group": _GROUP,
         "version": version,
         "kind": constraint.kind,
         "name": constraint.name,
     }
     if metadata.get("generation"):
-        found["generation"] = metadata["generation"]
+        described["generation"] = metadata["generation"]
     if metadata.get("annotations"):
-        found["annotations"] = metadata["annotations"]
-    return found
+        described["annotations"] = metadata["annotations"]
+    return described

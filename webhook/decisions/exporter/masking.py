@@ -82,9 +82,9 @@ class Masking:
         for name in ("patch", "previewPatch"):
             if name not in mutation:
                 continue
-            found = [_masked_operation(item, paths) for item in mutation[name]]
-            mutation[name] = [item for item, _ in found]
-            masked += [f"mutation.{name}{item['path']}" for item, hit in found if hit]
+            operations = [_masked_operation(item, paths) for item in mutation[name]]
+            mutation[name] = [item for item, _ in operations]
+            masked += [f"mutation.{name}{item['path']}" for item, hit in operations if hit]
         return masked
 
 
@@ -120,8 +120,8 @@ def _masked_operation(operation: dict[str, Any], paths: list[Path]) -> tuple[dic
         return {**operation, "value": MASK}, True
     for path in paths:
         if all(step in ("*", here) for step, here in zip(path, place, strict=False)):
-            value, found = _masked(value, path[len(place) :])
-            masked = masked or found
+            value, is_masked = _masked(value, path[len(place) :])
+            masked = masked or is_masked
     return ({**operation, "value": value} if masked else operation), masked
 
 
@@ -158,8 +158,8 @@ def _replace(record: dict[str, Any], path: Path, masked: list[str]) -> None:
     for key in list(record) if head == "*" else [head]:
         if key not in record:
             continue
-        replaced, found = _masked(record[key], path[1:])
-        if found:
+        replaced, is_masked = _masked(record[key], path[1:])
+        if is_masked:
             record[key] = replaced
             masked.append(".".join((key, *path[1:])))
 
@@ -172,10 +172,10 @@ def _masked(value: Any, path: Path) -> tuple[Any, bool]:
     if type(value) is dict:
         keys = list(value) if head == "*" else [head] if head in value else []
         items = {key: _masked(value[key], rest) for key in keys}
-        if any(found for _, found in items.values()):
+        if any(is_masked for _, is_masked in items.values()):
             return {**value, **{key: item for key, (item, _) in items.items()}}, True
     elif type(value) is list and head == "*":
         pairs = [_masked(item, rest) for item in value]
-        if any(found for _, found in pairs):
+        if any(is_masked for _, is_masked in pairs):
             return [item for item, _ in pairs], True
     return value, False

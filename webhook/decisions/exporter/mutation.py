@@ -35,22 +35,22 @@ def mutation_record(
     for name in ("policyDigest", "policyRevision"):
         del record[name]
     mutated, preview = reviewed.mutated, reviewed.preview
-    found: dict[str, Any] = {}
+    document: dict[str, Any] = {}
     if mutated is not None:
         if reviewed.patch:
-            found["iterations"] = mutated.iterations
-            found["passes"] = [list(map(str, one)) for one in mutated.passes]
-            found["patch"] = list(reviewed.patch.operations)
+            document["iterations"] = mutated.iterations
+            document["passes"] = [list(map(str, one)) for one in mutated.passes]
+            document["patch"] = list(reviewed.patch.operations)
         if mutated.skipped:
-            found["skipped"] = _skipped(mutated.skipped)
+            document["skipped"] = _skipped(mutated.skipped)
     if preview is not None:
-        found["preview"] = list(map(str, preview.mutators))
-        found["previewPatch"] = list(preview.patch)
+        document["preview"] = list(map(str, preview.mutators))
+        document["previewPatch"] = list(preview.patch)
         if preview.skipped:
-            found["previewSkipped"] = _skipped(preview.skipped)
+            document["previewSkipped"] = _skipped(preview.skipped)
         if preview.fault:
-            found["previewFault"] = preview.fault
-    record["mutation"] = found
+            document["previewFault"] = preview.fault
+    record["mutation"] = document
     return record
 
 

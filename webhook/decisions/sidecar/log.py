@@ -266,13 +266,13 @@ class SegmentLog:
             size = self.disk.size(path)
             header, begins = read_header(self.disk, path)
             if header is None:
-                found = resync(self.disk, path, 0, size)
-                if found is None and first == firsts[-1]:
+                position = resync(self.disk, path, 0, size)
+                if position is None and first == firsts[-1]:
                     self.torn_bytes += size
                     self.disk.remove(path)
                     continue
                 self.damaged += 1
-                begins = size if found is None else found
+                begins = size if position is None else position
             else:
                 last_whole = len(self._segments)
             headers.append(header)

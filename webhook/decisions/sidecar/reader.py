@@ -156,12 +156,12 @@ class Reader:
         What lies between counts as one record: if it was more, the rest is counted at the end.
         """
         here = self.cursor
-        found = resync(self._log.disk, part.path, here.position + 1, part.size)
-        if found is None or here.offset + 1 >= part.end:
+        position = resync(self._log.disk, part.path, here.position + 1, part.size)
+        if position is None or here.offset + 1 >= part.end:
             self._skip_rest(part)
             return
         self.corrupt += 1
-        self.cursor = Cursor(here.offset + 1, part.first, found)
+        self.cursor = Cursor(here.offset + 1, part.first, position)
 
     def _skip_rest(self, part: Segment) -> None:
         self.corrupt += part.end - self.cursor.offset

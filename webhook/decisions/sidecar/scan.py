@@ -42,9 +42,9 @@ def resync(disk: Disk, path: Path, position: int, end: int) -> int | None:
     """Where the first whole frame at or after ``position`` begins; None for none before ``end``."""
     while position < end:
         data = disk.read(path, position, min(WINDOW_BYTES, end - position))
-        found = segment.find_frame(data)
-        if found >= 0:
-            return position + found
+        offset = segment.find_frame(data)
+        if offset >= 0:
+            return position + offset
         if len(data) < WINDOW_BYTES:
             return None
         position += len(data) - MAX_LINE_BYTES - segment.FRAME.size
@@ -68,7 +68,7 @@ def scan(disk: Disk, path: Path, position: int, end: int) -> Iterator[Stretch]:
         elif not damaged and len(data) == want:
             want *= 2  # one frame is longer than a chunk
         else:
-            found = resync(disk, path, position + 1, end)
-            if found is None:
+            following = resync(disk, path, position + 1, end)
+            if following is None:
                 return
-            position, want, after_damage = found, CHUNK_BYTES, True
+            position, want, after_damage = following, CHUNK_BYTES, True

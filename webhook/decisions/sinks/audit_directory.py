@@ -63,11 +63,11 @@ class AuditDirectory:
     def close(self) -> None:
         """Nothing is held open."""
 
-    def _take(self, found: Sequence[Fresh]) -> bool:
+    def _take(self, values: Sequence[Fresh]) -> bool:
         """Deliver records; whether files were put in place."""
         runs: dict[_Run, list[bytes]] = {}
         ended: list[_Run] = []
-        for fresh in found:
+        for fresh in values:
             audit_id = fresh.value.get("auditID")
             if type(audit_id) is not str or not audit_id:
                 continue  # a change that was seen between two runs

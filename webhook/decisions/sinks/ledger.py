@@ -101,10 +101,10 @@ class Ledger:
         )
         try:
             _lock(descriptor)
-            found = self._load()
+            state = self._load()
             if self.entries.renames:
                 self.settle()
-            yield found
+            yield state
         except BaseException:
             self._seen = None
             raise
@@ -116,27 +116,27 @@ class Ledger:
 
         Raises :class:`RecordsRefused` for what is no record.
         """
-        found: list[Fresh] = []
+        values: list[Fresh] = []
         staged: dict[tuple[str, str, str], int] = {}
         marks = self.entries.marks
         for item in items:
             value = _object(item.record)
             record = read_record(item.record, value)
             if record.stream is None:
-                found.append(Fresh(value, item.lines, ("", ""), 0))
+                values.append(Fresh(value, item.lines, ("", ""), 0))
                 continue
             stream = record.stream.pod_uid, record.stream.process
             key = (self._origin, *stream)
             if record.sequence <= staged.get(key, marks.get(key, 0)):
                 continue
             staged[key] = record.sequence
-            found.append(Fresh(value, item.lines, stream, record.sequence))
+            values.append(Fresh(value, item.lines, stream, record.sequence))
         for key, sequence in staged.items():
             marks[key] = sequence
             marks.move_to_end(key)
         while len(marks) > MARKS_MAX:
             marks.popitem(last=False)
-        return found
+        return values
 
     def append(self, name: str, lines: Sequence[bytes]) -> None:
         """Add lines to a file, synced; what lies beyond its delivered bytes is cut off first."""
@@ -236,12 +236,12 @@ class Ledger:
         if version is None:
             self.entries = Entries()
         elif version != self._seen:
-            found = _read(self._path)
-            if found is None:
+            state = _read(self._path)
+            if state is None:
                 self._logger.warning("ledger damaged, records may repeat", file=str(self._path))
                 self.entries = Entries()
                 return False
-            self.entries = found
+            self.entries = state
         self._seen = version
         return version is not None
 

@@ -16,16 +16,16 @@ def read(text: str) -> tree.Body:
 def _body(reader: Reader, depth: int, *, closed: bool) -> tree.Body:
     if depth > RECURSIVE_DEPTH_MAX:
         raise reader.fault("Nested too deeply")
-    found = tree.Body()
+    body = tree.Body()
     while True:
         reader.skip_lines()
         if reader.at >= len(reader.text):
             if closed:
                 raise reader.fault("Unclosed configuration block")
-            return found
+            return body
         if reader.sees("}") and closed:
             reader.at += 1
-            return found
+            return body
         start = reader.at
         name = reader.identifier()
         if not name:
@@ -33,12 +33,12 @@ def _body(reader: Reader, depth: int, *, closed: bool) -> tree.Body:
         reader.skip()
         if reader.sees("=") and not reader.sees("=="):
             reader.at += 1
-            if name in found.attributes:
+            if name in body.attributes:
                 raise reader.fault(f"Attribute redefined: {name!r}", start)
             reader.skip()
-            found.attributes[name] = reader.expression()
+            body.attributes[name] = reader.expression()
         else:
-            found.blocks.append(_block(reader, name, start, depth))
+            body.blocks.append(_block(reader, name, start, depth))
         _line_end(reader, closed=closed)
 
 

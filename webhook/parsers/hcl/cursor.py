@@ -73,23 +73,23 @@ class Cursor(ABC):
 
     def names(self, where: str) -> tuple[str, ...]:
         """The one or two variables of a loop, up to ``in``."""
-        found = [self.identifier()]
+        names = [self.identifier()]
         if self.take(","):
             self.skip()
-            found.append(self.identifier())
+            names.append(self.identifier())
         self.skip()
-        if not all(found) or self.identifier() != "in":
+        if not all(names) or self.identifier() != "in":
             raise self.fault(f"Invalid {where}")
-        return tuple(found)
+        return tuple(names)
 
     def interpolated(self) -> tree.Expression:
         """The expression of ``${…`` up to its brace; newlines mean nothing in it."""
         self._within += 1
         self.skip()
-        found = self.expression()
+        expression = self.expression()
         self.skip()
         self._within -= 1
-        return found
+        return expression
 
     def within(self, change: int) -> None:
         """Count brackets that newlines mean nothing in."""

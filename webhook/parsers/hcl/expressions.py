@@ -49,10 +49,10 @@ class Reader(Cursor):
         left = self._binary(level + 1)
         while True:
             self.skip()
-            found = next((one for one in _OPERATORS[level] if self.sees(one)), "")
-            if not found or self.sees("=>"):
+            operator = next((one for one in _OPERATORS[level] if self.sees(one)), "")
+            if not operator or self.sees("=>"):
                 return left
-            self.at += len(found)
+            self.at += len(operator)
             self.skip()
             right = self._binary(level + 1)
             left = tree.Expression(left.start, right.end)
@@ -67,15 +67,15 @@ class Reader(Cursor):
                 return tree.Negation(start, operand.end, operator, operand)
         return self._postfix(self._primary())
 
-    def _postfix(self, found: tree.Expression) -> tree.Expression:
+    def _postfix(self, expression: tree.Expression) -> tree.Expression:
         while True:
             before = self.at
             self.skip()
             if self.sees("...") or not (self.sees(".") or self.sees("[")):
                 self.at = before
-                return found
+                return expression
             # A constant index keeps a traversal one; all else makes it another expression.
-            simple = isinstance(found, tree.Traversal)
+            simple = isinstance(expression, tree.Traversal)
             if self.take("."):
                 self.skip()
                 match = re.compile(r"\*|[0-9]+").match(self.text, self.at)
@@ -88,7 +88,7 @@ class Reader(Cursor):
                 self.at += 1
                 simple = self._index() and simple
             kind = tree.Traversal if simple else tree.Expression
-            found = kind(found.start, self.at)
+            expression = kind(expression.start, self.at)
 
     def _index(self) -> bool:
         """Read ``x]``; whether it is constant."""

@@ -111,14 +111,14 @@ def _braces(reader: Cursor, pieces: list[_Piece], opening: str, trimmed: re.Patt
     if reader.sees("~"):
         reader.at += 1
         _trim_end(pieces)
-    found = reader.interpolated() if opening == "${" else _directive(reader, start)
+    piece = reader.interpolated() if opening == "${" else _directive(reader, start)
     reader.skip_lines()
     trims = reader.sees("~")
     reader.at += trims
     if not reader.sees("}"):
         raise reader.fault("Extra characters after interpolation expression")
     reader.at += 1
-    pieces.append(found)
+    pieces.append(piece)
     if trims:
         match = trimmed.match(reader.text, reader.at)
         reader.at = match.end() if match else reader.at
@@ -137,19 +137,19 @@ def _directive(reader: Cursor, start: int) -> _Directive:
     reader.within(1)
     reader.skip()
     word = reader.identifier()
-    found = _Directive(word, start)
+    directive = _Directive(word, start)
     reader.skip()
     if word == "if":
-        found.condition = reader.expression()
+        directive.condition = reader.expression()
     elif word == "for":
-        found.names = reader.names("'for' directive")
+        directive.names = reader.names("'for' directive")
         reader.skip()
-        found.condition = reader.expression()
+        directive.condition = reader.expression()
     elif word not in {"else", "endif", "endfor"}:
         raise reader.fault("Invalid template directive")
     reader.skip()
     reader.within(-1)
-    return found
+    return directive
 
 
 def _flushed(pieces: list[_Piece]) -> list[_Piece]:
@@ -172,12 +172,12 @@ def _flushed(pieces: list[_Piece]) -> list[_Piece]:
                 least = spaces if least is None else min(least, spaces)
         if isinstance(piece, str) and piece.endswith("\n"):
             newline = True
-    found = list(pieces)
+    flushed = list(pieces)
     for position in adjusted:
-        piece = found[position]
+        piece = flushed[position]
         if isinstance(piece, str):
-            found[position] = piece[least or 0 :]
-    return found
+            flushed[position] = piece[least or 0 :]
+    return flushed
 
 
 def _template(reader: Cursor, pieces: list[_Piece], start: int) -> tree.Expression:
@@ -195,26 +195,26 @@ def _parts(
     reader: Cursor, pieces: list[_Piece], at: int, ends: tuple[str, ...]
 ) -> tuple[list[str | tree.Expression], int, str]:
     """The parts up to one of the closing words, where they end, and the word."""
-    found: list[str | tree.Expression] = []
+    parts: list[str | tree.Expression] = []
     while at < len(pieces):
         piece = pieces[at]
         if not isinstance(piece, _Directive):
-            found.append(piece)
+            parts.append(piece)
             at += 1
         elif piece.word in ends:
-            return found, at, piece.word
+            return parts, at, piece.word
         elif piece.word == "if":
             inner, at = _conditional(reader, pieces, at, piece)
-            found.append(inner)
+            parts.append(inner)
         elif piece.word == "for":
             inside, at, _ = _closed(reader, pieces, at + 1, ("endfor",), piece)
             body = tree.Template(piece.start, piece.start, tuple(inside))
             assert piece.condition is not None
-            found.append(tree.Loop(piece.start, piece.start, piece.names, piece.condition, body))
+            parts.append(tree.Loop(piece.start, piece.start, piece.names, piece.condition, body))
             at += 1
         else:
             raise reader.fault("Unexpected template directive", piece.start)
-    return found, at, ""
+    return parts, at, ""
 
 
 def _conditional(
@@ -225,14 +225,14 @@ def _conditional(
     if word == "else":
         otherwise, at, _ = _closed(reader, pieces, at + 1, ("endif",), piece)
     assert piece.condition is not None
-    found = tree.Conditional(
+    conditional = tree.Conditional(
         piece.start,
         piece.start,
         piece.condition,
         tree.Template(piece.start, piece.start, tuple(then)),
         tree.Template(piece.start, piece.start, tuple(otherwise)),
     )
-    return found, at + 1
+    return conditional, at + 1
 
 
 def _closed(

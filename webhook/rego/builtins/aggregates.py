@@ -111,11 +111,11 @@ def max_(context: Context, collection: Value) -> Value:
     context.charge(len(members))
     if not members:
         return UNDEFINED
-    found = members[0]
+    greatest = members[0]
     for item in members:
-        if compare(found, item) <= 0:
-            found = item
-    return found
+        if compare(greatest, item) <= 0:
+            greatest = item
+    return greatest
 
 
 @builtin("min", COLLECTION, result=ANY, context=True, check=False)
@@ -125,11 +125,11 @@ def min_(context: Context, collection: Value) -> Value:
     context.charge(len(members))
     if not members:
         return UNDEFINED
-    found = members[0]
+    least = members[0]
     for item in members:
-        if compare(found, item) >= 0:
-            found = item
-    return found
+        if compare(least, item) >= 0:
+            least = item
+    return least
 
 
 @builtin("sort", COLLECTION, result=ARRAY, context=True, check=False)

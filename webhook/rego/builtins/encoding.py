@@ -176,7 +176,7 @@ def urlquery_decode_object(context: Context, x: str) -> dict[str, list[str]]:
     _charge(context, x)
     if x.count("&") >= MAX_PARAMETERS:
         raise BuiltinError("number of URL query parameters exceeded limit")
-    found: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     first_error: BuiltinError | None = None
     for part in x.split("&"):
         if not part:
@@ -188,10 +188,10 @@ def urlquery_decode_object(context: Context, x: str) -> dict[str, list[str]]:
             if first_error is None or ";" in part:
                 first_error = error
         else:
-            found.setdefault(name, []).append(value)
+            values.setdefault(name, []).append(value)
     if first_error is not None:
         raise first_error
-    return found
+    return values
 
 
 def _parameter(part: str) -> tuple[str, str]:

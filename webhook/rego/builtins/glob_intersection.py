@@ -58,9 +58,9 @@ class _Reader:
     def flag(self) -> str:
         """The flag that stands next, if any."""
         before = self.at
-        found = self.next()
-        if found is not None and found[0] in "*+" and not found[1]:
-            return found[0]
+        following = self.next()
+        if following is not None and following[0] in "*+" and not following[1]:
+            return following[0]
         self.at = before
         return ""
 
@@ -68,8 +68,8 @@ class _Reader:
 def _tokens(context: Context, text: str) -> list[_Token]:
     reader = _Reader(text)
     tokens: list[_Token] = []
-    while (found := reader.next()) is not None:
-        character, escaped = found
+    while (character_read := reader.next()) is not None:
+        character, escaped = character_read
         runes: frozenset[str] | None = frozenset(character)
         if not escaped:
             if character == ".":
@@ -92,8 +92,8 @@ def _tokens(context: Context, text: str) -> list[_Token]:
 def _set(context: Context, reader: _Reader) -> frozenset[str]:
     runes: set[str] = set()
     previous = ""
-    while (found := reader.next()) is not None:
-        character, escaped = found
+    while (character_read := reader.next()) is not None:
+        character, escaped = character_read
         if character == "]" and not escaped:
             return frozenset(runes)
         if character == "-" and not escaped:

@@ -56,21 +56,21 @@ def reachable(context: Context, graph: Value, initial: Value) -> RegoSet:
 @builtin("graph.reachable_paths", GRAPH, VERTICES, result=set_of(array_of(ANY)), context=True)
 def reachable_paths(context: Context, graph: Value, initial: Value) -> RegoSet:
     """Return every path that starts at an initial vertex and ends where it cannot go on."""
-    found = RegoSet()
+    paths = RegoSet()
     for node in _initial(initial):
         edges = lookup(graph, node)
         if edges is UNDEFINED:
             continue
         neighbours = _vertices(edges)
         if not neighbours:
-            found.add([node])
+            paths.add([node])
         for neighbour in neighbours:
-            _extend(context, graph, neighbour, [node], found)
-    return found
+            _extend(context, graph, neighbour, [node], paths)
+    return paths
 
 
 def _extend(
-    context: Context, graph: Value, start: Value, begun: list[Value], found: RegoSet
+    context: Context, graph: Value, start: Value, begun: list[Value], paths: RegoSet
 ) -> None:
     """Go on from ``start`` after ``begun``, depth first without recursion."""
     stack: list[tuple[Value, list[Value], RegoSet]] = [(start, begun, RegoSet(begun))]
@@ -79,17 +79,17 @@ def _extend(
         context.charge(2 + 2 * len(path))
         edges = lookup(graph, root)
         if edges is UNDEFINED:
-            found.add(path)
+            paths.add(path)
             continue
         path = [*path, root]
         neighbours = _vertices(edges)
         if not neighbours:
-            found.add(path)
+            paths.add(path)
             continue
         passed = passed.union(RegoSet([root]))
         for neighbour in neighbours:
             if neighbour in passed:
-                found.add(path)
+                paths.add(path)
             else:
                 stack.append((neighbour, path, passed))
 

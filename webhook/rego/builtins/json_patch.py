@@ -78,12 +78,12 @@ def _apply(context: Context, document: Value, operation: Value) -> Value:
             start = read_path(_attribute(operation, "from"))
             return _insert(context, document, path, _find(context, document, start))
         case "test":
-            found = _find(context, document, path)
+            value = _find(context, document, path)
             wanted = _attribute(operation, "value")
-            if not equal(found, wanted):
+            if not equal(value, wanted):
                 raise BuiltinError(
                     "value from EditTree != patch value.\n\n"
-                    f"Expected: {display(wanted)}\n\nFound: {display(found)}"
+                    f"Expected: {display(wanted)}\n\nFound: {display(value)}"
                 )
             return document
     raise BuiltinError(f"unrecognized op: '{name}'")
@@ -119,12 +119,12 @@ def _child(value: Value, step: Value) -> Value:
             return value[at]
         raise BuiltinError(f"path {at} does not exist in array term {display(value)}")
     if kind is dict or kind is RegoObject:
-        found = _get(value, step)
-        if found is UNDEFINED:
+        member = _get(value, step)
+        if member is UNDEFINED:
             raise BuiltinError(
                 f"path {display(step)} does not exist in object term {display(value)}"
             )
-        return found
+        return member
     if kind is RegoSet:
         if step not in value:
             raise BuiltinError(f"path {_ref(step)} does not exist in set term {display(value)}")

@@ -35,56 +35,56 @@ _RANKS: Final = {
 
 def module_json(module: ast.Module) -> Json:
     """The module as ``encoding/json`` writes it."""
-    found: Json = {"package": {"path": _elements(module.package)}}
+    document: Json = {"package": {"path": _elements(module.package)}}
     if module.imports:
-        found["imports"] = [_import(one) for one in module.imports]
+        document["imports"] = [_import(one) for one in module.imports]
     if module.rules:
-        found["rules"] = [_rule(one) for one in module.rules]
+        document["rules"] = [_rule(one) for one in module.rules]
     if module.comments:
-        found["comments"] = [
+        document["comments"] = [
             {
                 "Text": base64.b64encode(utf8(text)).decode("ascii"),
                 "Location": {"file": place.file, "row": place.row, "col": place.col},
             }
             for place, text in module.comments
         ]
-    return found
+    return document
 
 
 def _import(one: ast.Import) -> Json:
-    found: Json = {"path": _term(one.path)}
+    document: Json = {"path": _term(one.path)}
     if one.alias is not None:
-        found["alias"] = one.alias
-    return found
+        document["alias"] = one.alias
+    return document
 
 
 def _rule(rule: ast.Rule) -> Json:
-    found: Json = {"head": _head(rule.head), "body": _body(rule.body)}
+    document: Json = {"head": _head(rule.head), "body": _body(rule.body)}
     if not rule.body:
         true = {"type": "boolean", "value": True}
-        found["body"] = [{"generated": True, "index": 0, "terms": true}]
+        document["body"] = [{"generated": True, "index": 0, "terms": true}]
     if rule.default:
-        found["default"] = True
+        document["default"] = True
     if rule.else_ is not None:
-        found["else"] = _rule(rule.else_)
-    return found
+        document["else"] = _rule(rule.else_)
+    return document
 
 
 def _head(head: ast.Head) -> Json:
-    found: Json = {"ref": _elements(head.ref)}
+    document: Json = {"ref": _elements(head.ref)}
     if isinstance(head.ref.head, ast.Var) and _has_name(head):
-        found["name"] = head.ref.head.name
+        document["name"] = head.ref.head.name
     if head.args:
-        found["args"] = [_term(arg) for arg in head.args]
+        document["args"] = [_term(arg) for arg in head.args]
     if head.key is not None:
-        found["key"] = _term(head.key)
+        document["key"] = _term(head.key)
     elif head.value is not None:
-        found["value"] = _term(head.value)
+        document["value"] = _term(head.value)
     else:
-        found["value"] = {"type": "boolean", "value": True}
+        document["value"] = {"type": "boolean", "value": True}
     if head.assign:
-        found["assign"] = True
-    return found
+        document["assign"] = True
+    return document
 
 
 def _has_name(head: ast.Head) -> bool:
@@ -166,14 +166,14 @@ def _body(body: Iterable[ast.Literal_]) -> list[Json]:
 
 
 def _literal(index: int, literal: ast.Literal_) -> Json:
-    found: Json = {"index": index, "terms": _terms(literal)}
+    document: Json = {"index": index, "terms": _terms(literal)}
     if getattr(literal, "negated", False):
-        found["negated"] = True
+        document["negated"] = True
     if not isinstance(literal, ast.SomeDecl) and literal.with_:
-        found["with"] = [
+        document["with"] = [
             {"target": _term(one.target), "value": _term(one.value)} for one in literal.with_
         ]
-    return found
+    return document
 
 
 def _terms(literal: ast.Literal_) -> Any:

@@ -179,13 +179,13 @@ def _matchable(position: int, value: Value) -> Iterator[tuple[Value, Value]]:
 )
 def cidr_contains_matches(context: Context, cidrs: Value, cidrs_or_ips: Value) -> RegoSet:
     """Return the pairs of indices whose network contains the other network or address."""
-    found = RegoSet()
+    pairs = RegoSet()
     for cidr, index in _matchable(1, cidrs):
         for other, other_index in _matchable(2, cidrs_or_ips):
             context.charge(100)
             if cidr_contains(cidr, other):
-                found.add([index, other_index])
-    return found
+                pairs.add([index, other_index])
+    return pairs
 
 
 @builtin("net.cidr_is_valid", STRING, result=BOOLEAN, check=False)
@@ -206,13 +206,13 @@ def cidr_expand(context: Context, cidr: str) -> RegoSet:
         raise EvaluationError(
             "eval_cancel_error", "net.cidr_expand: timed out before generating all IP addresses"
         )
-    found = RegoSet()
+    addresses = RegoSet()
     for begin in range(network.first, network.last + 1, 1000):
         end = min(begin + 1000, network.last + 1)
         context.charge(20 * (end - begin))
         for address in range(begin, end):
-            found.add(address_text(address, network.bits))
-    return found
+            addresses.add(address_text(address, network.bits))
+    return addresses
 
 
 @builtin(
@@ -292,8 +292,8 @@ def lookup_ip_addr(context: Context, name: str) -> RegoSet:
     place = ("net.lookup_ip_addr", name)
     if place not in context.cache:
         context.cache[place] = RegoSet(_addresses(context, name))
-    found: RegoSet = context.cache[place]
-    return found
+    addresses: RegoSet = context.cache[place]
+    return addresses
 
 
 def _addresses(context: Context, name: str) -> list[str]:

@@ -59,15 +59,15 @@ def get(object_: Value, name: Value, default: Value) -> Value:
             return object_.get(name, default)
     elif type(object_) is not RegoObject:
         wrong_operand(1, object_, "object")
-    found = object_
+    value = object_
     if type(name) is list:
         for step in name:
-            found = lookup(found, step)
-            if found is UNDEFINED:
+            value = lookup(value, step)
+            if value is UNDEFINED:
                 return default
-        return found
-    found = lookup(object_, name)
-    return default if found is UNDEFINED else found
+        return value
+    value = lookup(object_, name)
+    return default if value is UNDEFINED else value
 
 
 @builtin("object.keys", OBJECT, result=SET, context=True)
@@ -158,9 +158,9 @@ def union_n(context: Context, objects: list[Value]) -> Value:
 def subset(context: Context, super_: Value, sub: Value) -> bool:
     """Tell whether ``sub`` is contained in ``super_``: nested, and arrays as a run of items."""
     afford_smaller(super_, sub)
-    found = _subset(context, super_, sub)
-    if found is not None:
-        return found
+    is_subset = _subset(context, super_, sub)
+    if is_subset is not None:
+        return is_subset
     if type(super_) is list and type(sub) is RegoSet:
         return _array_has_members(context, super_, sub)
     raise BuiltinError(

@@ -28,10 +28,10 @@ def integer(position: int, value: Value) -> int:
     """A number that OPA takes as a machine integer."""
     if type(value) is not int and type_name(value) != "number":
         wrong_operand(position, value, "number")
-    found = as_index(value)
-    if found is None:
+    index = as_index(value)
+    if index is None:
         raise _not_integral(position)
-    return found
+    return index
 
 
 def big_integer(position: int, value: Value) -> int:
@@ -40,10 +40,10 @@ def big_integer(position: int, value: Value) -> int:
         return value
     if type_name(value) != "number":
         wrong_operand(position, value, "integer")
-    found = as_int(value)
-    if found is None:
+    number = as_int(value)
+    if number is None:
         raise _not_integral(position)
-    return found
+    return number
 
 
 def strings(position: int, value: Value, *kinds: str) -> list[str]:

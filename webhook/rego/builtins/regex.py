@@ -82,11 +82,11 @@ def find_n(context: Context, pattern_: str, value: str, number: float) -> list[s
     limit = integer(3, number)
     compiled, raw = pattern(pattern_), utf8(value)
     _charge(context, raw, compiled)
-    found = []
+    texts = []
     for spans in compiled.all_in(raw, max(limit, -1)):
         context.charge(20)
-        found.append(_text(raw, spans[0]))
-    return found
+        texts.append(_text(raw, spans[0]))
+    return texts
 
 
 @builtin(
@@ -104,11 +104,11 @@ def find_all_string_submatch_n(
     limit = integer(3, number)
     compiled, raw = pattern(pattern_), utf8(value)
     _charge(context, raw, compiled)
-    found = []
+    texts = []
     for spans in compiled.all_in(raw, max(limit, -1)):
         context.charge(20 + len(spans))
-        found.append([_text(raw, span) for span in spans])
-    return found
+        texts.append([_text(raw, span) for span in spans])
+    return texts
 
 
 # What follows a dollar sign in a replacement: a name or number, perhaps in braces.
@@ -128,8 +128,8 @@ def replace(context: Context, value: str, pattern_: str, replacement: str) -> st
             if isinstance(piece, bytes):
                 parts.append(piece)
             else:
-                found = next((spans[at] for at in piece if spans[at][0] >= 0), (0, 0))
-                parts.append(raw[found[0] : found[1]])
+                span = next((spans[at] for at in piece if spans[at][0] >= 0), (0, 0))
+                parts.append(raw[span[0] : span[1]])
             size += len(parts[-1])
         if size > MAX_CHARACTERS:
             raise text_too_large()
@@ -146,10 +146,10 @@ def _pieces(compiled: Pattern, replacement: str) -> list[bytes | list[int]]:
         groups.setdefault(name if isinstance(name, bytes) else utf8(name), []).append(at)
     pieces: list[bytes | list[int]] = []
     last = 0
-    for found in _REFERENCE.finditer(replacement):
-        pieces.append(utf8(replacement[last : found.start()]))
-        last = found.end()
-        name = found[1] or found[2]
+    for match in _REFERENCE.finditer(replacement):
+        pieces.append(utf8(replacement[last : match.start()]))
+        last = match.end()
+        name = match[1] or match[2]
         if name is None:
             pieces.append(b"$")
         elif name.isascii() and name.isdigit() and (name == "0" or name[0] != "0"):

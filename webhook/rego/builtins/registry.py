@@ -119,11 +119,11 @@ class _Table(Mapping[str, Builtin]):
         self._loaded: dict[str, Builtin] = {}
 
     def __getitem__(self, name: str) -> Builtin:
-        found = self._loaded.get(name)
-        if found is None:
+        builtin = self._loaded.get(name)
+        if builtin is None:
             import_module(HOMES[name])
-            found = self._loaded[name] = _registered[name]
-        return found
+            builtin = self._loaded[name] = _registered[name]
+        return builtin
 
     def __contains__(self, name: object) -> bool:
         return name in HOMES
@@ -155,8 +155,8 @@ class Available(Mapping[str, Builtin]):
             raise KeyError(name)
         if name in self._added:
             return self._added[name]
-        found = BUILTINS[name]
-        return _older.get(name, found) if self._is_older else found
+        builtin = BUILTINS[name]
+        return _older.get(name, builtin) if self._is_older else builtin
 
     def __contains__(self, name: object) -> bool:
         return name not in self._disabled and (name in self._added or name in BUILTINS)

@@ -119,9 +119,11 @@ def _scalar(event: yaml.ScalarEvent, resolve: Callable[[str], Value]) -> Value:
         return from_utf8(strict_base64.decode(event.value))
     if kind in {"null", "bool", "int", "float"}:
         value = resolve(event.value)
-        found = {type(None): "null", bool: "bool", int: "int", str: "str"}.get(type(value), "float")
-        if found != kind and not (kind == "float" and found == "int"):
-            raise _fault(f"cannot decode !!{found} `{event.value}` as a !!{kind}")
+        kind_read = {type(None): "null", bool: "bool", int: "int", str: "str"}.get(
+            type(value), "float"
+        )
+        if kind_read != kind and not (kind == "float" and kind_read == "int"):
+            raise _fault(f"cannot decode !!{kind_read} `{event.value}` as a !!{kind}")
         return value
     return event.value
 

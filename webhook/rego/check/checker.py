@@ -260,8 +260,8 @@ class Checker:
         """Whether what is called is a document and no function."""
         if isinstance(name, str):
             return False
-        found = scope.get_ref([ir.Var(name[0]), *map(ir.Const, name[1:])])
-        return found is not None and not isinstance(found, FunctionType) and found != ANY
+        of = scope.get_ref([ir.Var(name[0]), *map(ir.Const, name[1:])])
+        return of is not None and not isinstance(of, FunctionType) and of != ANY
 
     def _declared(self, scope: Scope, name: ir.Function) -> FunctionType | None:
         """The type of what is called; None where nothing is known of it."""
@@ -274,8 +274,8 @@ class Checker:
                 known = FunctionType(builtin.operands, builtin.result, builtin.variadic)
                 self._functions[name] = known
             return known
-        found = scope.get_ref([ir.Var(name[0]), *map(ir.Const, name[1:])])
-        return found if isinstance(found, FunctionType) else None
+        of = scope.get_ref([ir.Var(name[0]), *map(ir.Const, name[1:])])
+        return of if isinstance(of, FunctionType) else None
 
 
 class _Anything(Scope):
@@ -320,22 +320,22 @@ def _parts_of(
             continue  # most terms are
         if kind is not ir.Var:
             _closures_in(term, closures)
-        found = references_in(term)
+        refs = references_in(term)
         if is_nested:
-            found = [*map(with_steps_apart, found)]
-        references += [(terms, lit.location) for terms in found]
+            refs = [*map(with_steps_apart, refs)]
+        references += [(terms, lit.location) for terms in refs]
     if type(lit) in NESTING:
         for body in _nested(lit):
             for inner in body:
                 _parts_of(inner, closures, references, is_nested=True)
 
 
-def _closures_in(term: ir.Term, found: list[ir.Comprehension]) -> None:
+def _closures_in(term: ir.Term, closures: list[ir.Comprehension]) -> None:
     if isinstance(term, ir.Comprehension):
-        found.append(term)
+        closures.append(term)
     for part in parts_of(term):
         if type(part) not in LEAVES:
-            _closures_in(part, found)
+            _closures_in(part, closures)
 
 
 def _nested(lit: ir.Lit) -> Sequence[ir.Body]:

@@ -42,27 +42,27 @@ class RefFault(Exception):
 
 def references_in(term: ir.Term) -> list[list[ir.Term]]:
     """The references in a term, outer ones first, those in comprehensions left out."""
-    found: list[list[ir.Term]] = []
-    _references_in(term, found)
-    return found
+    refs: list[list[ir.Term]] = []
+    _references_in(term, refs)
+    return refs
 
 
-def _references_in(term: ir.Term, found: list[list[ir.Term]]) -> None:
+def _references_in(term: ir.Term, refs: list[list[ir.Term]]) -> None:
     if isinstance(term, ir.Ref):
-        found.append([term.head, *term.path])
+        refs.append([term.head, *term.path])
         for part in term.path:
             if type(part) is not ir.Const:
-                _references_in(part, found)
+                _references_in(part, refs)
     elif isinstance(term, ir.Var):
         if term.name in ROOTS:
-            found.append([term])
+            refs.append([term])
     elif isinstance(term, (ir.Array, ir.Set)):
         for item in term.items:
-            _references_in(item, found)
+            _references_in(item, refs)
     elif isinstance(term, ir.Object):
         for name, value in term.items:
-            _references_in(name, found)
-            _references_in(value, found)
+            _references_in(name, refs)
+            _references_in(value, refs)
 
 
 def with_steps_apart(terms: Sequence[ir.Term]) -> list[ir.Term]:
@@ -91,9 +91,9 @@ def check_reference(
     scope: Scope, terms: Sequence[ir.Term], names: dict[str, str], level: str
 ) -> None:
     """Learn the types of a reference's variables; raises :class:`RefFault`."""
-    found = scope.get_ref(terms)
-    if isinstance(found, FunctionType):
-        raise unsupported_text(terms, len(terms) - 1, found, names, RefFault)
+    of = scope.get_ref(terms)
+    if isinstance(of, FunctionType):
+        raise unsupported_text(terms, len(terms) - 1, of, names, RefFault)
     _Walk(scope, terms, names, level).from_tree()
 
 
@@ -200,7 +200,7 @@ class _Walk:
     ) -> None:
         text = reference_text(self.terms, self.names)
         pad = " " * (len(reference_text(self.terms[:i], self.names)) + 1)
-        found = (
+        marked = (
             f"have: {reference_text([self.terms[i]], self.names)}"
             if have is None
             else f"have (type): {type_text(have)}"
@@ -211,7 +211,7 @@ class _Walk:
             choice = "want (one of): []"
         else:
             choice = f"want (type): {type_text(wanted)}"
-        raise RefFault(f"undefined ref: {text}", text, f"{pad}^", pad + found, pad + choice)
+        raise RefFault(f"undefined ref: {text}", text, f"{pad}^", pad + marked, pad + choice)
 
 
 def _may_name_package(term: ir.Term) -> bool:
@@ -226,10 +226,10 @@ def _steps(node: ScopeNode) -> list[Any]:
 
 def _allowed(type_: Type | None) -> list[Any]:
     """The keys that an object type is known to have."""
-    found: list[Any] = []
+    members: list[Any] = []
     if isinstance(type_, ObjectType):
-        found = [name for name, _ in type_.static]
+        members = [name for name, _ in type_.static]
     elif isinstance(type_, AnyOf):
         for member in type_.members:
-            found += [name for name in _allowed(member) if name not in found]
-    return sorted(found, key=sort_key)
+            members += [name for name in _allowed(member) if name not in members]
+    return sorted(members, key=sort_key)

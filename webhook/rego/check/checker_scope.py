@@ -139,9 +139,9 @@ class Scope:
         while scope is not None:
             node = scope.head(head.name)
             if node is not None:
-                known, found = _descend(node, terms[1:])
+                known, of = _descend(node, terms[1:])
                 if known:
-                    return found
+                    return of
             scope = scope.around
         return ANY if head.name in ROOTS else None
 
@@ -169,10 +169,10 @@ def _array(scope: Scope, term: ir.Array) -> Type | None:
 
 
 def _set(scope: Scope, term: ir.Set) -> Type | None:
-    found: Type | None = None
+    items: Type | None = None
     for item in term.items:
-        found = union(found, scope.get(item))
-    return SetType(found)
+        items = union(items, scope.get(item))
+    return SetType(items)
 
 
 def _object(scope: Scope, term: ir.Object) -> Type | None:
@@ -268,10 +268,10 @@ def select_path(type_: Type | None, tail: Iterable[ir.Term]) -> Type | None:
 
 def _leaves(node: ScopeNode) -> list[tuple[list[Any], Type]]:
     """Typed steps below a node with their paths."""
-    found: list[tuple[list[Any], Type]] = []
+    leaves: list[tuple[list[Any], Type]] = []
     for child in node.children.values():
         if child.type is not None:
-            found.append(([child.name], child.type))
+            leaves.append(([child.name], child.type))
         else:
-            found += [([child.name, *path], type_) for path, type_ in _leaves(child)]
-    return found
+            leaves += [([child.name, *path], type_) for path, type_ in _leaves(child)]
+    return leaves

@@ -51,8 +51,8 @@ def _unify_var(scope: Scope, name: str, type_: Type | None, widen: bool) -> bool
 
 def _unify_any(scope: Scope, term: ir.Array | ir.Object | ir.Set, type_: AnyOf) -> bool:
     if type_.members:
-        found = [unify_type(scope, term, member, widen=True) for member in type_.members]
-        return any(found)  # not before every member has taught its part
+        unified = [unify_type(scope, term, member, widen=True) for member in type_.members]
+        return any(unified)  # not before every member has taught its part
     items = (
         [part for pair in term.items for part in pair]
         if isinstance(term, ir.Object)

@@ -128,36 +128,36 @@ def _conflict(node: Node, level: str) -> RegoLoadError | None:
 
 def each_literal(body: Body) -> list[Lit]:
     """Every literal of a body at any depth, in order."""
-    found: list[Lit] = []
-    _each(body, found)
-    return found
+    literals: list[Lit] = []
+    _each(body, literals)
+    return literals
 
 
-def _each(body: Body, found: list[Lit]) -> None:
+def _each(body: Body, literals: list[Lit]) -> None:
     for lit in body:
-        found.append(lit)
+        literals.append(lit)
         for term in composites_of(lit):
-            _in_term(term, found)
+            _in_term(term, literals)
         for modifier in lit.withs:
-            _in_term(modifier.value, found)
+            _in_term(modifier.value, literals)
         if type(lit) not in NESTING:
             continue
         if isinstance(lit, (Every, Not)):
-            _each(lit.body, found)
+            _each(lit.body, literals)
         elif isinstance(lit, Logic):
-            _each(lit.left, found)
-            _each(lit.right, found)
+            _each(lit.left, literals)
+            _each(lit.right, literals)
 
 
-def _in_term(term: Term, found: list[Lit]) -> None:
+def _in_term(term: Term, literals: list[Lit]) -> None:
     if isinstance(term, Comprehension):
-        _each(term.body, found)
+        _each(term.body, literals)
         if term.key is not None:
-            _in_term(term.key, found)
-        _in_term(term.value, found)
+            _in_term(term.key, literals)
+        _in_term(term.value, literals)
     for part in parts_of(term):
         if type(part) not in LEAVES:
-            _in_term(part, found)
+            _in_term(part, literals)
 
 
 def branches(rule: Rule) -> Iterator[Rule]:
@@ -300,7 +300,7 @@ class Dependencies:
 
     def of(self, literals: list[Lit]) -> list[Rule]:
         """The branches of those rules, given each literal of a rule's body at any depth."""
-        found: dict[int, Rule] = {}
+        rules: dict[int, Rule] = {}
         paths: list[list[Term]] = []
         for lit in literals:
             for term in terms_of(lit):
@@ -310,7 +310,7 @@ class Dependencies:
                 _data_paths(modifier.value, paths.append)
         for path in paths:
             for branch in self._branches(path):
-                found[id(branch)] = branch
+                rules[id(branch)] = branch
         for lit in literals:
             names = [modifier.function for modifier in lit.withs]
             names += [modifier.target for modifier in lit.withs if modifier.target[0] == "data"]
@@ -319,8 +319,8 @@ class Dependencies:
             for name in names:
                 if name is not None and not isinstance(name, str):
                     for branch in self._named(name[1:]):
-                        found[id(branch)] = branch
-        return list(found.values())
+                        rules[id(branch)] = branch
+        return list(rules.values())
 
     def _named(self, path: tuple[str, ...]) -> list[Rule]:
         known = self._reached.get(path)
@@ -400,7 +400,7 @@ def check_recursion(everything: list[Rule], edges: dict[int, list[Rule]]) -> lis
 def dependencies_first(rules: list[Rule], edges: dict[int, list[Rule]]) -> list[Rule]:
     """The rules in an order in which each comes after those it depends on; they are acyclic."""
     done: set[int] = set()
-    found: list[Rule] = []
+    ordered: list[Rule] = []
     for start in rules:
         stack = [(start, iter(edges[id(start)]))]
         while stack:
@@ -413,9 +413,9 @@ def dependencies_first(rules: list[Rule], edges: dict[int, list[Rule]]) -> list[
                 stack.append((step, iter(edges[id(step)])))
             else:
                 done.add(id(rule))
-                found.append(rule)
+                ordered.append(rule)
                 stack.pop()
-    return found
+    return ordered
 
 
 def _cyclic(rules: list[Rule], edges: dict[int, list[Rule]]) -> set[int]:

@@ -27,16 +27,16 @@ class BodyLowering(TermLowering):
         withs, self.withs = self.withs, []
         for literal in body:
             self.literal(literal)
-        found, self.sink = self.sink, outer
+        lowered, self.sink = self.sink, outer
         self.withs = withs
-        return found
+        return lowered
 
     def scoped(self, body: Sequence[ast.Literal_]) -> ir.Body:
         """A nested body in a scope of its own."""
         self.scopes.push(declared_in(body))
-        found = self.body(body)
+        lowered = self.body(body)
         self.scopes.pop()
-        return found
+        return lowered
 
     def literal(self, literal: ast.Literal_) -> None:
         """Put the literal, and what is hoisted from it, at the end of the body."""

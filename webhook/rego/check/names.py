@@ -32,13 +32,13 @@ def globals_of(
     exports: Mapping[tuple[str, ...], set[str]],
 ) -> Globals:
     """What names mean in a package with these imports."""
-    found: Globals = {name: ("data", (*package, name)) for name in exports.get(package, ())}
+    names: Globals = {name: ("data", (*package, name)) for name in exports.get(package, ())}
     for imported in imports:
         root, path = import_path(imported)
         if root in ("future", "rego"):
             continue
-        found[import_name(imported)] = (root, path)
-    return found
+        names[import_name(imported)] = (root, path)
+    return names
 
 
 def import_path(imported: ast.Import) -> tuple[str, tuple[str, ...]]:

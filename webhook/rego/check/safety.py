@@ -95,28 +95,28 @@ class Safety:
 
     def _visible(self, lit: Lit) -> set[str]:
         """Variables of the literal that count towards its body's; nobody changes the set."""
-        found = self._known.get(lit)
-        if found is None:
-            found = self._known[lit] = self._counted(lit)
-        return found
+        names = self._known.get(lit)
+        if names is None:
+            names = self._known[lit] = self._counted(lit)
+        return names
 
     def _counted(self, lit: Lit) -> set[str]:
-        found: set[str] = set()
+        names: set[str] = set()
         for term in terms_of(lit):
-            visible(term, found)
+            visible(term, names)
         for modifier in lit.withs:
-            visible(modifier.value, found)
+            visible(modifier.value, names)
         if type(lit) not in NESTING:
-            return found
+            return names
         if isinstance(lit, Not):
             if not lit.explicit:
-                found |= self._promoted(lit.body)
+                names |= self._promoted(lit.body)
         elif isinstance(lit, Logic):
             if not lit.explicit_left:
-                found |= self._promoted(lit.left)
+                names |= self._promoted(lit.left)
             if not lit.explicit_right:
-                found |= self._promoted(lit.right)
-        return found
+                names |= self._promoted(lit.right)
+        return names
 
     def _promoted(self, body: Body) -> set[str]:
         """Variables of an operand without braces that its own literals do not bind."""

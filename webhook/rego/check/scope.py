@@ -59,9 +59,9 @@ class Scopes:
     def declared(self, name: str) -> str | None:
         """The unique name, if the name has been declared by now."""
         for level in reversed(self.levels):
-            found = level.get(name)
-            if found is not None and found[0] != name:
-                return found[0]
+            known = level.get(name)
+            if known is not None and known[0] != name:
+                return known[0]
         return None
 
     def seen(self, name: str) -> None:

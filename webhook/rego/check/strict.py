@@ -153,11 +153,11 @@ def nodes(node: Any, skip: type | None = None) -> Iterator[Any]:
 
 def _branches(kind: type) -> tuple[str, ...]:
     """The fields of a kind of node that may hold nodes, the last one first."""
-    found = _BRANCHES.get(kind)
-    if found is None:
+    children = _BRANCHES.get(kind)
+    if children is None:
         names = () if not kind.__module__.endswith(".ast") else (one.name for one in fields(kind))
-        found = _BRANCHES[kind] = tuple(name for name in names if name not in _LEAVES)[::-1]
-    return found
+        children = _BRANCHES[kind] = tuple(name for name in names if name not in _LEAVES)[::-1]
+    return children
 
 
 _LEAVES: Final = ("location", "annotations", "name", "text", "raw", "infix", "assign", "contains")

@@ -190,18 +190,18 @@ class Tree:
 
     def reached(self, path: list[Term]) -> list[Rule]:
         """Rules that a reference below ``data`` with these terms may depend on."""
-        found: dict[int, Rule] = {}
+        by_id: dict[int, Rule] = {}
 
         def gather(rules: list[Rule], at: int) -> None:
             for rule in rules:
                 if _may_meet(rule, path, at):
-                    found[id(rule)] = rule
+                    by_id[id(rule)] = rule
 
         def walk(node: Node, at: int) -> None:
             if at >= len(path):
                 for below in node.walk():
                     for rule in below.rules:
-                        found[id(rule)] = rule
+                        by_id[id(rule)] = rule
                 return
             part = path[at]
             if isinstance(part, Const):
@@ -214,7 +214,7 @@ class Tree:
                 walk(child, at + 1)
 
         walk(self.root, 0)
-        return list(found.values())
+        return list(by_id.values())
 
 
 def _may_meet(rule: Rule, path: list[Term], at: int) -> bool:

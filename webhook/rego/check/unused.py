@@ -79,7 +79,7 @@ def _unused_imports(module: ast.Module) -> list[RegoLoadError]:
 def _unused_arguments(rule: ast.Rule) -> list[RegoLoadError]:
     if not rule.head.args:
         return []
-    found = Counter(node.name for node in nodes(rule) if isinstance(node, ast.Var))
+    counts = Counter(node.name for node in nodes(rule) if isinstance(node, ast.Var))
     hint = "(hint: use _ (wildcard variable) instead)"
     # An `else` branch has the arguments of its rule.
     branches = 0
@@ -92,7 +92,7 @@ def _unused_arguments(rule: ast.Rule) -> list[RegoLoadError]:
             "rego_compile_error", f"unused argument {node.name}. {hint}", rule.head.location
         )
         for node in nodes(rule.head.args)
-        if isinstance(node, ast.Var) and not node.is_wildcard and found[node.name] <= branches
+        if isinstance(node, ast.Var) and not node.is_wildcard and counts[node.name] <= branches
     ]
 
 
@@ -107,11 +107,11 @@ def _unassigned(body: ast.Body, around: Any) -> list[RegoLoadError]:
     ]
     if not assigned:
         return []
-    found = Counter(node.name for node in nodes((body, around)) if isinstance(node, ast.Var))
+    counts = Counter(node.name for node in nodes((body, around)) if isinstance(node, ast.Var))
     return [
         RegoLoadError("rego_compile_error", f"assigned var {name} unused", literal.location)
         for name, literal in sorted(assigned, key=lambda one: one[0])
-        if found[name] <= 1 and name[0] != "$"
+        if counts[name] <= 1 and name[0] != "$"
     ]
 
 
@@ -157,5 +157,5 @@ def _fault(name: ast.Var, location: Location) -> RegoLoadError:
 
 def _names(parts: Any) -> set[str]:
     """Variables that occur, declarations left out."""
-    found = nodes(parts, skip=ast.SomeDecl)
-    return {node.name for node in found if isinstance(node, ast.Var)}
+    nodes_ = nodes(parts, skip=ast.SomeDecl)
+    return {node.name for node in nodes_ if isinstance(node, ast.Var)}

@@ -47,36 +47,36 @@ CLOSURES: Final = frozenset({Comprehension, Template})
 """Terms in which there are bodies."""
 
 
-def visible(term: Term, found: set[str]) -> None:
+def visible(term: Term, names: set[str]) -> None:
     """Variables of a term, those inside comprehensions left out."""
     if type(term) is Var:
-        found.add(term.name)
+        names.add(term.name)
     elif type(term) in LEAVES:  # most are: the others need not be asked
         return
     elif isinstance(term, Ref):
-        visible(term.head, found)
+        visible(term.head, names)
         for part in term.path:
             if type(part) is not Const:
-                visible(part, found)
+                visible(part, names)
     elif isinstance(term, (Array, Set)):
         for item in term.items:
-            visible(item, found)
+            visible(item, names)
     elif isinstance(term, Object):
         for name, value in term.items:
-            visible(name, found)
-            visible(value, found)
+            visible(name, names)
+            visible(value, names)
 
 
-def everything(term: Term, found: set[str]) -> None:
+def everything(term: Term, names: set[str]) -> None:
     """Variables of a term, comprehensions included."""
     for part in walk(term):
         if isinstance(part, Var):
-            found.add(part.name)
+            names.add(part.name)
     for inner in comprehensions(term):
         for lit in every_literal(inner.body):
             if isinstance(lit, Every):
-                found.add(lit.key.name)
-                found.add(lit.value.name)
+                names.add(lit.key.name)
+                names.add(lit.value.name)
 
 
 def comprehensions(term: Term) -> Iterator[Comprehension]:
@@ -134,117 +134,117 @@ def parts_of(term: Term) -> Iterable[Term]:
 
 def composites_of(lit: Lit) -> list[Term]:
     """The terms of a literal that have others in them; most have none."""
-    found: list[Term] = []
+    composites: list[Term] = []
     for term in _TERMS[type(lit)](lit):
         if type(term) not in LEAVES:
-            found.append(term)  # noqa: PERF401  # CPython 3.11 calls a function for [… for …]
-    return found
+            composites.append(term)  # noqa: PERF401  # CPython 3.11 calls a function for [… for …]
+    return composites
 
 
-def closures_of(term: Term, found: list[Comprehension | Template]) -> None:
+def closures_of(term: Term, closures: list[Comprehension | Template]) -> None:
     """The outermost comprehensions and template strings of a term."""
     if isinstance(term, (Comprehension, Template)):
-        found.append(term)
+        closures.append(term)
         return
     for part in parts_of(term):
         if type(part) not in LEAVES:
-            closures_of(part, found)
+            closures_of(part, closures)
 
 
 def walk(term: Term) -> list[Term]:
     """The term and every term in it, bodies of comprehensions included."""
-    found: list[Term] = []
-    _walk(term, found)
-    return found
+    terms: list[Term] = []
+    _walk(term, terms)
+    return terms
 
 
-def _walk(term: Term, found: list[Term]) -> None:
-    found.append(term)
+def _walk(term: Term, terms: list[Term]) -> None:
+    terms.append(term)
     if type(term) in LEAVES:
         return
     if isinstance(term, Ref):
-        _walk(term.head, found)
+        _walk(term.head, terms)
     elif isinstance(term, Comprehension):
         if term.key is not None:
-            _walk(term.key, found)
-        _walk(term.value, found)
-        _walk_body(term.body, found)
-    _walk_all(parts_of(term), found)
+            _walk(term.key, terms)
+        _walk(term.value, terms)
+        _walk_body(term.body, terms)
+    _walk_all(parts_of(term), terms)
 
 
-def _walk_all(terms: Iterable[Term], found: list[Term]) -> None:
+def _walk_all(terms: Iterable[Term], reached: list[Term]) -> None:
     for term in terms:
         if type(term) in LEAVES:
-            found.append(term)
+            reached.append(term)
         else:
-            _walk(term, found)
+            _walk(term, reached)
 
 
 def walk_body(body: Body) -> list[Term]:
     """Every term in a body, at any depth."""
-    found: list[Term] = []
-    _walk_body(body, found)
-    return found
+    terms: list[Term] = []
+    _walk_body(body, terms)
+    return terms
 
 
-def _walk_body(body: Body, found: list[Term]) -> None:
+def _walk_body(body: Body, terms: list[Term]) -> None:
     for lit in body:
-        _walk_all(terms_of(lit), found)
+        _walk_all(terms_of(lit), terms)
         for modifier in lit.withs:
-            _walk(modifier.value, found)
+            _walk(modifier.value, terms)
         if type(lit) not in NESTING:
             continue
         if isinstance(lit, (Every, Not)):
-            _walk_body(lit.body, found)
+            _walk_body(lit.body, terms)
         elif isinstance(lit, Logic):
-            _walk_body(lit.left, found)
-            _walk_body(lit.right, found)
+            _walk_body(lit.left, terms)
+            _walk_body(lit.right, terms)
 
 
-def all_of_body(body: Body, found: set[str]) -> None:
+def all_of_body(body: Body, names: set[str]) -> None:
     """Every variable in a body, at any depth."""
     for lit in every_literal(body):
         for term in terms_of(lit):
-            everything(term, found)
+            everything(term, names)
         for modifier in lit.withs:
-            everything(modifier.value, found)
+            everything(modifier.value, names)
         if isinstance(lit, Every):
-            found.add(lit.key.name)
-            found.add(lit.value.name)
+            names.add(lit.key.name)
+            names.add(lit.value.name)
 
 
-def in_closures(lit: Lit, found: set[str]) -> None:
+def in_closures(lit: Lit, names: set[str]) -> None:
     """Variables inside the comprehensions and nested bodies of a literal."""
     closures: list[Comprehension | Template] = []
     for term in composites_of(lit):
         closures_of(term, closures)
     for closure in closures:
-        everything(closure, found)
+        everything(closure, names)
     if type(lit) not in NESTING:
         return
     if isinstance(lit, (Every, Not)):
-        all_of_body(lit.body, found)
+        all_of_body(lit.body, names)
     elif isinstance(lit, Logic):
-        all_of_body(lit.left, found)
-        all_of_body(lit.right, found)
+        all_of_body(lit.left, names)
+        all_of_body(lit.right, names)
 
 
-def patterned(term: Term, found: set[str], *, sets: bool = True) -> None:
+def patterned(term: Term, names: set[str], *, sets: bool = True) -> None:
     """Variables that unification with a value can bind: no heads of references, no keys."""
     if isinstance(term, Var):
-        found.add(term.name)
+        names.add(term.name)
     elif isinstance(term, Ref):
         for part in term.path:
-            patterned(part, found, sets=sets)
+            patterned(part, names, sets=sets)
     elif isinstance(term, Array) or (sets and isinstance(term, Set)):
         for item in term.items:
-            patterned(item, found, sets=sets)
+            patterned(item, names, sets=sets)
     elif isinstance(term, Object):
         for _, value in term.items:
-            patterned(value, found, sets=sets)
+            patterned(value, names, sets=sets)
 
 
-def enumerated(term: Term, safe: set[str], found: set[str]) -> None:
+def enumerated(term: Term, safe: set[str], names: set[str]) -> None:
     """Variables bound by iteration: in the path of a reference whose head is known."""
     if type(term) in LEAVES:
         return
@@ -254,19 +254,19 @@ def enumerated(term: Term, safe: set[str], found: set[str]) -> None:
             return
         for part in term.path:
             if isinstance(part, Ref):
-                enumerated(part, safe, found)
+                enumerated(part, safe, names)
                 for inner in part.path:
-                    visible(inner, found)
+                    visible(inner, names)
             else:
-                visible(part, found)
-                enumerated(part, safe, found)
+                visible(part, names)
+                enumerated(part, safe, names)
     elif isinstance(term, (Array, Set)):
         for item in term.items:
-            enumerated(item, safe, found)
+            enumerated(item, safe, names)
     elif isinstance(term, Object):
         for name, value in term.items:
-            enumerated(name, safe, found)
-            enumerated(value, safe, found)
+            enumerated(name, safe, names)
+            enumerated(value, safe, names)
 
 
 def outputs(lit: Lit, safe: set[str], arity: Callable[[Function], int]) -> set[str]:
@@ -278,17 +278,17 @@ def outputs(lit: Lit, safe: set[str], arity: Callable[[Function], int]) -> set[s
         visible(modifier.value, needed)
         if needed - safe:
             return set()
-    found: set[str] = set()
+    names: set[str] = set()
     if isinstance(lit, Test):
-        enumerated(lit.term, safe, found)
-        return found
+        enumerated(lit.term, safe, names)
+        return names
     if isinstance(lit, Every):
-        enumerated(lit.domain, safe, found)
-        return found
+        enumerated(lit.domain, safe, names)
+        return names
     if isinstance(lit, Eq):
-        enumerated(lit.a, safe, found)
-        enumerated(lit.b, safe, found)
-        known = found | safe
+        enumerated(lit.a, safe, names)
+        enumerated(lit.b, safe, names)
+        known = names | safe
         if lit.assign:
             left: set[str] = set()
             visible(lit.a, left)
@@ -301,20 +301,20 @@ def _call_outputs(lit: Call, safe: set[str], arity: Callable[[Function], int]) -
     count = arity(lit.name)
     if count < 0:
         return set()
-    found: set[str] = set()
+    names: set[str] = set()
     given = lit.args if lit.out is None else [*lit.args, lit.out]
     for term in given:
-        enumerated(term, safe, found)
+        enumerated(term, safe, names)
     if count >= len(given):
-        return found
+        return names
     needed: set[str] = set()
     for term in given[:count]:
         patterned(term, needed, sets=False)
-    if needed - found - safe:
+    if needed - names - safe:
         return set()
     for term in given[count:]:
-        patterned(term, found, sets=False)
-    return found
+        patterned(term, names, sets=False)
+    return names
 
 
 class Unifier:

@@ -63,9 +63,9 @@ def kept(function: Callable[[State, Value], Value], slot: int) -> Callable[[Stat
         if known is MISSING:
             known = state[slot] = {}
         else:
-            found = known.get(id(operand))
-            if found is not None and found[0] is operand:
-                return found[1]
+            answered = known.get(id(operand))
+            if answered is not None and answered[0] is operand:
+                return answered[1]
         value = function(state, operand)
         if len(known) < MAX_KEPT:
             known[id(operand)] = (operand, value)
@@ -101,20 +101,20 @@ class Groups:
         """Add to the set for these values."""
         self._size += 1
         at = _keys(values)
-        found = self._found.get(at)
-        if found is None:
-            found = self._found[at] = RegoSet()
-        found.add(member)
+        members = self._found.get(at)
+        if members is None:
+            members = self._found[at] = RegoSet()
+        members.add(member)
 
     def array_of(self, values: tuple[Value, ...]) -> list[Value]:
         """The array for these values, which nobody changes."""
-        found: list[Value] = self._found.get(_keys(values), _NO_ITEMS)
-        return found
+        items: list[Value] = self._found.get(_keys(values), _NO_ITEMS)
+        return items
 
     def set_of(self, values: tuple[Value, ...]) -> RegoSet:
         """The set for these values."""
-        found: RegoSet = self._found.get(_keys(values), _NO_MEMBERS)
-        return found
+        members: RegoSet = self._found.get(_keys(values), _NO_MEMBERS)
+        return members
 
 
 def _keys(values: tuple[Value, ...]) -> tuple[object, ...]:

@@ -89,15 +89,15 @@ def member(state: State, item: Value, collection: Value) -> bool:
     if length > MANY_MEMBERS:
         state[CONTEXT].charge(length * 2)
     began = monotonic()
-    found = any(equal(item, other) for other in values(collection))
+    is_member = any(equal(item, other) for other in values(collection))
     _pay(state, monotonic() - began)
-    return found
+    return is_member
 
 
 def member_at(_state: State, name: Value, item: Value, collection: Value) -> bool:
     """``name, item in collection``."""
-    found = index(collection, name)
-    return found is not UNDEFINED and equal(found, item)
+    member = index(collection, name)
+    return member is not UNDEFINED and equal(member, item)
 
 
 # --- texts ---------------------------------------------------------------------------------------

@@ -51,9 +51,9 @@ def extent(state: State, node: Branching | None, names: tuple[Value, ...]) -> Va
     """The whole document at a path: base documents merged with what rules make."""
     state[CONTEXT].charge(1)
     if state[REPLACED] and node is not None:
-        found = replaced(state, names)
-        if found is not MISSING:
-            return found
+        document = replaced(state, names)
+        if document is not MISSING:
+            return document
     base = path(state[DATA], names)
     if node is None:
         return base
@@ -66,7 +66,7 @@ def extent(state: State, node: Branching | None, names: tuple[Value, ...]) -> Va
 
 
 def _leaves(state: State, node: Branching, names: tuple[Value, ...]) -> Value:
-    found = []
+    leaves = []
     for child in node.children.values():
         if child.hidden:
             continue
@@ -78,8 +78,8 @@ def _leaves(state: State, node: Branching, names: tuple[Value, ...]) -> Value:
             else:
                 value = _leaves(state, child, below)
         if value is not UNDEFINED:
-            found.append((child.name, value))
-    return make_object(found)
+            leaves.append((child.name, value))
+    return make_object(leaves)
 
 
 def merge(base: Value, virtual: Value) -> Value:
@@ -87,12 +87,12 @@ def merge(base: Value, virtual: Value) -> Value:
     kinds = (dict, RegoObject)
     if type(base) not in kinds or type(virtual) not in kinds:
         return base
-    found = []
+    members = []
     for name, value in base.items():
         other = index(virtual, name)
-        found.append((name, value if other is UNDEFINED else merge(value, other)))
-    found.extend((k, v) for k, v in virtual.items() if index(base, k) is UNDEFINED)
-    return make_object(found)
+        members.append((name, value if other is UNDEFINED else merge(value, other)))
+    members.extend((k, v) for k, v in virtual.items() if index(base, k) is UNDEFINED)
+    return make_object(members)
 
 
 def explore(
@@ -116,15 +116,15 @@ def explore(
     for name, _ in pairs_in_order(base):
         state[CONTEXT].charge(1)
         seen.append(name)
-        for found in _descend(state, node, names, name, rest):
-            yield (name, *found)
+        for below in _descend(state, node, names, name, rest):
+            yield (name, *below)
     if node is None:
         return
     known = RegoSet(seen)
     for child in sorted(node.children.values(), key=lambda c: str(c.name)):
         if child.name not in known:
-            for found in _descend(state, node, names, child.name, rest):
-                yield (child.name, *found)
+            for below in _descend(state, node, names, child.name, rest):
+                yield (child.name, *below)
 
 
 def _descend(
@@ -152,9 +152,9 @@ def inside(state: State, value: Value, rest: Sequence[Value]) -> Iterator[tuple[
         yield (value,)
         return
     if rest[0] is not UNDEFINED:
-        found = index(value, rest[0])
-        if found is not UNDEFINED:
-            yield from inside(state, found, rest[1:])
+        member = index(value, rest[0])
+        if member is not UNDEFINED:
+            yield from inside(state, member, rest[1:])
         return
     state[CONTEXT].charge(size(value))
     for name, item in pairs_in_order(value):

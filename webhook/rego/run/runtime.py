@@ -92,11 +92,11 @@ def conflict(message: str, place: Location) -> EvaluationError:
     return EvaluationError("eval_conflict_error", message, place)
 
 
-def agreed(found: Value, value: Value, message: str, place: Location) -> Value:
+def agreed(before: Value, value: Value, message: str, place: Location) -> Value:
     """What was found before, where another body found the same."""
-    if not equal(found, value):
+    if not equal(before, value):
         raise conflict(message, place)
-    return found
+    return before
 
 
 def slow(function: Callable[..., Value], name: str, *, context: bool) -> Callable[..., Value]:
@@ -285,12 +285,12 @@ def finished(item: Any) -> Value:
 def entry(branch: Branch, name: Value) -> Value:
     """One property of a document that is built, whatever conflicts the others have."""
     at = key(name)
-    found = branch.items.get(at)
-    if found is None:
+    held = branch.items.get(at)
+    if held is None:
         return UNDEFINED
-    value = finished(found[1])
-    if value is not found[1]:
-        branch.items[at] = (found[0], value)
+    value = finished(held[1])
+    if value is not held[1]:
+        branch.items[at] = (held[0], value)
     return value
 
 
@@ -327,16 +327,16 @@ def put_path(
         _disagree(root, names, Conflict(place))
 
 
-def _disagree(root: Branch, names: Sequence[Value], found: Conflict) -> None:
+def _disagree(root: Branch, names: Sequence[Value], conflict: Conflict) -> None:
     """Leave the first conflict at a path, and in all that it is a part of."""
     node = root
     for name in names[:-1]:
-        node.conflict = node.conflict or found
+        node.conflict = node.conflict or conflict
         node = node.items[key(name)][1]
-    node.conflict = node.conflict or found
+    node.conflict = node.conflict or conflict
     at = key(names[-1])
     if type(node.items[at][1]) is not Conflict:
-        node.items[at] = (names[-1], found)
+        node.items[at] = (names[-1], conflict)
 
 
 # --- with ------------------------------------------------------------------------------------
@@ -432,8 +432,8 @@ def print_values(state: State, operands: Sequence[list[Value]], place: Location)
     if sink is None:
         return
     lines: list[list[str]] = [[]]
-    for found in operands:
-        texts = [printed_text(value) for value in found] or ["<undefined>"]
+    for values in operands:
+        texts = [printed_text(value) for value in values] or ["<undefined>"]
         state[CONTEXT].charge(len(lines) * len(texts))
         lines = [[*line, text] for line in lines for text in texts]
     for line in lines:

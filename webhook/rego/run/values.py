@@ -177,18 +177,18 @@ class RegoSet:
 
 def _keyed(items: Iterable[Value]) -> dict[Key, Value]:
     """Members by their stand-ins; many small ones are paid for, too."""
-    found: dict[Key, Value] = {}
+    members: dict[Key, Value] = {}
     unpaid = 0
     for item in items:
         if type(item) in SCALARS:
-            found.setdefault(key(item), item)
+            members.setdefault(key(item), item)
             continue
         unpaid += tree_steps(item)
         if unpaid > FREE_STEPS:
             charge(unpaid)
             unpaid = 0
-        found.setdefault(key_of_affordable(item), item)
-    return found
+        members.setdefault(key_of_affordable(item), item)
+    return members
 
 
 _EMPTY: Final = RegoSet()

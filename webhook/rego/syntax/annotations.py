@@ -41,16 +41,16 @@ class _Loader(_Fastest):
         deep: bool = False,  # noqa: ARG002  # the base's signature; everything is deep here
     ) -> dict[Any, Any]:
         self.flatten_mapping(node)
-        found: dict[Any, Any] = {}
+        mapping: dict[Any, Any] = {}
         for key_node, value_node in node.value:
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, str):
                 raise _Invalid(f"invalid map key type(s): {key_node.value}")
-            if key in found:
+            if key in mapping:
                 line = key_node.start_mark.line + 1
                 raise _Invalid(f'yaml: line {line}: mapping key "{key}" already defined')
-            found[key] = self.construct_object(value_node, deep=True)
-        return found
+            mapping[key] = self.construct_object(value_node, deep=True)
+        return mapping
 
 
 _RESOLVERS = {
@@ -79,7 +79,7 @@ def read_annotations(
     ``scope`` is empty where the block names none. ``parse_ref`` reads the paths
     of schemas; it raises :class:`~webhook.rego.errors.RegoErrors`.
     """
-    found: list[Annotations] = []
+    blocks: list[Annotations] = []
     faults: list[RegoLoadError] = []
     i = 0
     while i < len(comments):
@@ -94,11 +94,11 @@ def read_annotations(
             lines.append(comments[i][1].removeprefix(" "))
             i += 1
         try:
-            found.append(_read_block(lines, place, parse_ref))
+            blocks.append(_read_block(lines, place, parse_ref))
         except _Invalid as fault:
             where = comments[i - 1][0] if lines else place
             faults.append(RegoLoadError("rego_parse_error", str(fault), where))
-    return found, faults
+    return blocks, faults
 
 
 def _begins_block(location: Location, text: str) -> bool:
@@ -212,10 +212,10 @@ def _author(item: Any) -> dict[str, str]:
         email = ""
         if words[-1].startswith("<") and words[-1].endswith(">"):
             email = words.pop()[1:-1]
-        found = {"name": " ".join(words), "email": email}
+        author = {"name": " ".join(words), "email": email}
     elif isinstance(item, dict):
-        found = {name: _member(item, name).strip() for name in ("name", "email")}
-        if not any(found.values()):
+        author = {name: _member(item, name).strip() for name in ("name", "email")}
+        if not any(author.values()):
             raise _Invalid(
                 f"invalid author definition {item}: 'name' and/or 'email' values required in object"
             )
@@ -223,24 +223,24 @@ def _author(item: Any) -> dict[str, str]:
         raise _Invalid(
             f"invalid author definition {_scalar(item)}: invalid value type, must be string or map"
         )
-    return {name: text for name, text in found.items() if text}
+    return {name: text for name, text in author.items() if text}
 
 
 def _schema(item: Any, parse_ref: Callable[[str], Ref]) -> dict[str, Any]:
     if not isinstance(item, dict) or not item:
         raise _Invalid("invalid document reference")
     path, schema = next(iter(item.items()))
-    found: dict[str, Any] = {"path": _names(path, parse_ref, "invalid document reference")}
+    described: dict[str, Any] = {"path": _names(path, parse_ref, "invalid document reference")}
     if isinstance(schema, str):
         names = _names(schema, parse_ref, "invalid schema reference")
         if names[0] != "schema":
             raise _Invalid("invalid schema reference")
-        found["schema"] = names
+        described["schema"] = names
     elif isinstance(schema, dict):
-        found["definition"] = schema
+        described["definition"] = schema
     else:
         raise _Invalid(f'invalid schema declaration for path "{path}"')
-    return found
+    return described
 
 
 def _names(text: str, parse_ref: Callable[[str], Ref], complaint: str) -> list[Any]:

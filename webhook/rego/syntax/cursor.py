@@ -60,15 +60,15 @@ class Cursor:
     """The place in the tokens, and what has been learned so far."""
 
     def __init__(self, source: Source, keywords: dict[str, int], version: RegoVersion) -> None:
-        found = tokenize(source, keywords)
+        tokens = tokenize(source, keywords)
         self.source = source
         self.version = version
-        self.tokens = found
-        self.kinds = found.kinds
-        self.texts = found.texts
-        self.starts = found.starts
-        self.ends = found.ends
-        self.newlines = found.newlines
+        self.tokens = tokens
+        self.kinds = tokens.kinds
+        self.texts = tokens.texts
+        self.starts = tokens.starts
+        self.ends = tokens.ends
+        self.newlines = tokens.newlines
         self.i = 0
         self.wildcards = 0
         self.depth = 0

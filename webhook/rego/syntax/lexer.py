@@ -154,25 +154,25 @@ class Tokens:
 
 def tokenize(source: Source, keywords: dict[str, int]) -> Tokens:
     """The tokens of ``source`` where these are the keywords; never raises."""
-    found = Tokens(source)
+    tokens = Tokens(source)
     text = source.text
     position = 1 if text.startswith("\ufeff") else 0
     open_braces: list[tuple[int, bool]] = []  # of each enclosing template: depth, and whether raw
     while position >= 0:
-        position = _run(found, position, keywords, open_braces)
-    found.kinds.append(t.EOF)
-    found.texts.append("")
-    found.starts.append(len(text))
-    found.ends.append(len(text))
-    return found
+        position = _run(tokens, position, keywords, open_braces)
+    tokens.kinds.append(t.EOF)
+    tokens.texts.append("")
+    tokens.starts.append(len(text))
+    tokens.ends.append(len(text))
+    return tokens
 
 
 def _run(  # noqa: C901, PLR0912  # the hot loop: one branch for each kind of token
-    found: Tokens, position: int, keywords: dict[str, int], open_braces: list[tuple[int, bool]]
+    tokens: Tokens, position: int, keywords: dict[str, int], open_braces: list[tuple[int, bool]]
 ) -> int:
     """Tokens from ``position`` on, up to where the pattern must start anew, or -1 at the end."""
-    source, text = found.source, found.source.text
-    kinds, texts, starts, ends = found.kinds, found.texts, found.starts, found.ends
+    source, text = tokens.source, tokens.source.text
+    kinds, texts, starts, ends = tokens.kinds, tokens.texts, tokens.starts, tokens.ends
     add_kind, add_text, add_start, add_end = kinds.append, texts.append, starts.append, ends.append
     keyword, punctuation, attached = keywords.get, t.PUNCTUATION, t.ATTACHED
     for match in _TOKEN.finditer(text, position):
@@ -180,7 +180,7 @@ def _run(  # noqa: C901, PLR0912  # the hot loop: one branch for each kind of to
         if group is None:
             return -1
         if group == _NEWLINE:
-            found.newlines.add(len(kinds))
+            tokens.newlines.add(len(kinds))
             continue
         start, end = match.span(group)
         lexeme = text[start:end]
@@ -199,7 +199,7 @@ def _run(  # noqa: C901, PLR0912  # the hot loop: one branch for each kind of to
                     add_text(lexeme)
                     add_start(start)
                     add_end(end)
-                    return _template(found, start, end, raw, open_braces)
+                    return _template(tokens, start, end, raw, open_braces)
                 open_braces[-1] = (depth, raw)
             add_kind(kind)
         elif group == _STRING:
@@ -213,10 +213,10 @@ def _run(  # noqa: C901, PLR0912  # the hot loop: one branch for each kind of to
         elif group == _RAW:
             add_kind(t.RAW_STRING)
         elif group == _COMMENT:
-            found.comments.append((SourceLocation(source, start, end), lexeme[1:].rstrip("\r")))
+            tokens.comments.append((SourceLocation(source, start, end), lexeme[1:].rstrip("\r")))
             continue
         elif group == _TEMPLATE:
-            return _template(found, start, end, lexeme == "$`", open_braces)
+            return _template(tokens, start, end, lexeme == "$`", open_braces)
         else:
             lexeme, end = _illegal(text, start)
             add_kind(t.ILLEGAL)
@@ -231,10 +231,10 @@ def _run(  # noqa: C901, PLR0912  # the hot loop: one branch for each kind of to
 
 
 def _template(
-    found: Tokens, start: int, position: int, raw: bool, open_braces: list[tuple[int, bool]]
+    tokens: Tokens, start: int, position: int, raw: bool, open_braces: list[tuple[int, bool]]
 ) -> int:
     """The text of a template string from ``position`` to its next expression or its end."""
-    text = found.source.text
+    text = tokens.source.text
     match = (_RAW_TEMPLATE_TEXT if raw else _TEMPLATE_TEXT).match(text, position)
     assert match is not None  # it matches the empty text
     lexeme, end = match.group(), match.end()
@@ -248,10 +248,10 @@ def _template(
         kind, lexeme = t.ILLEGAL, "non-terminated string"
     if not raw and _BAD_TEMPLATE_ESCAPE.search(lexeme.replace("\\\\", "")):
         kind, lexeme = t.ILLEGAL, "illegal escape sequence"
-    found.kinds.append(kind)
-    found.texts.append(lexeme)
-    found.starts.append(start)
-    found.ends.append(end + 1)
+    tokens.kinds.append(kind)
+    tokens.texts.append(lexeme)
+    tokens.starts.append(start)
+    tokens.ends.append(end + 1)
     return end + 1
 
 
@@ -269,12 +269,12 @@ def _illegal(text: str, start: int) -> tuple[str, int]:
     number = _NUMBER_LIKE.match(text, start)
     if number is not None:
         fraction, exponent, letters = number.groups()
-        found = ["expected fraction"] if fraction == "." else []
+        faults = ["expected fraction"] if fraction == "." else []
         if exponent and not exponent[-1].isdigit():
-            found.append("expected exponent")
+            faults.append("expected exponent")
         if letters:
-            found.append("illegal number format")
-        return "\n".join(found), number.end()
+            faults.append("illegal number format")
+        return "\n".join(faults), number.end()
     complaints = {
         "!": "illegal ! character",
         "$": "illegal $ character",

@@ -57,8 +57,10 @@ class Metadata:
         """Report what is wrong with a module's blocks, which its parser let pass."""
         if not any(text.lstrip().startswith("METADATA") for _, text in module.comments):
             return
-        found, faults = read_annotations(list(module.comments), parse_ref)
-        _, _, misplaced = attach(found, module.package, list(module.imports), list(module.rules))
+        annotations, faults = read_annotations(list(module.comments), parse_ref)
+        _, _, misplaced = attach(
+            annotations, module.package, list(module.imports), list(module.rules)
+        )
         self.errors += faults + misplaced
 
     def _collect(self, module: Module) -> None:
@@ -83,18 +85,18 @@ class Metadata:
         """What ``rego.metadata.chain()`` returns in this rule."""
         path, package = rule_path(module, rule), _package_path(module)
         own = [one for one in rule.annotations if one.scope == "rule"]
-        found = [_entry(path, one) for one in reversed(own)]
-        if not found:
-            found.append({"path": list(path)})
+        entries = [_entry(path, one) for one in reversed(own)]
+        if not entries:
+            entries.append({"path": list(path)})
         if path in self._paths:
-            found.append(_entry(path, self._paths[path]))
+            entries.append(_entry(path, self._paths[path]))
         if package in self._packages:
-            found.append(_entry(package, self._packages[package]))
+            entries.append(_entry(package, self._packages[package]))
         for length in range(len(package), -1, -1):
             outer = self._paths.get(package[:length])
             if outer is not None:
-                found.append(_entry(package[:length], outer))
-        return found
+                entries.append(_entry(package[:length], outer))
+        return entries
 
     @staticmethod
     def rule(rule: Rule) -> dict[str, Any]:

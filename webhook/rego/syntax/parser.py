@@ -312,12 +312,12 @@ class _Module:
             alias = self._alias()
         else:
             self._check_import_name(path, root)
-        found = Import(path, alias, location=cursor.since(cursor.starts[start]))
+        imported = Import(path, alias, location=cursor.since(cursor.starts[start]))
         if root == "rego":
             self._import_rego(path, alias_place)
         elif root == "future":
             self._import_future(path, alias_place)
-        self.imports.append(found)
+        self.imports.append(imported)
 
     def _alias(self) -> str:
         cursor = self.cursor

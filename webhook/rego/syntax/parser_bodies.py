@@ -70,9 +70,9 @@ class BodyParser:
         if cursor.kinds[cursor.i] == end:
             cursor.refuse("found empty body")
         cursor.enter()
-        found = self.body_after(self.literal(), end)
+        body = self.body_after(self.literal(), end)
         cursor.depth -= 1
-        return found
+        return body
 
     def body_after(self, first: Literal_, end: int) -> Body:
         """The rest of a body whose first literal has been read."""

@@ -43,14 +43,14 @@ class CollectionParser:
         cursor.enter()
         depth = cursor.depth
         try:
-            found = self._braces(first) if kind == t.LBRACE else self._brackets(first)
+            parsed = self._braces(first) if kind == t.LBRACE else self._brackets(first)
         except Refused as refusal:
             cursor.depth = depth - 1
             cursor.remembered[first] = (None, cursor.i, cursor.wildcards, refusal.errors)
             raise
         cursor.depth = depth - 1
-        cursor.remembered[first] = (found, cursor.i, cursor.wildcards, [])
-        return found
+        cursor.remembered[first] = (parsed, cursor.i, cursor.wildcards, [])
+        return parsed
 
     def _first(self) -> bool:
         """Step over the opening token and a leading comma; whether there was none."""

@@ -169,23 +169,23 @@ class LogicParser:
         except Refused:
             left = ()
         kind = cursor.kinds[cursor.i]
-        found: Body | None = None
+        body: Body | None = None
         if not left:
             pass
         elif kind in t.LOGICAL:
-            found = (self.statements.attach(self.or_chain(left, start + 1)),)
+            body = (self.statements.attach(self.or_chain(left, start + 1)),)
             self._close_group()
         elif kind == t.WITH and not explicit and len(left) == 1:
-            found = self._group_with(left, operand)
+            body = self._group_with(left, operand)
         elif explicit:
             self._refuse_body_in_parentheses(start, prefix)
         elif len(left) == 1 and _is_logical(left[0]):
             self._close_group()
-            found = left
+            body = left
         cursor.depth = depth
-        if found is None:
+        if body is None:
             cursor.i, cursor.wildcards = start, wildcards
-        return found
+        return body
 
     def _group_with(self, left: Body, operand: bool) -> Body | None:
         cursor = self.cursor

@@ -111,7 +111,7 @@ class RuleParser:
         place = cursor.since(cursor.starts[start])
         else_ = branches[0].rule if branches else None
         rule = Rule(head, body, else_=else_, location=place)
-        found = [WrittenRule(rule, if_=has_if), *branches]
+        rules = [WrittenRule(rule, if_=has_if), *branches]
         while cursor.kinds[cursor.i] == t.LBRACE:
             if branches:
                 cursor.refuse("expected else keyword")
@@ -119,8 +119,8 @@ class RuleParser:
             chained = self._braced()
             place = cursor.since(cursor.starts[opening])
             rule = Rule(self._same_head(head, place), chained, location=place)
-            found.append(WrittenRule(rule, if_=has_if))
-        return found
+            rules.append(WrittenRule(rule, if_=has_if))
+        return rules
 
     def _same_head(self, head: Head, place: Location) -> Head:
         """The head for another body: wildcards among its arguments are new ones."""
@@ -363,17 +363,17 @@ def _kind(term: Term) -> str:
 
 def _not_constant(term: Term) -> list[str]:
     """The kinds of what a default value may not contain, outside comprehensions."""
-    found: list[str] = []
+    kinds: list[str] = []
     todo: list[Term | Literal_] = [term]
     while todo:
         one = todo.pop()
         if isinstance(one, Var | Ref | Call):
-            found.append(_kind(one))
+            kinds.append(_kind(one))
         elif isinstance(one, TemplateString):
             todo.extend(part for part in one.parts if not isinstance(part, str))
         elif not isinstance(one, _COMPREHENSIONS):
             todo.extend(_children(one))
-    return found
+    return kinds
 
 
 def _children(term: Term | Literal_) -> list[Term]:

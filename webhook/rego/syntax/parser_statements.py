@@ -38,7 +38,7 @@ class StatementParser:
     def modifiers(self) -> tuple[With, ...]:
         """One ``with target as value`` or more."""
         cursor = self.cursor
-        found = []
+        replaced = []
         while cursor.kinds[cursor.i] == t.WITH:
             start = cursor.i
             cursor.i += 1
@@ -51,8 +51,8 @@ class StatementParser:
                 cursor.illegal("expected as keyword")
             cursor.i += 1
             value = self.terms.expression()
-            found.append(With(target, value, location=cursor.since(cursor.starts[start])))
-        return tuple(found)
+            replaced.append(With(target, value, location=cursor.since(cursor.starts[start])))
+        return tuple(replaced)
 
     def attach(self, literal: Literal_) -> Literal_:
         """The literal with the modifiers that follow it."""

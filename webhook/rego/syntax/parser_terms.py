@@ -164,48 +164,48 @@ class TermParser:
         cursor = self.cursor
         i = cursor.i
         kind = cursor.kinds[i]
-        found: Term
+        term: Term
         if kind in t.VARIABLES:
-            found = self.scalars.variable(i)
+            term = self.scalars.variable(i)
             cursor.i = i + 1
         elif kind in t.STRINGS:
-            found = self.scalars.string(i, kind)
+            term = self.scalars.string(i, kind)
             cursor.i = i + 1
         elif kind in t.NUMBERS:
-            found = self.scalars.number("", i)
+            term = self.scalars.number("", i)
         elif kind in t.COLLECTIONS:
-            found = self.collections.collection(i, kind)
+            term = self.collections.collection(i, kind)
         elif kind in t.BOOLEANS:
-            found = Boolean(kind == t.TRUE, location=cursor.here())
+            term = Boolean(kind == t.TRUE, location=cursor.here())
             cursor.i = i + 1
         elif kind == t.NULL:
-            found = Null(location=cursor.here())
+            term = Null(location=cursor.here())
             cursor.i = i + 1
         elif kind in t.PARENTHESES:
-            found = self._group(i)
+            term = self._group(i)
         elif kind == t.SUB:
             return self._minus(i)
         elif t.TEMPLATE_PART <= kind <= t.RAW_TEMPLATE_END:
-            found = self._template(i)
+            term = self._template(i)
         elif kind in t.LOGICAL and cursor.kinds[i + 1] == t.LPAREN_ATTACHED:
-            found = self.scalars.variable(i)
+            term = self.scalars.variable(i)
             cursor.i = i + 1
         else:
             cursor.illegal()
         if cursor.kinds[cursor.i] >= t.DOT_ATTACHED:
-            return self.reference(found)
-        return found
+            return self.reference(term)
+        return term
 
     def _group(self, first: int) -> Term:
         cursor = self.cursor
         cursor.i = first + 1
         cursor.enter()
-        found = self.expression()
+        term = self.expression()
         if cursor.kinds[cursor.i] != t.RPAREN:
             cursor.refuse("non-terminated expression")
         cursor.i += 1
         cursor.depth -= 1
-        return found
+        return term
 
     def _minus(self, first: int) -> Term:
         cursor = self.cursor

@@ -65,12 +65,12 @@ class Ahead:
         given: list[Term] = [ir.Const(one.value) for one in args]
         out = ir.Var(" out")
         call = ir.Call(name, given, NOWHERE, out=out)
-        found = self._ask(
+        values = self._ask(
             (name, *(one.source for one in args)), ir.Comprehension("array", None, out, [call]), {}
         )
-        if type(found) is not list:
-            return found
-        return found[0] if found else UNDEFINED
+        if type(values) is not list:
+            return values
+        return values[0] if values else UNDEFINED
 
     def comprehension(
         self, term: ir.Comprehension, known: Callable[[str], Value], bound: Collection[str]
@@ -86,14 +86,14 @@ class Ahead:
         return self._ask((id(term), *sources), term, names)
 
     def _ask(self, at: object, term: Term, names: Mapping[str, Value]) -> Value:
-        found = self._found.get(at)
-        if found is None:
-            found = MISSING
+        value = self._found.get(at)
+        if value is None:
+            value = MISSING
             if self._left and self._purity.term(term):
                 self._left -= 1
-                found = self._evaluate(term, names)
-            self._found[at] = found
-        return found
+                value = self._evaluate(term, names)
+            self._found[at] = value
+        return value
 
     def _evaluate(self, term: Term, names: Mapping[str, Value]) -> Value:
         unit = self._make_unit()
@@ -111,9 +111,9 @@ class Ahead:
             unit.functions.append(WrittenFunction(ENTRY, ("S",), lines, first, settled=True))
             Documents(unit).run()
             function = generate(unit).load(unit.builtins).function
-            found = function(new_state(UNDEFINED, {}, context, unit.slots))
+            answer = function(new_state(UNDEFINED, {}, context, unit.slots))
         except (EvaluationError, RegoErrors, RecursionError, UnreachableError):
             return MISSING
-        if context.is_particular or (found is not UNDEFINED and not is_small(found, MAX_COST)):
+        if context.is_particular or (answer is not UNDEFINED and not is_small(answer, MAX_COST)):
             return MISSING
-        return found
+        return answer

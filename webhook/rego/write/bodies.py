@@ -71,10 +71,10 @@ class Bodies:
             write()
             function.close()
         finally:
-            found = function.lines, function.pending
+            written = function.lines, function.pending
             function.lines, function.pending = lines, pending
             function.restore(saved)
-        return found
+        return written
 
     def exists(self, write: Callable[[], None]) -> Expression:
         """Whether a body, written by ``write``, has a solution.
@@ -139,10 +139,10 @@ class Bodies:
         function.effects += 1
         name = unit.want(Grouped(term, keys))
         function.called(name)
-        found = tuple_of([function.terms.operand(ir.Var(key)) for key in keys])
+        key_parts = tuple_of([function.terms.operand(ir.Var(key)) for key in keys])
         group = "array_of" if term.kind == "array" else "set_of"
         groups = call(name, function.state)
-        return function.assign(method(groups, group, found, kind=_KINDS[term.kind]))
+        return function.assign(method(groups, group, key_parts, kind=_KINDS[term.kind]))
 
     def _is_of_constraint(self, term: ir.Comprehension) -> bool:
         """Whether a comprehension uses nothing around it, and only parameters decide it."""
@@ -182,9 +182,9 @@ class Bodies:
         if term.kind == "array":
             return result
         if term.kind == "set":
-            found = function.assign(call("set_of", result, kind=Kind.SET))
-            function.known[SizeOf(found.source)] = result
-            return found
+            members = function.assign(call("set_of", result, kind=Kind.SET))
+            function.known[SizeOf(members.source)] = result
+            return members
         return function.assign(call("finish", result))
 
     def add_member(self, result: str, value: Expression) -> None:
@@ -265,11 +265,11 @@ class Bodies:
         function.loop(f"{key.source}, {value.source}", call("pairs", domain))
         function.env[lit.key.name] = key
         function.env[lit.value.name] = value
-        found = self.exists(lambda: self.body(lit.body))
-        if found.value is True:
+        is_found = self.exists(lambda: self.body(lit.body))
+        if is_found.value is True:
             function.line("pass")
         else:
-            function.condition(negation(found))
+            function.condition(negation(is_found))
             function.set(holds.source, FALSE)
             function.line("break")
         function.restore(saved)
@@ -291,16 +291,16 @@ class Bodies:
             if left.value is False:
                 function.condition(self.exists(lambda: self.body(lit.right)))
             return
-        found = function.new()
+        result = function.new()
 
         def right() -> None:
             function.condition(negation(left))
             self.body(lit.right)
 
         function.flush()
-        function.set(found.source, left)
+        function.set(result.source, left)
         other = self.exists(right)
-        function.condition(any_of([found, other]))
+        function.condition(any_of([result, other]))
 
     def print_(self, lit: ir.Print) -> None:
         """A line for whoever listens."""
@@ -311,8 +311,8 @@ class Bodies:
         saved = function.save()
         function.indent += 1
         place = function.unit.place(lit.location)
-        found = tuple_of([self._values(arg) for arg in lit.args])
-        function.line(call("print_values", function.state, found, place).source)
+        printed = tuple_of([self._values(arg) for arg in lit.args])
+        function.line(call("print_values", function.state, printed, place).source)
         function.restore(saved)
 
     # --- negation ------------------------------------------------------------------------------------

@@ -85,12 +85,14 @@ class Calls:
             values.append(value)
         context = EvaluationContext(steps=MAX_COMPUTED_STEPS)
         try:
-            found = builtin.function(*([context] if builtin.context else []), *values)
+            result = builtin.function(*([context] if builtin.context else []), *values)
         except (BuiltinError, EvaluationError, RecursionError):
             return False  # whoever evaluates it is to see that
-        if context.is_particular or (found is not UNDEFINED and not is_small(found, MAX_COMPUTED)):
+        if context.is_particular or (
+            result is not UNDEFINED and not is_small(result, MAX_COMPUTED)
+        ):
             return False
-        self._function.patterns.give(lit.out, terms.constant(found))
+        self._function.patterns.give(lit.out, terms.constant(result))
         return True
 
     # --- functions of the policy --------------------------------------------------------------
@@ -233,13 +235,13 @@ class Calls:
     def _relation(self, lit: ir.Call) -> None:
         """A built-in with several results."""
         function = self._function
-        found = self._tried(lit, function.terms.arguments(lit.args), pay=False)
-        function.condition(compare(found, "is not", "U"))
+        result = self._tried(lit, function.terms.arguments(lit.args), pay=False)
+        function.condition(compare(result, "is not", "U"))
         if lit.out is None:
             return
         function.charge_turns()
         value = function.new(Kind.LIST)
-        function.loop(value, found)
+        function.loop(value, result)
         function.patterns.match(lit.out, value)
 
     def _special(self, lit: ir.Call) -> bool:

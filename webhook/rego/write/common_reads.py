@@ -31,14 +31,14 @@ class CommonReads:
     def local(self, reading: Expression, new: Callable[[], Expression]) -> Expression | None:
         """The local with what is read; None while too few bodies have read it."""
         source = reading.source
-        found = self._found.get(source)
-        if found is None:
+        local = self._found.get(source)
+        if local is None:
             times = self._times[source] = self._times.get(source, 0) + 1
             if times < COMMON_FROM:
                 return None
-            found = self._found[source] = new()
-            self._place.locals_[source] = found.source
-        return found
+            local = self._found[source] = new()
+            self._place.locals_[source] = local.source
+        return local
 
     def close(self) -> None:
         """The bodies have been written: the place is kept only where something is read at it."""

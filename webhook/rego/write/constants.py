@@ -78,13 +78,13 @@ def _followed(value: Value, path: list[Term], known: Callable[[str], Value]) -> 
 
 
 def _all(terms: Iterable[Term], known: Callable[[str], Value]) -> list[Value] | None:
-    found = []
+    values = []
     for term in terms:
         value = static(term, known)
         if value is MISSING or value is UNDEFINED:
             return None
-        found.append(value)
-    return found
+        values.append(value)
+    return values
 
 
 def bind_parameters(rules: Iterable[Rule], parameters: Value) -> bool:

@@ -159,9 +159,9 @@ class Documents:
         def solve() -> None:
             writer.nest.body(term.body)
             writer.location = term.location
-            found = tuple_of([writer.terms.operand(key) for key in keys])
+            key_parts = tuple_of([writer.terms.operand(key) for key in keys])
             value = writer.terms.operand(term.value)
-            writer.line(method(OUT, add, found, value).source)
+            writer.line(method(OUT, add, key_parts, value).source)
             writer.work()
 
         writer.attempt(solve)
@@ -223,8 +223,8 @@ class Documents:
 
         def add(rule: Rule) -> None:
             terms = _properties(rule)
-            found = [writer.terms.operand(terms[key]) for key in one.open]
-            value = found[0] if len(found) == 1 else tuple_of(found)
+            key_parts = [writer.terms.operand(terms[key]) for key in one.open]
+            value = key_parts[0] if len(key_parts) == 1 else tuple_of(key_parts)
             writer.line(method(OUT, "append", value).source)
 
         RuleBodies(writer, matches, add, OUT.source).write(one.node.rules)
@@ -258,7 +258,7 @@ class Documents:
 
     def _table(self, name: str, params: tuple[str, ...], rules: list[Rule]) -> bool:
         """A function whose rules only map one string to a value each is a lookup."""
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for rule in rules:
             if rule.default or rule.else_ is not None or rule.body or len(rule.args or ()) != 1:
                 return False
@@ -266,11 +266,11 @@ class Documents:
             arg, value = rule.args[0], rule.value
             if not isinstance(arg, ir.Const) or not isinstance(value, ir.Const):
                 return False
-            if type(arg.value) is not str or arg.value in found:
+            if type(arg.value) is not str or arg.value in values:
                 return False
-            found[arg.value] = value.value
+            values[arg.value] = value.value
         param = local("a0")
-        looked_up = method(self.unit.constant(found), "get", param, NONE)
+        looked_up = method(self.unit.constant(values), "get", param, NONE)
         self._plain(name, params, conditional(looked_up, is_of(param, Kind.STRING), NONE))
         return True
 
@@ -307,12 +307,12 @@ class Documents:
         lines = [Line(1, "out = U")]
         calls = [(f"{name}x{i}", 1) for i in range(len(rules))]
         self.unit.payments[name] = Payment(0, 0, calls, pays=False, repeats=self.repeats)
-        found = local("v")
+        so_far = local("v")
         for i, rule in enumerate(rules):
             part = f"{name}x{i}"
             self._chain(part, params, [*rule.branches()], message)
-            agreed = call("agreed", OUT, found, message, self.unit.place(rule.location))
-            value = conditional(found, compare(OUT, "is", NONE), agreed)
+            agreed = call("agreed", OUT, so_far, message, self.unit.place(rule.location))
+            value = conditional(so_far, compare(OUT, "is", NONE), agreed)
             lines += [
                 Line(1, f"v = {call(part, *params).source}"),
                 Line(1, "if v is not U:"),
@@ -350,23 +350,23 @@ class Documents:
     def _agree(
         self,
         writer: FunctionBuilder,
-        found: Expression,
+        so_far: Expression,
         value: Expression,
         message: str,
         rule: Rule,
     ) -> None:
         writer.effects += 1
-        agreed = call("agreed", found, value, message, self.unit.place(rule.location))
-        writer.set(found.source, conditional(value, compare(found, "is", NONE), agreed))
+        agreed = call("agreed", so_far, value, message, self.unit.place(rule.location))
+        writer.set(so_far.source, conditional(value, compare(so_far, "is", NONE), agreed))
 
     def _alternative(self, writer: FunctionBuilder, rule: Rule, message: str) -> None:
         """One body, which returns its value; solutions that disagree are a conflict."""
         start = len(writer.lines)
         saved = begin(writer, rule)
-        found: Expression | None = None
+        result: Expression | None = None
 
         def write() -> None:
-            nonlocal found
+            nonlocal result
             for arg, operand in self._matches(rule):
                 writer.patterns.match(arg, operand)
             writer.nest.body(rule.body)
@@ -378,14 +378,14 @@ class Documents:
                 writer.result(value)
                 return
             value = writer.simple(value)
-            found = writer.outer()
-            self._agree(writer, found, value, message, rule)
+            result = writer.outer()
+            self._agree(writer, result, value, message, rule)
 
         writer.attempt(write)
         writer.restore(saved)
-        if found is not None:
-            writer.lines.insert(start, Line(1, f"{found.source} = U"))
-            writer.lines.append(Line(1, f"if {found.source} is not U: return {found.source}"))
+        if result is not None:
+            writer.lines.insert(start, Line(1, f"{result.source} = U"))
+            writer.lines.append(Line(1, f"if {result.source} is not U: return {result.source}"))
 
     # --- objects -----------------------------------------------------------------------------------------
 

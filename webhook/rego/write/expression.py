@@ -248,8 +248,8 @@ def compare(a: Operand, operator: str, b: Operand) -> Expression:
 
 def is_of(value: Expression, kind: Kind) -> Expression:
     """Whether a value is of a kind, which a true outcome proves."""
-    found = compare(call("type", value), "is", TYPES[kind])
-    return found.proving((value, kind)) if value.is_local else found
+    test = compare(call("type", value), "is", TYPES[kind])
+    return test.proving((value, kind)) if value.is_local else test
 
 
 def found(local: str, value: Expression) -> Expression:

@@ -68,14 +68,14 @@ def _operands(
     function: FunctionBuilder, lit: ir.Call, *, literals: bool = False
 ) -> list[Expression]:
     """The operands by name; strings by themselves, and other literals where they may stand."""
-    found = []
+    operands = []
     for value in function.terms.arguments(lit.args):
         simple = function.simple(value)
         if not literals and value.is_known and simple.kind in (Kind.INT, Kind.BOOL, Kind.NULL):
             # CPython complains of 1.get and 1[0], even where not reached.
             simple = function.assign(simple)
-        found.append(simple)
-    return found
+        operands.append(simple)
+    return operands
 
 
 def _slow(function: FunctionBuilder, lit: ir.Call, operands: Sequence[Expression]) -> Expression:
@@ -115,8 +115,8 @@ def _give_test(
         test = conditional(fast, all_of(tests), compare(slow, "is", "True"))
         function.condition(test.proving(*((operand, Kind.STRING) for operand in takes)))
     else:
-        found = function.defined(conditional(fast, all_of(tests), slow))
-        function.patterns.match(lit.out, found.of_kind(Kind.BOOL))
+        result = function.defined(conditional(fast, all_of(tests), slow))
+        function.patterns.match(lit.out, result.of_kind(Kind.BOOL))
 
 
 # --- tests -----------------------------------------------------------------------------------------
@@ -265,17 +265,17 @@ def _count(function: FunctionBuilder, lit: ir.Call) -> bool:
     operands = _operands(function, lit)
     (value,) = operands
     at = CountOf(value.source)
-    found = function.known.get(at)
-    if found is None:
+    result = function.known.get(at)
+    if result is None:
         length = call("len", value, kind=Kind.INT)
         if value.kind in (Kind.STRING, Kind.LIST, Kind.DICT, Kind.SET):
-            found = function.assign(length)
+            result = function.assign(length)
         else:
             slow = _slow(function, lit, operands).of_kind(Kind.INT)
             countable = compare(call("type", value), "in", "COUNTABLE")
-            found = function.defined(conditional(length, countable, slow))
-        function.known[at] = found
-    function.patterns.give(lit.out, found)
+            result = function.defined(conditional(length, countable, slow))
+        function.known[at] = result
+    function.patterns.give(lit.out, result)
     return True
 
 
@@ -290,8 +290,8 @@ def _substring(function: FunctionBuilder, lit: ir.Call) -> bool:
     end = sum_of(start, "+", str(length.value), Kind.INT).source if length.value >= 0 else ""
     tests = [*_are([text], Kind.STRING), *_are([start], Kind.INT), compare(start, ">=", "0")]
     slow = _slow(function, lit, operands).of_kind(Kind.STRING)
-    found = function.defined(conditional(part(text, start, end), all_of(tests), slow))
-    function.patterns.give(lit.out, found)
+    result = function.defined(conditional(part(text, start, end), all_of(tests), slow))
+    function.patterns.give(lit.out, result)
     return True
 
 
@@ -381,15 +381,15 @@ def _joined(
     inline = len(text.shown) > JOINED_MAX or function.unit.texts <= MAX_INLINE_TEXTS
     made = _inline(function, text) if inline else _by_call(function, text)
     if slow is None:
-        found = function.assign(made)
+        result = function.assign(made)
     else:
         slow = slow.of_kind(Kind.STRING)
-        found = function.defined(conditional(made, all_of(tests), slow))
+        result = function.defined(conditional(made, all_of(tests), slow))
     if inline:
-        function.made(found)
+        function.made(result)
     else:
         function.spend(WORK_STEPS)
-    return found
+    return result
 
 
 def _inline(function: FunctionBuilder, text: _Text) -> Expression:

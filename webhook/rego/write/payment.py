@@ -72,16 +72,16 @@ def sources(
     ``modifies`` where documents may be computed any number of times.
     """
     beginnings = _beginnings(payments, 0 if modifies else FREE_STEPS)
-    found = []
+    sources = []
     for function in functions:
         beginning = _NOTHING if function.settled else beginnings[function.name]
-        found.append(function.source(beginning.lines, always=beginning.always))
-    return found
+        sources.append(function.source(beginning.lines, always=beginning.always))
+    return sources
 
 
 def _beginnings(payments: Mapping[str, Payment], rest: int) -> dict[str, Beginning]:
     """What each function begins with, where ``rest`` steps may be free."""
-    found: dict[str, Beginning] = {}
+    beginnings: dict[str, Beginning] = {}
     order = _callees_first(payments)
     often = _times(payments, order)
     unpaid: dict[str, tuple[int, int]] = {}  # what callers count: loops being free, and paying
@@ -106,13 +106,13 @@ def _beginnings(payments: Mapping[str, Payment], rest: int) -> dict[str, Beginni
             lines.append(f"S[2].pay({straight})")
             free, straight = max(free - straight, 0), 0
         unpaid[name] = free, straight
-        found[name] = Beginning(lines, always)
-    return found
+        beginnings[name] = Beginning(lines, always)
+    return beginnings
 
 
 def _callees_first(payments: Mapping[str, Payment]) -> list[str]:
     """All names in an order in which a function comes after those that it calls."""
-    found: dict[str, None] = {}
+    ordered: dict[str, None] = {}
     entered: set[str] = set()
     for first in payments:
         waiting = [first]
@@ -120,26 +120,26 @@ def _callees_first(payments: Mapping[str, Payment]) -> list[str]:
             name = waiting[-1]
             if name in entered:
                 waiting.pop()
-                found[name] = None
+                ordered[name] = None
             else:
                 entered.add(name)
                 calls = payments[name].calls
                 waiting += [one for one, _ in calls if one in payments and one not in entered]
-    return list(found)
+    return list(ordered)
 
 
 def _times(payments: Mapping[str, Payment], order: list[str]) -> dict[str, int | None]:
     """How often each is called in one evaluation at most; None where a loop may repeat it."""
     called = {callee for payment in payments.values() for callee, _ in payment.calls}
-    found: dict[str, int | None] = {}
+    total: dict[str, int | None] = {}
     for name in order:
         # A function that none calls is perhaps put in another's place.
         first = None if payments[name].repeats else 1
-        found[name] = 0 if name in called else first
+        total[name] = 0 if name in called else first
     for name in reversed(order):
-        times = found[name]
+        times = total[name]
         for callee, turns in payments[name].calls:
-            before = found.get(callee)
+            before = total.get(callee)
             if before is not None:
-                found[callee] = None if turns > 1 or times is None else before + times
-    return found
+                total[callee] = None if turns > 1 or times is None else before + times
+    return total

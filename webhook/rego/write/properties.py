@@ -39,9 +39,9 @@ def given_properties(
 
 def property_names(term: ir.Object) -> dict[str, ir.Term] | None:
     """The properties of an object term by name, if all names are constant strings."""
-    found: dict[str, ir.Term] = {}
+    properties: dict[str, ir.Term] = {}
     for key, value in term.items:
-        if not isinstance(key, ir.Const) or type(key.value) is not str or key.value in found:
+        if not isinstance(key, ir.Const) or type(key.value) is not str or key.value in properties:
             return None
-        found[key.value] = value
-    return found
+        properties[key.value] = value
+    return properties

@@ -69,8 +69,8 @@ class References:
         value, at = self._followed(terms.static(head), ref.path, 0)
         if at:
             return self._steps(terms.constant(value), ref.path, at)
-        found = terms.atom(head)
-        return self._steps(found, ref.path, 0, Origin(found.source))
+        base = terms.atom(head)
+        return self._steps(base, ref.path, 0, Origin(base.source))
 
     def _followed(self, value: Value, path: list[ir.Term], at: int) -> tuple[Value, int]:
         """A known value followed as far as the path is known; and how far."""
@@ -127,21 +127,21 @@ class References:
         if origin is None:
             return self._get(self._simple(current), run)
         for length in range(len(run), 0, -1):
-            found = function.known.get(ValueAt(origin, (*walked, *run[:length])))
-            if found is not None:
+            value = function.known.get(ValueAt(origin, (*walked, *run[:length])))
+            if value is not None:
                 rest = run[length:]
                 if not rest:
-                    return found
-                return self._names(found, (*walked, *run[:length]), rest, origin)
+                    return value
+                return self._names(value, (*walked, *run[:length]), rest, origin)
         path = (*walked, *run)
         if not walked:
             if origin == Origin("S", "input"):
                 return self._input(run)
             if not origin.root and function.uses.operands.get((origin.local, *run), 0) > 1:
                 return self._of_operand(current, run)
-        found = self._get(self._simple(current), run)
-        function.known[ValueAt(origin, path)] = found
-        return found
+        value = self._get(self._simple(current), run)
+        function.known[ValueAt(origin, path)] = value
+        return value
 
     def _simple(self, value: Expression) -> Expression:
         """The same; the input of an evaluation is read where it stands."""
@@ -152,33 +152,33 @@ class References:
         """A path of the input, read at the function's beginning where that pays."""
         function = self._function
         if function.looping or function.uses.paths.get(run, 0) > 1:
-            found = self._hoist(run, "U")
-            function.condition(compare(found, "is not", "U"))
+            value = self._hoist(run, "U")
+            function.condition(compare(value, "is not", "U"))
         else:
             base, rest = self._longest(run)
-            found = self._get(base, rest)
-        function.known[ValueAt(Origin("S", "input"), run)] = found
-        return found
+            value = self._get(base, rest)
+        function.known[ValueAt(Origin("S", "input"), run)] = value
+        return value
 
     def _of_operand(self, operand: Expression, run: tuple[str, ...]) -> Expression:
         """A path in an operand that is read more than once: read at the function's beginning."""
         function = self._function
         at = ("U", operand.source, *run)
-        found = function.hoisted.get(at)
-        if found is None:
-            found = function.hoisted[at] = name(f"p{len(function.hoisted)}")
+        local = function.hoisted.get(at)
+        if local is None:
+            local = function.hoisted[at] = name(f"p{len(function.hoisted)}")
             if len(run) == 1:
                 reading = conditional(
                     method(operand, "get", repr(run[0]), "U"),
                     compare(call("type", operand), "is", "dict"),
                     call("index", operand, repr(run[0])),
                 )
-                function.prologue.append(Line(1, f"{found.source} = {reading.source}"))
+                function.prologue.append(Line(1, f"{local.source} = {reading.source}"))
             else:
-                function.prologue += self._reading(found, operand, run, "U", 1)
-        function.condition(compare(found, "is not", "U"))
-        function.known[ValueAt(Origin(operand.source), run)] = found
-        return found
+                function.prologue += self._reading(local, operand, run, "U", 1)
+        function.condition(compare(local, "is not", "U"))
+        function.known[ValueAt(Origin(operand.source), run)] = local
+        return local
 
     def _longest(self, full: tuple[str, ...]) -> tuple[Expression, tuple[str, ...]]:
         """The longest beginning of a path that is shared, read once, and the rest."""
@@ -190,24 +190,24 @@ class References:
     def _hoist(self, full: tuple[str, ...], absent: str) -> Expression:
         """A local read at the function's beginning; ``absent`` is its value where there is none."""
         function = self._function
-        found = function.hoisted.get((absent, *full))
-        if found is None:
+        local = function.hoisted.get((absent, *full))
+        if local is None:
             base, rest = self._longest(full)
-            found = function.hoisted[(absent, *full)] = name(f"p{len(function.hoisted)}")
-            function.prologue += self._reading(found, base, rest, absent, 1)
-        return found
+            local = function.hoisted[(absent, *full)] = name(f"p{len(function.hoisted)}")
+            function.prologue += self._reading(local, base, rest, absent, 1)
+        return local
 
     def _reading(
         self, local: Expression, base: Expression, run: tuple[str, ...], absent: str, indent: int
     ) -> tuple[Line, Line]:
         """Statements that read a path of names into a local."""
-        found = base
+        read = base
         for step in run[:-1]:
-            found = method(found, "get", repr(step), "E")
-        found = method(found, "get", repr(run[-1]), absent)
+            read = method(read, "get", repr(step), "E")
+        read = method(read, "get", repr(run[-1]), absent)
         slow = call("path", base, self._function.unit.constant(run))
         return (
-            Line(indent, f"try: {local.source} = {found.source}"),
+            Line(indent, f"try: {local.source} = {read.source}"),
             Line(indent, f"except AttributeError: {local.source} = {slow.source}"),
         )
 
@@ -226,19 +226,19 @@ class References:
             function.condition(compare(local, "is not", "U"))
             return local
         read = function.reads.get((of.source, run))
-        found = self._read(of, run) if read is None else read[0]
-        function.condition(compare(found, "is not", "U"))
-        return found
+        value = self._read(of, run) if read is None else read[0]
+        function.condition(compare(value, "is not", "U"))
+        return value
 
     def _read(self, of: Expression, run: tuple[str, ...]) -> Expression:
         """A local holding ``of.a.b.c``, undefined where there is none."""
         function = self._function
-        found = function.new()
+        value = function.new()
         function.flush()
-        function.lines += self._reading(found, of, run, "U", function.indent)
+        function.lines += self._reading(value, of, run, "U", function.indent)
         if of.is_simple:
-            function.reads[of.source, run] = found, function.indent
-        return found
+            function.reads[of.source, run] = value, function.indent
+        return value
 
     # --- other steps ------------------------------------------------------------------------------
 
@@ -402,12 +402,12 @@ class References:
             return self._member(node, path, at)
         document = unit.want(Document(node))
         key = ValueAt(Origin(function.state, "data"), node.path)
-        found = function.known.get(key)
-        if found is None:
+        local = function.known.get(key)
+        if local is None:
             computed = call(document, function.state)
-            found = function.assign(computed) if is_set else function.defined(computed)
-            function.known[key] = found
-        return self._steps(found, path, at)
+            local = function.assign(computed) if is_set else function.defined(computed)
+            function.known[key] = local
+        return self._steps(local, path, at)
 
     def _built(self, node: Node, path: list[ir.Term], at: int) -> Expression:
         """The document of rules with variables in their references, or a property of it."""
@@ -440,8 +440,8 @@ class References:
         if function.terms.bound(part) or isinstance(part, ir.Ref):
             member = function.terms.atom(part)
             document = call(unit.want(Document(node)), function.state)
-            found = function.defined(call("index", document, member, kind=member.kind))
-            return self._steps(found, path, at + 1)
+            element = function.defined(call("index", document, member, kind=member.kind))
+            return self._steps(element, path, at + 1)
         plain = function.repeats and not unit.replaceable(node.path)
         if plain and isinstance(part, ir.Object) and at == len(path) - 1:
             given = given_properties(node, part, function.terms.bound)
@@ -467,14 +467,14 @@ class References:
         function, unit = self._function, self._function.unit
         values = property_names(pattern)
         assert values is not None
-        found = [function.terms.operand(values[key]) for key in given]
-        kinds = tuple((key, value.kind) for key, value in zip(given, found, strict=True))
+        operands = [function.terms.operand(values[key]) for key in given]
+        kinds = tuple((key, value.kind) for key, value in zip(given, operands, strict=True))
         rest = tuple(key for key in values if key not in given)
         members = unit.want(Matching(node, kinds, rest))
         if members in unit.fixed:
             raise UnreachableError
         function.called(members)
-        items = function.assign(call(members, function.state, *found))
+        items = function.assign(call(members, function.state, *operands))
         function.charge(call("len", items).source)
         targets = [function.new() for _ in rest]
         function.loop(", ".join(local.source for local in targets), items)
@@ -485,5 +485,5 @@ class References:
 
 def _kind_of_all(values: Iterable[Value]) -> Kind:
     """The kind of values that all have one."""
-    found = {KIND_OF.get(type(value), Kind.ANY) for value in values}
-    return found.pop() if len(found) == 1 else Kind.ANY
+    kinds = {KIND_OF.get(type(value), Kind.ANY) for value in values}
+    return kinds.pop() if len(kinds) == 1 else Kind.ANY

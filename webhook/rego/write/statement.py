@@ -114,9 +114,9 @@ class WrittenFunction:
 
     def source(self, beginning: list[str], *, always: bool) -> str:
         """The text; ``beginning`` says how it pays, and ``always`` whether for all it does."""
-        found = [f"def {self.name}({', '.join(self.params)}):"]
-        found += [f"    {text}" for text in (*self.first, *beginning)]
+        lines = [f"def {self.name}({', '.join(self.params)}):"]
+        lines += [f"    {text}" for text in (*self.first, *beginning)]
         for line in self.lines:
             margin = "    " * line.indent
-            found += [margin + text for text in line.texts(always=always)]
-        return "\n".join(found)
+            lines += [margin + text for text in line.texts(always=always)]
+        return "\n".join(lines)

@@ -71,8 +71,8 @@ class Terms:
 
     def known(self, name: str) -> Value:
         """The same of a variable."""
-        found = self._function.env.get(name)
-        return MISSING if found is None else found.value
+        variable = self._function.env.get(name)
+        return MISSING if variable is None else variable.value
 
     # --- values -------------------------------------------------------------------------------
 
@@ -113,28 +113,28 @@ class Terms:
 
     def arguments(self, args: list[ir.Term]) -> list[Expression]:
         """The operands of a call; one may use what iterating another binds."""
-        found: dict[int, Expression] = {}
+        operands: dict[int, Expression] = {}
         for i, arg in enumerate(args):  # most come in an order in which they can be written
             if not self.evaluable(arg):
                 break
-            found[i] = self.operand(arg)
+            operands[i] = self.operand(arg)
         else:
-            return list(found.values())
-        while len(found) < len(args):
-            before = len(found)
+            return list(operands.values())
+        while len(operands) < len(args):
+            before = len(operands)
             for i, arg in enumerate(args):
-                if i not in found and self.evaluable(arg):
-                    found[i] = self.operand(arg)
-            if len(found) == before:
+                if i not in operands and self.evaluable(arg):
+                    operands[i] = self.operand(arg)
+            if len(operands) == before:
                 function = self._function
                 raise function.unit.refuse("operand is not bound", function.location)
-        return [found[i] for i in range(len(args))]
+        return [operands[i] for i in range(len(args))]
 
     def _variable(self, term: ir.Var) -> Expression:
         function = self._function
-        found = function.env.get(term.name)
-        if found is not None:
-            return function.narrowed(found)
+        variable = function.env.get(term.name)
+        if variable is not None:
+            return function.narrowed(variable)
         if term.name == "input":
             return self.root("input")
         if term.name == "data":
@@ -145,14 +145,14 @@ class Terms:
         """The input, where there is one, or the base documents."""
         function = self._function
         at = ValueAt(Origin(function.state, root))
-        found = function.known.get(at)
-        if found is None:
+        value = function.known.get(at)
+        if value is None:
             if root == "input":
-                found = function.defined(item(function.state, 0))
+                value = function.defined(item(function.state, 0))
             else:
-                found = function.assign(item(function.state, 1))
-            function.known[at] = found
-        return found
+                value = function.assign(item(function.state, 1))
+            function.known[at] = value
+        return value
 
     def _object(self, term: ir.Object) -> Expression:
         function = self._function

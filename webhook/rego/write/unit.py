@@ -115,11 +115,11 @@ class Unit:
 
     def _named(self, source: str) -> str:
         """The name of a constant in the header."""
-        found = self._constants.get(source)
-        if found is None:
-            found = self._constants[source] = f"k{len(self._constants)}"
-            self.header.append(f"{found} = {source}")
-        return found
+        name = self._constants.get(source)
+        if name is None:
+            name = self._constants[source] = f"k{len(self._constants)}"
+            self.header.append(f"{name} = {source}")
+        return name
 
     def strings(self, members: list[str]) -> str:
         """The name of a constant set of strings, to look a string up in."""

@@ -38,12 +38,12 @@ class Uses:
 
     def of(self, rule: Rule) -> dict[str, int]:
         """How often a rule uses each of its variables."""
-        found = self._rules.get(id(rule))
-        if found is None:  # it is written in another one's place
+        counts = self._rules.get(id(rule))
+        if counts is None:  # it is written in another one's place
             counted = Uses()
             counted.rule(rule)
-            found = self._rules[id(rule)] = counted.variables
-        return found
+            counts = self._rules[id(rule)] = counted.variables
+        return counts
 
     def body(self, terms: list[ir.Term], body: ir.Body) -> None:
         """Count a query."""

@@ -105,41 +105,41 @@ class Parser:
         """At least one item between brackets, if there are brackets; the comments at their end."""
         if not self.skip(start):
             return [], None
-        found = self._until(end, read)
-        if not found:
+        items = self._until(end, read)
+        if not items:
             raise self.error(f"expected at least one definition, found {self.token.kind}")
         ending = self.comment
         self.next()
-        return found, ending
+        return items, ending
 
     def many(self, start: str, end: str, read: Callable[[], Any]) -> list[Any]:
         """Any number of items between brackets."""
         self.expect(start)
-        found = self._until(end, read)
+        items = self._until(end, read)
         self.next()
-        return found
+        return items
 
     def _until(self, end: str, read: Callable[[], Any]) -> list[Any]:
         self._depth += 1
         if self._depth > DEPTH_MAX:
             raise EvaluationError("eval_cancel_error", "GraphQL is nested too deeply")
-        found = []
+        items = []
         while not self.peek(end):
-            found.append(read())
+            items.append(read())
         self._depth -= 1
-        return found
+        return items
 
     # --- what both kinds of document have -------------------------------------------------
 
     def directives(self, *, constant: bool) -> list[Node]:
         """``@name(args) …``."""
-        found = []
+        directives = []
         while self.skip("@"):
             place = self.token
             name = self.name()
             arguments = self.arguments(constant=constant)
-            found.append(make("Directive", place, Name=name, Arguments=arguments))
-        return found
+            directives.append(make("Directive", place, Name=name, Arguments=arguments))
+        return directives
 
     def arguments(self, *, constant: bool) -> list[Node]:
         """``(name: value …)``, or nothing."""
@@ -220,15 +220,15 @@ class _QueryParser(Parser):
 
     def document(self) -> Node:
         """The whole document."""
-        found = make("QueryDocument")
+        document = make("QueryDocument")
         while not self.peek(lexer.END):
             if self.peek(lexer.NAME, "fragment"):
-                found["Fragments"].append(self._fragment_definition())
+                document["Fragments"].append(self._fragment_definition())
             elif self.peek("{") or (self.peek(lexer.NAME) and self.token.value in _OPERATIONS):
-                found["Operations"].append(self._operation_definition())
+                document["Operations"].append(self._operation_definition())
             else:
                 raise self.unexpected()
-        return found
+        return document
 
     def _operation_definition(self) -> Node:
         node = make("OperationDefinition", self.token, Operation="query")

@@ -81,9 +81,9 @@ def check_query(schema: graphql.GraphQLSchema, document: Node) -> None:
     errors = [error for error in graphql.validate(schema, query, _RULES) if not _is_int64(error)]
     if not errors:
         return
-    found = [(_place(maker, error), _words(error)) for error in errors]
-    place, message = found[0]
-    lines = [message, *(f"{_prefix(where)}: {words}" for where, words in found[1:])]
+    places = [(_place(maker, error), _words(error)) for error in errors]
+    place, message = places[0]
+    lines = [message, *(f"{_prefix(where)}: {words}" for where, words in places[1:])]
     # OPA cuts the full stop of the last message, and the line end only with it.
     text = "\n".join((*lines, "")).removesuffix(".\n")
     if place is None:
@@ -93,8 +93,8 @@ def check_query(schema: graphql.GraphQLSchema, document: Node) -> None:
 
 def _is_int64(error: graphql.GraphQLError) -> bool:
     """Whether this is about an integer of over 32 bits, which gqlparser takes up to 64."""
-    _, found, number = error.message.partition("non 32-bit signed integer value: ")
-    return bool(found) and number.lstrip("-").isdecimal() and abs(int(number)) < 1 << 63
+    _, separator, number = error.message.partition("non 32-bit signed integer value: ")
+    return bool(separator) and number.lstrip("-").isdecimal() and abs(int(number)) < 1 << 63
 
 
 def _prefix(place: tuple[int, int] | None) -> str:

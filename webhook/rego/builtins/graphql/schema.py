@@ -223,9 +223,9 @@ def _check_members(schema: Schema, definition: Node) -> None:
         raise _fault(definition, f"{kind} {name}: must define one or more {what}.")
     allowed = _INPUT_KINDS if is_input else _OUTPUT_KINDS
     for one in definition["Fields"]:
-        found = schema.types[_named(one["Type"])]["Kind"]
-        if found not in allowed:
-            subject = f"{found} {one['Name']}" if is_input else f"{kind} {name}"
+        declared = schema.types[_named(one["Type"])]["Kind"]
+        if declared not in allowed:
+            subject = f"{declared} {one['Name']}" if is_input else f"{kind} {name}"
             raise _fault(one, f"{subject}: field must be one of {', '.join(allowed)}.")
 
 
@@ -304,8 +304,8 @@ def _check_directive_arguments(directive: Node, definition: Node) -> None:
     for wanted in definition["Arguments"]:
         if not wanted["Type"]["NonNull"] or wanted["DefaultValue"] is not None:
             continue
-        found = given.get(wanted["Name"])
-        if found is None or found["Value"]["Kind"] == NULL:
+        passed = given.get(wanted["Name"])
+        if passed is None or passed["Value"]["Kind"] == NULL:
             message = f"Argument {wanted['Name']} for directive {name} cannot be null."
             raise _fault(directive, message)
 
@@ -319,15 +319,15 @@ def _check_implements(schema: Schema, definition: Node, name: str) -> None:
     subject = f"For {definition['Name']} to implement {name}"
     fields = {one["Name"]: one for one in definition["Fields"]}
     for wanted in interface["Fields"]:
-        found = fields.get(wanted["Name"])
-        if found is None:
+        field = fields.get(wanted["Name"])
+        if field is None:
             message = f"{subject} it must have a field called {wanted['Name']}."
             raise _fault(definition, message)
-        if not _is_covariant(schema, wanted["Type"], found["Type"]):
+        if not _is_covariant(schema, wanted["Type"], field["Type"]):
             text = type_text(wanted["Type"])
             message = f"{subject} the field {wanted['Name']} must have type {text}."
-            raise _fault(found, message)
-        _check_implementing_arguments(subject, wanted, found)
+            raise _fault(field, message)
+        _check_implementing_arguments(subject, wanted, field)
     for other in interface["Interfaces"]:
         if other in definition["Interfaces"]:
             continue
@@ -343,13 +343,13 @@ def _check_implements(schema: Schema, definition: Node, name: str) -> None:
         raise _fault(definition, message)
 
 
-def _check_implementing_arguments(subject: str, wanted: Node, found: Node) -> None:
-    given = {argument["Name"]: argument for argument in found["Arguments"]}
+def _check_implementing_arguments(subject: str, wanted: Node, field: Node) -> None:
+    given = {argument["Name"]: argument for argument in field["Arguments"]}
     same = f"{subject} the field {wanted['Name']} must have the same arguments but"
     for argument in wanted["Arguments"]:
         name = argument["Name"]
         if name not in given:
-            raise _fault(found, f"{same} it is missing {name}.")
+            raise _fault(field, f"{same} it is missing {name}.")
         if not _is_compatible(argument["Type"], given[name]["Type"]):
             raise _fault(given[name], f"{same} {name} has the wrong type.")
     known = {argument["Name"] for argument in wanted["Arguments"]}
@@ -357,7 +357,7 @@ def _check_implementing_arguments(subject: str, wanted: Node, found: Node) -> No
         required = argument["Type"]["NonNull"] and argument["DefaultValue"] is None
         if name not in known and required:
             message = (
-                f"{subject} any additional arguments on {found['Name']} must be optional or "
+                f"{subject} any additional arguments on {field['Name']} must be optional or "
                 f"have a default value but {name} is required."
             )
             raise _fault(argument, message)
@@ -371,13 +371,13 @@ def _is_compatible(ours: Any, other: Any) -> bool:
     return bool(ours["NonNull"] or not other["NonNull"])
 
 
-def _is_covariant(schema: Schema, wanted: Any, found: Any) -> bool:
-    if wanted["NonNull"] and not found["NonNull"]:
+def _is_covariant(schema: Schema, wanted: Any, of: Any) -> bool:
+    if wanted["NonNull"] and not of["NonNull"]:
         return False
     name = wanted["NamedType"]
     if name:
-        return found["NamedType"] == name or found["NamedType"] in schema.possible.get(name, ())
-    return bool(found["Elem"]) and _is_covariant(schema, wanted["Elem"], found["Elem"])
+        return of["NamedType"] == name or of["NamedType"] in schema.possible.get(name, ())
+    return bool(of["Elem"]) and _is_covariant(schema, wanted["Elem"], of["Elem"])
 
 
 def _check_input_cycles(schema: Schema) -> None:

@@ -40,7 +40,7 @@ class _SchemaParser(Parser):
 
     def document(self) -> Node:
         """The whole document."""
-        found = make("SchemaDocument")
+        document = make("SchemaDocument")
         while not self.peek(lexer.END):
             description, comment = self._description()
             if not self.peek(lexer.NAME):
@@ -51,20 +51,20 @@ class _SchemaParser(Parser):
             }
             word = self.token.value
             if word in _KINDS:
-                found["Definitions"].append(self._definition(about))
+                document["Definitions"].append(self._definition(about))
             elif word == "schema":
-                found["Schema"].append(self._schema(about))
+                document["Schema"].append(self._schema(about))
             elif word == "directive":
-                found["Directives"].append(self._directive_definition(about))
+                document["Directives"].append(self._directive_definition(about))
             elif word == "extend":
                 if about["Description"]:
                     assert description is not None
                     raise located(f"Unexpected {description}", description.line, description.column)
-                self._extension(found)
+                self._extension(document)
             else:
                 raise self.unexpected()
-        found["Comment"] = self.comment
-        return found
+        document["Comment"] = self.comment
+        return document
 
     def _description(self) -> tuple[Token | None, Node | None]:
         if not self.peek(lexer.STRING) and not self.peek(lexer.BLOCK_STRING):
@@ -81,8 +81,8 @@ class _SchemaParser(Parser):
         return node
 
     def _operation_types(self, node: Node) -> None:
-        found, ending = self.some("{", "}", self._operation_type)
-        node["OperationTypes"], node["EndOfDefinitionComment"] = found, ending
+        types, ending = self.some("{", "}", self._operation_type)
+        node["OperationTypes"], node["EndOfDefinitionComment"] = types, ending
 
     def _operation_type(self) -> Node:
         node = make("OperationTypeDefinition", self.token, Comment=self.comment)
@@ -119,19 +119,19 @@ class _SchemaParser(Parser):
             return []
         self.next()
         self.skip("&")
-        found = [self.name()]
+        interfaces = [self.name()]
         while self.skip("&"):
-            found.append(self.name())
-        return found
+            interfaces.append(self.name())
+        return interfaces
 
     def _union_members(self) -> list[str]:
         if not self.skip("="):
             return []
         self.skip("|")
-        found = [self.name()]
+        members = [self.name()]
         while self.skip("|"):
-            found.append(self.name())
-        return found
+            members.append(self.name())
+        return members
 
     def _described(self, structure: str) -> Node:
         """A member's node with what stands before its name, and the name."""

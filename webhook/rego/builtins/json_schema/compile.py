@@ -167,9 +167,9 @@ class _Compiler:
                 raise BuiltinError(f"Reference {address} must be canonical")
             raise BuiltinError(f"remote reference loading disabled: {address}")
         document, draft = self._documents[place]
-        found = _pointed(document, fragment), draft
-        self._documents[address] = found
-        return found
+        resolved = _pointed(document, fragment), draft
+        self._documents[address] = resolved
+        return resolved
 
     # --- one schema -------------------------------------------------------------------------
 

@@ -70,11 +70,11 @@ class VerificationKey:
 def from_certificate(context: Context, text: str) -> list[VerificationKey]:
     """The keys of a PEM certificate, a PEM public key, or JSON web keys; cached in the query."""
     cached: dict[str, list[VerificationKey]] = context.cache.setdefault(_CACHE, {})
-    found = cached.get(text)
-    if found is None:
+    keys = cached.get(text)
+    if keys is None:
         context.charge(_STEPS_A_KEY * (1 + len(text) // _KEY_BYTES_MIN // 10))
-        found = cached[text] = _from_certificate(text)
-    return found
+        keys = cached[text] = _from_certificate(text)
+    return keys
 
 
 def _from_certificate(text: str) -> list[VerificationKey]:
@@ -115,10 +115,10 @@ def _pem_key(block: pem.Block, rest: bytes) -> Any:
 
 
 def candidates(
-    found: Iterable[VerificationKey], identifier: str, algorithm: str
+    keys: Iterable[VerificationKey], identifier: str, algorithm: str
 ) -> list[VerificationKey]:
     """The keys to try: the one the token names, else all whose algorithm may be its own."""
-    members = list(found)
+    members = list(keys)
     if identifier:
         for key in members:
             if key.identifier == identifier:
@@ -200,10 +200,10 @@ def _verify_pss_of_digest_length(
 
 def parse_signing(text: str) -> jwk.Key:
     """The first key of a JSON web key or set."""
-    found = jwk.parse(text)
-    if not found:
+    keys = jwk.parse(text)
+    if not keys:
         raise BuiltinError("no keys found in JWK set")
-    return found[0]
+    return keys[0]
 
 
 def sign(key: jwk.Key, algorithm: str, signed: bytes) -> bytes:

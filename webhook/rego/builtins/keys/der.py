@@ -82,15 +82,15 @@ class Reader:
 
     def element(self, tag: int, fault: str) -> bytes:
         """All bytes of the next element, which must have this tag."""
-        found, _, whole = self.any(fault)
-        if found != tag:
+        tag_read, _, whole = self.any(fault)
+        if tag_read != tag:
             raise BuiltinError(fault)
         return whole
 
     def read(self, tag: int, fault: str) -> bytes:
         """The content of the next element, which must have this tag."""
-        found, content, _ = self.any(fault)
-        if found != tag:
+        tag_read, content, _ = self.any(fault)
+        if tag_read != tag:
             raise BuiltinError(fault)
         return content
 

@@ -146,14 +146,14 @@ def _set(members: Any) -> list[Key]:
         raise BuiltinError(f"{fault} \"keys\": expected '[' but got {json_text(members)}")
     if len(members) > KEYS_MAX:
         raise BuiltinError(f'{fault} "keys": more than {KEYS_MAX} keys')
-    found = []
+    keys = []
     for index, member in enumerate(members):
         try:
-            found.append(_key(member))
+            keys.append(_key(member))
         except BuiltinError as error:
             message = f'{fault} key #{index} in "keys": jwk.ParseKey: {error.message}'
             raise BuiltinError(message) from None
-    return found
+    return keys
 
 
 def _key(document: Any) -> Key:

@@ -29,8 +29,8 @@ class Block:
 def decode(text: bytes) -> tuple[Block | None, bytes]:
     """The first block and what follows it; ``None`` and all of ``text`` without one."""
     position = 0
-    while found := _BEGIN.search(text, position):
-        position = found.end()
+    while match := _BEGIN.search(text, position):
+        position = match.end()
         block, rest = _block(text, position)
         if block is not None:
             return block, text[rest:]

@@ -150,17 +150,17 @@ def _public_key(spki: bytes) -> Fields:
 
 def _extensions(tagged: der.Reader) -> list[Fields] | None:
     sequence = tagged.enter(der.SEQUENCE, "x509: malformed extensions")
-    found: list[Fields] = []
+    extensions: list[Fields] = []
     while sequence:
         reader = sequence.enter(der.SEQUENCE, "x509: malformed extension")
         extension = _extension(reader)
-        if any(extension["Id"] == other["Id"] for other in found):
+        if any(extension["Id"] == other["Id"] for other in extensions):
             name = ".".join(map(str, extension["Id"]))
             raise BuiltinError(
                 f'x509: certificate contains duplicate extension with OID "{name}"',
             )
-        found.append(extension)
-    return found or None
+        extensions.append(extension)
+    return extensions or None
 
 
 def _extension(reader: der.Reader) -> Fields:
@@ -321,21 +321,21 @@ def parse_request(data: bytes) -> Fields:
 
 
 def _attributes(reader: der.Reader, fault: str) -> list[bytes]:
-    found = []
+    attributes = []
     while reader:
-        found.append(reader.any(fault)[2])
-    return found
+        attributes.append(reader.any(fault)[2])
+    return attributes
 
 
 def _attribute_sets(attributes: list[bytes]) -> list[Fields]:
     """The attributes that hold pairs of type and value; others are passed over, as Go does."""
-    found = []
+    sets = []
     for attribute in attributes:
         try:
-            found.append(_attribute_set(attribute))
+            sets.append(_attribute_set(attribute))
         except BuiltinError:
             continue
-    return found
+    return sets
 
 
 def _attribute_set(attribute: bytes) -> Fields:
@@ -372,7 +372,7 @@ def _plain(tag: int, content: bytes, fault: str) -> Any:
 
 
 def _requested_extensions(attributes: list[bytes], fault: str) -> list[Fields] | None:
-    found: list[Fields] = []
+    extensions: list[Fields] = []
     for attribute in attributes:
         try:
             reader = der.Reader(attribute).enter(der.SEQUENCE, fault)
@@ -383,11 +383,11 @@ def _requested_extensions(attributes: list[bytes], fault: str) -> list[Fields] |
             continue
         sequence = values.enter(der.SEQUENCE, fault)
         while sequence:
-            found.append(_extension(sequence.enter(der.SEQUENCE, fault)))
-    identifiers = {tuple(extension["Id"]) for extension in found}
-    if len(identifiers) != len(found):
+            extensions.append(_extension(sequence.enter(der.SEQUENCE, fault)))
+    identifiers = {tuple(extension["Id"]) for extension in extensions}
+    if len(identifiers) != len(extensions):
         raise BuiltinError("x509: certificate request contains duplicate requested extensions")
-    return found or None
+    return extensions or None
 
 
 def uri_strings(fields: Fields) -> list[str] | None:

@@ -91,13 +91,13 @@ class _Search:
 
     def from_chain(self, chain: tuple[Certificate, ...]) -> list[tuple[Certificate, ...]]:
         """Every way to complete ``chain``."""
-        found = []
+        chains = []
         if self._accepts(chain, self._root, intermediate=False):
-            found.append((*chain, self._root))
+            chains.append((*chain, self._root))
         for candidate in self._intermediates:
             if self._accepts(chain, candidate, intermediate=True):
-                found += self.from_chain((*chain, candidate))
-        return found
+                chains += self.from_chain((*chain, candidate))
+        return chains
 
     def _accepts(
         self, chain: tuple[Certificate, ...], candidate: Certificate, *, intermediate: bool

@@ -124,36 +124,36 @@ def alternative_names(extensions: Iterable[Fields]) -> Fields:
 
 
 def _alternative_names(value: bytes) -> Fields:
-    found: dict[str, list[Any]] = {name: [] for name in _NAMES}
+    names: dict[str, list[Any]] = {name: [] for name in _NAMES}
     sequence = der.Reader(value).enter(der.SEQUENCE, "x509: invalid subject alternative names")
     while sequence:
         tag, content, _ = sequence.any("x509: invalid subject alternative name")
         if tag == der.context(1):
-            found["EmailAddresses"].append(_ia5(content, "x509: SAN rfc822Name is malformed"))
+            names["EmailAddresses"].append(_ia5(content, "x509: SAN rfc822Name is malformed"))
         elif tag == der.context(2):
-            found["DNSNames"].append(_ia5(content, "x509: SAN dNSName is malformed"))
+            names["DNSNames"].append(_ia5(content, "x509: SAN dNSName is malformed"))
         elif tag == der.context(6):
             text = _ia5(content, "x509: SAN uniformResourceIdentifier is malformed")
-            found["URIs"].append(_uri(text))
+            names["URIs"].append(_uri(text))
         elif tag == der.context(7):
             if len(content) not in (4, 16):
                 raise BuiltinError(
                     f"x509: cannot parse IP address of length {len(content)}",
                 )
-            found["IPAddresses"].append(ip_text(content))
-    return {name: values or None for name, values in found.items()}
+            names["IPAddresses"].append(ip_text(content))
+    return {name: values or None for name, values in names.items()}
 
 
 def uri_texts(extensions: Iterable[Fields]) -> list[str]:
     """The URIs among the subject's alternative names, as Go prints them again."""
-    found = []
+    texts = []
     for extension in extensions:
         sequence = der.Reader(base64.b64decode(extension["Value"])).enter(der.SEQUENCE, "")
         while sequence:
             tag, content, _ = sequence.any("")
             if tag == _URI:
-                found.append(str(url_of(content.decode("ascii"))))
-    return found
+                texts.append(str(url_of(content.decode("ascii"))))
+    return texts
 
 
 def _uri(text: str) -> Fields:
@@ -204,7 +204,7 @@ def _basic_constraints(fields: Fields, value: bytes) -> None:
 
 def _distribution_points(fields: Fields, value: bytes) -> None:
     fault = "x509: invalid CRL distribution point"
-    found: list[str] = list(fields["CRLDistributionPoints"] or ())
+    texts: list[str] = list(fields["CRLDistributionPoints"] or ())
     points = der.Reader(value).enter(der.SEQUENCE, f"{fault}s")
     while points:
         point = points.enter(der.SEQUENCE, fault)
@@ -213,8 +213,8 @@ def _distribution_points(fields: Fields, value: bytes) -> None:
             continue
         full_name = name.enter(der.context(0, constructed=True), fault)
         while full_name.peek(_URI):
-            found.append(full_name.read(_URI, fault).decode("utf-8", "replace"))
-    fields["CRLDistributionPoints"] = found or None
+            texts.append(full_name.read(_URI, fault).decode("utf-8", "replace"))
+    fields["CRLDistributionPoints"] = texts or None
 
 
 def _authority_key(fields: Fields, value: bytes) -> None:
@@ -255,28 +255,28 @@ def _ext_key_usage(fields: Fields, value: bytes) -> None:
 
 def _policies(fields: Fields, value: bytes) -> None:
     fault = "x509: invalid certificate policies"
-    found: list[tuple[int, ...]] = []
+    identifiers: list[tuple[int, ...]] = []
     reader = der.Reader(value).enter(der.SEQUENCE, fault)
     while reader:
         identifier = reader.enter(der.SEQUENCE, fault).oid(fault)
-        if identifier in found:
+        if identifier in identifiers:
             raise BuiltinError(fault)
-        found.append(identifier)
-    fields["Policies"] = [_dotted(identifier) for identifier in found] or None
-    fields["PolicyIdentifiers"] = [list(identifier) for identifier in found]
+        identifiers.append(identifier)
+    fields["Policies"] = [_dotted(identifier) for identifier in identifiers] or None
+    fields["PolicyIdentifiers"] = [list(identifier) for identifier in identifiers]
 
 
 def _policy_mappings(fields: Fields, value: bytes) -> None:
     fault = "x509: invalid policy mappings extension"
-    found = []
+    mappings = []
     reader = der.Reader(value).enter(der.SEQUENCE, fault)
     while reader:
         pair = reader.enter(der.SEQUENCE, fault)
         issuer, subject = pair.oid(fault), pair.oid(fault)
-        found.append(
+        mappings.append(
             {"IssuerDomainPolicy": _dotted(issuer), "SubjectDomainPolicy": _dotted(subject)}
         )
-    fields["PolicyMappings"] = found or None
+    fields["PolicyMappings"] = mappings or None
 
 
 def _inhibit_any(fields: Fields, value: bytes) -> None:
@@ -286,15 +286,15 @@ def _inhibit_any(fields: Fields, value: bytes) -> None:
 
 def _authority_info(fields: Fields, value: bytes) -> None:
     fault = "x509: invalid authority info access"
-    found: dict[tuple[int, ...], list[str]] = {_OCSP: [], _ISSUERS: []}
+    by_method: dict[tuple[int, ...], list[str]] = {_OCSP: [], _ISSUERS: []}
     reader = der.Reader(value).enter(der.SEQUENCE, fault)
     while reader:
         description = reader.enter(der.SEQUENCE, fault)
         method = description.oid(fault)
-        if description.peek(_URI) and method in found:
-            found[method].append(description.read(_URI, fault).decode("utf-8", "replace"))
-    fields["OCSPServer"] = found[_OCSP] or None
-    fields["IssuingCertificateURL"] = found[_ISSUERS] or None
+        if description.peek(_URI) and method in by_method:
+            by_method[method].append(description.read(_URI, fault).decode("utf-8", "replace"))
+    fields["OCSPServer"] = by_method[_OCSP] or None
+    fields["IssuingCertificateURL"] = by_method[_ISSUERS] or None
 
 
 def _name_constraints(fields: Fields, value: bytes) -> bool:

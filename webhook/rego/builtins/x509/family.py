@@ -64,10 +64,10 @@ def parse_certificates(context: Context, certs: str) -> list[Fields]:
 def parse_and_verify_certificates(context: Context, certs: str) -> list[Any]:
     """``[true, chain]`` if the last certificate is issued under the first, for servers."""
     try:
-        found = parse_certificates(context, certs)
+        certificates = parse_certificates(context, certs)
     except BuiltinError:
         return [False, []]
-    return _verified(found, chain.Options(_wall_clock(context)))
+    return _verified(certificates, chain.Options(_wall_clock(context)))
 
 
 @builtin(
@@ -82,17 +82,17 @@ def parse_and_verify_certificates_with_options(
 ) -> list[Any]:
     """The same, for a host's name, a time or key usages that the options name."""
     try:
-        found = parse_certificates(context, certs)
+        certificates = parse_certificates(context, certs)
     except BuiltinError:
         return [False, []]
-    verified = _verified(found, _options(context, options))
+    verified = _verified(certificates, _options(context, options))
     for fields in verified[1]:
         fields.pop("URIStrings")
     return verified
 
 
-def _verified(found: list[Fields], options: chain.Options) -> list[Any]:
-    verified = chain.verify(found, options)
+def _verified(certificates: list[Fields], options: chain.Options) -> list[Any]:
+    verified = chain.verify(certificates, options)
     return [False, []] if verified is None else [True, verified]
 
 
@@ -204,20 +204,20 @@ def _as_pem(data: bytes, label: str) -> bytes:
 
 
 def _pair_certificates(text: bytes) -> list[bytes]:
-    found = list(pem.blocks(text))
-    data = [block.data for block in found if block.label == "CERTIFICATE"]
+    blocks = list(pem.blocks(text))
+    data = [block.data for block in blocks if block.label == "CERTIFICATE"]
     if data:
         return data
-    if not found:
+    if not blocks:
         raise BuiltinError("tls: failed to find any PEM data in certificate input")
-    if len(found) == 1 and found[0].label.endswith("PRIVATE KEY"):
+    if len(blocks) == 1 and blocks[0].label.endswith("PRIVATE KEY"):
         raise BuiltinError(
             "tls: failed to find certificate PEM data in certificate input, but did find a "
             "private key; PEM inputs may have been switched"
         )
     raise BuiltinError(
         'tls: failed to find "CERTIFICATE" PEM block in certificate input after skipping PEM '
-        f"blocks of the following types: {_labels(found)}"
+        f"blocks of the following types: {_labels(blocks)}"
     )
 
 
@@ -239,8 +239,8 @@ def _pair_key(text: bytes) -> pem.Block:
     )
 
 
-def _labels(found: list[pem.Block]) -> str:
-    return f"[{' '.join(block.label for block in found)}]"
+def _labels(blocks: list[pem.Block]) -> str:
+    return f"[{' '.join(block.label for block in blocks)}]"
 
 
 def _pair_private_key(data: bytes) -> Any:
@@ -265,8 +265,8 @@ def parse_rsa_private_key(context: Context, pem_text: str) -> dict[str, str] | N
     data = text_bytes(context, pem_text)
     if not data.startswith(_PEM_START):
         data = strict_base64.decode(data)
-    found = _private_keys(context, data)
-    return jwk.from_private_key(found[0]) if found else None
+    parsed = _private_keys(context, data)
+    return jwk.from_private_key(parsed[0]) if parsed else None
 
 
 @builtin("crypto.parse_private_keys", STRING, result=array_of(NAMED), context=True)
@@ -274,17 +274,17 @@ def parse_private_keys(context: Context, pem_text: str) -> list[Any] | None:
     """Every private key of PEM or base64 text, in Go's JSON form."""
     if not pem_text:
         return None
-    found = _private_keys(context, text_bytes(context, pem_text))
-    return [keys.private_json(key) for key in found]
+    parsed = _private_keys(context, text_bytes(context, pem_text))
+    return [keys.private_json(key) for key in parsed]
 
 
 def _private_keys(context: Context, data: bytes) -> list[Any]:
     with contextlib.suppress(BuiltinError):  # it is PEM already
         data = strict_base64.decode(data)
-    found = []
+    parsed = []
     for block in pem.blocks(data):
         if block.label in ("RSA PRIVATE KEY", "PRIVATE KEY", "EC PRIVATE KEY"):
             # Checking the primes of an RSA key takes some milliseconds.
             context.charge(20 * _STEPS_A_CERTIFICATE)
-            found.append(keys.parse_private(block.label, block.data))
-    return found
+            parsed.append(keys.parse_private(block.label, block.data))
+    return parsed
