@@ -332,7 +332,7 @@ def test_alerts_on_decisions_are_about_metrics_that_a_sidecar_or_a_server_has(
 
 
 def test_every_alert_on_decisions_has_its_row_for_the_reader_at_night() -> None:
-    text = (MANIFESTS.parent / "docs" / "operating.md").read_text()
+    text = (MANIFESTS.parent / "docs" / "troubleshooting.md").read_text()
     names = [alert for alert in alerts() if alert.startswith("WaddleDecisions")]
     assert len(names) > 10
     assert [name for name in names if f"| `{name}` |" not in text] == []

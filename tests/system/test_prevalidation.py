@@ -4,6 +4,7 @@ import contextlib
 import copy
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import yaml
 
 from tests.patience import until
 from tests.system.conftest import ALL_OPERATIONS, StartReplica
+from tests.system.gate import Gate
 from tests.system.replicas import (
     CRD_PATH,
     CRDS,
@@ -21,6 +23,7 @@ from tests.system.replicas import (
     template,
 )
 from webhook.api.revision import digest_of, name_of
+from webhook.controllers.outcome_records import RECORD_SECONDS
 
 REVISIONS = "/apis/policy.waddle.dev/v1alpha1/policyrevisions"
 ENDED = 'waddle_policy_trials_total{outcome="ended"}'
@@ -96,8 +99,10 @@ def test_what_goes_beyond_its_bounds_at_one_replica_is_tried_by_no_other(
     until(lambda: all(replica.denies("large") for replica in trio), "all deny")
     before = [(replica.metric(ENDED) or 0) for replica in trio]
 
-    hostile = plane.put_template(template("Large", LARGE))
     path = f"{TEMPLATES}/large"
+    # The word of a replica counts with the others once they know of it, by its statuses.
+    until(lambda: generations(plane, path) == [1, 1, 1], "each knows of the others")
+    hostile = plane.put_template(template("Large", LARGE))
 
     def messages() -> set[str]:
         entries = plane.by_pod(path)
@@ -116,10 +121,7 @@ def test_what_goes_beyond_its_bounds_at_one_replica_is_tried_by_no_other(
         return verdicts(plane, "large")[2] == "ended"
 
     until(is_ended, "its outcome stands")
-    until(
-        lambda: [one["observedGeneration"] for one in plane.by_pod(path)] == [2, 2, 2],
-        "all have seen it",
-    )
+    until(lambda: generations(plane, path) == [2, 2, 2], "all have seen it")
     assert len(ended) == 1
     found = outcomes(plane, "large")[2]
     assert len(messages()) == 1
@@ -143,6 +145,51 @@ def test_what_goes_beyond_its_bounds_at_one_replica_is_tried_by_no_other(
     ]
     assert hostile["metadata"]["generation"] == 2
     plane.delete_template("large")
+
+
+def test_a_large_policy_is_tried_by_one_though_the_api_server_is_long_in_taking_its_word(
+    empty_plane: Plane, tmp_path: Path
+) -> None:
+    """Each of them would spend seconds of a processor on what one of them knows to be too large."""
+    plane = empty_plane
+    with contextlib.ExitStack() as stack:
+        gate = Gate(plane.api, tmp_path)
+        stack.callback(gate.close)
+        flags = (*ALL_OPERATIONS, f"--kubeconfig={gate.kubeconfig}")
+        pair = []
+        for number in range(2):
+            stack.callback(plane.delete_pod, f"claims-{number}")
+            pair.append(stack.enter_context(Replica(plane, f"claims-{number}", *flags)))
+        for replica in pair:
+            replica.wait_ready()
+        stack.callback(plane.delete_template, "claimed")
+        plane.put_template(template("Claimed"))
+        path = f"{TEMPLATES}/claimed"
+        # The word of a replica counts with the others once they know of it, by its statuses.
+        until(lambda: generations(plane, path) == [1, 1], "each knows of the other")
+        gate.hold(is_about_revisions)
+        plane.put_template(template("Claimed", LARGE.replace("package large", "package claimed")))
+        gate.wait_for(2)
+        time.sleep(2 * RECORD_SECONDS)  # who would not wait for an answer begins
+        gate.open()
+
+        def is_ended() -> bool:
+            end_trials(pair)
+            return verdicts(plane, "claimed").get(2) == "ended"
+
+        until(is_ended, "its outcome stands")
+        until(lambda: generations(plane, path) == [2, 2], "both have seen it")
+        assert sum(replica.metric(ENDED) or 0 for replica in pair) == 1
+
+
+def generations(plane: Plane, path: str) -> list[int]:
+    """Which generation of an object each replica has seen."""
+    return [one["observedGeneration"] for one in plane.by_pod(path)]
+
+
+def is_about_revisions(path: str) -> bool:
+    """Whether a request is about revisions, and no list or watch of them."""
+    return "/policyrevisions" in path and "watch=" not in path and "limit=" not in path
 
 
 def test_of_generations_that_cannot_be_enforced_the_newest_alone_is_kept(

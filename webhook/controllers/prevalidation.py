@@ -27,7 +27,7 @@ from webhook.constraint import constraint
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.template import read_template
 from webhook.controllers.observed import TEMPLATES
-from webhook.controllers.outcome_records import RECORD_SECONDS, OutcomeRecords
+from webhook.controllers.outcome_records import RECORD_SECONDS, WRITE_SECONDS, OutcomeRecords
 from webhook.controllers.policy_state import same_policy
 from webhook.controllers.reconciler import TEMPLATE
 from webhook.replicas import rendezvous
@@ -57,7 +57,8 @@ TURNS_MAX: Final = 2
 
 CLAIM_SECONDS: Final = 0.25
 """A trial that takes longer, with those before it, is told of, so that the others wait for its end:
-half of what they wait for a word. That of a large policy is before it begins."""
+half of what they wait for a word. That of a large policy is before it begins, and is waited for as
+long as a write may take: a busy API server is no reason for each to spend seconds of a processor."""
 
 CLAIMED_SECONDS: Final = PATIENCE_SECONDS
 """How long others wait for that end, as long as whoever said it is there."""
@@ -249,7 +250,9 @@ class Prevalidation:
         outcome = await self._heard(held, rank)
         while outcome is None and (rank or claims):
             # Of those who come to this at once one makes the revision; the others hear of it.
-            standing = await self._say(held, "trying", over=self._claimant(held))
+            seconds = WRITE_SECONDS if claims else RECORD_SECONDS
+            over = self._claimant(held)
+            standing = await self._say(held, "trying", over=over, seconds=seconds)
             if standing is None or standing.uid == self._pod.uid or standing.is_final:
                 break
             outcome = await self._heard(held, rank)
@@ -344,9 +347,18 @@ class Prevalidation:
         await self._say(held, "trying")
 
     async def _say(
-        self, held: _Held, verdict: Verdict, tried: Tried | None = None, *, over: str = ""
+        self,
+        held: _Held,
+        verdict: Verdict,
+        tried: Tried | None = None,
+        *,
+        over: str = "",
+        seconds: float = RECORD_SECONDS,
     ) -> Outcome | None:
-        """Say what came of it, in place of what ``over`` says that it is at; what stands then."""
+        """Say what came of it, in place of what ``over`` says that it is at; what stands then.
+
+        None where that is not known after so many seconds.
+        """
         outcome = Outcome(verdict, self._pod.name, self._pod.uid, __version__, timestamp.now())
         if tried is not None:
             outcome = replace(
@@ -359,7 +371,7 @@ class Prevalidation:
         assert self._tasks is not None
         record = self._records.record(held.document, held.digest, outcome, over=over)
         writing = self._tasks.create_task(record)
-        done, _ = await asyncio.wait({writing}, timeout=RECORD_SECONDS)
+        done, _ = await asyncio.wait({writing}, timeout=seconds)
         return writing.result() if done else None
 
     async def _drop_faulty(self, held: _Held) -> None:
