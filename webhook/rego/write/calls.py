@@ -85,14 +85,12 @@ class Calls:
             values.append(value)
         context = EvaluationContext(steps=MAX_COMPUTED_STEPS)
         try:
-            result = builtin.function(*([context] if builtin.context else []), *values)
+            known = builtin.function(*([context] if builtin.context else []), *values)
         except (BuiltinError, EvaluationError, RecursionError):
             return False  # whoever evaluates it is to see that
-        if context.is_particular or (
-            result is not UNDEFINED and not is_small(result, MAX_COMPUTED)
-        ):
+        if context.is_particular or (known is not UNDEFINED and not is_small(known, MAX_COMPUTED)):
             return False
-        self._function.patterns.give(lit.out, terms.constant(result))
+        self._function.patterns.give(lit.out, terms.constant(known))
         return True
 
     # --- functions of the policy --------------------------------------------------------------
