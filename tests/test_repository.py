@@ -123,7 +123,7 @@ def test_requirements_are_pinned_with_hashes(name: str) -> None:
     starts = [number for number, line in enumerate(lines) if not line.startswith(" ")]
     assert starts
     for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
-        assert re.match(r"[\w.-]+==[\w.]+( ; .+?)? \\$", lines[start]), lines[start]
+        assert re.match(r"[\w.-]+==(\d+!)?[\w.]+( ; .+?)? \\$", lines[start]), lines[start]
         assert all(
             re.match(r" +--hash=sha256:[0-9a-f]{64}( \\)?$", x) for x in lines[start + 1 : end]
         )
