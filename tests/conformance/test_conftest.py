@@ -179,24 +179,27 @@ TEXTS = {
     "toml": ('a = 1\nb = 1.5\nc = [1, 2]\n[d]\ne = "f"\n[[g]]\nh = 1\n[[g]]\nh = 2\n', "a = 1000000\nb = 1e6\n"),
     "ini": (
         "a = 1\n[b]\nc = true\nd = 'e f' ; g\nh : 2\ni = j#k\n\"l m\" = n\n- = o\n- = p\n",
+        '[a]\nb = """\nc"""\n',
         '[a]\nb = 1_000\nc = 0x1p-2\nd = inf\ne = T\nf = """x\ny"""\ng = h \\\n  i\n',
     ),
-    "dotenv": ("A=1\nexport B=${A}x\nC='$A'\nD=\"a\\nb\"\nE: f\nG=h # i\n",),
+    "dotenv": ("A='b\nC='d'\n", "A=1\nexport B=${A}x\nC='$A'\nD=\"a\\nb\"\nE: f\nG=h # i\n"),
     "properties": ("a=b\nc:d\ne f\ng\\ h=i\\\n  j\nk=\\u0041\nl\n# m=n\n",),
     "xml": (
         "<a b='c'><d>e</d><d/>f</a>",
         "<a>x<b/>\n</a>",
         "<n:a xmlns:n='m' n:b='c'><![CDATA[ x ]]><!-- y -->z</n:a>",
     ),
-    "ignore": ("a\n#b\n!c\n\n d \\\\e \n",),
+    "ignore": ("\u00e9\n!\u00e9\n#\u00e9\n", "a\n#b\n!c\n\n d \\\\e \n"),
     "codeowners": ("* @a\n/b/ @c/d e@f.gh # i\n\\#x @y\n",),
     "edn": ('{:a 1 :b [true nil 2.5 "c"] :d #{1} :e/f (1 2) :g \\h}',),
     "nginx": ("user a;\nevents { worker_connections 'e f'; }\nhttp { server { listen 80 \"g\"; } }\n# i\n",),
     "hcl1": (
         'a "b" "c" { d = 1 e = 0.5 f = [1, "x"] g = { h = true } }\na "b" "i" {}\n',
         'a = "${b("c")}"\nd { e = <<F\nx\nF\n}\nd {}\n',
+        "a = [1, 2.5, [3] [4], { b = .5 }, { c = 1 },]\n",
     ),
     "hcl2": (
+        "a { b = 1 }\nc { # d\n}\ne {\n}\nf {}\n",
         'a = 1 + 2\nb = "x"\nc = "${d.e}"\nf = "g ${h} i"\nj = -1\nk = !true\nl = [for m in n : m]\n',
         "o = {for p in q : p => q if r}\ns = t ? u : v\nw = x[0].y[*].z\nA = B(C, D...)\nE = (F)\n",
         'a = <<-B\n    c ${d}\n      e\n  B\nf = <<G\n h "i" \\n\nG\nj = 1\n',
@@ -206,12 +209,14 @@ TEXTS = {
         "v = [\n  1,\n  # w\n  2, // x\n]\ny = z.0\naa = provider::bb::cc(1)\n",
     ),
     "dockerfile": (
+        "FROM a\nONBUILD ZORK b c\nHEALTHCHECK NONE\nHEALTHCHECK --interval=0 cmd b\nARG --x c\n",
         "FROM a AS b\nRUN c && \\\n    d\nCOPY --from=b --chown=1 [\"e f\", \"g\"]\nENV h=i j='k l'\nENV m n o\n",
         '# syntax=x\n#y\nFROM a\n\n# z\nARG b=1 c\nLABEL d="e" \\\n f=g\nEXPOSE 1 2\nHEALTHCHECK --interval=1s CMD ["h"]\n',
         '# escape=`\nFROM a\nRUN b `\n c\nONBUILD COPY d e\nUSER f\nVOLUME ["g"]\nSTOPSIGNAL 9\nSHELL ["h"]\n',
         'FROM a\nRUN <<E\nb\nE\nCOPY <<F /g\nh\nF\nCMD i j\nENTRYPOINT ["k"]\nWORKDIR /l\nMAINTAINER m\n',
     ),
     "spdx": (
+        "SPDXVersion: SPDX-2.2\nDataLicense: a\nCreator: Person:  b  (c)\n",
         ("SPDXVersion: SPDX-2.3\nDataLicense: CC0-1.0\nSPDXID: SPDXRef-DOCUMENT\nDocumentName: a\n"
         "DocumentNamespace: http://b\nCreator: Tool: c\nCreated: 2021-01-01T00:00:00Z\n"),
     ),

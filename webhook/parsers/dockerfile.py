@@ -11,12 +11,14 @@ import re
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.parsers import dockerfile_instructions
 from webhook.parsers.errors import ParseError
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+PROCESSING: Final = "process dockerfile instructions"
 _SPACE: Final = re.compile(r"[\t\v\f\r ]+")
 _DIRECTIVE: Final = re.compile(r"([a-zA-Z][a-zA-Z0-9]*)\s*=\s*(.+?)\s*\Z")
 _DIRECTIVES: Final = frozenset({"syntax", "escape", "check"})
@@ -128,17 +130,15 @@ class _Reader:
                 break
         return whole + line
 
-    def _node(self, line: str, number: int) -> _Node:
+    def _node(self, line: str, number: int, *, is_trigger: bool = False) -> _Node:
         words = _SPACE.split(line.strip(), maxsplit=1)
         node = _Node(words[0])
         rest = ""
         if len(words) == 2:
             rest, node.flags = self._flags(words[1])
-        read = _READERS.get(words[0].lower())
+        read = _READERS.get(words[0].lower(), _ignored if is_trigger else None)
         if read is None:
-            raise _fault(
-                f"unknown instruction: {words[0]}", number, "process dockerfile instructions"
-            )
+            raise _fault(f"unknown instruction: {words[0]}", number, PROCESSING)
         try:
             read(self, node, rest.strip(), number)
         except ParseError as error:
@@ -229,13 +229,16 @@ class _Reader:
 
     def _tell(self, node: _Node, comments: list[str], number: int) -> None:
         name = node.name.lower()
-        _check(name, node, number)
+        inner = node.below or node
+        below = node.below.name if node.below else ""
+        words = [below] if below else node.values or ()
+        fault = dockerfile_instructions.check(name, words, node.flags or (), is_json=inner.is_json)
+        if fault:
+            raise _fault(fault, number, PROCESSING)
         if name == "from":
             self.stages += 1
         stage = max(self.stages - 1, 0)
         self.found += [_command("comment", stage, values=[comment]) for comment in comments]
-        inner = node.below or node
-        below = node.below.name if node.below else ""
         self.found.append(
             _command(name, stage, below, node.flags, inner.values, is_json=inner.is_json)
         )
@@ -262,24 +265,6 @@ def _command(
 
 def _fault(message: str, line: int, what: str = "parse dockerfile") -> ParseError:
     return ParseError(f"{what}: {message}", line)
-
-
-def _check(name: str, node: _Node, number: int) -> None:
-    """What BuildKit refuses of instructions whose words are known."""
-    count = len(node.values or ())
-    what = "process dockerfile instructions"
-    if (
-        name == "from"
-        and count != 1
-        and not (count == 3 and (node.values or [])[1].lower() == "as")
-    ):
-        raise _fault("FROM requires either one or three arguments", number, what)
-    if name in {"workdir", "user", "stopsignal", "maintainer"} and count != 1:
-        raise _fault(f"{name.upper()} requires exactly one argument", number, what)
-    if name in {"add", "copy"} and count < 2 and "<<" not in "".join(node.values or ()):
-        raise _fault(f"{name.upper()} requires at least two arguments", number, what)
-    if name in {"env", "label", "expose", "volume", "arg"} and not count:
-        raise _fault(f"{name.upper()} requires at least one argument", number, what)
 
 
 # --- the words of an instruction ---------------------------------------------------------------
@@ -354,7 +339,12 @@ def _health(reader: _Reader, node: _Node, rest: str, number: int) -> None:
 
 def _trigger(reader: _Reader, node: _Node, rest: str, number: int) -> None:
     if rest:
-        node.below = reader._node(rest, number)  # noqa: SLF001  # the reader's own
+        node.below = reader._node(rest, number, is_trigger=True)  # noqa: SLF001  # the reader's own
+
+
+def _ignored(_: _Reader, node: _Node, __: str, ___: int) -> None:
+    """The words of an instruction below ONBUILD that nobody knows."""
+    node.values = [""]
 
 
 _READERS: Final[dict[str, Callable[[_Reader, _Node, str, int], None]]] = {

@@ -12,8 +12,9 @@ from typing import Any, Final
 from webhook.parsers.errors import ParseError
 
 _LINE: Final = re.compile(
-    r"\A\s*(?:export\s+)?([\w\d\.\-_]+)(?:\s*=\s*|:\s+?)"
-    r"('(?:\\'|[^'])*'|\"(?:\\\"|[^\"])*\"|[^#\n]+)?\s*(?:\s*\#.*)?\Z",
+    r"\A\s*(?:export\s+)?([\w.]+)(?:\s*=\s*|:\s+?)"
+    # A text in quotes may have the same quotes within: nothing is escaped here.
+    r"('(?s:.*)'|\"(?s:.*)\"|[^#\n]+)?\s*(?:\s*\#.*)?\Z",
     re.ASCII,
 )
 _UNESCAPED: Final = re.compile(r"\\([^$])")

@@ -9,8 +9,11 @@ from webhook.parsers import numbers
 from webhook.parsers.errors import RECURSIVE_DEPTH_MAX, ParseError, line_at
 
 _BLANK: Final = re.compile(r"(?:\s+|,|/\*.*?\*/|(?:#|//)[^\n]*)+", re.DOTALL)
+_COMMENT: Final = re.compile(r"/\*.*?\*/|(?:#|//)[^\n]*", re.DOTALL)
 _WORD: Final = re.compile(r"[^\W\d][\w.-]*")
-_NUMBER: Final = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)")
+_NUMBER: Final = re.compile(
+    r"-?(?:0[xX][0-9a-fA-F]+|(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
+)
 _HEREDOC: Final = re.compile(r"<<(-?)([^\s]+)\r?\n")
 _ESCAPES: Final = {
     "n": "\n",
@@ -79,6 +82,8 @@ class _Reader:
         while True:
             self._skip()
             if self._text[self._at : self._at + 1] in {"=", ":"}:
+                if len(names) > 1:
+                    raise self._fault("nested object expected: LBRACE got: ASSIGN")
                 self._at += 1
                 value = self._value(depth)
                 break
@@ -144,12 +149,18 @@ class _Reader:
         self._at += 1
         items: list[Any] = []
         while True:
+            begun = self._at
             self._skip()
+            # A list needs no comma after it: so it is in HashiCorp's parser.
+            lacks_comma = bool(items) and type(items[-1]) is not list
+            lacks_comma = lacks_comma and "," not in _COMMENT.sub("", self._text[begun : self._at])
             if self._at >= len(self._text):
                 raise self._fault("error parsing list, expected comma or list end, got: EOF")
             if self._text.startswith("]", self._at):
                 self._at += 1
                 return items
+            if lacks_comma:
+                raise self._fault("error parsing list, expected comma or list end")
             items.append(self._value(depth + 1, in_list=True))
 
     def _string(self) -> str:

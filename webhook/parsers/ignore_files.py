@@ -27,7 +27,12 @@ def _entry(line: str) -> dict[str, str]:
 
 
 def _unescaped(text: str) -> str:
-    """The text without backslashes, but for every doubled one, of which one stays."""
+    """The text without backslashes, but for every doubled one, of which one stays.
+
+    Each byte of it becomes a character, as in what this is compatible with, so that policies
+    written for that find what they look for.
+    """
+    text = text.encode(errors="surrogateescape").decode("latin-1")
     kept = []
     position = 0
     while position < len(text):

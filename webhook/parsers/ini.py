@@ -108,7 +108,7 @@ def _value(rest: str, lines: _Lines) -> str:
     line = rest.lstrip()
     if not line:
         return ""
-    quote = '"""' if len(line) > 3 and line.startswith('"""') else "`" if line[0] == "`" else ""
+    quote = '"""' if line.startswith('"""') and lines else "`" if line[0] == "`" else ""
     if quote:
         start = len(quote)
         end = line.rfind(quote, start)

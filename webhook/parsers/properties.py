@@ -23,7 +23,10 @@ def parse(raw: bytes, path: str = "") -> Any:
         elif text[at] in "#!":
             at = _line_end(text, at)
         else:
+            begun = at
             name, at = _piece(text, at, f"{_SPACE}\r\n:=")
+            if not name:
+                raise _fault("a value without a key", text, begun)
             at = _delimiter(text, at)
             begun = at
             properties[name], at = _piece(text, at, "\r\n")

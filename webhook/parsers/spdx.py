@@ -67,6 +67,7 @@ _LISTS: Final = {
     "FileAttributionText": "attributionTexts",
     "LicenseCrossReference": "seeAlsos",
 }
+_VERSIONS: Final = frozenset({"SPDX-2.1", "SPDX-2.2", "SPDX-2.3"})
 _IGNORED: Final = frozenset({"Reviewer", "ReviewDate", "ReviewComment", "FileDependency"})
 
 
@@ -110,6 +111,25 @@ def _fault(message: str, line: int) -> ParseError:
     return ParseError(f"error while parsing SPDX: {message}", line)
 
 
+def _creator(value: str, line: int) -> str:
+    """``Person: name`` and the like."""
+    kind, colon, name = value.partition(":")
+    if not colon:
+        raise _fault(f"invalid subvalue format for {value} (no colon found)", line)
+    if kind.strip() not in {"Person", "Organization", "Tool"}:
+        raise _fault(f"unrecognized Creator type {kind.strip()}", line)
+    return f"{kind.strip()}: {name.strip()}"
+
+
+def _check_identifier(value: str, line: int) -> None:
+    if not value.startswith("SPDXRef-"):
+        raise _fault("missing SPDXRef- prefix for element identifier", line)
+    if ":" in value:
+        raise _fault("invalid colon in element identifier", line)
+    if value == "SPDXRef-":
+        raise _fault("element identifier has nothing after prefix", line)
+
+
 @dataclass(slots=True)
 class _Reader:
     """What has been read, and the element that tags are about."""
@@ -130,11 +150,18 @@ class _Reader:
         if tag in {"PackageName", "FileName", "LicenseID"}:
             self._begin(tag, value)
         elif tag == "Creator":
-            self.creation["creators"] = [*(self.creation["creators"] or []), value]
+            self.creation["creators"] = [
+                *(self.creation["creators"] or []),
+                _creator(value, line),
+            ]
         elif tag in _CREATION:
             self.creation[_CREATION[tag]] = value
         elif self.about is None and tag in _DOCUMENT:
             self.found[_DOCUMENT[tag]] = value
+            if tag == "SPDXVersion" and value not in _VERSIONS:
+                raise _fault(f"unsupported SPDX version: {value!r}", line)
+            if tag == "SPDXID":
+                _check_identifier(value, line)
         elif tag == "Relationship":
             self._relationship(value, line)
         elif tag == "RelationshipComment" and self.relationships:
@@ -233,7 +260,7 @@ class _Reader:
     def document(self) -> dict[str, Any]:
         """All of it."""
         needed = ("spdxVersion", "dataLicense", "SPDXID", "name", "documentNamespace")
-        document: dict[str, Any] = dict.fromkeys(needed, "") | self.found
+        document: dict[str, Any] = dict.fromkeys(needed, "") | {"SPDXID": "SPDXRef-"} | self.found
         # What is read is brought to the model of this version.
         document["spdxVersion"] = "SPDX-2.3"
         document["creationInfo"] = self.creation

@@ -39,7 +39,7 @@ def _body(reader: Reader, depth: int, *, closed: bool) -> tree.Body:
             body.attributes[name] = reader.expression()
         else:
             body.blocks.append(_block(reader, name, start, depth))
-        _line_end(reader, closed=closed)
+        _line_end(reader)
 
 
 def _block(reader: Reader, kind: str, start: int, depth: int) -> tree.Block:
@@ -58,13 +58,42 @@ def _block(reader: Reader, kind: str, start: int, depth: int) -> tree.Block:
             labels.append(label_name)
         reader.skip()
     reader.at += 1
-    return tree.Block(kind, tuple(labels), _body(reader, depth + 1, closed=True), start)
-
-
-def _line_end(reader: Reader, *, closed: bool) -> None:
     reader.skip()
-    if reader.at >= len(reader.text) or reader.text[reader.at] == "\n":
-        return
-    if reader.sees("#") or reader.sees("//") or (closed and reader.sees("}")):
-        return
-    raise reader.fault("Missing newline after argument or block definition")
+    one_line = not (_is_line_end(reader) or reader.sees("}"))
+    body = _only_argument(reader) if one_line else _body(reader, depth + 1, closed=True)
+    return tree.Block(kind, tuple(labels), body, start)
+
+
+def _only_argument(reader: Reader) -> tree.Body:
+    """The body of a block that ends in the line it begins in: one argument."""
+    name = reader.identifier()
+    reader.skip()
+    if not name or not reader.sees("=") or reader.sees("=="):
+        raise reader.fault(
+            "Invalid single-argument block definition: "
+            "an argument must be in the line of its block's brace, or a newline after the brace"
+        )
+    reader.at += 1
+    reader.skip()
+    body = tree.Body()
+    body.attributes[name] = reader.expression()
+    reader.skip()
+    if not reader.sees("}"):
+        raise reader.fault("Invalid single-argument block definition: a brace must follow")
+    reader.at += 1
+    return body
+
+
+def _line_end(reader: Reader) -> None:
+    reader.skip()
+    if not _is_line_end(reader):
+        raise reader.fault("Missing newline after argument or block definition")
+
+
+def _is_line_end(reader: Reader) -> bool:
+    return (
+        reader.at >= len(reader.text)
+        or reader.text[reader.at] == "\n"
+        or reader.sees("#")
+        or reader.sees("//")
+    )

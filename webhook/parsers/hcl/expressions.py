@@ -206,9 +206,12 @@ class Reader(Cursor):
             self.expression()
             self.take("...")
         self.skip()
-        if self.identifier() == "if":
+        word = self.identifier()
+        if word == "if":
             self.skip()
             self.expression()
+        elif word:
+            raise self.fault("Extra characters after the end of the 'for' expression")
         self.expect(close, "'for' expression")
 
     def _object(self) -> tree.Expression:
