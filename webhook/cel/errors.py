@@ -20,8 +20,19 @@ class UnsureError(Exception):
     """What the fast form leaves to the exact one."""
 
 
-class LimitError(EvaluationError):
-    """An evaluation that was ended for its cost or its time; nothing absorbs it."""
+class EndedError(EvaluationError):
+    """An evaluation that is over, wherever within it that was: nothing absorbs it."""
+
+
+class LimitError(EndedError):
+    """An evaluation that was ended for its cost or its time."""
+
+
+class InternalError(EndedError):
+    """An evaluation that ends in a panic of cel-go's own."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f"internal error: {text}")
 
 
 class TimeUpError(LimitError):

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cel import folds, paths
 from webhook.cel.check import types
-from webhook.cel.errors import EvaluationError, LimitError
+from webhook.cel.check.literals import known_members
+from webhook.cel.errors import EndedError, EvaluationError
 from webhook.cel.library.all import invoke
 from webhook.cel.narrowing import called
-from webhook.cel.run import access, equality
+from webhook.cel.run import access, equality, membership
 from webhook.cel.run.arithmetic import OPERATORS, is_not, negate
 from webhook.cel.run.values import (
     NONE,
@@ -195,7 +196,8 @@ class _Builder:
         if function == "@in" and isinstance(node.args[1], ListOf) and not node.args[1].items:
             return _constant(False)  # cel-go does not look at what would be in it
         if function == "@in":
-            return _member(args[0], args[1])
+            known = known_members(node.args[1], self.checked)
+            return _member(args[0], args[1]) if known is None else _among(args[0], known)
         if function in {"or", "orValue"} and len(args) == 2:
             return _alternative(args[0], args[1], function)
         if function == "sum" and len(args) == 1 and node.target is not None:
@@ -241,11 +243,7 @@ class _Builder:
                 computed = value(env, meter)
                 if optional:
                     computed = access.optional_part(computed, at)
-                    if computed is NOTHING:
-                        continue
-                if not isinstance(at, str | int | float):
-                    raise EvaluationError(f"unsupported key type: {access.go_type(at)}")
-                members[key_of(at)] = computed
+                _set_entry(members, at, computed)
             return members
 
         return made
@@ -319,6 +317,19 @@ class _Builder:
         return ordered
 
 
+def _set_entry(members: dict[Value, Value], at: Value, value: Value) -> None:
+    """Of a key that is named twice the last entry stays, of zeros with its sign; or none does."""
+    membership.checked_hash(at)
+    if not isinstance(at, str | int | float):
+        if value is NOTHING:
+            return
+        raise EvaluationError(f"unsupported key type: {access.go_type(at)}")
+    key = key_of(at)
+    members.pop(key, None)
+    if value is not NOTHING:
+        members[key] = value
+
+
 def _constant(value: Value) -> Run:
     def constant(_env: dict[Any, Value], _meter: Meter) -> Value:
         return value
@@ -389,9 +400,17 @@ def _member(item: Run, of: Run) -> Run:
     def member(env: dict[Any, Value], meter: Meter) -> Value:
         value, within = item(env, meter), of(env, meter)
         meter.charge(1 + (len(within) if type(within) is list else 0))
-        return equality.is_in(value, within)
+        return membership.is_member(value, within, env, meter)
 
     return member
+
+
+def _among(item: Run, keys: frozenset[Value]) -> Run:
+    def among(env: dict[Any, Value], meter: Meter) -> Value:
+        meter.charge(1)
+        return membership.is_among(item(env, meter), keys)
+
+    return among
 
 
 def _invocation(name: str, args: list[Run]) -> Run:
@@ -435,7 +454,7 @@ def _logic(operands: list[Run], *, ends: bool) -> Run:
             try:
                 if access.condition(operand(env, meter)) is ends:
                     return ends
-            except LimitError:
+            except EndedError:
                 raise
             except EvaluationError as error:
                 fault = fault or error

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cel.lines import UnwrittenError
-from webhook.cel.run import access, arithmetic, equality, paced
+from webhook.cel.run import access, arithmetic, equality, membership, paced
 from webhook.cel.writer import Writer
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ NAMESPACE: Final[dict[str, Any]] = {
     "pairs": paced.pairs,
     "equals": paced.equals,
     "member": paced.member,
+    "is_among": membership.is_among,
     "added": paced.added,
     "summed": paced.summed,
     "at_path": paced.at_path,

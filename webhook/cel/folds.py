@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from webhook.cel.errors import EvaluationError, LimitError
+from webhook.cel.errors import EndedError, EvaluationError
 from webhook.cel.run import access
 from webhook.cel.run.values import from_key
 
@@ -50,7 +50,7 @@ def quantified(turns: Turns, body: Run, *, ends: bool) -> Run:
             try:
                 if access.condition(body(env, meter)) is ends:
                     return ends
-            except LimitError:
+            except EndedError:
                 raise
             except EvaluationError as error:
                 fault = fault or error
@@ -70,7 +70,7 @@ def counted(turns: Turns, body: Run) -> Run:
         for _ in turns(env, meter):
             try:
                 count += access.condition(body(env, meter))
-            except LimitError:
+            except EndedError:
                 raise
             except EvaluationError as error:
                 fault = error
@@ -125,7 +125,7 @@ def _gathered(
             try:
                 if test is not None and not access.condition(test(env, meter)):
                     continue
-            except LimitError:
+            except EndedError:
                 raise
             except EvaluationError as error:
                 fault = error
@@ -134,7 +134,7 @@ def _gathered(
                 meter.charge(1)
                 try:
                     add(gathered, env, body(env, meter))
-                except LimitError:
+                except EndedError:
                     raise
                 except EvaluationError as error:
                     fault = error

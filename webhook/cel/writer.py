@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cel.check.environment import functions
+from webhook.cel.check.literals import known_members
 from webhook.cel.exact import VARIABLES
 from webhook.cel.library.all import direct
 from webhook.cel.library.regex import compiled
@@ -402,17 +403,28 @@ class Writer(LoopLines):
         of: Expr = next((one for one in node.args if not isinstance(one, Constant)), node)
         if self.checked.types[of].name == "bool":
             return True
-        return self.checked.names.get(of) not in ROOTS and self.is_plain(of)
+        return self.is_decoded(of)
+
+    def is_decoded(self, node: Expr) -> bool:
+        """Whether it is decoded JSON, and no whole variable, which tests give other values, too."""
+        return self.checked.names.get(node) not in ROOTS and self.is_plain(node)
 
     def membership(self, node: Call) -> Expression:
         """``a in b``."""
         within = node.args[1]
         if isinstance(within, ListOf) and not within.items:
             return source.FALSE
-        if isinstance(within, ListOf) and all(
-            isinstance(item, Constant) and type(item.value) is str for item in within.items
-        ):
-            # A text is equal to nothing but itself, here as there.
-            texts = source.tuple_of([self.value(item) for item in within.items])
-            return source.compare(self.value(node.args[0]), "in", texts)
+        known = known_members(within, self.checked)
+        if known is not None:
+            item = self.value(node.args[0])
+            is_hashed = item.kind is Kind.STRING or self.is_decoded(node.args[0])
+            if is_hashed and isinstance(within, ListOf) and all(map(_is_text, within.items)):
+                # A text is equal to nothing but itself, here as there.
+                texts = source.tuple_of([self.value(one) for one in within.items])
+                return source.compare(item, "in", texts)
+            return source.call("is_among", item, self.constant_named(known), kind=Kind.BOOL)
         return source.call("member", "M", *self.operands(node.args), kind=Kind.BOOL)
+
+
+def _is_text(node: Expr) -> bool:
+    return isinstance(node, Constant) and type(node.value) is str

@@ -12,6 +12,15 @@ from webhook.cel.check.types import Type
 
 SIMPLE: Final = (types.INT, types.STRING, types.BOOL, types.DOUBLE, types.UINT, types.DYN)
 PLAIN: Final = (types.INT, types.STRING, types.BOOL)
+KEYS: Final = (*PLAIN, types.STRING, types.UINT, types.DOUBLE, types.DYN)
+
+MIXED: Final = (
+    "dyn(1)", "dyn(1u)", "dyn(1.0)", "dyn(-0.0)", "dyn(0)", "dyn(true)", "dyn('1')", "dyn(0u)",
+    "dyn(9007199254740993)", "dyn(9007199254740992.0)", "dyn(18446744073709551615u)",
+    "dyn(9223372036854775807)", "dyn(9223372036854775808.0)", "dyn(-9223372036854775808)",
+    "dyn(0.0/0.0)", "dyn(b'a')", "dyn(null)", "dyn('a')", "dyn([1])", "dyn({'a': 1})",
+)  # fmt: skip
+"""Numbers that are equal and of different types, and what is no key, nobody knows which."""
 
 LITERALS: Final[dict[str, tuple[str, ...]]] = {
     "int": ("0", "1", "-1", "2", "7", "9223372036854775807", "-9223372036854775808", "0x1F"),
@@ -97,7 +106,7 @@ class Grammar:
         if depth and pick < 0.12:
             return types.list_of(self.any_type(depth - 1))
         if depth and pick < 0.2:
-            return types.map_of(self.chance.choice(PLAIN), self.any_type(depth - 1))
+            return types.map_of(self.chance.choice(KEYS), self.any_type(depth - 1))
         if depth and pick < 0.26:
             return types.optional_of(self.any_type(depth - 1))
         if pick < 0.75:
@@ -115,6 +124,12 @@ class Grammar:
         pick = chance.random()
         if pick < 0.1:
             return self.leaf(wanted)
+        if wanted.is_dyn and chance.random() < 0.35:
+            return f"dyn({self.of(self.any_type(1), depth - 1)})"
+        if wanted.name in {"list", "map"} and chance.random() < 0.15:
+            return self.literal(wanted, depth - 1)
+        if chance.random() < 0.03:
+            return f"{self.chain(depth - 1)}.orValue({self.of(wanted, depth - 1)})"
         if pick < 0.28:
             made = self.macro(wanted, depth)
             if made is not None:
@@ -133,17 +148,12 @@ class Grammar:
         if fitting and chance.random() < 0.6:
             name = chance.choice(fitting)
             return name if chance.random() < 0.8 else f"dyn({name})"
+        if wanted.is_dyn and chance.random() < 0.3:
+            return chance.choice(MIXED)
         if wanted.is_dyn or chance.random() < 0.15:
             return self.field()
-        if wanted.name == "list":
-            items = [self.leaf(wanted.parts[0]) for _ in range(chance.randrange(4))]
-            return f"[{', '.join(items)}]"
-        if wanted.name == "map":
-            entries = (
-                f"{self.leaf(wanted.parts[0])}: {self.leaf(wanted.parts[1])}"
-                for _ in range(chance.randrange(3))
-            )
-            return f"{{{', '.join(entries)}}}"
+        if wanted.name in {"list", "map"}:
+            return self.literal(wanted, 0)
         if wanted.name == "optional_type":
             part = self.leaf(wanted.parts[0])
             return chance.choice(
@@ -153,6 +163,34 @@ class Grammar:
             return chance.choice(("int", "string", "type(1)", "list", "null_type"))
         listed = LITERALS.get(wanted.name)
         return chance.choice(listed) if listed else self.field()
+
+    def literal(self, wanted: Type, depth: int) -> str:
+        """A list or a map, some of what is in it there or not."""
+        chance = self.chance
+        of = wanted.parts[-1]
+        key = wanted.parts[0]
+        is_mixed = chance.random() < 0.4  # what is said to be dyn may stand beside all else
+        shown = (lambda text: f"dyn({text})") if is_mixed else (lambda text: text)
+        parts = []
+        for _ in range(chance.randrange(4)):
+            if chance.random() < 0.06:
+                part = self.of(types.optional_of(types.DYN if is_mixed else of), depth)
+                mark = "?"
+            else:
+                part, mark = shown(self.of(of, depth)), ""
+            if wanted.name == "map":
+                part = f"{shown(self.of(key, 0))}: {part}"
+            parts.append(f"{mark}{part}")
+        return f"[{', '.join(parts)}]" if wanted.name == "list" else f"{{{', '.join(parts)}}}"
+
+    def chain(self, depth: int) -> str:
+        """A path with a question mark somewhere."""
+        chance = self.chance
+        path = self.field() if chance.random() < 0.7 else f"({self.of(types.DYN, depth)})"
+        path += chance.choice((".?x", ".?a", "[?0]", "[?'a']", f"[?{self.leaf(types.DYN)}]"))
+        for _ in range(chance.randrange(3)):
+            path += chance.choice((".x", ".?y", "[0]", "[?1]", ".a", "['k']", ".?l", "[?'z']"))
+        return path
 
     def field(self) -> str:
         """A field of a variable, there or not."""
@@ -223,7 +261,7 @@ class Grammar:
             result = wanted if kind == "optFlatMap" else wanted.parts[0]
             return f"{target}.{kind}({self._bound([item], lambda: self.of(result, depth))})"
         over_map = chance.random() < 0.3 and kind not in {"filter", "sortBy"}
-        key = chance.choice(PLAIN)
+        key = chance.choice(KEYS)
         of = types.map_of(key, item) if over_map else types.list_of(item)
         if chance.random() < 0.35:
             of = types.DYN

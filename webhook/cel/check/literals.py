@@ -10,6 +10,7 @@ from webhook.cel.errors import EvaluationError, Problem
 from webhook.cel.library.all import invoke
 from webhook.cel.run.access import go_type
 from webhook.cel.run.conversions import CONVERSIONS
+from webhook.cel.run.membership import constants
 from webhook.cel.run.meter import Meter
 from webhook.cel.run.values import NOTHING, TypeValue
 from webhook.cel.syntax.ast import Call, Constant, ListOf, MapOf, Name, OptMap, children
@@ -134,6 +135,13 @@ def _constant(node: Expr, checked: Checked) -> Value:
             value = _constant(of, checked)
             return value if value is NOTHING else CONVERSIONS[node.function](value)
     return NOTHING
+
+
+def known_members(node: Expr, checked: Checked) -> frozenset[Value] | None:
+    """The set that cel-go makes of a list of constants to look for something in it; None for none."""
+    if not isinstance(node, ListOf) or node.optional:
+        return None
+    return constants([_constant(item, checked) for item in node.items])
 
 
 def _of_parts(empty: Value, parts: Sequence[Expr], checked: Checked) -> Value:

@@ -16,7 +16,6 @@ from webhook.cel.run.values import (
     Timestamp,
     Uint,
     entry_of,
-    key_of,
 )
 
 if TYPE_CHECKING:
@@ -134,15 +133,6 @@ def greater_or_equal(a: Value, b: Value) -> bool:
 def not_equal(a: Value, b: Value) -> bool:
     """``a != b``."""
     return not is_equal(a, b)
-
-
-def is_in(item: Value, of: Value) -> bool:
-    """``item in of``."""
-    if type(of) is list:
-        return any(is_equal(item, one) for one in of)
-    if type(of) is dict:
-        return type(item) in KEYS and entry_of(of, key_of(item)) is not NOTHING
-    raise EvaluationError(NO_OVERLOAD)
 
 
 KEYS: Final = frozenset({str, int, Uint, float, bool})

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.cel.errors import EvaluationError, UnsureError
 from webhook.cel.run import access, equality
 from webhook.cel.run.arithmetic import add
+from webhook.cel.run.membership import is_in
 from webhook.cel.run.values import NOTHING, Optional, from_key
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def member(meter: Meter, item: Value, of: Value) -> bool:
             return item in of
     if type(of) is list:
         meter.charge(len(of))
-    return equality.is_in(item, of)
+    return is_in(item, of)
 
 
 def added(meter: Meter, a: Value, b: Value) -> Value:

@@ -7,7 +7,15 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from webhook.cel.run.arithmetic import SECOND
-from webhook.cel.run.values import BoolKey, DoubleKey, Duration, Opaque, Timestamp, TypeValue
+from webhook.cel.run.values import (
+    BoolKey,
+    DoubleKey,
+    Duration,
+    Opaque,
+    Timestamp,
+    TypeValue,
+    UintKey,
+)
 from webhook.rego.go.floats import float_text
 from webhook.rego.go.time import date_of
 
@@ -55,10 +63,8 @@ def shown(value: Value) -> str:
     if value is None:
         return "null"
     match value:
-        case BoolKey():
-            return "true" if value.value else "false"
-        case DoubleKey():
-            return double_text(value.value)
+        case BoolKey() | DoubleKey() | UintKey():
+            return shown(value.value)
         case bool():
             return "true" if value else "false"
         case float():

@@ -1,7 +1,8 @@
 """Values of CEL: JSON as it was decoded, and a type of its own for each thing JSON lacks.
 
 An integer is an ``int`` within 64 bits, an unsigned one a :class:`Uint`, a double a ``float``. Maps
-are dicts; a bool as a key is a :class:`BoolKey`, since Python takes ``True`` for ``1``, a double a :class:`DoubleKey`.
+are dicts; a bool as a key is a :class:`BoolKey`, since Python takes ``True`` for ``1``, an unsigned
+integer a :class:`UintKey`, a double a :class:`DoubleKey`.
 """
 
 from __future__ import annotations
@@ -33,6 +34,13 @@ class BoolKey:
     """A bool as a key of a map."""
 
     value: bool
+
+
+@dataclass(frozen=True, slots=True)
+class UintKey:
+    """An unsigned integer as a key of a map, beside which there may be the signed one."""
+
+    value: Uint
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +118,14 @@ class DoubleKey:
 
 def key_of(value: Value) -> Value:
     """A value as it is a key of a dict."""
-    if value is True:
-        return _TRUE
-    if value is False:
-        return _FALSE
-    if type(value) is float:
+    of = type(value)
+    if of is str or of is int:
+        return value
+    if of is bool:
+        return _TRUE if value else _FALSE
+    if of is Uint:
+        return UintKey(value)
+    if of is float:
         # Of a number that is none another: Python finds one by its identity, CEL none at all.
         return DoubleKey(float("nan") if value != value else value)  # noqa: PLR0124
     return value
@@ -123,18 +134,37 @@ def key_of(value: Value) -> Value:
 def entry_of(of: dict[Value, Value], key: Value) -> Value:
     """What a map has of a key, as :func:`key_of` gives it; NOTHING where it has none."""
     entry = of.get(key, NOTHING)
-    if entry is NOTHING and type(key) is DoubleKey and key.value.is_integer():
-        return of.get(int(key.value), NOTHING)
+    if entry is NOTHING and type(key) is not str:
+        for other in equals_of(key):
+            entry = of.get(other, NOTHING)
+            if entry is not NOTHING:
+                return entry
     return entry
+
+
+def equals_of(key: Value) -> tuple[Value, ...]:
+    """Keys of other types that a number finds, in this order (cel-go, common/types/map.go)."""
+    if type(key) is int:
+        return (UintKey(Uint(key)),) if key >= 0 else ()
+    if type(key) is UintKey:
+        return (int(key.value),) if key.value <= INT_MAX else ()
+    if type(key) is DoubleKey and key.value.is_integer():
+        whole = int(key.value)
+        signed = (whole,) if INT_MIN < whole <= INT_MAX else ()
+        return (*signed, UintKey(Uint(whole))) if 0 <= whole <= UINT_MAX else signed
+    return ()
 
 
 _TRUE: Final = BoolKey(True)
 _FALSE: Final = BoolKey(False)
 
 
+_WRAPPED: Final = frozenset({BoolKey, DoubleKey, UintKey})
+
+
 def from_key(key: Value) -> Value:
     """The value that a key of a dict is."""
-    return key.value if type(key) is BoolKey or type(key) is DoubleKey else key
+    return key.value if type(key) in _WRAPPED else key
 
 
 TYPES: Final[dict[type, str]] = {

@@ -1,0 +1,96 @@
+"""``in``: what lists and maps have, as cel-go looks for it (common/types/map.go, decorators.go)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.cel.errors import EvaluationError, InternalError, UnsureError
+from webhook.cel.run import access
+from webhook.cel.run.equality import KEYS, NO_OVERLOAD, is_equal
+from webhook.cel.run.values import NOTHING, DoubleKey, Opaque, Uint, entry_of, equals_of, key_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from webhook.cel.run.meter import Meter
+    from webhook.cel.run.values import Value
+
+_UNHASHABLE: Final = frozenset({"kubernetes.NamedFormat", "kubernetes.Semver"})
+"""Values of libraries that are no keys to Go either: they hold slices or functions."""
+
+
+def is_unhashable(value: Value) -> bool:
+    """Whether it is a panic of Go's to look for a value in a map."""
+    return type(value) is bytes or (type(value) is Opaque and value.type_name in _UNHASHABLE)
+
+
+def checked_hash(value: Value) -> None:
+    """Raises the panic."""
+    if is_unhashable(value):
+        raise InternalError(f"runtime error: hash of unhashable type {access.go_type(value)}")
+
+
+def is_in(item: Value, of: Value) -> bool:
+    """``item in of``; unsure of what cannot be hashed and a map that has entries."""
+    if type(of) is list:
+        return any(is_equal(item, one) for one in of)
+    if type(of) is dict:
+        if type(item) in KEYS:
+            return entry_of(of, key_of(item)) is not NOTHING
+        if of and is_unhashable(item):
+            raise UnsureError
+        return False
+    raise EvaluationError(NO_OVERLOAD)
+
+
+def is_member(item: Value, of: Value, given: Mapping[Any, Value], meter: Meter) -> bool:
+    """The same, sure: a panic where the map is not one of decoded JSON, of what is ``given``."""
+    if type(of) is dict and of and is_unhashable(item) and not _is_given(of, given, meter):
+        checked_hash(item)
+        return False
+    try:
+        return is_in(item, of)
+    except UnsureError:
+        return False
+
+
+def _is_given(of: dict[Value, Value], given: Mapping[Any, Value], meter: Meter) -> bool:
+    """Whether a map is part of a variable: those have texts for keys, and look for nothing else."""
+    if any(type(key) is not str for key in of):
+        return False
+    waiting = [value for name, value in given.items() if type(name) is str]
+    while waiting:
+        one = waiting.pop()
+        if one is of:
+            return True
+        if type(one) in {dict, list}:
+            meter.charge(1)
+            waiting.extend(one.values() if type(one) is dict else one)
+    return False
+
+
+def constants(values: Iterable[Value]) -> frozenset[Value] | None:
+    """Constants as a set in which to look for others; None where cel-go goes through them.
+
+    Each is there as every number that it is converted to without loss, which makes an integer the
+    nearest double, but no double an integer that it is not.
+    """
+    keys: set[Value] = set()
+    for value in values:
+        if type(value) not in KEYS:
+            return None
+        key = key_of(value)
+        keys |= {key, *equals_of(key)}
+        if type(value) is int or type(value) is Uint:
+            keys.add(DoubleKey(float(value)))
+    return frozenset(keys)
+
+
+def is_among(item: Value, keys: frozenset[Value]) -> bool:
+    """``item in`` a list of constants."""
+    if type(item) is str:
+        return item in keys
+    if type(item) in KEYS:
+        return key_of(item) in keys
+    checked_hash(item)
+    return False
