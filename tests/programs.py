@@ -86,6 +86,8 @@ PROGRAMS: dict[str, Source] = {
     # Its go.mod asks for Go 1.26.8: an older one, as pip brings it, does without.
     "conftest": Module("github.com/open-policy-agent/conftest", "v0.71.1"),
     "helm": Module("helm.sh/helm/v3/cmd/helm", "v3.22.0"),
+    # An OCI registry that keeps in memory what it is given: charts are pushed to it.
+    "registry": Module("github.com/google/go-containerregistry/cmd/registry", "v0.22.1"),
     "kustomize": Module("sigs.k8s.io/kustomize/kustomize/v5", "v5.8.2"),
     "kafka": Jars("org.apache.kafka", "kafka_2.13", "4.1.0"),
     "loadgen": Folder("loadtest/loadgen"),

@@ -81,6 +81,16 @@ HELD = {
         "tests/system/test_installed_by_helm.py",
         'helm("test", "waddle")',
     ),
+    "helm package manifests/helm/waddle && helm push waddle-*.tgz oci://registry.example/charts": (
+        "tests/system/test_installed_by_helm.py",
+        'helm("push", package',
+    ),
+    "helm install waddle oci://registry.example/charts/waddle": (
+        "tests/system/test_installed_by_helm.py",
+        'helm("install", "waddle", chart',
+    ),
+    "pipx install .": ("tests/test_installers.py", '"pipx"'),
+    "uv tool install .": ("tests/test_installers.py", '"tool"'),
     "kubectl -n gatekeeper-system logs -l control-plane=controller-manager --tail=-1"
     " > gatekeeper.log": ("tests/system/test_compared_with_gatekeeper.py", "--log-denies"),
     "pip install .": ("tests/test_wheel.py", "waddle_admission-"),
@@ -135,13 +145,7 @@ LEFT = {
     ),
     "export KUBECONFIG=...": "the reader's own file",
     **dict.fromkeys(
-        (
-            "pip install 'waddle-admission[jsonnet]'",
-            "pipx install .",
-            "uv tool install .",
-            "helm package manifests/helm/waddle && helm push waddle-*.tgz oci://registry.example/charts",
-            "helm install waddle oci://registry.example/charts/waddle",
-        ),
+        ("pip install 'waddle-admission[jsonnet]'",),
         REGISTRY,
     ),
     **dict.fromkeys(

@@ -15,7 +15,7 @@ import pytest
 from tests.cluster import ApiError
 from tests.manifests import CHART, CONFIGURATION
 from tests.patience import PATIENCE_SECONDS, until
-from tests.programs import ROOT
+from tests.programs import ROOT, Programs
 from tests.system.conftest import control_plane
 from tests.system.installed import InstalledPod, InstalledServer, Node, credentials
 from tests.system.replicas import (
@@ -273,6 +273,65 @@ def test_an_upgrade_replaces_nothing_and_an_uninstall_leaves_nothing_and_blocks_
     writer.stop()
     assert writer.refused == []
     assert waddle(*options).stdout == "nothing of it is there\n"
+
+
+@pytest.fixture
+def registry(program: Programs, tmp_path: Path) -> Iterator[str]:
+    """An OCI registry on loopback, by its address; what is pushed is gone with it."""
+    log = tmp_path / "registry.log"
+    with log.open("w") as output:
+        process = subprocess.Popen([program("registry"), "-port=0"], stderr=output)
+    try:
+        told = re.compile(r"serving on port (\d+)\n")
+        until(lambda: told.search(log.read_text()) is not None, "the registry serves")
+        found = told.search(log.read_text())
+        assert found is not None
+        yield f"127.0.0.1:{found[1]}"
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_SECONDS)
+
+
+def test_the_chart_is_installed_from_a_registry_as_from_its_folder(
+    plane, program, registry, tmp_path
+):
+    helm = Helm(program("helm"), plane, tmp_path)
+    helm("package", CHART, f"--destination={tmp_path}")
+    (package,) = tmp_path.glob("waddle-*.tgz")
+    helm("push", package, f"oci://{registry}/charts", "--plain-http")
+    version = package.stem.removeprefix("waddle-")
+    chart = f"oci://{registry}/charts/waddle"
+    options = ("--plain-http", f"--version={version}", "--create-namespace", "--set", VALUES)
+    helm("install", "waddle", chart, *options)
+
+    for path in (
+        DEPLOYMENT,
+        f"{WEBHOOKS}/{CONFIGURATION}",
+        f"{CRD_PATH}/assign.mutations.gatekeeper.sh",
+    ):
+        assert try_request(plane.api, "GET", path), path
+    folder = helm(
+        "template", "waddle", CHART, "--no-hooks", "--kube-version=1.35.0", "--set", VALUES
+    )
+    documents = [part for part in folder.split("---\n") if part.strip()]
+    installed = [part for part in helm("get", "manifest", "waddle").split("---\n") if part.strip()]
+    assert sorted(map(str.strip, installed)) == sorted(map(str.strip, documents))
+    refused = subprocess.run(
+        [
+            *(program("helm"), "upgrade", "waddle", chart, *options[:2]),
+            *("--set", "webhook.failurePolicy=Fial", f"--kubeconfig={plane.cluster.kubeconfig}"),
+            f"--namespace={NAMESPACE}",
+        ],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "HELM_CACHE_HOME": str(tmp_path / "helm")},
+        timeout=PATIENCE_SECONDS,
+    )
+    assert refused.returncode != 0
+    assert "failurePolicy" in refused.stderr, "the schema of values travels with the chart"
+    helm("uninstall", "waddle", "--no-hooks")
+    assert try_request(plane.api, "GET", DEPLOYMENT) is None
 
 
 def test_what_gatekeeper_enforces_stays(plane):
