@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 from operator import attrgetter
 from reprlib import recursive_repr
+from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -79,6 +80,14 @@ def _functions(cls: type, *, frozen: bool, eq: bool, hashes: bool) -> dict[str, 
 def _init(cls: type, fields: tuple[dataclasses.Field[Any], ...], *, frozen: bool) -> Any:
     """``__init__``, the one function that is written: its parameters are the fields."""
     known: dict[str, Any] = {"_set": _set, "_MISSING": _MISSING}
+    descriptors: list[Any] = [getattr(cls, field.name, None) for field in fields]
+    # Of slots each is set by its own descriptor, in half of the time; another field has none yet.
+    by_slot = all(type(item) is MemberDescriptorType for item in descriptors)
+    if frozen and by_slot:
+        known |= {
+            f"_set_{field.name}": item.__set__
+            for field, item in zip(fields, descriptors, strict=True)
+        }
     parameters, keywords, body = [], [], []
     for field in fields:
         name, value = field.name, field.name
@@ -97,7 +106,12 @@ def _init(cls: type, fields: tuple[dataclasses.Field[Any], ...], *, frozen: bool
         else:
             parameters.append(name + default)
         if field.init or default:
-            body.append(f"_set(self, {name!r}, {value})" if frozen else f"self.{name} = {value}")
+            if not frozen:
+                body.append(f"self.{name} = {value}")
+            elif by_slot:
+                body.append(f"_set_{name}(self, {value})")
+            else:
+                body.append(f"_set(self, {name!r}, {value})")
     if hasattr(cls, "__post_init__"):
         body.append("self.__post_init__()")
     listed = ", ".join(["self", *parameters, *(["*", *keywords] if keywords else [])])

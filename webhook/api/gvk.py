@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 
 class GroupKind(NamedTuple):
@@ -44,12 +44,30 @@ def split_group_version(api_version: object) -> tuple[str, str]:
     return ("", "") if "/" in version else (group, version)
 
 
+KNOWN_MAX: Final = 1024
+"""Kinds that are remembered by what objects state: those of a large cluster, in 400 KiB at most."""
+
+_KNOWN_LENGTH_MAX: Final = 128
+"""Of each text of theirs: longer ones nobody has, but whoever would fill the memory."""
+
+KNOWN: Final[dict[tuple[Any, Any], GroupVersionKind]] = {}
+
+
 def gvk_of(obj: Any) -> GroupVersionKind:
     """The group, version and kind that an object states; empty where it states none."""
-    kind = obj.get("kind")
-    parts = (*split_group_version(obj.get("apiVersion")), kind if type(kind) is str else "")
-    # As calling the class would, at half of its cost: each review asks several times.
-    return tuple.__new__(GroupVersionKind, parts)
+    stated = obj.get("apiVersion"), obj.get("kind")
+    try:
+        return KNOWN[stated]  # Each review asks several times.
+    except (KeyError, TypeError):  # A list or an object has no hash.
+        pass
+    api_version, kind = stated
+    found = GroupVersionKind(*split_group_version(api_version), kind if type(kind) is str else "")
+    texts = type(api_version) is str and type(kind) is str
+    if texts and max(len(api_version), len(kind)) <= _KNOWN_LENGTH_MAX:
+        if len(KNOWN) >= KNOWN_MAX:
+            KNOWN.clear()
+        KNOWN[stated] = found
+    return found
 
 
 def text(obj: Any, *path: str) -> str:

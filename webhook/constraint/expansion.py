@@ -57,8 +57,14 @@ class _Step(NamedTuple):
     kind: str
     suffix: str
     """Of their names."""
-    is_last: bool
-    """Whether they imply nothing themselves, as they are made."""
+
+
+class _Steps(NamedTuple):
+    """What is made of a kind."""
+
+    steps: tuple[_Step, ...]
+    are_last: bool
+    """Whether what is made implies nothing itself, as it is made."""
 
 
 def read_expansion_template(document: Mapping[str, Any]) -> ExpansionTemplate:
@@ -110,16 +116,16 @@ class Expansion:
                 raise InvalidExpansion(f"error upserting template {template.name}: {CYCLE}")
         for of_kind in self._by_kind.values():
             of_kind.sort(key=lambda item: item.name)
-        self._steps = {
-            gvk: [self._step(template) for template in of_kind]
-            for gvk, of_kind in self._by_kind.items()
-        }
+        self._steps = {gvk: self._steps_of(of_kind) for gvk, of_kind in self._by_kind.items()}
 
-    def _step(self, template: ExpansionTemplate) -> _Step:
-        api_version, kind = template.generates.group_version, template.generates.kind
-        stated = gvk_of({"apiVersion": api_version, "kind": kind})
-        is_last = stated != _NO_KIND and stated not in self._by_kind
-        return _Step(template, api_version, kind, f"-{kind}" if kind else "", is_last)
+    def _steps_of(self, templates: Sequence[ExpansionTemplate]) -> _Steps:
+        steps, are_last = [], True
+        for template in templates:
+            api_version, kind = template.generates.group_version, template.generates.kind
+            stated = gvk_of({"apiVersion": api_version, "kind": kind})
+            are_last = are_last and stated != _NO_KIND and stated not in self._by_kind
+            steps.append(_Step(template, api_version, kind, f"-{kind}" if kind else ""))
+        return _Steps(tuple(steps), are_last)
 
     def __bool__(self) -> bool:
         return bool(self._by_kind)
@@ -180,13 +186,13 @@ class Expansion:
         gvk = gvk_of(obj)
         if gvk == _NO_KIND:
             raise InvalidExpansion(f"cannot expand resource {name_of(obj)} with empty GVK")
-        steps = self._steps.get(gvk)
-        if steps is None:
+        known = self._steps.get(gvk)
+        if known is None:
             return []
-        own = [Resultant(_resultant(obj, namespace, step), step.template) for step in steps]
+        own = _resultants(obj, namespace, known.steps)
         if settled is not None:
             own = [Resultant(settled(document), template) for document, template in own]
-        elif depth + 1 < DEPTH_MAX and all(step.is_last for step in steps):
+        elif known.are_last and depth + 1 < DEPTH_MAX:
             return own
         below = [
             implied
@@ -263,26 +269,30 @@ def _cyclic(templates: Iterable[ExpansionTemplate]) -> frozenset[str]:
     return frozenset(names)
 
 
-def _resultant(
-    obj: dict[str, Any], namespace: Mapping[str, Any] | None, step: _Step
-) -> dict[str, Any]:
-    source: Any = obj
-    for field in step.template.source:
-        source = source.get(field) if type(source) is dict else None
+def _resultants(
+    obj: dict[str, Any], namespace: Mapping[str, Any] | None, steps: Sequence[_Step]
+) -> list[Resultant]:
     name = name_of(obj)
-    if type(source) is not dict:
-        path = ".".join(step.template.source)
-        raise InvalidExpansion(f'could not find source field "{path}" in resource {name}')
-    metadata = source.get("metadata")
-    metadata = dict(metadata) if type(metadata) is dict else {}
     place = namespace_of(obj) if namespace is None else name_of(namespace)
-    if place:
-        metadata["namespace"] = place
-    elif namespace is not None:
-        metadata.pop("namespace", None)
-    metadata["name"] = f"{name}{step.suffix}".lower()
-    _own(metadata, obj, name)
-    return {**source, "apiVersion": step.api_version, "kind": step.kind, "metadata": metadata}
+    made = []
+    for template, api_version, kind, suffix in steps:
+        source: Any = obj
+        for field in template.source:
+            source = source.get(field) if type(source) is dict else None
+        if type(source) is not dict:
+            path = ".".join(template.source)
+            raise InvalidExpansion(f'could not find source field "{path}" in resource {name}')
+        stated = source.get("metadata")
+        metadata = dict(stated) if type(stated) is dict else {}
+        if place:
+            metadata["namespace"] = place
+        elif namespace is not None:
+            metadata.pop("namespace", None)
+        metadata["name"] = f"{name}{suffix}".lower()
+        _own(metadata, obj, name)
+        document = {**source, "apiVersion": api_version, "kind": kind, "metadata": metadata}
+        made.append(Resultant(document, template))
+    return made
 
 
 def _own(metadata: dict[str, Any], owner: dict[str, Any], name: str) -> None:
@@ -290,28 +300,30 @@ def _own(metadata: dict[str, Any], owner: dict[str, Any], name: str) -> None:
     api_version, kind = owner.get("apiVersion"), owner.get("kind")
     if not (api_version and kind and name):
         return
-    identity = {"apiVersion": api_version, "kind": kind, "name": name}
+    reference = {"apiVersion": api_version, "kind": kind, "name": name, "uid": ""}
     owners = metadata.get("ownerReferences")
-    if type(owners) is list:
-        for other in owners:
-            if type(other) is dict and identity.items() <= other.items():
-                return
-    else:
-        owners = ()
-    identity["uid"] = ""
-    metadata["ownerReferences"] = [*owners, identity]
+    if type(owners) is not list:
+        metadata["ownerReferences"] = [reference]
+        return
+    identity = {field: reference[field] for field in ("apiVersion", "kind", "name")}
+    for other in owners:
+        if type(other) is dict and identity.items() <= other.items():
+            return
+    metadata["ownerReferences"] = [*owners, reference]
 
 
 def with_implied(parent: Responses, implied: Sequence[tuple[Resultant, Responses]]) -> Responses:
     """A generator's responses with those of what it implies, which say by which template."""
-    if not any(told.results or told.faults or told.undecided for _, told in implied):
+    evaluated, deadline_exceeded = parent.evaluated, parent.deadline_exceeded
+    tells = False
+    for _, told in implied:
+        evaluated += told.evaluated
+        deadline_exceeded = deadline_exceeded or told.deadline_exceeded
+        tells = tells or bool(told.results or told.faults or told.undecided)
+    if not tells:
         # As nearly always: then there is nothing to put in order.
         return Responses(
-            parent.results,
-            parent.faults,
-            parent.deadline_exceeded or any(told.deadline_exceeded for _, told in implied),
-            parent.evaluated + sum([told.evaluated for _, told in implied]),
-            parent.undecided,
+            parent.results, parent.faults, deadline_exceeded, evaluated, parent.undecided
         )
     results = list(parent.results)
     faults = list(parent.faults)
@@ -331,8 +343,7 @@ def with_implied(parent: Responses, implied: Sequence[tuple[Resultant, Responses
     return Responses(
         results=tuple(sorted(results, key=answer_order)),
         faults=tuple(faults),
-        deadline_exceeded=parent.deadline_exceeded
-        or any(responses.deadline_exceeded for _, responses in implied),
-        evaluated=parent.evaluated + sum(responses.evaluated for _, responses in implied),
+        deadline_exceeded=deadline_exceeded,
+        evaluated=evaluated,
         undecided=tuple(undecided),
     )

@@ -106,10 +106,14 @@ def compile_match(match: Mapping[str, Any]) -> CompiledMatch:
 
 def compile_criteria(match: Mapping[str, Any]) -> Callable[[View, MatchSubject], bool]:
     """Compile all of a ``spec.match`` into a test of one object; it raises :class:`MatchError`."""
-    criteria = (_of_kinds(compile_kinds(match)), *_criteria(match))
+    kinds = (_of_kinds(compile_kinds(match)),) if match.get("kinds") else ()
+    criteria = (*kinds, *_criteria(match))
 
     def matches(view: View, subject: MatchSubject) -> bool:
-        return all(criterion(view, subject) for criterion in criteria)
+        for criterion in criteria:  # noqa: SIM110  # a generator costs more than what it asks
+            if not criterion(view, subject):
+                return False
+        return True
 
     return matches
 

@@ -79,7 +79,11 @@ class Passes:
                 if iteration == 1:
                     return Mutated(original, skipped=self._skipped)
                 return Mutated(
-                    obj, tuple(passes), iteration, self._skipped, self._plan.asks_providers
+                    obj,
+                    tuple(passes),
+                    iteration,
+                    skipped=self._skipped,
+                    asks_providers=self._plan.asks_providers,
                 )
             passes.append(applied)
             # A state that was there before comes again for ever: no pass knows of earlier ones.

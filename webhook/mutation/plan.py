@@ -6,7 +6,8 @@ choice of mutators that objects have made so far.
 
 from __future__ import annotations
 
-from dataclasses import field
+from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.constraint.errors import MatchError
@@ -15,10 +16,9 @@ from webhook.mutation.independence import tree_of
 from webhook.mutation.patch import NO_PATCH, Patch
 from webhook.mutation.setting import ExternalData
 from webhook.mutation.walk import Unknown, Walk
-from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.mutation.mutator import Mutator
@@ -31,23 +31,45 @@ A tree takes about 1 KiB for each mutator, with its pieces of patches ten: 64 Mi
 choices of a hundred mutators each, all of which are seen with 64 containers."""
 
 
-@dataclass(frozen=True, slots=True)
+_NOBODY: Final[Mapping[str, str]] = MappingProxyType({})
+
+
 class Mutated:
     """What became of an object.
 
-    ``object`` is the one that came where nothing changed, and ``passes`` name who assigned
-    anything in each pass that changed something. ``iterations`` is 0 where nothing changed, else
-    the passes with the last, quiet one: what Gatekeeper's metric observes. ``skipped`` says of
-    mutators that failed why. ``patch`` is the JSON Patch that leads to the object, where it was
-    written on the way.
+    ``passes`` name who assigned anything in each pass that changed something. ``iterations`` is 0
+    where nothing changed, else the passes with the last, quiet one: what Gatekeeper's metric
+    observes. ``skipped`` says of mutators that failed why. ``patch`` is the JSON Patch that leads
+    to the object, where it was written on the way.
     """
 
-    object: dict[str, Any]
-    passes: tuple[tuple[Mutator, ...], ...] = ()
-    iterations: int = 0
-    skipped: Mapping[str, str] = field(default_factory=dict)
-    asks_providers: bool = False
-    patch: Patch = NO_PATCH
+    __slots__ = ("_object", "asks_providers", "iterations", "passes", "patch", "skipped")
+
+    def __init__(
+        self,
+        obj: dict[str, Any] | Callable[[], dict[str, Any]],
+        passes: tuple[tuple[Mutator, ...], ...] = (),
+        iterations: int = 0,
+        *,
+        skipped: Mapping[str, str] = _NOBODY,
+        asks_providers: bool = False,
+        patch: Patch = NO_PATCH,
+    ) -> None:
+        """``obj`` is what became of it, or makes that."""
+        self._object = obj
+        self.passes = passes
+        self.iterations = iterations
+        self.skipped = skipped
+        self.asks_providers = asks_providers
+        self.patch = patch
+
+    @property
+    def object(self) -> dict[str, Any]:
+        """The object; the one that came where nothing changed."""
+        made = self._object
+        if callable(made):
+            made = self._object = made()
+        return made
 
 
 class _Choice:
@@ -94,15 +116,17 @@ class MutationPlan:
         choice = self._choice(obj, context)
         if choice is None or choice.tree is None:
             return None
-        walk = Walk(obj, context)
+        tree = choice.tree
+        walk = Walk(obj, context, makes=False)
         try:
-            result = choice.tree.apply(obj, "", walk)
+            tree.apply(obj, "", walk)
         except (Unknown, RecursionError):
             return None
         if not walk.pieces:
             return Mutated(obj)
         patch = Patch.of_pieces(walk.pieces)
-        return Mutated(result, choice.passes(walk.assigned), 2, patch=patch)
+        made = partial(_made, tree, obj, context)
+        return Mutated(made, choice.passes(walk.assigned), 2, patch=patch)
 
     def _choice(self, obj: dict[str, Any], context: Context) -> _Choice | None:
         """Those that match the object; None where that cannot be decided."""
@@ -126,3 +150,9 @@ class MutationPlan:
                 frozenset().union(*(item.labels_read for item in self.mutators)),
             )
         return choice
+
+
+def _made(tree: Fields, obj: dict[str, Any], context: Context) -> dict[str, Any]:
+    """What a walk that has ended well makes of an object."""
+    made: dict[str, Any] = tree.apply(obj, "", Walk(obj, context, makes=True))
+    return made

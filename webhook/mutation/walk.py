@@ -48,13 +48,18 @@ class Unknown(Exception):
 
 
 class Walk:
-    """One walk: who assigned anything, as a bit for each mutator, and the pieces of the patch."""
+    """One walk: who assigned anything, as a bit for each mutator, and the pieces of the patch.
 
-    __slots__ = ("_room", "assigned", "context", "items_left", "pieces", "root")
+    One that ``makes`` gives the object that comes of it, too. Otherwise what comes back is what was
+    given: whoever answers an admission needs the patch alone.
+    """
 
-    def __init__(self, root: dict[str, Any], context: Context) -> None:
+    __slots__ = ("_room", "assigned", "context", "items_left", "makes", "pieces", "root")
+
+    def __init__(self, root: dict[str, Any], context: Context, *, makes: bool) -> None:
         self.root = root
         self.context = context
+        self.makes = makes
         self.assigned = 0
         self.pieces: list[bytes] = []
         self.items_left = ITEMS_MAX
@@ -147,6 +152,8 @@ class Leaf:
             walk.put(self._replaced(place, value))
         else:
             walk.changed(place + self._segment, existing, value)
+        if not walk.makes:
+            return changed
         changed = dict(current) if changed is current else changed
         changed[self.name] = value
         return changed
@@ -262,7 +269,8 @@ class Fields:
         new = current
         if self._values:
             if self._values.keys().isdisjoint(current):
-                new = {**current, **self._values}
+                if walk.makes:
+                    new = {**current, **self._values}
                 walk.assigned |= self._bits
                 walk.put(self._pieces.get(place) or self._piece(place))
             else:
@@ -274,7 +282,7 @@ class Fields:
             existing = current.get(name, MISSING)
             if existing is MISSING or (existing is None and null_too):
                 value = node.made(place + segment, existing, walk)
-                if value is MISSING:
+                if value is MISSING or not walk.makes:
                     continue
             else:
                 value = node.apply(existing, place + segment, walk)
@@ -307,7 +315,7 @@ class Fields:
 
     def _fresh(self, walk: Walk) -> tuple[Any, int]:
         """What is made of an object without fields, and by whom."""
-        inner = Walk(walk.root, walk.context)
+        inner = Walk(walk.root, walk.context, makes=True)
         value = self.apply({}, "", inner)
         return value, inner.assigned
 

@@ -42,11 +42,12 @@ def reviewing(
         )
     except InvalidExpansion as error:
         return snapshot, f"unable to expand object: {error}"
-    implied = tuple(
-        (item, AugmentedObject(item.object, namespace, request.operation, "Generated"))
+    operation = request.operation
+    implied = [
+        (item, AugmentedObject(item.object, namespace, operation, "Generated"))
         for item in resultants
-    )
-    return WithImplied(snapshot, implied), ""
+    ]
+    return WithImplied(snapshot, tuple(implied)), ""
 
 
 def _as_requested(obj: dict[str, Any], subject: AugmentedReview) -> dict[str, Any]:

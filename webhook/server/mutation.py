@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
+from webhook.api.admission import AdmissionResponse
 from webhook.api.gvk import gvk_of, name_of, text
 from webhook.metrics.mutation import MUTATION_ITERATIONS, MUTATION_REQUESTS, MUTATION_SECONDS
 from webhook.mutation.annotations import annotated, id_for
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from typing import Any
 
-    from webhook.api.admission import AdmissionRequest, AdmissionResponse
+    from webhook.api.admission import AdmissionRequest
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.mutation.passes import OnError
@@ -173,10 +174,8 @@ class Mutation:
             mutated = mutations.mutate(
                 obj, context, on_error=self._options.on_error, until=until, gvk=gvk
             )
-            # No provider is asked yet: each placeholder is what its failure policy says.
-            final = resolved(mutated, {})
-            patch = _patch_of(obj, final, mutated)
-            response = self._answer(request, mutated, self._annotated(obj, final, mutated, patch))
+            patch = _patch_of(obj, mutated)
+            response = self._answer(request, mutated, self._annotated(obj, mutated, patch))
         except OutOfTimeError as error:
             self._iterations["false"].observe(error.iterations)
             return Unanswerable(504, "deadline", str(error))
@@ -184,32 +183,30 @@ class Mutation:
             response = self._failed(request, error)
             reviewed = MutationReviewed(request, None, NO_PATCH, None, times)
         else:
-            preview = previewed(mutations, obj, final, context, gvk, until)
+            preview = None
+            if mutations.preview is not None:
+                final = resolved(mutated, {})
+                preview = previewed(mutations, obj, final, context, gvk, until)
             reviewed = MutationReviewed(request, mutated, patch, preview, times)
         response = self._telling.answered(reviewed, response)
         status = "success" if response.allowed else "error"
         return self._counted(status, received_at, response)
 
-    def _annotated(
-        self,
-        obj: dict[str, Any],
-        final: dict[str, Any],
-        mutated: Mutated,
-        patch: Patch,
-    ) -> Patch:
+    def _annotated(self, obj: dict[str, Any], mutated: Mutated, patch: Patch) -> Patch:
         """The patch with the annotations that name who changed the object, where they are on."""
-        if not patch or not self._options.annotations:
+        if not self._options.annotations or not patch:
             return patch
-        shown = annotated(final, mutated.passes, id_for(mutated.passes))
-        return _between(obj, shown, mutated)
+        final = resolved(mutated, {})
+        return _between(obj, annotated(final, mutated.passes, id_for(mutated.passes)), mutated)
 
     def _answer(
         self, request: AdmissionRequest, mutated: Mutated, patch: Patch
     ) -> AdmissionResponse:
         self._iterations["true"].observe(mutated.iterations)
-        response = verdict.allowed(request.uid, "" if patch else NOT_MUTATED)
         if patch:
-            response = response._replace(patch=patch.base64)
+            response = AdmissionResponse(request.uid, allowed=True, patch=patch.base64)
+        else:
+            response = verdict.allowed(request.uid, NOT_MUTATED)
         for name, fault in mutated.skipped.items():
             shown = f"mutator {name} is not applied: {fault}"
             response = verdict.with_notice(response, shown)
@@ -232,10 +229,11 @@ class Mutation:
         return response
 
 
-def _patch_of(obj: dict[str, Any], final: dict[str, Any], mutated: Mutated) -> Patch:
-    if not mutated.iterations:
-        return NO_PATCH
-    return mutated.patch or _between(obj, final, mutated)
+def _patch_of(obj: dict[str, Any], mutated: Mutated) -> Patch:
+    if not mutated.iterations or mutated.patch:
+        return mutated.patch
+    # No provider is asked yet: each placeholder is what its failure policy says.
+    return _between(obj, resolved(mutated, {}), mutated)
 
 
 def _between(obj: dict[str, Any], final: dict[str, Any], mutated: Mutated) -> Patch:

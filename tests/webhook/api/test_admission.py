@@ -180,3 +180,18 @@ def test_a_denial_is_encoded_with_code_reason_and_message():
             "warnings": ["w"],
         },
     }
+
+
+@pytest.mark.parametrize("uid", ["u", "", 'a"b\\', "é\n"])
+@pytest.mark.parametrize("patch", [None, b"W10="])
+def test_an_answer_that_allows_and_says_nothing_is_written_as_any_other(uid, patch):
+    status = {"metadata": {}, "code": 200}
+    told = {} if patch is None else {"patch": "W10=", "patchType": "JSONPatch"}
+
+    answer = encode_response(AdmissionResponse(uid, True, patch=patch), "admission.k8s.io/v1beta1")
+
+    assert json.loads(answer) == {
+        "kind": "AdmissionReview",
+        "apiVersion": "admission.k8s.io/v1beta1",
+        "response": {"uid": uid, "allowed": True, "status": status, **told},
+    }

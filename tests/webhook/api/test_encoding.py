@@ -57,3 +57,13 @@ def test_an_integer_beyond_a_floats_range_is_a_decode_error():
 def test_a_document_over_the_cap_is_refused_with_both_sizes():
     with pytest.raises(DecodeError, match="document of 11 bytes is larger than 10"):
         decode(b'"123456789"', max_bytes=10)
+
+
+@pytest.mark.parametrize("digits", [18, 19, 20, 21, 40])
+def test_a_long_integer_is_exact_wherever_it_stands(digits):
+    number = int("9" * digits)
+    for before in range(9):
+        text = "x" * before
+        assert decode(encode([text, number, text]).replace(b",", b" ,")) == [text, number, text]
+        assert decode(encode([text, -number])) == [text, -number]
+        assert decode(encode({text: number})) == {text: number}

@@ -103,26 +103,29 @@ class AdmissionTarget:
 
 def _request_of(value: AugmentedObject, gvk: GroupVersionKind) -> dict[str, Any]:
     """The request that would carry this object, as Go's encoder writes it."""
-    obj = value.object
-    deleted = value.operation == "DELETE"
+    obj, operation = value.object, value.operation
+    deleted = operation == "DELETE"
+    group, version, kind = gvk
     document: dict[str, Any] = {
         "uid": "",
-        "kind": {"group": gvk.group, "version": gvk.version, "kind": gvk.kind},
+        "kind": {"group": group, "version": version, "kind": kind},
         "resource": (
-            {"group": gvk.group, "version": gvk.version, "resource": value.resource}
+            {"group": group, "version": version, "resource": value.resource}
             if value.resource
             else {"group": "", "version": "", "resource": ""}
         ),
-        "operation": value.operation,
+        "operation": operation,
         "userInfo": {},
         "object": None if deleted else obj,
         "oldObject": obj if deleted else None,
         "options": None,
     }
-    if name := name_of(obj):
-        document["name"] = name
-    if namespace := namespace_of(obj):
-        document["namespace"] = namespace
+    metadata = obj.get("metadata")
+    if type(metadata) is dict:
+        if (name := metadata.get("name")) and type(name) is str:
+            document["name"] = name
+        if (namespace := metadata.get("namespace")) and type(namespace) is str:
+            document["namespace"] = namespace
     return document
 
 
