@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.encoding import decode, encode
@@ -16,7 +17,7 @@ from webhook.mutation.errors import MutationError
 from webhook.mutation.expanding import expand
 from webhook.mutation.external import resolved
 from webhook.mutation.setting import Context
-from webhook.policies.extensions import Extensions
+from webhook.policies.extensions import SECONDS_MAX, Extensions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,8 +44,7 @@ def read_mutations(manifests: Sequence[Manifest]) -> MutationSnapshot:
 
 def read_expansion(manifests: Sequence[Manifest]) -> Expansion:
     """The ExpansionTemplates among manifests; raises :class:`~webhook.cli.sources.CannotTest`."""
-    key = expansions.GROUP, expansions.KIND
-    return _loaded([item for item in manifests if item.gvk.group_kind == key]).expansion
+    return _loaded([item for item in manifests if item.gvk.group == expansions.GROUP]).expansion
 
 
 def _loaded(manifests: list[Manifest]) -> Extensions:
@@ -76,14 +76,21 @@ def namespaces_of(manifests: Sequence[Manifest]) -> dict[str, Mapping[str, Any]]
 
 
 def mutate(
-    mutations: MutationSnapshot, obj: dict[str, Any], namespaces: Mapping[str, Mapping[str, Any]]
+    mutations: MutationSnapshot,
+    obj: dict[str, Any],
+    namespaces: Mapping[str, Mapping[str, Any]],
+    seconds: float = SECONDS_MAX,
 ) -> tuple[Mutated, dict[str, Any]]:
-    """What the mutators do to an object; raises :class:`~webhook.cli.sources.CannotTest`."""
+    """What the mutators do to an object within a time.
+
+    Raises :class:`~webhook.cli.sources.CannotTest`.
+    """
     place = namespace_of(obj)
     is_namespace = gvk_of(obj).group_kind == ("", "Namespace")
     namespace = obj if is_namespace else namespace_for(obj, namespaces)
     try:
-        mutated = mutations.mutate(obj, Context(OPERATION, namespace, place))
+        until = time.monotonic() + seconds
+        mutated = mutations.mutate(obj, Context(OPERATION, namespace, place), until=until)
         return mutated, resolved(mutated, {})
     except MutationError as error:
         raise CannotTest(f"mutating {shown(obj)}: {error}") from None
@@ -94,11 +101,16 @@ def implied(
     mutations: MutationSnapshot,
     obj: dict[str, Any],
     namespaces: Mapping[str, Mapping[str, Any]],
+    seconds: float = SECONDS_MAX,
 ) -> list[Resultant]:
-    """What an object implies; raises :class:`~webhook.cli.sources.CannotTest`."""
+    """What an object implies, mutated within a time.
+
+    Raises :class:`~webhook.cli.sources.CannotTest`.
+    """
     namespace = namespace_for(obj, namespaces)
     try:
-        return expand(expansion, mutations, obj, namespace, on_error="reject")
+        until = time.monotonic() + seconds
+        return expand(expansion, mutations, obj, namespace, on_error="reject", until=until)
     except InvalidExpansion as error:
         raise CannotTest(f"expanding {shown(obj)}: {error}") from None
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import time
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import name_of, namespace_of
 from webhook.cli import extension_run
@@ -24,6 +25,7 @@ from webhook.constraint.review import AugmentedObject
 from webhook.mutation.annotations import names_of
 from webhook.mutation.expanding import expand
 from webhook.mutation.patch import make_patch
+from webhook.policies.extensions import SECONDS_MAX
 from webhook.policies.validation import is_policy
 from webhook.values import dataclass
 
@@ -104,6 +106,12 @@ class CheckOutcome:
         return f"nothing was checked: there is no {what}"
 
 
+_UNREAD: Final = (
+    "reading: the objects are reviewed without what could not be read: mutators or policies in it "
+    "would change what is found"
+)
+
+
 def review_objects(client: Client, sources: Sources, printed: list[str]) -> CheckOutcome:
     """Review every object, policies among them, with all of them as data.
 
@@ -119,7 +127,7 @@ def review_objects(client: Client, sources: Sources, printed: list[str]) -> Chec
     namespaces = {"default": extension_run.DEFAULT_NAMESPACE, **client.snapshot.namespaces}
     expansion = _expansion(sources.manifests)
     mutations = extension_run.read_mutations(sources.manifests)
-    faults = list(sources.faults)
+    faults = [*sources.faults, *([_UNREAD] if sources.faults else [])]
     findings = []
     shown_mutations: list[ShownMutation] = []
     for manifest in watched(sources.manifests, "objects"):
@@ -188,9 +196,12 @@ def _constraints(client: Client) -> list[str]:
 
 def _expansion(manifests: Sequence[Manifest]) -> Expansion:
     """The ExpansionTemplates among the manifests."""
-    templates = [
-        item for item in manifests if item.gvk.group_kind == (expansions.GROUP, expansions.KIND)
-    ]
+    templates = [item for item in manifests if item.gvk.group == expansions.GROUP]
+    unknown = [item for item in templates if item.gvk.kind != expansions.KIND]
+    if unknown:
+        raise CannotTest(
+            *(f"auditing objects: {item.gvk} is no kind of expansion" for item in unknown)
+        )
     try:
         return Expansion([read_expansion_template(item.document) for item in templates])
     except InvalidExpansion as error:
@@ -204,7 +215,8 @@ def _expand(
     namespace: Mapping[str, Any] | None,
 ) -> list[Resultant]:
     try:
-        return expand(expansion, mutations, obj, namespace, on_error="reject")
+        until = time.monotonic() + SECONDS_MAX
+        return expand(expansion, mutations, obj, namespace, on_error="reject", until=until)
     except InvalidExpansion as error:
         name = name_of(obj)
         raise CannotTest(

@@ -5,12 +5,13 @@ One that is refused keeps its last good revision, as templates and constraints d
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from webhook.constraint import expansion as expansions
 from webhook.constraint.expansion import ExpansionSet, InvalidExpansion, read_expansion_template
+from webhook.mutation import mutator
 from webhook.mutation.errors import InvalidMutator
-from webhook.mutation.reading import empty_location_fault, id_of, is_mutator, with_defaults
+from webhook.mutation.reading import empty_location_fault, id_of, with_defaults
 from webhook.mutation.registry import Mutators
 from webhook.mutation.schema import message
 from webhook.policies.manifests import Manifest, PolicyFault
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 
     from webhook.constraint.expansion import Expansion
     from webhook.mutation.snapshot import MutationSnapshot
+
+
+SECONDS_MAX: Final = 30.0
+"""For mutators to change one object of a file: as long as an API server waits for a webhook at
+most."""
 
 
 class Extensions:
@@ -42,8 +48,9 @@ class Extensions:
     def load(self, manifests: Iterable[Manifest]) -> list[PolicyFault]:
         """Take exactly these manifests' mutators and ExpansionTemplates; what is wrong with them."""
         all_manifests = list(manifests)
+        # A misspelt kind is one that an API server does not know: nobody would miss what it says.
         mutators = {
-            id_of(item.document): item for item in all_manifests if is_mutator(item.document)
+            id_of(item.document): item for item in all_manifests if item.gvk.group == mutator.GROUP
         }
         templates = {
             item.identity[3]: item
@@ -54,14 +61,18 @@ class Extensions:
             self._mutators.remove(gone)
         for name in self._expansions.names - templates.keys():
             self._expansions.remove(name)
-        faults: list[PolicyFault] = []
+        faults = [
+            _fault(item, f"{item.gvk} is no kind of expansion")
+            for item in all_manifests
+            if item.gvk.group == expansions.GROUP and item.gvk.kind != expansions.KIND
+        ]
         for key, manifest in mutators.items():
             try:
-                mutator = self._mutators.add(with_defaults(manifest.document))
+                added = self._mutators.add(with_defaults(manifest.document))
             except InvalidMutator as error:
                 faults.append(_fault(manifest, str(error), stays=key in self._mutators))
             else:
-                if fault := empty_location_fault(mutator):
+                if fault := empty_location_fault(added):
                     self._mutators.remove(key)
                     faults.append(_fault(manifest, fault))
         faults += [

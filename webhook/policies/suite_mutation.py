@@ -6,6 +6,7 @@ come of its own one. Assertions are then about the mutated object.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.encoding import encode
@@ -14,7 +15,7 @@ from webhook.mutation.errors import MutationError
 from webhook.mutation.external import resolved
 from webhook.mutation.patch import make_patch
 from webhook.mutation.setting import Context
-from webhook.policies.extensions import Extensions
+from webhook.policies.extensions import SECONDS_MAX, Extensions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,8 +49,9 @@ def mutated_for_suite(mutations: MutationSnapshot, document: dict[str, Any]) -> 
     is_namespace = gvk_of(document).group_kind == ("", "Namespace")
     own = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place}}
     namespace = document if is_namespace else own if place else None
+    context, until = Context("CREATE", namespace, place), time.monotonic() + SECONDS_MAX
     try:
-        return resolved(mutations.mutate(document, Context("CREATE", namespace, place)), {})
+        return resolved(mutations.mutate(document, context, until=until), {})
     except MutationError as error:
         raise SuiteMutationError(f"mutating {name_of(document)}: {error}") from None
 

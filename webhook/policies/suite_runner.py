@@ -31,6 +31,7 @@ from webhook.constraint.targets.documents import DocumentTarget
 from webhook.mutation.expanding import expand
 from webhook.mutation.snapshot import MutationSnapshot
 from webhook.policies.assertion import AssertionFailure
+from webhook.policies.extensions import SECONDS_MAX
 from webhook.policies.manifests import UnreadableFile, is_object, read_file, read_values
 from webhook.policies.suite_mutation import (
     SuiteMutationError,
@@ -318,7 +319,8 @@ def _review(
     shown = f"{gvk} {namespace_of(document)}/{name_of(document)}"
     responses = _ask(client, AugmentedObject(document), shown, printed)
     try:
-        resultants = expand(*extensions, document, None, on_error="reject")
+        until = time.monotonic() + SECONDS_MAX
+        resultants = expand(*extensions, document, None, on_error="reject", until=until)
     except InvalidExpansion as error:
         name = name_of(document)
         raise _Failure(

@@ -10,6 +10,9 @@ import yaml
 from tests.behaviour.serving import REQUIRED_LABELS, constraint
 from tests.webhook.cli.in_process import waddle
 from tests.webhook.mutation.documents import assign, label, pod
+from webhook.cli import extension_run
+from webhook.cli.sources import CannotTest
+from webhook.mutation.registry import Mutators
 
 EXPANSION = {
     "apiVersion": "expansion.gatekeeper.sh/v1alpha1",
@@ -106,3 +109,45 @@ def test_what_was_changed_before_the_review_is_shown(folder: Path) -> None:
     assert "mutated  by AssignMetadata//owner:0" in run.stdout
     assert 'add /metadata/labels {"owner":"nobody"}' in run.stdout
     assert waddle("test", "-f", put(folder, *policies, pod())).stdout.count("mutated") == 0
+
+
+@pytest.mark.parametrize("command", ["mutate", "test", "expand"])
+def test_a_mutator_of_a_kind_that_nobody_knows_is_an_error(folder: Path, command: str) -> None:
+    policies = [REQUIRED_LABELS, constraint("needs-owner", "owner")]
+    misspelt = {**OWNER, "kind": "AssignMetaData"}
+    run = waddle(command, "-f", put(folder, *policies, misspelt, pod()))
+    assert run.returncode not in (0, None)
+    assert "AssignMetaData is no kind of mutators" in run.stderr
+    assert "Pod" not in run.stdout
+
+
+@pytest.mark.parametrize("command", ["test", "expand"])
+def test_an_expansion_of_a_kind_that_nobody_knows_is_an_error(folder: Path, command: str) -> None:
+    policies = [REQUIRED_LABELS, constraint("needs-owner", "owner")]
+    misspelt = {**EXPANSION, "kind": "ExpansionTemplates"}
+    run = waddle(command, "-f", put(folder, *policies, misspelt, DEPLOYMENT))
+    assert run.returncode not in (0, None)
+    assert "ExpansionTemplates is no kind of expansion" in run.stderr
+
+
+def test_a_review_without_what_could_not_be_read_says_so(folder: Path) -> None:
+    broken = folder / "broken.yaml"
+    broken.write_text("apiVersion: mutations.gatekeeper.sh/v1\nkind: AssignMetadata\nspec: {")
+    policies = [REQUIRED_LABELS, constraint("needs-owner", "owner")]
+    labelled = pod(labels={"owner": "me"})
+    run = waddle("test", "-f", put(folder, *policies, labelled), "-f", broken)
+    assert run.returncode == 1
+    assert "reading: " in run.stderr
+    assert "the objects are reviewed without what could not be read" in run.stderr
+
+
+def test_mutating_an_object_ends_when_its_time_does() -> None:
+    mutators = Mutators()
+    # One by one: whether the first matches depends on what the second assigns.
+    selected = {"labelSelector": {"matchLabels": {"owner": "nobody"}}}
+    mutators.add(label("first", "first", "yes", match=selected))
+    mutators.add(OWNER)
+    with pytest.raises(CannotTest, match="mutating Pod shop/p: the time for mutating this object"):
+        extension_run.mutate(mutators.snapshot, pod(), {}, seconds=-1)
+    _, mutated = extension_run.mutate(mutators.snapshot, pod(), {})
+    assert mutated["metadata"]["labels"] == {"owner": "nobody", "first": "yes"}
