@@ -102,9 +102,15 @@ def _await_ready(name: str, process: subprocess.Popen[bytes], port: int, log: Pa
 
 
 def waddle(
-    policies: Path, certificates: Path, *, core: int, log: Path, flags: Sequence[str] = ()
+    policies: Path,
+    certificates: Path,
+    *,
+    core: int,
+    log: Path,
+    flags: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
 ) -> contextlib.AbstractContextManager[Server]:
-    """Our server with a directory of policies, and flags of the caller's own."""
+    """Our server with a directory of policies, and flags and variables of the caller's own."""
     port, health, metrics = free_ports(3)
     command: list[str | Path] = [
         sys.executable,
@@ -128,7 +134,8 @@ def waddle(
         health_port=health,
         core=core,
         log=log,
-        environment={"WADDLE_CACHE": ""},  # every start compiles all policies
+        # Every start compiles all policies.
+        environment={"WADDLE_CACHE": "", **(environment or {})},
     )
 
 

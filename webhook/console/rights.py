@@ -91,7 +91,8 @@ class Rights:
     async def seen(self, visitor: Visitor, picture: Picture) -> Picture:
         """What of a picture the visitor may see; raises :class:`RightsUnknown`."""
         granted = await self.granted(visitor, sight.broad(picture))
-        if further := sight.narrow(picture, granted):
+        further, unasked = sight.narrow(picture, granted)
+        if further:
             granted |= await self.granted(visitor, further)
         key = id(picture), granted
         known = self._pictures.get(key)
@@ -100,7 +101,7 @@ class Rights:
         ):  # another one, at the place of one that is gone
             for old in [one for one, pair in self._pictures.items() if pair[0] is not picture]:
                 del self._pictures[old]
-            known = picture, sight.seen(picture, granted)
+            known = picture, sight.seen(picture, granted, unasked)
             self._pictures[key] = known
             while len(self._pictures) > PICTURES_MAX:
                 self._pictures.popitem(last=False)

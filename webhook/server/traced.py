@@ -12,6 +12,7 @@ from webhook.api.gvk import name_of
 from webhook.server import endpoint
 from webhook.server.endpoint import ReviewEndpoint
 from webhook.server.outcome import Pending, Unanswerable
+from webhook.serving.trace import Trace
 
 if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from webhook.server.exchange import Receive, Send
     from webhook.server.outcome import Outcome
     from webhook.server.responder import Answer
-    from webhook.serving.trace import Attribute, Trace, Tracing
+    from webhook.serving.trace import Attribute, Tracing
 
 _TRACE: Final = "waddle.trace"
 """Where a request's scope has its trace."""
@@ -53,14 +54,15 @@ class TracedEndpoint(ReviewEndpoint):
         self._untraced = ReviewEndpoint(
             decide, registry, log, decoding=decoding, tell_unread=tell_unread
         )
+        self._sample = tracing.tracer.sample
+        self._respond_untraced = self._untraced.respond
 
     def respond(self, scope: dict[str, Any], body: bytes | bytearray) -> Answer | None:
         """Answer a request at once; None where something must be waited for."""
-        tracing = self._tracing
-        trace = tracing.tracer.begin(scope["headers"], endpoint.received_at(scope))
-        if trace is None:
-            return self._untraced.respond(scope, body)
-        scope[_TRACE] = trace
+        sampled = self._sample(scope["headers"])
+        if sampled is None:
+            return self._respond_untraced(scope, body)
+        scope[_TRACE] = trace = Trace(*sampled, int(endpoint.received_at(scope) * 1e9))
         trace.attributes["http.request.body.size"] = len(body)
         trace.attributes["url.path"] = scope["path"]
         now = time.monotonic_ns()

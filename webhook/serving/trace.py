@@ -45,6 +45,16 @@ class Span(NamedTuple):
     error: str = ""
 
 
+class Sampled(NamedTuple):
+    """The trace that a request belongs to."""
+
+    trace_id: int
+    parent_id: int
+    """Of the caller's span; 0 where there is none."""
+    state: str
+    """The caller's tracestate."""
+
+
 class Trace:
     """The spans of one request. One thread at a time adds to it."""
 
@@ -160,8 +170,8 @@ class Exports(Protocol):
 class Tracer(Protocol):
     """Says which requests are traced, and takes their traces without waiting."""
 
-    def begin(self, headers: Sequence[tuple[bytes, bytes]], received_at: float) -> Trace | None:
-        """A trace for a request with these headers; None, as for most, where it is not sampled."""
+    def sample(self, headers: Sequence[tuple[bytes, bytes]]) -> Sampled | None:
+        """The trace that a request with these headers belongs to; None, as for most, if it has none."""
 
     def finish(self, trace: Trace) -> None:
         """Take a trace whose request has been answered."""

@@ -9,10 +9,12 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from webhook.serving.trace import Trace, new_identifier
+from webhook.serving.trace import Sampled, new_identifier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from webhook.serving.trace import Trace
 
 QUEUED_MAX: Final = 1024
 """Traces that wait to be sent: of a few KiB each."""
@@ -26,6 +28,10 @@ _STATE_MAX: Final = 512
 
 _PARENT: Final = re.compile(rb"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 
+_PARENT_BYTES: Final = 55
+_UNSAMPLED: Final = b"02468ace"
+"""What a traceparent of that length ends in whose caller does not sample: the flag is its lowest
+bit. One that ends so and cannot be read is as good as none, and not sampled by it either."""
 
 _lots: Final = random.Random()  # noqa: S311  # a share of requests, and no secret
 
@@ -54,9 +60,9 @@ def parse_parent(text: bytes) -> Parent | None:
 
 
 class SampledTracer:
-    """Begins traces of some requests, and keeps those that are finished until they are sent.
+    """Says which requests are traced, and keeps traces that are finished until they are sent.
 
-    Begun and finished on one thread, taken by another.
+    Asked and finished on one thread, taken by another.
     """
 
     def __init__(
@@ -83,17 +89,23 @@ class SampledTracer:
         self.ready = threading.Event()
         """Set when there are enough to be sent at once."""
 
-    def begin(self, headers: Sequence[tuple[bytes, bytes]], received_at: float) -> Trace | None:
-        """A trace for a request with these headers; None, as for most, where it is not sampled."""
-        parent, state = None, b""
+    def sample(self, headers: Sequence[tuple[bytes, bytes]]) -> Sampled | None:
+        """The trace that a request with these headers belongs to; None, as for most, if it has none.
+
+        Every request pays for the first lines, so nothing is made in them: a caller that does not
+        sample, as nearly all, shows in one byte.
+        """
+        told = None
         for name, value in headers:
             if name == b"traceparent":
-                parent = parse_parent(value)
-            elif name == b"tracestate":
-                state = value
+                told = value
+        low = _lots.getrandbits(56)
+        if low >= self._bound and (
+            told is None or (len(told) == _PARENT_BYTES and told[-1] in _UNSAMPLED)
+        ):
+            return None
+        parent = None if told is None else parse_parent(told)
         if parent is None:
-            # Nearly all requests end here: the upper bits come once they are needed.
-            low = _lots.getrandbits(56)
             if low >= self._bound:
                 return None
             trace_id, span_id, state = (new_identifier(72) << 56) | low, 0, b""
@@ -101,6 +113,7 @@ class SampledTracer:
             return None
         else:
             trace_id, span_id = parent.trace_id, parent.span_id
+            state = dict(headers).get(b"tracestate", b"")
         now = int(self._clock())
         if now != self._second:
             self._second, self._begun = now, 0
@@ -110,7 +123,7 @@ class SampledTracer:
             return None
         self.begun += 1
         shown = state.decode("ascii", "ignore") if len(state) <= _STATE_MAX else ""
-        return Trace(trace_id, span_id, shown, int(received_at * 1e9))
+        return Sampled(trace_id, span_id, shown)
 
     def finish(self, trace: Trace) -> None:
         """Keep a trace until it is taken; one too many is dropped, and counted."""

@@ -6,12 +6,9 @@ import contextlib
 import http.client
 import socket
 import ssl
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from google.protobuf.message import Message
 
 Signal: TypeAlias = Literal["traces", "metrics"]
 
@@ -61,7 +58,7 @@ class CollectorAddress:
 class Delivery(Protocol):
     """Delivers messages to one collector; for one thread."""
 
-    def send(self, signal: Signal, message: Message) -> None:
+    def send(self, signal: Signal, message: bytes) -> None:
         """Deliver; raises :class:`CollectorUnavailable` or :class:`MessageRefused`."""
 
     def close(self) -> None:
@@ -93,12 +90,12 @@ class GRPCDelivery:
             self._channel = grpc.secure_channel(target, grpc.ssl_channel_credentials(authorities))
         self._calls: dict[Signal, Any] = {
             signal: self._channel.unary_unary(
-                method, request_serializer=_bytes, response_deserializer=bytes
+                method, request_serializer=None, response_deserializer=bytes
             )
             for signal, method in _METHODS.items()
         }
 
-    def send(self, signal: Signal, message: Message) -> None:
+    def send(self, signal: Signal, message: bytes) -> None:
         """Deliver; raises :class:`CollectorUnavailable` or :class:`MessageRefused`."""
         try:
             self._calls[signal](message, timeout=TIMEOUT_SECONDS)
@@ -132,12 +129,11 @@ class HTTPDelivery:
                 collector.host, collector.port, timeout=TIMEOUT_SECONDS
             )
 
-    def send(self, signal: Signal, message: Message) -> None:
+    def send(self, signal: Signal, message: bytes) -> None:
         """Deliver; raises :class:`CollectorUnavailable` or :class:`MessageRefused`."""
         headers = {"Content-Type": "application/x-protobuf"}
-        body = message.SerializeToString()
         try:
-            self._connection.request("POST", self._path + _PATHS[signal], body, headers)
+            self._connection.request("POST", self._path + _PATHS[signal], message, headers)
             answer = self._connection.getresponse()
             answer.read(READ_BYTES_MAX)
         except (OSError, http.client.HTTPException) as error:
@@ -160,7 +156,3 @@ class HTTPDelivery:
 
 READ_BYTES_MAX: Final = 64 * 1024
 """Of an answer, which says at most how much was rejected."""
-
-
-def _bytes(message: Message) -> bytes:
-    return message.SerializeToString()

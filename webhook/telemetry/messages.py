@@ -1,4 +1,4 @@
-"""OpenTelemetry's messages (opentelemetry-proto 1.x), made of traces and of the registry."""
+"""OpenTelemetry's messages (opentelemetry-proto 1.x): of who sends, and of the registry's numbers."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Final
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,
 )
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
 from opentelemetry.proto.metrics.v1 import metrics_pb2
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
-from opentelemetry.proto.trace.v1 import trace_pb2
 
 from webhook import __version__
 from webhook.metrics.catalogue import METRICS
@@ -23,9 +21,9 @@ if TYPE_CHECKING:
 
     from webhook.metrics.declaration import Metric
     from webhook.metrics.registry import Exemplar, Histogram, Registry
-    from webhook.serving.trace import Attribute, Span, Trace
+    from webhook.serving.trace import Attribute
 
-_SCOPE: Final = InstrumentationScope(name="waddle", version=__version__)
+SCOPE: Final = InstrumentationScope(name="waddle", version=__version__)
 
 _ERROR_MAX: Final = 1024
 """Characters of why something failed: a policy's message may be any length."""
@@ -38,75 +36,18 @@ _SUFFIXES: Final = {"_seconds": "s", "_bytes": "By"}
 
 def resource_of(attributes: Mapping[str, str]) -> Resource:
     """Who sends, by the names of OpenTelemetry's conventions; what is empty is left out."""
-    return Resource(
-        attributes=[_attribute(name, text) for name, text in attributes.items() if text]
-    )
+    return Resource(attributes=[attribute(name, text) for name, text in attributes.items() if text])
 
 
-def traces_message(resource: Resource, traces: Sequence[Trace]) -> ExportTraceServiceRequest:
-    """The spans of traces, each with that of its request first."""
-    spans = [span for trace in traces for span in _spans(trace)]
-    scoped = trace_pb2.ScopeSpans(scope=_SCOPE, spans=spans)
-    of_resource = trace_pb2.ResourceSpans(resource=resource, scope_spans=[scoped])
-    return ExportTraceServiceRequest(resource_spans=[of_resource])
-
-
-def _spans(trace: Trace) -> list[trace_pb2.Span]:
-    offset = trace.wall_ns - trace.began_ns
-    trace_id = trace.trace_id.to_bytes(16)
-    spans = []
-    if trace.whole:
-        attributes = {"http.request.method": "POST", **trace.attributes}
-        root = trace_pb2.Span(
-            trace_id=trace_id,
-            span_id=trace.span_id.to_bytes(8),
-            parent_span_id=trace.parent_id.to_bytes(8) if trace.parent_id else b"",
-            trace_state=trace.state,
-            name=f"POST {trace.attributes.get('url.path', '')}",
-            kind=trace_pb2.Span.SPAN_KIND_SERVER,
-            start_time_unix_nano=trace.wall_ns,
-            end_time_unix_nano=trace.ended_ns + offset,
-            attributes=_attributes(attributes),
-            status=_status(trace.error),
-        )
-        if trace.dropped:
-            root.attributes.append(_attribute("waddle.spans.dropped", trace.dropped))
-        spans.append(root)
-    spans += [_span(trace_id, span, offset) for span in tuple(trace.spans)]
-    return spans
-
-
-def _span(trace_id: bytes, span: Span, offset: int) -> trace_pb2.Span:
-    return trace_pb2.Span(
-        trace_id=trace_id,
-        span_id=span.span_id.to_bytes(8),
-        parent_span_id=span.parent_id.to_bytes(8),
-        name=span.name,
-        kind=trace_pb2.Span.SPAN_KIND_INTERNAL,
-        start_time_unix_nano=span.began_ns + offset,
-        end_time_unix_nano=span.ended_ns + offset,
-        attributes=_attributes(span.attributes),
-        status=_status(span.error),
-    )
-
-
-def _status(error: str) -> trace_pb2.Status | None:
-    if not error:
-        return None
-    return trace_pb2.Status(code=trace_pb2.Status.STATUS_CODE_ERROR, message=_text(error))
-
-
-def metrics_message(
-    resource: Resource, registry: Registry, began_ns: int
-) -> ExportMetricsServiceRequest:
+def metrics_message(resource: Resource, registry: Registry, began_ns: int) -> bytes:
     """Every number of the registry that there is, counted since ``began_ns`` on the wall clock."""
     now = time.time_ns()
     metrics = [
         made for metric in METRICS if (made := _metric(registry, metric, began_ns, now)) is not None
     ]
-    scoped = metrics_pb2.ScopeMetrics(scope=_SCOPE, metrics=metrics)
+    scoped = metrics_pb2.ScopeMetrics(scope=SCOPE, metrics=metrics)
     of_resource = metrics_pb2.ResourceMetrics(resource=resource, scope_metrics=[scoped])
-    return ExportMetricsServiceRequest(resource_metrics=[of_resource])
+    return ExportMetricsServiceRequest(resource_metrics=[of_resource]).SerializeToString()
 
 
 def _metric(registry: Registry, metric: Metric, began: int, now: int) -> metrics_pb2.Metric | None:
@@ -169,21 +110,23 @@ def _exemplar(item: Exemplar) -> metrics_pb2.Exemplar:
 
 
 def _labels(metric: Metric, labels: Sequence[str]) -> list[KeyValue]:
-    return [_attribute(name, text) for name, text in zip(metric.labels, labels, strict=True)]
+    return [attribute(name, text) for name, text in zip(metric.labels, labels, strict=True)]
 
 
-def _attributes(attributes: Mapping[str, Attribute]) -> list[KeyValue]:
-    return [_attribute(name, value) for name, value in attributes.items()]
+def attributes_of(attributes: Mapping[str, Attribute]) -> list[KeyValue]:
+    """By name."""
+    return [attribute(name, value) for name, value in attributes.items()]
 
 
-def _attribute(name: str, value: Attribute) -> KeyValue:
+def attribute(name: str, value: Attribute) -> KeyValue:
+    """One of them."""
     if isinstance(value, bool):
         return KeyValue(key=name, value=AnyValue(bool_value=value))
     if isinstance(value, int):
         return KeyValue(key=name, value=AnyValue(int_value=value))
-    return KeyValue(key=name, value=AnyValue(string_value=_text(value)))
+    return KeyValue(key=name, value=AnyValue(string_value=shortened(value)))
 
 
-def _text(value: str) -> str:
-    """A text that a message can hold: JSON may bring half a surrogate pair."""
+def shortened(value: str) -> str:
+    """A text as a message can hold it, not too long: JSON may bring half a surrogate pair."""
     return value[:_ERROR_MAX].encode("utf-8", "replace").decode()

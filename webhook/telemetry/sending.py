@@ -10,6 +10,7 @@ from webhook.backoff import Backoff
 from webhook.metrics.telemetry import TELEMETRY_FAILURES, TRACES
 from webhook.telemetry import messages
 from webhook.telemetry.delivery import CollectorUnavailable, MessageRefused, make_delivery
+from webhook.telemetry.traces import traces_message
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ class Sending:
 
     def _send_batch(self, batch: list[Trace]) -> bool:
         """Whether it was taken."""
-        message = messages.traces_message(self._resource, batch)
+        message = traces_message(self._resource, batch)
         for _ in range(ATTEMPTS):
             try:
                 self._delivery.send("traces", message)

@@ -1,13 +1,15 @@
-"""What tracing costs an admission's CPU: ``python -m loadtest.telemetry [ROUNDS]``.
+"""What tracing costs a review's CPU: ``python -m loadtest.telemetry.review [ROUNDS]``.
 
-Processes take turns to answer the same review (12 policies, from the body to the answer's bytes,
+``python -m loadtest.telemetry`` measures whole servers; this looks closer. Processes take turns to answer the same review (12 policies, from the body to the answer's bytes,
 without TLS and HTTP, so that the shares are larger than a replica's): two without tracing, one that
 traces and samples nothing, one that traces all and sends it to a collector of another process; their
 processor time is counted. Each way has a process of its own, as in a replica: in one process the
 interpreter would fit the code that all ways share to whichever ran more often. What the places of
 a process' memory do to its speed differs from start to start by more than what is asked here, so
-all are started anew SETS times. A share is the median of many short slices, each beside one without
-tracing, and is told with the interval that holds it in 95 of 100 runs, by ranks alone; beside it the
+all are started anew SETS times. In a round each has one slice, in an order that is drawn anew: a
+process that were asked more often than the others, or always behind the same one, would find more
+of itself in the processor's caches, which makes a hundredth. A share is the median of many short
+slices, each beside that without tracing of its round, and is told with the interval that holds it in 95 of 100 runs, by ranks alone; beside it the
 medians of each set. ``--against CHECKOUT`` compares this code without tracing with another's (one
 from before there was any) likewise; ``--way NAME`` is one of the processes.
 """
@@ -16,6 +18,7 @@ import argparse
 import gc
 import math
 import os
+import random
 import statistics
 import subprocess
 import sys
@@ -35,12 +38,12 @@ from webhook.server.decoding import Decoding
 from webhook.server.endpoint import ReviewEndpoint
 from webhook.serving.revision import Serving
 
-ROOT = Path(__file__).parent
+ROOT = Path(__file__).parent.parent
 REQUESTS = 20
 """In a slice: some thousandths of a second, so that what else the machine does meets all alike, and
 there are many."""
 
-ROUNDS = 1500
+ROUNDS = 3000
 """With the noise of a busy machine, a tenth for a slice, the interval is half a hundredth wide."""
 
 SETS = 6
@@ -142,18 +145,19 @@ class Way:
 
 
 def in_turn(base: Way, others: dict[str, Way], rounds: int) -> Ways:
-    """How much more than ``base``, before and after it, each of the others took, slice by slice."""
+    """How much more than ``base`` each of the others took, round by round."""
     found: Ways = {name: [] for name in others}
-    for way in (base, *others.values()):
+    every = [("", base), *others.items()]
+    for _, way in every:
         for _ in range(WARM_UP):
             way.seconds()
-    before = base.seconds()
+    drawn = random.Random(0)
     for _ in range(rounds):
-        for name, way in others.items():
-            taken, after = way.seconds(), base.seconds()
-            found[name].append(2 * taken / (before + after) - 1)
-            before = after
-    for way in (base, *others.values()):
+        drawn.shuffle(every)
+        taken = {name: way.seconds() for name, way in every}
+        for name, shares in found.items():
+            shares.append(taken[name] / taken[""] - 1)
+    for _, way in every:
         way.end()
     return found
 
@@ -212,7 +216,8 @@ def slices(way: str, collector: str) -> None:
         from webhook.serving.trace import CurrentTrace, Tracing  # noqa: PLC0415
         from webhook.telemetry.context import SampledTracer  # noqa: PLC0415
         from webhook.telemetry.delivery import CollectorAddress, make_delivery  # noqa: PLC0415
-        from webhook.telemetry.messages import resource_of, traces_message  # noqa: PLC0415
+        from webhook.telemetry.messages import resource_of  # noqa: PLC0415
+        from webhook.telemetry.traces import traces_message  # noqa: PLC0415
 
         address = CollectorAddress("grpc", tls=False, host="127.0.0.1", port=int(collector))
         delivery = make_delivery(address)

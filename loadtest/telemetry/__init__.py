@@ -1,0 +1,1 @@
+"""What tracing costs: a replica, and a review alone."""

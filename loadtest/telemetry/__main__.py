@@ -1,0 +1,201 @@
+"""What tracing costs a replica: ``python -m loadtest.telemetry [SETS] [--save]``.
+
+Whole servers (uvicorn, TLS, HTTP, 12 policies) that differ only in tracing get the same requests in
+turn; the CPU of each one's whole process is counted, so that what its thread for telemetry does is
+in it. The places of a process in memory make it some hundredths faster or slower for as long as it
+lives: all are started anew SETS times, those of a set with the same seed of Python's hashes. What
+is told is the mean over sets with the interval that holds it in 95 of 100 runs, beside the two
+servers that do not trace. By what these two differ, the measure itself errs. Exit code 1 when a
+goal is missed; ``--save`` writes ``results/telemetry.md``. ``python -m loadtest.telemetry.review``
+looks at a review alone.
+"""
+
+import argparse
+import contextlib
+import math
+import statistics
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from loadtest.bench.load import Generator
+from loadtest.bench.machine import describe
+from loadtest.bench.measurement import make_certificates
+from loadtest.bench.servers import Cores, Server, waddle
+from tests.collector import Collector
+from tests.programs import ROOT, ProgramUnavailableError
+
+POLICIES: Final = ROOT / "loadtest" / "policies" / "p12"
+BODY: Final = ROOT / "loadtest" / "bodies" / "pod.json"
+RESULTS: Final = ROOT / "loadtest" / "results" / "telemetry.md"
+CONNECTIONS: Final = 8
+REQUESTS: Final = 400
+"""To one server before it is the next one's turn: some 0.1 s."""
+ROUNDS: Final = 16
+WARM_UP: Final = 5500
+"""A constraint has code of its own from its 5,000th evaluation on."""
+SETS: Final = 24
+"""Two servers of a set differ by 2 % either way, whatever they do: the mean then by half a percent."""
+
+OFF: Final = ("off", "off again")
+GOALS: Final = {"off again": 0.01, "1 in 100": 0.03}
+"""More CPU than ``off``, at most. Off is what all servers were before there was tracing: nothing of
+it is imported, and what is left in everybody's way are three looks at an attribute."""
+
+Shares = dict[str, list[float]]
+"""Of each configuration, how much more CPU it took in each set than those that are off."""
+
+
+def configurations(collector: str) -> dict[str, list[str]]:
+    """Flags by name; the first is what the others are compared with."""
+    tracing = [f"--otlp-endpoint={collector}", "--enable-tracing"]
+    return {
+        "off": [],
+        "off again": [],
+        "1 in 100": [*tracing, "--trace-samples-per-million=10000"],
+    }
+
+
+def measure(sets: int, folder: Path) -> tuple[Shares, dict[str, float]]:
+    """What each set found, and the CPU of a request in microseconds."""
+    cores = Cores.of_this_machine()
+    generator = Generator(cores.client)
+    certificates = make_certificates(folder / "certificates")
+    shares: Shares = {}
+    absolute: dict[str, list[float]] = {}
+    with Collector("--silent") as collector:
+        names = list(configurations(collector.grpc).items())
+        for number in range(sets):
+            with contextlib.ExitStack() as stack:
+                servers = {
+                    name: stack.enter_context(
+                        waddle(
+                            POLICIES,
+                            certificates,
+                            core=cores.server,
+                            log=folder / "log",
+                            flags=flags,
+                            environment={"PYTHONHASHSEED": str(number + 1)},
+                        )
+                    )
+                    # Another one begins each set: whoever comes first finds memory otherwise.
+                    for name, flags in turned(names, number)
+                }
+                taken = in_turn(generator, servers)
+            for name, found in taken.items():
+                absolute.setdefault(name, []).append(statistics.median(found))
+            for name, share in compared(taken).items():
+                shares.setdefault(name, []).append(share)
+            told = ", ".join(f"{name} {found[-1]:+.2%}" for name, found in shares.items())
+            print(f"set {number + 1} of {sets}: {told}", flush=True)
+    return shares, {name: statistics.median(found) for name, found in absolute.items()}
+
+
+def in_turn(generator: Generator, servers: dict[str, Server]) -> dict[str, list[float]]:
+    """CPU of a request in microseconds, of each server in each round."""
+    for server in servers.values():
+        generator.count(server, BODY, connections=CONNECTIONS, requests=WARM_UP, expected="allowed")
+    taken = generator.compare(
+        list(servers.values()),
+        BODY,
+        connections=CONNECTIONS,
+        requests=REQUESTS,
+        rounds=ROUNDS,
+        expected="allowed",
+    )
+    return {name: [turn[place]["cpu_us"] for turn in taken] for place, name in enumerate(servers)}
+
+
+def compared(taken: dict[str, list[float]]) -> dict[str, float]:
+    """How much more each took: the second that is off than the first, the others than both."""
+    first, second = (taken[name] for name in OFF)
+    both = [(one + other) / 2 for one, other in zip(first, second, strict=True)]
+    found = {}
+    for name, values in taken.items():
+        base = first if name == OFF[1] else both
+        if name != OFF[0]:
+            ratios = [one / beside for one, beside in zip(values, base, strict=True)]
+            found[name] = statistics.median(ratios) - 1
+    return found
+
+
+def turned(items: list[tuple[str, list[str]]], number: int) -> list[tuple[str, list[str]]]:
+    """The same in another order, from this one on."""
+    place = number % len(items)
+    return items[place:] + items[:place]
+
+
+def interval(shares: Sequence[float]) -> tuple[float, float, float]:
+    """The mean, and the bounds between which it lies with a probability of 95 % (by Student's t)."""
+    middle = statistics.fmean(shares)
+    if len(shares) < 2:
+        return -math.inf, middle, math.inf
+    # Student's quantile, by Cornish and Fisher's expansion: within 0.02 from six sets on.
+    free, normal = len(shares) - 1, 1.96
+    quantile = (
+        normal
+        + (normal**3 + normal) / (4 * free)
+        + (5 * normal**5 + 16 * normal**3) / (96 * free**2)
+    )
+    reach = quantile * statistics.stdev(shares) / math.sqrt(len(shares))
+    return middle - reach, middle, middle + reach
+
+
+def page(shares: Shares, absolute: dict[str, float], machine: dict[str, str]) -> str:
+    """The result for people."""
+    described = "".join(f"| {name} | {value} |\n" for name, value in machine.items())
+    rows = []
+    for name, microseconds in absolute.items():
+        if name not in shares:
+            rows.append(f"| {name} | {microseconds:.0f} | | | | |")
+            continue
+        low, middle, high = interval(shares[name])
+        goal = f"at most {GOALS[name]:.0%}" if name in GOALS else ""
+        verdict = ("met" if middle <= GOALS[name] else "missed") if name in GOALS else ""
+        rows.append(
+            f"| {name} | {microseconds:.0f} | {middle:+.2%} | {low:+.2%} to {high:+.2%} | "
+            f"{goal} | {verdict} |"
+        )
+    return f"""# Traces
+
+Written by `make bench-telemetry`.
+
+| machine | |
+|---|---|
+{described}
+Whole servers with 12 policies, {CONNECTIONS} connections over TLS that stay, {ROUNDS} rounds of {REQUESTS} requests to each in turn, all started anew {len(next(iter(shares.values())))} times. CPU (user and system) is that of a server's whole process, its thread for telemetry in it. More than `off` is the mean over the starts of the median over rounds, beside both that are off, with the interval that holds it in 95 of 100 runs. `off again` is a second server that does not trace: what it differs by is the measure's own error.
+
+| tracing | CPU, µs a request | more than `off` | 95 % | goal | |
+|---|---|---|---|---|---|
+{chr(10).join(rows)}
+"""
+
+
+def missed(shares: Shares) -> list[str]:
+    """Which goals do not hold."""
+    return [name for name, goal in GOALS.items() if interval(shares[name])[1] > goal]
+
+
+def main() -> int:
+    """Measure and print; 1 when a goal is missed, or it cannot be measured here."""
+    parser = argparse.ArgumentParser(prog="python -m loadtest.telemetry", description=__doc__)
+    parser.add_argument("sets", nargs="?", type=int, default=SETS)
+    parser.add_argument("--save", action="store_true", help="write results/telemetry.md")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="waddle-telemetry-") as folder:
+        try:
+            shares, absolute = measure(options.sets, Path(folder))
+        except ProgramUnavailableError as unavailable:
+            print(f"the generator cannot be built here: {unavailable}", file=sys.stderr)
+            return 1
+    text = page(shares, absolute, describe())
+    print(text)
+    if options.save:
+        RESULTS.write_text(text)
+    return 1 if missed(shares) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,44 @@
+"""What of a picture somebody may see."""
+
+from dataclasses import replace
+
+from tests.webhook.console.pictures import picture, violation
+from webhook.console import pages, sight
+from webhook.console.picture import Picture
+from webhook.console.visitor import Right, Visitor
+
+REPORTS = Right("wgpolicyk8s.io", "policyreports")
+
+
+def of_namespaces(count: int) -> Picture:
+    """Violations told by a report of each of so many namespaces."""
+    found = tuple(
+        violation(f"v{number}", carrier=replace(REPORTS, namespace=f"n{number:05}"))
+        for number in range(count)
+    )
+    return replace(picture(), violations=found, carriers=(REPORTS,), policies=())
+
+
+def test_a_page_that_does_not_ask_about_all_namespaces_says_how_many_more_there_are():
+    whole = of_namespaces(sight.NARROW_MAX + 7)
+    asked, unasked = sight.narrow(whole, frozenset())
+    assert (len(asked), unasked) == (sight.NARROW_MAX, 7)
+    seen = sight.seen(whole, frozenset(asked), unasked)
+    assert seen.violations is not None
+    assert len(seen.violations) == sight.NARROW_MAX
+    (told,) = pages.shown(seen, Visitor("ada"))["trouble"]
+    assert told.startswith("What you may read in 7 more namespaces and kinds of constraints is not")
+
+
+def test_a_page_that_asks_about_all_of_them_says_nothing():
+    whole = of_namespaces(sight.NARROW_MAX)
+    asked, unasked = sight.narrow(whole, frozenset())
+    assert (len(asked), unasked) == (sight.NARROW_MAX, 0)
+    assert sight.seen(whole, frozenset(asked), unasked).trouble == ()
+
+
+def test_who_may_read_reports_everywhere_is_asked_about_no_namespace():
+    whole = of_namespaces(sight.NARROW_MAX + 7)
+    granted = frozenset({REPORTS})
+    assert sight.narrow(whole, granted) == ([], 0)
+    assert sight.seen(whole, granted).violations == whole.violations
