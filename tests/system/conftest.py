@@ -9,6 +9,7 @@ import pytest
 from tests.cluster import Cluster
 from tests.programs import Programs, program
 from tests.system import audited
+from tests.system.peer import Gatekeeper
 from tests.system.proxy import Proxy
 from tests.system.replicas import NAMESPACE, Plane, Replica
 
@@ -61,6 +62,14 @@ def audited_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
     with control_plane(tmp_path_factory.mktemp("audited-plane")) as made:
         audited.apply_all(made)
         audited.apply(made, *audited.config(NAMESPACE))
+        yield made
+
+
+@pytest.fixture
+def peers_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
+    """A control plane of one test, with Gatekeeper's CRDs and none of ours."""
+    folder = tmp_path_factory.mktemp("peers-plane")
+    with control_plane(folder, install=Gatekeeper.install) as made:
         yield made
 
 

@@ -1,7 +1,6 @@
 """Both on one cluster with Gatekeeper's own CRDs: neither fights the other, then one takes over."""
 
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,8 @@ import pytest
 from loadtest.bench.gatekeeper import POD
 from tests.conformance.gatekeeper import waddle
 from tests.patience import until
-from tests.system.conftest import ALL_OPERATIONS, control_plane
+from tests.system.beside import QUIET_SECONDS, run
+from tests.system.conftest import ALL_OPERATIONS
 from tests.system.peer import Gatekeeper
 from tests.system.replicas import (
     CONSTRAINTS,
@@ -28,23 +28,14 @@ from webhook.controllers.constraint_crds import COLUMNS
 PATH = f"{CONSTRAINTS}/shared/words"
 PRUNED = 'waddle_status_fields_pruned{kind="ConstraintPodStatus"}'
 NAMES = [f"beside-{number}" for number in range(3)]
-QUIET_SECONDS = 6.0
-"""How long a steady state is watched: every debounce, tick and turn is shorter."""
-
-
-@pytest.fixture
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
-    """A control plane with Gatekeeper's CRDs and none of ours."""
-    folder = tmp_path_factory.mktemp("beside")
-    with control_plane(folder, install=Gatekeeper.install) as made:
-        yield made
 
 
 @pytest.mark.slow
 def test_beside_gatekeeper_nobody_fights_and_then_waddle_takes_over(
-    plane: Plane, tmp_path: Path
+    peers_plane: Plane, tmp_path: Path
 ) -> None:
     """Gatekeeper runs every operation, audit in short turns; each replica serves alone."""
+    plane = peers_plane
     with ExitStack() as stack:
         peer = Gatekeeper(plane, tmp_path, ("webhook", "status", "generate", "audit"), AUDIT)
         stack.enter_context(peer)
@@ -72,9 +63,10 @@ def test_beside_gatekeeper_nobody_fights_and_then_waddle_takes_over(
 
 @pytest.mark.slow
 def test_where_both_make_the_crds_of_constraints_neither_writes_for_ever(
-    plane: Plane, tmp_path: Path
+    peers_plane: Plane, tmp_path: Path
 ) -> None:
     """Nobody asks for that; whoever applies the base beside Gatekeeper has it."""
+    plane = peers_plane
     with ExitStack() as stack:
         peer = Gatekeeper(plane, tmp_path, ("webhook", "status", "generate"))
         stack.enter_context(peer)
@@ -105,18 +97,6 @@ def crd_writes(plane: Plane, agent: str) -> list[str]:
 
 
 AUDIT = "--audit-interval=2"
-
-
-def run(plane: Plane, stack: ExitStack, names: list[str], *flags: str) -> list[Replica]:
-    """Replicas that are ready, and whose Pods say so."""
-    replicas = []
-    for name in names:
-        stack.callback(plane.delete_pod, name)
-        replicas.append(stack.enter_context(Replica(plane, name, *flags)))
-    for replica in replicas:
-        replica.wait_ready()
-        plane.mark_pod(replica.name, ready=True)
-    return replicas
 
 
 def shown(plane: Plane, path: str) -> list[str]:

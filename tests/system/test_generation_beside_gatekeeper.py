@@ -1,7 +1,6 @@
 """Both generate policies of the same template on one cluster: nobody fights, then one takes over."""
 
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -9,9 +8,10 @@ from typing import Any
 import pytest
 
 from tests.patience import until
-from tests.system.conftest import ALL_OPERATIONS, control_plane
+from tests.system.beside import QUIET_SECONDS, run
+from tests.system.conftest import ALL_OPERATIONS
 from tests.system.peer import Gatekeeper
-from tests.system.replicas import CONSTRAINTS, STATUSES, TEMPLATES, Plane, Replica, config_map
+from tests.system.replicas import CONSTRAINTS, STATUSES, TEMPLATES, Plane, config_map
 from tests.system.test_generated_policies import (
     BINDINGS,
     NO_WAIT,
@@ -25,26 +25,17 @@ from tests.system.test_generated_policies import (
 from webhook.controllers.generated_objects import REWRITES_MAX
 
 NAMES = [f"generates-{number}" for number in range(2)]
-QUIET_SECONDS = 6.0
-"""How long a steady state is watched: every debounce, tick and turn is shorter."""
 
 GENERATE = "--operation=webhook,generate"
 """What somebody may run beside Gatekeeper, who asks for both."""
 
 
-@pytest.fixture
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
-    """A control plane with Gatekeeper's CRDs and none of ours."""
-    folder = tmp_path_factory.mktemp("beside-generation")
-    with control_plane(folder, install=Gatekeeper.install) as made:
-        yield made
-
-
 @pytest.mark.slow
 def test_beside_a_gatekeeper_that_generates_nobody_fights_and_then_waddle_takes_over(
-    plane: Plane, tmp_path: Path
+    peers_plane: Plane, tmp_path: Path
 ) -> None:
     """The names are the same, and the API server refuses the same all along."""
+    plane = peers_plane
     with ExitStack() as stack:
         peer = Gatekeeper(plane, tmp_path, ("webhook", "status", "generate"), NO_WAIT)
         stack.enter_context(peer)
@@ -53,10 +44,10 @@ def test_beside_a_gatekeeper_that_generates_nobody_fights_and_then_waddle_takes_
         until(lambda: refusal(plane, config_map("bad")), "the API server refuses")
         theirs = generated(plane)
 
-        run(plane, stack, ["serves"], "--operation=webhook")
+        run(plane, stack, ["serves"], "--operation=webhook", NO_WAIT)
         lets_be(plane)
         assert policies_written(plane) == [], "who does not generate writes none"
-        run(plane, stack, NAMES, GENERATE)
+        run(plane, stack, NAMES, GENERATE, NO_WAIT)
         lets_be(plane)
         assert len(policies_written(plane)) <= REWRITES_MAX * len(NAMES)
         assert generated(plane).keys() == theirs.keys(), "no other names"
@@ -68,7 +59,8 @@ def test_beside_a_gatekeeper_that_generates_nobody_fights_and_then_waddle_takes_
         for name in ("serves", *NAMES):
             plane.delete_pod(name)
         stack.pop_all().close()
-        after = run(plane, stack, [f"after-{number}" for number in range(2)], *ALL_OPERATIONS)
+        names = [f"after-{number}" for number in range(2)]
+        after = run(plane, stack, names, *ALL_OPERATIONS, NO_WAIT)
         taken = ["generated"] * len(after)
         until(lambda: state(plane, f"{TEMPLATES}/shared") == taken, "all say so of the template")
         until(lambda: state(plane, f"{CONSTRAINTS}/shared/one") == taken, "and of the constraint")
@@ -84,18 +76,6 @@ def test_beside_a_gatekeeper_that_generates_nobody_fights_and_then_waddle_takes_
         assert "denied: bad" in refusal(plane, config_map("bad"))
         lets_be(plane)
         plane.delete_templates()
-
-
-def run(plane: Plane, stack: ExitStack, names: list[str], *flags: str) -> list[Replica]:
-    """Replicas that are ready, and whose Pods say so."""
-    replicas = []
-    for name in names:
-        stack.callback(plane.delete_pod, name)
-        replicas.append(stack.enter_context(Replica(plane, name, *flags, NO_WAIT)))
-    for replica in replicas:
-        replica.wait_ready()
-        plane.mark_pod(replica.name, ready=True)
-    return replicas
 
 
 def generated(plane: Plane) -> dict[str, Any]:

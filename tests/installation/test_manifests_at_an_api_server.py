@@ -1,0 +1,141 @@
+"""A real API server takes what the manifests make, and admits the pods under its standards."""
+
+import copy
+
+import pytest
+
+from tests.cluster import Api, ApiError
+from tests.manifests import (
+    CONFIGURATION,
+    ENVIRONMENT,
+    MANIFESTS,
+    NAMESPACE,
+    Objects,
+    apply,
+    helmed,
+    kustomized,
+    path_of,
+    pod_of,
+    with_components,
+)
+from tests.patience import until
+from webhook.settings.reading import read
+
+# Kinds that the test cluster does not serve: the Prometheus operator brings them.
+FOREIGN = {"PrometheusRule", "PodMonitor", "ServiceMonitor"}
+
+KUSTOMIZATION = "kustomization.yaml"
+
+
+WHOLE = (
+    "reports/wgpolicyk8s",
+    "reports/openreports",
+    "base",
+    "overlays/fail-closed",
+    "overlays/beside-gatekeeper",
+)
+"""What is applied as it is."""
+
+ADDED = (
+    ("components/autoscaling", "components/alerts", "components/pod-monitor", "dashboards"),
+    ("components/validate-policy", "components/mutation", "components/service-monitor"),
+    ("components/console", "components/console-login", "components/console-live-review"),
+    ("decisions/sidecar", "components/telemetry", "reports/audit", "reports/admission"),
+    ("decisions/sidecar", "decisions/persistent", "decisions/audit-report"),
+    ("decisions/sidecar", "decisions/gatekeeper-format", "decisions/alerts"),
+    ("decisions/exporter",),
+    ("decisions/vector",),
+)
+"""What is added to the base."""
+
+
+def test_no_folder_of_the_manifests_is_left_out_here():
+    found = {str(file.parent.relative_to(MANIFESTS)) for file in MANIFESTS.rglob(KUSTOMIZATION)}
+    tried = {*WHOLE, *(name for names in ADDED for name in names)}
+
+    assert found - {"crds"} == tried, "the CRDs are in the base"
+
+
+@pytest.mark.parametrize("folder", WHOLE)
+def test_the_api_server_takes_every_object(installed, folder):
+    objects = kustomized(MANIFESTS / folder)
+    for item in objects.values():
+        apply(installed, item, dry_run=True)
+
+
+@pytest.mark.parametrize("components", ADDED)
+def test_the_api_server_takes_every_component(installed, components, tmp_path):
+    objects = with_components(tmp_path, *components)
+    for item in objects.values():
+        if item["kind"] not in FOREIGN:
+            apply(installed, item, dry_run=True)
+    admit_pod(installed, objects)
+
+
+def test_the_api_server_takes_what_the_chart_s_values_change(installed):
+    """Values that no overlay has: an own certificate, where pods run, who else writes the bundle."""
+    values = {
+        "certificates.existingSecret": "from-cert-manager",
+        "tolerations[0].operator": "Exists",
+        "podLabels.team": "platform",
+        "image.pullPolicy": "Always",
+        "image.pullSecrets[0].name": "registry",
+        "webhook.annotations.cert-manager\\.io/inject-ca-from": f"{NAMESPACE}/waddle",
+        "webhook.objectSelector.matchLabels.a": "b",
+        "webhook.excludedNamespaces": "{one,two}",
+        "webhook.failClosed": "true",
+        "webhook.matchConditions[0].name": "mine",
+        "webhook.matchConditions[0].expression": "1 == 1",
+        "exemptNamespaces": "{one}",
+        "shutdownDelaySeconds": "20",
+        "audit.readEverything": "false",
+        "audit.replicas": "2",
+        "image.digest": f"sha256:{'a' * 64}",
+    }
+    options = [part for name, value in values.items() for part in ("--set", f"{name}={value}")]
+    spread = '[{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}]'
+    options += ["--set-json", f"topologySpreadConstraints={spread}"]
+    options += ["--set-string", "podLabels.stage=1,extraArgs={--log-level=DEBUG}"]
+    objects = helmed(*options)
+    webhooks = objects["ValidatingWebhookConfiguration", "", CONFIGURATION]["webhooks"]
+    excluded = [webhook["namespaceSelector"]["matchExpressions"][-1] for webhook in webhooks]
+    assert [set(item["values"]) >= {"one", "two", NAMESPACE} for item in excluded] == [
+        True,
+        False,
+        True,
+    ]
+    spec = pod_of(objects)["spec"]
+    assert spec["terminationGracePeriodSeconds"] == 70
+    assert read(spec["containers"][0]["args"][1:], ENVIRONMENT).log_level == "DEBUG"
+    for item in objects.values():
+        apply(installed, item, dry_run=True)
+    admit_pod(installed, objects)
+
+
+def admit_pod(api: Api, objects: Objects) -> None:
+    """The Deployments' pods, made directly: a Deployment that breaks the rules is only warned."""
+    for account in [item for identity, item in objects.items() if identity[0] == "ServiceAccount"]:
+        apply(api, account, dry_run=False)
+    for _, _, name in [identity for identity in objects if identity[0] == "Deployment"]:
+        pod = copy.deepcopy(pod_of(objects, name)) | {"apiVersion": "v1", "kind": "Pod"}
+        pod["metadata"] |= {"name": "tried", "namespace": NAMESPACE}
+        api.request("POST", path_of(pod, one=False) + "?dryRun=All", pod)
+
+
+def test_the_pods_are_admitted_under_the_restricted_standard(installed, base):
+    admit_pod(installed, base)
+    broken = copy.deepcopy(base)
+    container = pod_of(broken)["spec"]["containers"][0]
+    container["securityContext"]["allowPrivilegeEscalation"] = True
+    # The namespace may have been another test's before it got the label of the standard.
+    until(lambda: is_refused_by_the_standard(installed, broken), "the broken pod is refused")
+
+
+def is_refused_by_the_standard(api: Api, objects: Objects) -> bool:
+    try:
+        admit_pod(api, objects)
+    except ApiError as error:
+        if "PodSecurity" not in error.body:
+            raise
+        return True
+    return False

@@ -1,0 +1,178 @@
+"""A real API server grants the accounts of the manifests what they need, and nothing else."""
+
+import base64
+import json
+import ssl
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cluster import Api
+from tests.manifests import CONFIGURATION, NAMESPACE
+from tests.patience import PATIENCE_SECONDS, until
+
+CERTIFICATE = ("", "secrets", "waddle-webhook-server-cert", NAMESPACE)
+WEBHOOKS = (
+    "admissionregistration.k8s.io",
+    "validatingwebhookconfigurations",
+    CONFIGURATION,
+    "",
+)
+STATUSES = ("status.gatekeeper.sh", "constraintpodstatuses", "", NAMESPACE)
+
+REVISIONS = ("policy.waddle.dev", "policyrevisions", "", "")
+
+NEEDED = [
+    # Events of admissions, as Gatekeeper's.
+    *((verb, ("", "events", "", NAMESPACE)) for verb in ("create", "patch")),
+    ("list", ("templates.gatekeeper.sh", "constrainttemplates", "", "")),
+    ("watch", ("constraints.gatekeeper.sh", "anything", "", "")),
+    ("watch", ("syncset.gatekeeper.sh", "syncsets", "", "")),
+    ("watch", ("", "namespaces", "", "")),
+    ("watch", ("config.gatekeeper.sh", "configs", "", "")),
+    ("update", ("config.gatekeeper.sh", "configs/status", "config", NAMESPACE)),
+    ("update", ("templates.gatekeeper.sh", "constrainttemplates/status", "t", "")),
+    ("update", ("templates.gatekeeper.sh", "constrainttemplates/finalizers", "t", "")),
+    ("update", ("constraints.gatekeeper.sh", "anything/status", "c", "")),
+    ("create", ("apiextensions.k8s.io", "customresourcedefinitions", "", "")),
+    ("update", ("apiextensions.k8s.io", "customresourcedefinitions", "c", "")),
+    *((verb, REVISIONS) for verb in ("list", "watch", "create", "patch", "delete")),
+    *((verb, ("", "events", "", "default")) for verb in ("get", "create", "update")),
+    *((verb, STATUSES) for verb in ("list", "watch", "create", "update", "delete")),
+    ("watch", ("", "pods", "", NAMESPACE)),
+    *((verb, CERTIFICATE) for verb in ("get", "list", "watch", "update")),
+    *((verb, WEBHOOKS) for verb in ("get", "list", "watch", "update")),
+]
+FORBIDDEN = [
+    ("list", ("", "secrets", "", NAMESPACE)),
+    ("get", ("", "secrets", "other", NAMESPACE)),
+    ("get", ("", "secrets", "waddle-webhook-server-cert", "default")),
+    ("create", ("", "secrets", "", NAMESPACE)),
+    ("delete", CERTIFICATE),
+    ("list", ("", "secrets", "", "")),
+    ("update", (*WEBHOOKS[:2], "another", "")),
+    ("create", (*WEBHOOKS[:2], "", "")),
+    ("delete", WEBHOOKS),
+    ("delete", ("apiextensions.k8s.io", "customresourcedefinitions", "c", "")),
+    ("update", ("templates.gatekeeper.sh", "constrainttemplates", "t", "")),
+    ("delete", ("constraints.gatekeeper.sh", "anything", "c", "")),
+    ("update", REVISIONS),
+    ("delete", ("", "events", "", NAMESPACE)),
+    ("create", ("", "events", "", "elsewhere")),
+    ("delete", ("", "events", "", "default")),
+    ("create", ("", "pods", "", NAMESPACE)),
+    ("delete", ("", "pods", "p", NAMESPACE)),
+    ("create", ("status.gatekeeper.sh", "constraintpodstatuses", "", "default")),
+    ("update", ("apps", "deployments", "waddle-webhook", NAMESPACE)),
+    ("impersonate", ("", "users", "admin", "")),
+    ("escalate", ("rbac.authorization.k8s.io", "clusterroles", "", "")),
+]
+
+
+AUDIT_NEEDED = [
+    ("list", ("", "pods", "", "")),
+    ("list", ("", "secrets", "", "")),
+    ("list", ("anything.example", "anything", "", "")),
+    ("watch", ("constraints.gatekeeper.sh", "anything", "", "")),
+    ("update", ("constraints.gatekeeper.sh", "anything/status", "c", "")),
+    *((verb, ("", "events", "", "anywhere")) for verb in ("create", "patch")),
+    *((verb, STATUSES) for verb in ("list", "watch", "create", "update", "delete")),
+]
+AUDIT_FORBIDDEN = [
+    ("update", ("constraints.gatekeeper.sh", "anything", "c", "")),
+    ("update", ("templates.gatekeeper.sh", "constrainttemplates/status", "t", "")),
+    ("create", ("", "pods", "", NAMESPACE)),
+    ("delete", ("", "pods", "p", "")),
+    ("delete", ("", "events", "", "default")),
+    ("update", CERTIFICATE),
+    ("update", WEBHOOKS),
+    ("create", ("status.gatekeeper.sh", "constraintpodstatuses", "", "default")),
+    ("impersonate", ("", "users", "admin", "")),
+]
+
+
+def allowed(api: Api, verb: str, what: tuple[str, str, str, str], account: str = "waddle") -> bool:
+    group, resource, name, namespace = what
+    resource, _, subresource = resource.partition("/")
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {
+            "user": f"system:serviceaccount:{NAMESPACE}:{account}",
+            "groups": ["system:serviceaccounts", "system:authenticated"],
+            "resourceAttributes": {
+                "verb": verb,
+                "group": group,
+                "resource": resource,
+                "subresource": subresource,
+                "name": name,
+                "namespace": namespace,
+            },
+        },
+    }
+    answer = api.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+    return bool(answer["status"]["allowed"])
+
+
+@pytest.fixture(scope="module")
+def granted(installed: Api) -> Api:
+    """From when the API server goes by all that was written: it hears of roles a moment later."""
+
+    def missing() -> list[tuple[str, tuple[str, str, str, str]]]:
+        waddle = [case for case in NEEDED if not allowed(installed, *case)]
+        return waddle + [
+            case for case in AUDIT_NEEDED if not allowed(installed, *case, "waddle-audit")
+        ]
+
+    until(lambda: not missing(), lambda: f"these rights: {missing()}")
+    return installed
+
+
+def test_the_service_account_may_do_what_it_must(granted):
+    assert [case for case in NEEDED if not allowed(granted, *case)] == []
+
+
+def test_the_service_account_may_do_nothing_else(granted):
+    assert [case for case in FORBIDDEN if allowed(granted, *case)] == []
+
+
+def test_the_audit_s_account_reads_everything_and_writes_what_it_says(granted):
+    unmet = [case for case in AUDIT_NEEDED if not allowed(granted, *case, "waddle-audit")]
+    beyond = [case for case in AUDIT_FORBIDDEN if allowed(granted, *case, "waddle-audit")]
+    assert (unmet, beyond) == ([], [])
+
+
+def test_one_secret_can_be_watched_without_the_right_to_all(granted, cluster):
+    """A field selector of its name is what the rule's resourceNames allow."""
+    token = granted.request(
+        "POST",
+        f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/waddle/token",
+        {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}},
+    )["status"]["token"]
+    context = ssl.create_default_context()
+    context.load_verify_locations(cadata=authority_of(cluster.kubeconfig))
+
+    def listed(query: str) -> int:
+        request = urllib.request.Request(
+            f"{cluster.server}/api/v1/namespaces/{NAMESPACE}/secrets{query}",
+            headers={"Authorization": f"Bearer {token}"},
+        )
+        try:
+            with urllib.request.urlopen(
+                request, timeout=PATIENCE_SECONDS, context=context
+            ) as answer:
+                return len(json.load(answer)["items"])
+        except urllib.error.HTTPError as error:
+            with error:
+                return -error.code
+
+    assert listed(f"?fieldSelector=metadata.name={CERTIFICATE[2]}") == 1
+    assert listed("") == -403
+
+
+def authority_of(kubeconfig: Path) -> str:
+    found = yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]
+    return base64.b64decode(found["certificate-authority-data"]).decode()
