@@ -60,17 +60,18 @@ demo: .venv/.done ## a control plane, three replicas, traffic, a bad policy and 
 # Workers beside each other: what waits for processes leaves a core to what computes. Tests that
 # share a server or a cluster go to one worker (tests/tiers.py).
 WORKERS ?= 3
-TIER := $(PYTEST) --durations=25 --numprocesses=$(WORKERS) --dist=loadgroup
+PROGRAM_WORKERS ?= 4 # who waits for clusters waits most of the time
+TIER := $(PYTEST) --durations=25 --dist=loadgroup --no-loadscope-reorder --numprocesses
 
 test: setup .venv-load/.done ## every test that needs nothing but Python, about 5 minutes
-	$(TIER) -m "not programs"
+	$(TIER) $(WORKERS) -m "not programs"
 
 test-all: test test-programs ## those, and the tests against the real API server, OPA, Gatekeeper, Kafka and Helm
 
 test-programs: setup .venv-load/.done ## the latter alone
 	-$(BIN)/python -m tests.programs
 	-$(BIN)/python -m tests.browser
-	$(TIER) -m programs
+	$(TIER) $(PROGRAM_WORKERS) -m programs
 
 test-browser: setup ## the console's pages in Chromium alone, installed by apt where it may be, 1 minute
 	-$(BIN)/python -m tests.browser
@@ -82,7 +83,7 @@ screenshots: setup ## the pictures of the console in docs/, made in Chromium
 coverage: setup .venv-load/.done ## lines and branches that both tiers reach, of each package; fails below its floor
 	$(BIN)/coverage erase
 	-$(BIN)/python -m tests.programs
-	$(BIN)/coverage run -m pytest --numprocesses=$(WORKERS) --dist=loadgroup
+	$(BIN)/coverage run -m pytest --numprocesses=$(WORKERS) --dist=loadgroup --no-loadscope-reorder
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage json --quiet --ignore-errors # simulations run modules under names of their own
 	$(BIN)/python -m tests.coverage_floors coverage.json

@@ -268,6 +268,7 @@ def rendered(text: str, labels: Mapping[str, str]) -> str:
     return re.sub(r"\{\{ \$labels\.(\w+) \}\}", lambda found: labels[found[1]], text)
 
 
+@pytest.mark.slow(20)
 def test_promtool_says_of_each_alert_when_it_fires_and_when_not(
     tmp_path: Path, program: Programs
 ) -> None:

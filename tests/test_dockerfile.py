@@ -46,7 +46,7 @@ def test_every_package_is_installed_by_its_hash() -> None:
             assert "--require-hashes" in step or "--no-index" in step
 
 
-@pytest.mark.slow
+@pytest.mark.slow(80)
 @pytest.mark.timeout(900)
 def test_the_steps_of_installing_give_a_program_that_runs(tmp_path: Path) -> None:
     """The build stage's steps, in fresh folders, end in a `waddle` that explains itself."""

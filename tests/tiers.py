@@ -9,6 +9,7 @@ Workers beside each other share no fixture. Tests that share a cluster, or a ser
 module, go to one worker, so that it is started once.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 import pytest
@@ -29,6 +30,11 @@ CHEAP = {
 }
 """Fixtures of a whole run that cost nothing to have in each worker."""
 
+SYSTEM = programs.ROOT / "tests" / "system"
+SLOW_SECONDS, REPLICAS_SECONDS, ANY_SECONDS = 3.0, 6.0, 0.2
+"""How long a test takes that says no more than `slow`, one of replicas at a control plane, and any
+other. Only the order in which workers begin goes by it."""
+
 _users: set[pytest.FixtureDef[object]] = set()
 """Fixtures in whose set-up a program was asked for."""
 
@@ -47,7 +53,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             for mark in item.iter_markers("xdist_group"):
                 item._id = NodeId.parse(f"{item.nodeid}@{mark.args[0]}")
     # The long ones first, or the last of them keeps one worker when the others have ended.
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    totals: defaultdict[str, float] = defaultdict(float)
+    for item in items:
+        totals[_unit(item)] += seconds_of(item)
+    items.sort(key=lambda item: -totals[_unit(item)])
+
+
+def _unit(item: pytest.Item) -> str:
+    """What one worker runs whole."""
+    mark = item.get_closest_marker("xdist_group")
+    return mark.args[0] if mark is not None else item.nodeid
+
+
+def seconds_of(item: pytest.Item) -> float:
+    """About how long a test takes on a quiet machine: `slow` says so, or says that it is some."""
+    mark = item.get_closest_marker("slow")
+    if mark is not None and mark.args:
+        return float(mark.args[0])
+    if item.path.is_relative_to(SYSTEM):
+        return REPLICAS_SECONDS
+    return SLOW_SECONDS if mark is not None else ANY_SECONDS
 
 
 def shared_by(item: pytest.Item) -> str:

@@ -115,7 +115,7 @@ def plain_socket(sidecar: Sidecar) -> socket.socket:
     return plain
 
 
-@pytest.mark.slow
+@pytest.mark.slow(25)
 def test_a_kafka_broker_gets_each_decision_through_its_own_restart(
     kafka_jars: Path, tmp_path: Path
 ) -> None:
@@ -165,7 +165,7 @@ def test_a_kafka_broker_gets_each_decision_through_its_own_restart(
     assert {record["key"] for record in found} == {f"pod/{counters['process']}"}
 
 
-@pytest.mark.slow
+@pytest.mark.slow(25)
 def test_nothing_behind_what_a_broker_refused_as_too_large_is_there_before_it(
     kafka_jars: Path, tmp_path: Path
 ) -> None:

@@ -121,7 +121,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("d")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(30)
 def test_one_command_shows_denials_bad_policies_and_the_console_and_ends_with_all_that_it_started(
     program: Programs, folder: Path
 ) -> None:
@@ -155,7 +155,7 @@ def policies(shown: Demonstration) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.slow(30)
 def test_a_cluster_of_somebody_s_is_left_as_it_was_and_one_with_policies_is_not_touched(
     program: Programs, tmp_path: Path, folder: Path
 ) -> None:

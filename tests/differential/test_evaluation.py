@@ -17,7 +17,7 @@ SEED = int(os.environ.get("FUZZ_SEED", "20261121"))
 QUESTIONS = 1000
 
 
-@pytest.mark.slow
+@pytest.mark.slow(20)
 def test_every_case_of_opa_gives_what_opa_gives(opa: Oracle):
     """Values with their types, and messages of errors: more than the cases expect."""
     found = []

@@ -14,6 +14,7 @@ FLAT = Memory([(float(at), 60.0 if at < 300 else 70.0) for at in range(0, 1201, 
 SHORT = Memory([(0.0, 60.0), (30.0, 90.0)])
 
 
+@pytest.mark.slow(30)
 def test_replicas_end_and_policies_change_and_no_verdict_is_wrong(
     program: Programs, tmp_path: Path
 ) -> None:

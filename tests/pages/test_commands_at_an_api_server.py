@@ -156,6 +156,7 @@ def terminal(tmp_path: Path, program: Programs) -> Iterator[Terminal]:
             terminal.close()
 
 
+@pytest.mark.slow(20)
 def test_a_cluster_lives_by_the_commands_of_the_pages(terminal: Terminal) -> None:
     for step in WALK:
         terminal.type(step)

@@ -136,6 +136,7 @@ def test_three_audits_tell_the_total_of_one_and_so_do_the_two_that_one_leaves(
         until(lambda: total(shared) == ALL, "and those after them")
 
 
+@pytest.mark.slow(35)
 def test_an_audit_that_watches_follows_objects_and_policies_between_sweeps(shared: Plane) -> None:
     """With an hour between two sweeps."""
     collection = f"/api/v1/namespaces/{SPACES[1]}/configmaps"

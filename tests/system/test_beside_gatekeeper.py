@@ -30,7 +30,7 @@ PRUNED = 'waddle_status_fields_pruned{kind="ConstraintPodStatus"}'
 NAMES = [f"beside-{number}" for number in range(3)]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(45)
 def test_beside_gatekeeper_nobody_fights_and_then_waddle_takes_over(
     peers_plane: Plane, tmp_path: Path
 ) -> None:
@@ -61,7 +61,7 @@ def test_beside_gatekeeper_nobody_fights_and_then_waddle_takes_over(
         keeps_every_field(plane, replicas)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(20)
 def test_where_both_make_the_crds_of_constraints_neither_writes_for_ever(
     peers_plane: Plane, tmp_path: Path
 ) -> None:

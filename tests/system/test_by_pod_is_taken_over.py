@@ -76,7 +76,7 @@ def stopped(replica: Replica) -> Iterator[None]:
         replica.process.send_signal(signal.SIGCONT)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(30)
 def test_the_next_writes_while_the_first_hangs_and_its_return_starts_no_fight(
     empty_plane: Plane, ranked: list[Replica]
 ) -> None:

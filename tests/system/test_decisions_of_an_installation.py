@@ -244,7 +244,7 @@ def named(receiver: Receiver) -> Callable[[str, str, str], bool]:
 ADMISSION, AUDIT = "validation.gatekeeper.sh", "audit.gatekeeper.sh"
 
 
-@pytest.mark.slow
+@pytest.mark.slow(25)
 @pytest.mark.parametrize("form", ["helm", "kustomize"])
 @pytest.mark.parametrize("mode", ["sidecar", "exporter"])
 def test_records_of_admissions_and_audits_reach_the_sink_through_a_restart_of_everything(

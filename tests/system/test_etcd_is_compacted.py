@@ -111,6 +111,7 @@ def fill(plane: Plane) -> None:
     plane.put_template(template("Paged", REFERENTIAL))
 
 
+@pytest.mark.slow(30)
 def test_replicas_whose_lists_are_cut_by_a_compaction_start_with_all_there_is(
     plane: Plane, gate: Gate, start: StartReplica, proxy: Proxy
 ) -> None:

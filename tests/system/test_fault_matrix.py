@@ -305,6 +305,7 @@ def test_evaluations_that_fail_answer_by_the_table(matrix: Matrix) -> None:
         assert (replica.metric('waddle_evaluation_errors_total{constraint_kind="Errs"}') or 0) > 0
 
 
+@pytest.mark.slow(40)
 def test_overruns_answer_by_the_table_and_then_suspend(matrix: Matrix) -> None:
     """And a suspended constraint's status, metric and log name it."""
     ask(matrix, OVERRUN_TRIES)

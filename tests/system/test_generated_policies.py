@@ -284,6 +284,7 @@ def test_the_scope_of_policies_follows_the_webhook_and_config(
     plane.api.request("DELETE", CONFIG)
 
 
+@pytest.mark.slow(20)
 def test_a_policy_whose_constraints_are_not_served_refuses_nothing(plane: Plane) -> None:
     """A control plane that starts, or is restored, must be able to write what it needs."""
     with ExitStack() as stack:
@@ -301,6 +302,7 @@ def test_a_policy_whose_constraints_are_not_served_refuses_nothing(plane: Plane)
     plane.delete_templates()
 
 
+@pytest.mark.slow(35)
 def test_what_the_library_refuses_the_api_server_refuses_too(plane: Plane) -> None:
     """Every template in CEL, every object of its suite: no webhook is registered, and then asked."""
     for mode in ("template", "constraint"):

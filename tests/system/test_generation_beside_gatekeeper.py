@@ -30,7 +30,7 @@ GENERATE = "--operation=webhook,generate"
 """What somebody may run beside Gatekeeper, who asks for both."""
 
 
-@pytest.mark.slow
+@pytest.mark.slow(40)
 def test_beside_a_gatekeeper_that_generates_nobody_fights_and_then_waddle_takes_over(
     peers_plane: Plane, tmp_path: Path
 ) -> None:

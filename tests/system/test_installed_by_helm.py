@@ -228,6 +228,7 @@ def left(plane: Plane) -> list[str]:
     return found
 
 
+@pytest.mark.slow(30)
 def test_an_upgrade_replaces_nothing_and_an_uninstall_leaves_nothing_and_blocks_nobody(
     plane, program, tmp_path
 ):
@@ -334,6 +335,7 @@ def test_the_chart_is_installed_from_a_registry_as_from_its_folder(
     assert try_request(plane.api, "GET", DEPLOYMENT) is None
 
 
+@pytest.mark.slow(20)
 def test_what_gatekeeper_enforces_stays(plane):
     helm_less = {"apiVersion": "admissionregistration.k8s.io/v1", "webhooks": []}
     name = "gatekeeper-validating-webhook-configuration"

@@ -233,7 +233,7 @@ def serves(replica: InstalledReplica, pair: str) -> bool:
     return ssl.DER_cert_to_PEM_cert(found) in base64.b64decode(pair).decode()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(35)
 def test_two_authorities_a_pair_and_all_replicas_are_replaced_with_no_admission_lost(
     plane: Plane, start_three: StartThree, proxy: Proxy, configuration: dict[str, Any]
 ) -> None:

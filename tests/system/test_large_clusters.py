@@ -118,6 +118,7 @@ def take_over(
     return three
 
 
+@pytest.mark.slow(50)
 def test_three_replicas_with_100_constraints_are_small_and_then_rest(
     plane: Plane, start: StartReplica, proxy: Proxy
 ) -> None:
@@ -136,6 +137,7 @@ def test_three_replicas_with_100_constraints_are_small_and_then_rest(
     assert max(memory_mib(replica) for replica in three) <= MEMORY_MIB_MAX
 
 
+@pytest.mark.slow(40)
 def test_no_answer_of_three_replicas_comes_from_a_half_filled_inventory(
     plane: Plane, start: StartReplica, proxy: Proxy
 ) -> None:

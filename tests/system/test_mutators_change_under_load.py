@@ -110,6 +110,7 @@ def test_while_a_mutator_changes_under_load_no_request_is_half_mutated(
     assert {"0", "5"} <= load.seen
 
 
+@pytest.mark.slow(30)
 def test_while_replicas_are_killed_and_start_again_no_request_is_half_mutated(
     plane: Plane, behind: tuple[list[Replica], Proxy]
 ) -> None:

@@ -255,6 +255,7 @@ def config(**spec: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow(30)
 def test_a_steady_state_writes_nothing_and_what_others_undo_is_put_right(
     plane: Plane, trio: list[Replica]
 ) -> None:

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
+import pytest
+
 from tests.patience import until
 from tests.repeating import Repeating
 from tests.system.conftest import ALL_OPERATIONS, StartReplica
@@ -37,6 +39,7 @@ def policy(plane: Plane, kind: str, word: str) -> Iterator[None]:
         plane.delete_template(kind.lower())
 
 
+@pytest.mark.slow(25)
 def test_the_first_answer_of_a_ready_replica_knows_the_last_constraint(
     plane: Plane, trio: list[Replica], start: StartReplica
 ) -> None:

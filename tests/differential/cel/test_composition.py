@@ -33,7 +33,7 @@ def differences(oracle: CelOracle, asked: Iterator[Asked]) -> tuple[list[str], C
     return found, counted
 
 
-@pytest.mark.slow
+@pytest.mark.slow(30)
 @pytest.mark.timeout(900)
 def test_pairs_of_forms_in_every_place_give_what_kubernetes_gives(oracle: CelOracle) -> None:
     asked = itertools.islice(compositions(random.Random(SEED)), PAIRS)

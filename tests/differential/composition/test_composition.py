@@ -31,7 +31,7 @@ def differences(oracle: Oracle, asked, counted: Counter[str], level: str = LATES
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.slow(40)
 @pytest.mark.timeout(600)
 def test_pairs_of_literals_in_every_place_give_what_opa_gives(opa: Oracle):
     counted: Counter[str] = Counter()
@@ -49,7 +49,7 @@ def test_pairs_of_literals_give_what_gatekeeper_s_opa_gives(older_opa: Oracle):
     assert counted["asked"] > 0.6 * OLDER
 
 
-@pytest.mark.slow
+@pytest.mark.slow(20)
 @pytest.mark.timeout(600)
 def test_random_bodies_give_what_opa_gives(opa: Oracle):
     counted: Counter[str] = Counter()
@@ -57,6 +57,7 @@ def test_random_bodies_give_what_opa_gives(opa: Oracle):
     assert counted["asked"] > 0.5 * BODIES
 
 
+@pytest.mark.slow(20)
 @pytest.mark.timeout(600)
 def test_rare_rules_give_what_opa_gives(opa: Oracle):
     counted: Counter[str] = Counter()
