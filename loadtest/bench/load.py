@@ -84,7 +84,7 @@ class Generator:
     def compare(
         self,
         servers: Sequence[Server],
-        body: Path,
+        body: Path | Sequence[Path],
         *,
         connections: int,
         requests: int,
@@ -93,13 +93,18 @@ class Generator:
     ) -> list[list[dict[str, float]]]:
         """So many requests to each server in turn, round by round: what each took in each round.
 
-        ``cpu_us`` is the CPU of a server's whole process from round to round, for each request.
+        ``body`` is for all, or one for each; a server may be there several times. ``cpu_us`` is the
+        CPU of a server's whole process from round to round, for each request, and ``own_cpu_us``
+        that while it was asked itself.
         """
         urls, pids = (",".join(each) for each in zip(*map(_place, servers), strict=True))
+        bodies = [body] if isinstance(body, Path) else body
+        verdicts = ",".join(expected for _ in bodies)
         finished = subprocess.run(
             [
                 *("taskset", "--cpu-list", str(self.core), build("loadgen")),
-                *(f"-url={urls}", f"-pid={pids}", f"-body={body}", f"-expect={expected}"),
+                *(f"-url={urls}", f"-pid={pids}", f"-expect={verdicts}"),
+                *(f"-body={','.join(map(str, bodies))}", f"-apart={str(len(bodies) > 1).lower()}"),
                 *(f"-c={connections}", f"-n={requests}", f"-rounds={rounds}"),
                 f"-d={COUNT_SECONDS_MAX}s",
             ],
@@ -110,7 +115,8 @@ class Generator:
             check=False,
         )
         if finished.returncode != 0:
-            raise RuntimeError(f"{body.name}: {finished.stderr.strip()}")
+            names = ", ".join(one.name for one in bodies)
+            raise RuntimeError(f"{names}: {finished.stderr.strip()}")
         taken: list[list[dict[str, float]]] = json.loads(finished.stdout)
         return taken
 

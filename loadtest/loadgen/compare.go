@@ -14,17 +14,23 @@ import (
 // that what it does once its answers are out, while others are asked, counts too.
 type turn struct {
 	CPUMicroseconds float64 `json:"cpu_us"`
+	// While it was asked itself: where turns differ in length, what a server does while others are
+	// asked says nothing of requests.
+	OwnMicroseconds float64 `json:"own_cpu_us"`
 	P50             float64 `json:"p50_ms"`
 	P99             float64 `json:"p99_ms"`
 }
 
 // compare sends each server a slice of requests at a time, in turn and on connections that stay:
 // whatever the machine does meanwhile, it does to all of them. Another one begins each round, and
-// the first round is not counted.
-func compare(o options, targets, pids string, rounds int) ([][]turn, error) {
+// the first round is not counted. With apart each of them has a body of its own.
+func compare(o options, targets, pids string, rounds int, apart bool) ([][]turn, error) {
 	urls, clocks := strings.Split(targets, ","), strings.Split(pids, ",")
 	if len(urls) != len(clocks) || o.requests == 0 {
 		return nil, fmt.Errorf("-rounds needs -n, and a -pid for each -url")
+	}
+	if apart && len(urls) != len(o.bodies) {
+		return nil, fmt.Errorf("-apart needs a -body for each -url")
 	}
 	clients := make([]*http.Client, len(urls))
 	for i := range clients {
@@ -38,11 +44,23 @@ func compare(o options, targets, pids string, rounds int) ([][]turn, error) {
 			i := (number + place) % len(urls)
 			one := o
 			one.url = urls[i]
+			if apart {
+				one.bodies = o.bodies[i : i+1]
+			}
+			began, err := cpuOf(clocks[i])
+			if err != nil {
+				return nil, err
+			}
 			measured := run(clients[i], one)
+			ended, err := cpuOf(clocks[i])
+			if err != nil {
+				return nil, err
+			}
 			if measured.wrong > 0 || measured.failed > 0 {
 				return nil, fmt.Errorf("%s: %s", urls[i], measured.firstFault)
 			}
-			taken[number][i] = turn{P50: measured.percentile(0.50), P99: measured.percentile(0.99)}
+			own := float64((ended - began).Nanoseconds()) / 1000 / float64(o.requests)
+			taken[number][i] = turn{OwnMicroseconds: own, P50: measured.percentile(0.50), P99: measured.percentile(0.99)}
 		}
 		for i, pid := range clocks {
 			now, err := cpuOf(pid)

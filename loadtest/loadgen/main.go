@@ -33,6 +33,7 @@ func main() {
 	samples := flag.String("samples", "", "file for each request: when due, sent after, answered after, in microseconds")
 	tag := flag.String("tag", "", "label copied into the output")
 	rounds := flag.Int("rounds", 0, "compare servers: send -n requests to each -url in turn, so many times; prints each")
+	apart := flag.Bool("apart", false, "with -rounds: the first -body is for the first -url, and so on")
 	flag.StringVar(&o.url, "url", "", "where to send them; comma separated with -rounds")
 	flag.IntVar(&o.connections, "c", 1, "connections, each with one request at a time")
 	flag.DurationVar(&o.duration, "d", 10*time.Second, "how long to send")
@@ -46,7 +47,7 @@ func main() {
 		fail(err)
 	}
 	if *rounds > 0 {
-		taken, err := compare(o, o.url, *pids, *rounds)
+		taken, err := compare(o, o.url, *pids, *rounds, *apart)
 		if err != nil {
 			fail(err)
 		}

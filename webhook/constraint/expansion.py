@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from webhook.api.gvk import GroupVersionKind, gvk_of, name_of, namespace_of
+from webhook.api.gvk import GroupVersionKind, gvk_of, name_of
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.names import POLICY_NAME_MAX
 from webhook.constraint.result import Responses, answer_order
@@ -272,8 +272,13 @@ def _cyclic(templates: Iterable[ExpansionTemplate]) -> frozenset[str]:
 def _resultants(
     obj: dict[str, Any], namespace: Mapping[str, Any] | None, steps: Sequence[_Step]
 ) -> list[Resultant]:
-    name = name_of(obj)
-    place = namespace_of(obj) if namespace is None else name_of(namespace)
+    own = obj.get("metadata")
+    own = own if type(own) is dict else {}
+    name = text if type(text := own.get("name")) is str else ""
+    if namespace is not None:
+        place = name_of(namespace)
+    else:
+        place = text if type(text := own.get("namespace")) is str else ""
     made = []
     for template, api_version, kind, suffix in steps:
         source: Any = obj

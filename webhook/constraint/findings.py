@@ -327,13 +327,14 @@ class Findings:
         self.results.sort(key=answer_order)
         if self.undecided:
             self.undecided.sort(key=lambda item: item.constraint.key)
-        return Responses(
+        told = (
             tuple(self.results),
             tuple(self.faults),
             self.deadline_exceeded,
             self.evaluated,
             tuple(self.undecided),
         )
+        return tuple.__new__(Responses, told)  # As calling it would, at a third of its cost.
 
 
 def _chooses(entry: Entry, constraint: Constraint) -> bool:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from webhook.constraint import enforcement
 from webhook.constraint.expansion import with_implied
 from webhook.constraint.limits import UNLIMITED
 from webhook.constraint.result import DEFERRED
-from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from webhook.constraint.expansion import Resultant
@@ -30,8 +29,7 @@ class Reviewing(Protocol):
         """What is found; see :meth:`webhook.constraint.snapshot.Snapshot.review`."""
 
 
-@dataclass(frozen=True, slots=True)
-class WithImplied:
+class WithImplied(NamedTuple):
     """Reviews one thing by a snapshot, and then what it implies."""
 
     snapshot: Reviewing

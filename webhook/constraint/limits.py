@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from webhook.values import dataclass
 
@@ -66,8 +66,7 @@ class Observer(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """Bounds of one review, and what it lends its templates.
 
     ``deadline`` is in seconds on :func:`time.monotonic`'s clock, None for none.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from webhook.values import dataclass
 
@@ -79,8 +79,7 @@ class Fault:
         return f"{self.target}: {self.kind}: {self.message}" if self.kind else self.message
 
 
-@dataclass(frozen=True, slots=True)
-class Responses:
+class Responses(NamedTuple):
     """Everything one review found.
 
     ``results`` are in Gatekeeper's order of an answer: enforcement action, then

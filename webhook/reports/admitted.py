@@ -93,8 +93,7 @@ class AdmissionResults:
         only = self.only(snapshot, kind)
         if not only:
             return None
-        chosen = replace(
-            responses,
+        chosen = responses._replace(
             results=tuple(item for item in responses.results if item.constraint.key in only),
             undecided=tuple(item for item in responses.undecided if item.constraint.key in only),
             faults=(),

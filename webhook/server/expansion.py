@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from webhook.api.gvk import gvk_of
 from webhook.constraint.expansion import InvalidExpansion
 from webhook.constraint.implied import Reviewing, WithImplied
 from webhook.constraint.review import AugmentedObject
@@ -11,6 +12,7 @@ from webhook.mutation.expanding import expand
 from webhook.server import submission
 
 if TYPE_CHECKING:
+    from webhook.api.admission import AdmissionRequest
     from webhook.constraint.review import AugmentedReview
     from webhook.mutation.passes import OnError
     from webhook.serving.revision import Revision
@@ -34,7 +36,7 @@ def reviewing(
         resultants = expand(
             revision.expansion,
             revision.mutations,
-            _as_requested(obj, subject),
+            _as_requested(obj, request),
             namespace,
             username=request.username,
             on_error=on_error,
@@ -43,22 +45,23 @@ def reviewing(
     except InvalidExpansion as error:
         return snapshot, f"unable to expand object: {error}"
     operation = request.operation
+    # As calling the class would, at a third of its cost.
     implied = [
-        (item, AugmentedObject(item.object, namespace, operation, "Generated"))
+        (
+            item,
+            tuple.__new__(AugmentedObject, (item.object, namespace, operation, "Generated", "")),
+        )
         for item in resultants
     ]
     return WithImplied(snapshot, tuple(implied)), ""
 
 
-def _as_requested(obj: dict[str, Any], subject: AugmentedReview) -> dict[str, Any]:
+def _as_requested(obj: dict[str, Any], request: AdmissionRequest) -> dict[str, Any]:
     """The object with the kind and the namespace of its request, which mostly are its own."""
-    request = subject.request
-    api_version, kind = request.kind.group_version, request.kind.kind
-    metadata = obj.get("metadata")
-    is_there = type(metadata) is dict
-    metadata = metadata if type(metadata) is dict else {}
-    if request.namespace and metadata.get("namespace") != request.namespace:
-        metadata, is_there = {**metadata, "namespace": request.namespace}, False
-    if is_there and obj.get("apiVersion") == api_version and obj.get("kind") == kind:
+    stated, namespace, gvk = obj.get("metadata"), request.namespace, request.kind
+    metadata: dict[str, Any] = stated if type(stated) is dict else {}
+    if namespace and metadata.get("namespace") != namespace:
+        metadata = {**metadata, "namespace": namespace}
+    if metadata is stated and gvk.version and gvk_of(obj) == gvk:
         return obj
-    return {**obj, "apiVersion": api_version, "kind": kind, "metadata": metadata}
+    return {**obj, "apiVersion": gvk.group_version, "kind": gvk.kind, "metadata": metadata}

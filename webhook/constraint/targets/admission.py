@@ -139,6 +139,12 @@ def _review(
 ) -> Review:
     """``gvk`` is the object's, where that is known."""
     obj, old = document["object"], document["oldObject"]
+    if obj is not None and (old is None or old is obj):
+        gvk = gvk_of(obj) if gvk is None else gvk
+        if gvk.kind:  # As nearly always.
+            subject = MatchSubject((View(obj, gvk),), namespace, source)
+            place = place_of(subject)
+            return Review(NAME, document, (gvk.group, gvk.kind), operation, subject, place, size)
     views: list[View] = []
     fault = ""
     if obj is not None:
