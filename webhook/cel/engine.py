@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from webhook.cel.check.checker import Checked, check
 from webhook.cel.check.literals import fault_of_constants, problems_of_literals
 from webhook.cel.check.types import DYN
+from webhook.cel.costed import is_costed
 from webhook.cel.errors import (
     CompileError,
     EvaluationError,
@@ -91,13 +92,16 @@ def _compiled(checked: Checked) -> Expression:
 def _tells_errors(checked: Checked) -> bool:
     """Whether the first error of the fast form is the one that the exact form tells.
 
-    It is where no operand makes up for errors of others, and none is asked after one has erred.
+    It is where no operand makes up for errors of others, none is asked after one has erred, and no
+    error is told in another way for what is known of an operand.
     """
     waiting: list[Expr] = [checked.parsed.root]
     while waiting:
         node = waiting.pop()
+        if is_costed(node):
+            return False
         match node:
-            case Call(function="_&&_" | "_||_"):
+            case Call(function="_&&_" | "_||_" | "find" | "findAll" | "matches"):
                 return False
             case Call(function="_[_]" | "_[?_]") if not isinstance(node.args[1], Constant):
                 return False  # of an optional without value nobody asks for the key

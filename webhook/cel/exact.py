@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.cel import folds, paths
+from webhook.cel import costed, folds, paths
 from webhook.cel.check import types
-from webhook.cel.check.literals import known_members
+from webhook.cel.check.literals import known_members, known_value
 from webhook.cel.errors import EndedError, EvaluationError
 from webhook.cel.library.all import invoke
 from webhook.cel.narrowing import called
@@ -23,8 +23,6 @@ from webhook.cel.run.values import (
     Timestamp,
     TypeValue,
     Uint,
-    from_key,
-    key_of,
     type_name,
 )
 from webhook.cel.syntax.ast import (
@@ -70,6 +68,8 @@ _ZEROS: Final[dict[str, Value]] = {
     "double": 0.0,
     "google.protobuf.Duration": Duration(0),
 }
+
+_SEARCHES: Final = frozenset({"find", "findAll", "matches"})
 
 NANOSECONDS: Final = 1_000_000_000
 
@@ -167,6 +167,28 @@ class _Builder:
             return run
         return lambda env, meter: access.unnested(run(env, meter))
 
+    def item(self, node: Call) -> Run:
+        of, key = self.build(node.args[0]), self.key(node.args[1])
+        stored = self.stored(node.args[0])
+        if stored is None:
+            return _index(_BINARY[node.function], of, key)
+        take = paths.optional if node.function == "_[?_]" else paths.within
+        return take(of, key, stored)
+
+    def key(self, node: Expr) -> Run:
+        """What an item is asked for by: what is a key to nobody is told as what it is in Go."""
+        if isinstance(node, Call) and node.function == "_?_:_":
+            test, *branches = node.args
+            return _conditional(self.build(test), *[self.key(one) for one in branches])
+        if isinstance(node, Constant) or paths.is_native(node, self.checked):
+            return self.build(node)
+        run = self.branch(node)
+
+        def computed(env: dict[Any, Value], meter: Meter) -> Value:
+            return access.computed_key(run(env, meter))
+
+        return computed
+
     # --- calls --------------------------------------------------------------------------------
 
     def call(self, node: Call) -> Run:
@@ -176,6 +198,8 @@ class _Builder:
         if function == "_?_:_":
             test, *branches = node.args
             return _conditional(self.build(test), *[self.branch(one) for one in branches])
+        if function in {"_[_]", "_[?_]"}:
+            return self.item(node)
         named = self.checked.functions.get(node)
         target = (
             []
@@ -185,12 +209,6 @@ class _Builder:
         args = [self.build(arg) for arg in (*target, *node.args)]
         if function in _UNARY:
             return _unary(_UNARY[function], args[0])
-        if function in {"_[_]", "_[?_]"}:
-            stored = self.stored(node.args[0])
-            if stored is not None:
-                take = paths.optional if function == "_[?_]" else paths.within
-                return take(args[0], args[1], stored)
-            return _index(_BINARY[function], args[0], args[1])
         if function in _BINARY:
             return _binary(_BINARY[function], args[0], args[1])
         if function == "@in" and isinstance(node.args[1], ListOf) and not node.args[1].items:
@@ -198,14 +216,28 @@ class _Builder:
         if function == "@in":
             known = known_members(node.args[1], self.checked)
             return _member(args[0], args[1]) if known is None else _among(args[0], known)
-        if function in {"or", "orValue"} and len(args) == 2:
+        return self.library(node, named or function, args, member=bool(target))
+
+    def library(self, node: Call, name: str, args: list[Run], *, member: bool) -> Run:
+        """A function of the library."""
+        function, count = node.function, len(args)
+        form = self.called(node, name, member=member)
+        if function in _SEARCHES and count > 1:
+            pattern = [*([node.target] if member and node.target else []), *node.args][1]
+            if type(known_value(pattern, self.checked)) is str:
+                return _search(form, args)
+        if function in costed.LISTERS and count == 1 and node in self.checked.overloads:
+            return _invocation(form, [costed.lister(args[0])])
+        if function == "flatten" and count == 2:
+            return costed.flattened(args[0], args[1])
+        if function in {"or", "orValue"} and count == 2:
             return _alternative(args[0], args[1], function)
-        if function == "sum" and len(args) == 1 and node.target is not None:
+        if function == "sum" and count == 1 and node.target is not None:
             item = self.checked.types.get(node.target, types.DYN)
             zero = _ZEROS.get(item.parts[0].name) if item.name == "list" else None
             if zero is not None:
                 return _sum(args[0], zero)
-        return _invocation(self.called(node, named or function, member=bool(target)), args)
+        return _invocation(form, args)
 
     def called(self, node: Call, name: str, *, member: bool) -> str:
         """The name in the library of what a call may run."""
@@ -243,7 +275,7 @@ class _Builder:
                 computed = value(env, meter)
                 if optional:
                     computed = access.optional_part(computed, at)
-                _set_entry(members, at, computed)
+                membership.set_entry(members, at, computed)
             return members
 
         return made
@@ -304,30 +336,7 @@ class _Builder:
         (slot,) = self.slot(node.name)
         key = self.build(node.key)
         self.scopes.pop()
-
-        def ordered(env: dict[Any, Value], meter: Meter) -> Value:
-            items = target(env, meter)
-            keys = []
-            for item in access.items_of(items):
-                meter.charge(2)
-                env[slot] = from_key(item)
-                keys.append(key(env, meter))
-            return invoke(meter, "@sortByAssociatedKeys", items, keys)
-
-        return ordered
-
-
-def _set_entry(members: dict[Value, Value], at: Value, value: Value) -> None:
-    """Of a key that is named twice the last entry stays, of zeros with its sign; or none does."""
-    membership.checked_hash(at)
-    if not isinstance(at, str | int | float):
-        if value is NOTHING:
-            return
-        raise EvaluationError(f"unsupported key type: {access.go_type(at)}")
-    key = key_of(at)
-    members.pop(key, None)
-    if value is not NOTHING:
-        members[key] = value
+        return costed.sorted_by(node, target, slot, key, self.checked)
 
 
 def _constant(value: Value) -> Run:
@@ -419,6 +428,19 @@ def _invocation(name: str, args: list[Run]) -> Run:
         return invoke(meter, name, *[arg(env, meter) for arg in args])
 
     return invoked
+
+
+def _search(name: str, args: list[Run]) -> Run:
+    """By a pattern that is known: cel-go looks at what values of Go the other operands are."""
+
+    def search(env: dict[Any, Value], meter: Meter) -> Value:
+        meter.charge(1)
+        values = [access.go_value(arg(env, meter)) for arg in args]
+        if type(values[0]) is not str or any(type(one) is not int for one in values[2:]):
+            raise EvaluationError(equality.NO_OVERLOAD)
+        return invoke(meter, name, *values)
+
+    return search
 
 
 def _sum(operand: Run, zero: Value) -> Run:

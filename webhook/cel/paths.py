@@ -31,6 +31,23 @@ def stored_in(node: Expr) -> Expr | None:
                 return None if of is node else of
 
 
+def is_native(node: Expr, checked: Checked) -> bool:
+    """Whether it is a path within a variable, which cel-go leaves as it is decoded in Go."""
+    while True:
+        meaning = checked.names.get(node)
+        if meaning is not None:
+            return meaning.startswith(".") and meaning != ".variables"
+        match node:
+            case Select(tests=False, optional=False):
+                node = node.operand
+            case Call(function="_[_]"):
+                node = node.args[0]
+            case Call(function="_?_:_"):
+                return all(is_native(one, checked) for one in node.args[1:])
+            case _:
+                return False
+
+
 def may_nest(node: Expr, checked: Checked) -> bool:
     """Whether a branch of a conditional may be an optional in an optional that was computed."""
     if isinstance(node, Name | Select | Constant) or (

@@ -9,7 +9,9 @@ from webhook.cel.check.types import Type
 
 KINDS: Final = (
     "object.i", "object.d", "object.s", "object.num", "object.t", "object['null']", "object.ints",
-    "object.strs", "object.m",
+    "object.strs", "object.m", "dyn(1u)", "dyn(b'a')", "dyn(duration('1h'))", "dyn(timestamp(0))",
+    "dyn(optional.of(1))", "dyn(int)", "dyn(quantity('1'))", "dyn(semver('1.0.0'))", "object.missing",
+    "dyn([quantity('1')])",
 )  # fmt: skip
 
 _RIGHT: Final = {

@@ -20,9 +20,7 @@ def oracle(program: Programs) -> Iterator[CelOracle]:
         yield running
 
 
-def differences(
-    oracle: CelOracle, asked: Iterator[Question], *, several: bool = True
-) -> tuple[list[str], Counter[str]]:
+def differences(oracle: CelOracle, asked: Iterator[Question]) -> tuple[list[str], Counter[str]]:
     """What differs, and what was asked."""
     found: list[str] = []
     counted: Counter[str] = Counter()
@@ -30,13 +28,13 @@ def differences(
     def report(one: Question, told: str) -> None:
         found.append(f"{one.expression}: {shown(told)}")
 
-    compare(oracle, asked, report, counted, several=several)
+    compare(oracle, asked, report, counted)
     return found, counted
 
 
 def test_every_function_with_operands_of_every_kind(oracle: CelOracle) -> None:
     """Each overload as it should be, and with each operand in turn a wrong one."""
-    found, counted = differences(oracle, map(Question, dict.fromkeys(calls())), several=False)
+    found, counted = differences(oracle, map(Question, dict.fromkeys(calls())))
     assert found == []
     assert counted["eval"] > 2000
     assert counted["value"] > 500

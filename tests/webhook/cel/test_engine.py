@@ -199,6 +199,45 @@ def test_errors_are_told_with_the_words_of_kubernetes(source, error):
         ("dyn(quantity('1')) in [dyn(1)]", False),
         ("quantity('2') == quantity('1').add(1)", "no such overload"),
         ("quantity('1').add(1) == quantity('2')", True),
+        # Operators and functions of what has none: which of them tell their own name.
+        ("dyn(quantity('1')) + 1", "no such overload: _+_"),
+        ("dyn(semver('1.0.0')) < object.s", "no such overload: _<_"),
+        ("-dyn(ip('10.0.0.1'))", "no such overload: -_"),
+        ("string(-dyn(duration('1h')))", "-3600s"),
+        ("-dyn(duration('-9223372036854775808ns'))", "integer overflow"),
+        ("size(dyn(duration('1h')))", "no such overload"),
+        ("dyn(timestamp(0)).size()", "no such overload"),
+        ("size(object.o.a.b)", "no such overload: size"),
+        ("object.o.matches(object.s)", "no such overload: matches"),
+        ("object.s.matches(object.o)", "no such overload"),
+        ("object.o.find(object.s)", "no such overload: find(map, string)"),
+        # By a pattern that is known less is told, and a type is its name, an optional its value.
+        ("object.o.matches('a')", "no such overload"),
+        ("object.o.find(dyn('a'))", "no such overload"),
+        ("object.s.findAll('a', object.o)", "no such overload"),
+        ("object.s.findAll('a', object.s)", "no such overload"),
+        ("dyn(int).matches('in') && dyn(optional.of('ab')).find('a') == 'a'", True),
+        ("dyn('abab').findAll('ab', dyn(optional.of(1)))", ["ab"]),
+        # What is no key is told as what it is in Go: part of a variable, or computed.
+        ("{'a': 1}[object.strs]", "invalid qualifier type: []interface {}"),
+        ("{'a': 1}[dyn(object.strs)]", "invalid qualifier type: *types.baseList"),
+        ("{'a': 1}[true ? object.o : {}]", "invalid qualifier type: map[string]interface {}"),
+        ("{'a': 1}[false ? object.o : {}]", "invalid qualifier type: *types.baseMap"),
+        ("[object].map(v, {'a': 1}[v.o])[0]", "invalid qualifier type: *types.baseMap"),
+        # A value in a message is as Go writes it.
+        ("[dyn('a'), dyn(b'ab')].join()", "join: invalid input: [97 98]"),
+        ("[dyn('a'), dyn(duration('90m'))].join()", "join: invalid input: 1h30m0s"),
+        ("[dyn('a'), dyn(duration('-1500us'))].join()", "join: invalid input: -1.5ms"),
+        ("[dyn('a'), dyn(optional.of(1))].join()", "join: invalid input: optional(1)"),
+        ("[dyn('a'), dyn(optional.none())].join()", "join: invalid input: optional.none()"),
+        (
+            "[dyn('a'), dyn(timestamp('2024-02-29T12:30:45.5+02:00'))].join()",
+            "join: invalid input: 2024-02-29 12:30:45.5 +0200 +0200",
+        ),
+        (
+            "[dyn(optional.of(1)), dyn(timestamp(0))].unwrapOpt()",
+            "value 1970-01-01 00:00:00 +0000 UTC is not optional",
+        ),
     ],
 )
 def test_what_a_checker_takes_for_another_type_is_what_it_is_to_kubernetes(source, found):

@@ -141,7 +141,15 @@ def known_members(node: Expr, checked: Checked) -> frozenset[Value] | None:
     """The set that cel-go makes of a list of constants to look for something in it; None for none."""
     if not isinstance(node, ListOf) or node.optional:
         return None
-    return constants([_constant(item, checked) for item in node.items])
+    return constants([known_value(item, checked) for item in node.items])
+
+
+def known_value(node: Expr, checked: Checked) -> Value:
+    """What cel-go knows of a value before anything is evaluated; NOTHING where it has none."""
+    try:
+        return _constant(node, checked)
+    except EvaluationError:
+        return NOTHING
 
 
 def _of_parts(empty: Value, parts: Sequence[Expr], checked: Checked) -> Value:

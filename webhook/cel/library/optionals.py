@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.cel.errors import EvaluationError
 from webhook.cel.library.registry import form
-from webhook.cel.run.access import told
 from webhook.cel.run.arithmetic import TIME_MIN
+from webhook.cel.run.texts import go_shown
 from webhook.cel.run.values import NONE, NOTHING, Duration, Optional, Timestamp
 
 if TYPE_CHECKING:
@@ -70,6 +70,5 @@ def _unwrapped(function: str, values: list[Value]) -> list[Value]:
         raise EvaluationError(f"no such overload: {function}(list)")
     for value in values:
         if type(value) is not Optional:
-            shown = "0" if value is None else told(value)  # the number of null in Go
-            raise EvaluationError(f"value {shown} is not optional")
+            raise EvaluationError(f"value {go_shown(value)} is not optional")
     return [value.value for value in values if value.value is not NOTHING]

@@ -59,9 +59,8 @@ def form(name: str, *operands: Operand, charges: bool = False) -> Callable[[_Run
     return register
 
 
-_SILENT: Final = frozenset({"contains", "endsWith", "matches", "startsWith"})
-_FINDERS: Final = frozenset({"find", "findAll"})
-_BARE: Final = frozenset({"size"})
+_SILENT: Final = frozenset({"contains", "endsWith", "startsWith"})
+_BARE: Final = frozenset({"matches", "size"})
 _SORTS: Final = frozenset({"sort", "@sortByAssociatedKeys"})
 """Functions that do not tell the types that they do not take, and of these some not even themselves."""
 
@@ -70,9 +69,7 @@ _RECEIVERS: Final = frozenset({"string", "google.protobuf.Duration", "google.pro
 
 def _no_overload(name: str, args: tuple[Value, ...]) -> EvaluationError:
     names = [type_name(arg) for arg in args]
-    if name in _FINDERS and (names[0] != "string" or names[1] == "string"):
-        return EvaluationError("no such overload")
-    if name in _SILENT or (name in _SORTS and names[0] in _RECEIVERS):
+    if name in _SILENT or (name in _BARE | _SORTS and names[0] in _RECEIVERS):
         return EvaluationError("no such overload")
     if name in _BARE or name in _SORTS:
         return EvaluationError(f"no such overload: {name}")

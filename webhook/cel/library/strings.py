@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.cel.errors import EvaluationError
 from webhook.cel.library.registry import form
-from webhook.cel.run.texts import shown
+from webhook.cel.run.texts import go_shown
 
 if TYPE_CHECKING:
     from webhook.cel.run.meter import Meter
@@ -157,8 +157,7 @@ def join(meter: Meter, items: list[Value], separator: str = "") -> str:
     total = len(separator) * len(items)
     for item in items:
         if type(item) is not str:
-            told = "0" if item is None else shown(item)  # the number of null in Go
-            raise EvaluationError(f"join: invalid input: {told}")
+            raise EvaluationError(f"join: invalid input: {go_shown(item)}")
         total += len(item)
     meter.charge(total // 10)
     return str(meter.made(separator.join(items)))

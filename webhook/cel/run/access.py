@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.cel.errors import EvaluationError
 from webhook.cel.run.equality import KEYS
-from webhook.cel.run.texts import shown
+from webhook.cel.run.texts import go_shown, shown
 from webhook.cel.run.values import (
     INT_MAX,
     NONE,
     NOTHING,
-    Opaque,
     Optional,
+    TypeValue,
     Uint,
     entry_of,
     key_of,
@@ -88,6 +88,20 @@ def _no_qualifier(key: Value) -> EvaluationError:
     """By its type in Go: that of a list, a map or null of an object's own JSON."""
     named = _JSON_TYPES.get(type(key)) or go_type(key)
     return EvaluationError(f"invalid qualifier type: {named}")
+
+
+def computed_key(key: Value) -> Value:
+    """A key that is no part of a variable; raises for what no map or list has."""
+    if type(key) in _JSON_TYPES:
+        raise EvaluationError(f"invalid qualifier type: {go_type(key)}")
+    return key
+
+
+def go_value(value: Value) -> Value:
+    """What a value holds in Go: a type its name, an optional what its value holds."""
+    while type(value) is Optional:
+        value = value.value
+    return value.name if type(value) is TypeValue else value
 
 
 def item(of: Value, key: Value) -> Value:
@@ -184,17 +198,10 @@ def optional_part(value: Value, key: Value = None) -> Value:
     if type(value) is Optional:
         return value.value
     if key is None:
-        text = f"cannot initialize optional list element from non-optional value {told(value)}"
+        text = f"cannot initialize optional list element from non-optional value {go_shown(value)}"
     else:
-        text = (
-            f"cannot initialize optional entry '{shown(key)}' from non-optional value {told(value)}"
-        )
+        text = f"cannot initialize optional entry '{shown(key)}' from non-optional value {go_shown(value)}"
     raise EvaluationError(text)
-
-
-def told(value: Value) -> str:
-    """A value as messages show it that speak of one."""
-    return value.shown if type(value) is Opaque else shown(value)
 
 
 def inserted(into: dict[Value, Value], key: Value, value: Value) -> None:

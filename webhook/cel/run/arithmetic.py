@@ -142,6 +142,8 @@ def negate(a: Value) -> Value:
         return within_int(-a)
     if type(a) is float:
         return -a
+    if type(a) is Duration:
+        return Duration(within_int(-a.ns))
     if type(a) is bool:
         raise EvaluationError(NO_OVERLOAD)
     raise no_overload("-_", a)

@@ -88,7 +88,7 @@ def _order(a: Value, b: Value) -> int | None:
 
 def no_overload(function: str, left: Value) -> EvaluationError:
     """What an operator says of an operand that it does not have."""
-    if type(left) in _RECEIVERS or type(left) is Opaque:
+    if type(left) in _RECEIVERS:
         return EvaluationError(NO_OVERLOAD)
     return EvaluationError(f"{NO_OVERLOAD}: {function}")
 

@@ -94,3 +94,16 @@ def is_among(item: Value, keys: frozenset[Value]) -> bool:
         return key_of(item) in keys
     checked_hash(item)
     return False
+
+
+def set_entry(members: dict[Value, Value], at: Value, value: Value) -> None:
+    """Of a key that is named twice the last entry stays, of zeros with its sign; or none does."""
+    checked_hash(at)
+    if not isinstance(at, str | int | float):
+        if value is NOTHING:
+            return
+        raise EvaluationError(f"unsupported key type: {access.go_type(at)}")
+    key = key_of(at)
+    members.pop(key, None)
+    if value is not NOTHING:
+        members[key] = value

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from webhook.cel.run.arithmetic import SECOND
 from webhook.cel.run.values import (
+    NOTHING,
     BoolKey,
     DoubleKey,
     Duration,
     Opaque,
+    Optional,
     Timestamp,
     TypeValue,
     UintKey,
@@ -86,3 +88,48 @@ def shown(value: Value) -> str:
         case dict():
             return f"{{{', '.join(f'{shown(k)}: {shown(v)}' for k, v in value.items())}}}"
     return str(int(value)) if isinstance(value, int) else "optional"
+
+
+def go_shown(value: Value) -> str:
+    """A value as messages show it that speak of one (Go's ``%v``), but for what lists hold."""
+    if value is None:
+        return "0"  # the number of null in Go
+    match value:
+        case bytes():
+            return f"[{' '.join(map(str, value))}]"
+        case Duration():
+            return go_duration(value.ns)
+        case Timestamp():
+            return _go_time(value)
+        case Optional():
+            empty = value.value is NOTHING
+            return "optional.none()" if empty else f"optional({go_shown(value.value)})"
+    return shown(value)
+
+
+def go_duration(ns: int) -> str:
+    """A span of time as Go writes it: ``1h30m0s``, ``1.5ms``."""
+    size = abs(ns)
+    sign = "-" if ns < 0 else ""
+    for unit, name in ((1, "ns"), (1_000, "µs"), (1_000_000, "ms")):
+        if 0 < size < unit * 1_000:
+            return f"{sign}{_decimal(size, unit)}{name}"
+    minutes, rest = divmod(size, 60 * SECOND)
+    text = f"{_decimal(rest, SECOND)}s"
+    if minutes:
+        text = f"{minutes % 60}m{text}"
+    return f"{sign}{minutes // 60}h{text}" if minutes >= 60 else f"{sign}{text}"
+
+
+def _decimal(size: int, unit: int) -> str:
+    whole, rest = divmod(size, unit)
+    digits = str(unit + rest)[1:].rstrip("0")
+    return f"{whole}.{digits}" if digits else str(whole)
+
+
+def _go_time(value: Timestamp) -> str:
+    text = timestamp_text(value).replace("T", " ")
+    if text.endswith("Z"):
+        return f"{text[:-1]} +0000 UTC"
+    zone = text[-6:].replace(":", "")
+    return f"{text[:-6]} {zone} {zone}"
