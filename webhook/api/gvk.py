@@ -45,7 +45,7 @@ def split_group_version(api_version: object) -> tuple[str, str]:
 
 
 KNOWN_MAX: Final = 1024
-"""Kinds that are remembered by what objects state: those of a large cluster, in 400 KiB at most."""
+"""Kinds that are remembered by what objects state: those of a large cluster, in 800 KiB at most."""
 
 _KNOWN_LENGTH_MAX: Final = 128
 """Of each text of theirs: longer ones nobody has, but whoever would fill the memory."""

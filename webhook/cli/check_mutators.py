@@ -33,9 +33,8 @@ _IN_FORCE: Final = ""
 
 
 def is_extension(document: Mapping[str, Any]) -> bool:
-    """Whether this is a mutator or an ExpansionTemplate."""
-    key = expansions.GROUP, expansions.KIND
-    return is_mutator(document) or gvk_of(document).group_kind == key
+    """Whether this is a mutator or an ExpansionTemplate, or is meant to be one."""
+    return gvk_of(document).group in (mutator.GROUP, expansions.GROUP)
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,8 +84,17 @@ def test_mutators_alone_can_be_checked(tmp_path: Path) -> None:
             ],
             {"e": "ExpansionTemplate"},
         ),
+        (
+            [assign("f", "spec.x", 1) | {"kind": "Asign"}],
+            {"f": "Kind=Asign is no kind of mutators"},
+        ),
     ],
-    ids=["a location that is none", "a conflict", "an ExpansionTemplate without a kind"],
+    ids=[
+        "a location that is none",
+        "a conflict",
+        "an ExpansionTemplate without a kind",
+        "a kind that there is not",
+    ],
 )
 def test_what_cannot_be_used_is_a_no(
     tmp_path: Path, documents: list[dict[str, Any]], told: dict[str, str]
