@@ -10,26 +10,26 @@ COPY webhook/ webhook/
 COPY manifests/ manifests/
 COPY tests/testcluster/ tests/testcluster/
 RUN python -m venv /opt/waddle
-RUN /opt/waddle/bin/python -m pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements/run.txt
+RUN /opt/waddle/bin/python -m pip install --no-cache-dir --no-compile --disable-pip-version-check --require-hashes -r requirements/run.txt
 RUN python -m venv /opt/tools
 COPY requirements/build.txt requirements/
-RUN /opt/tools/bin/python -m pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements/build.txt
+RUN /opt/tools/bin/python -m pip install --no-cache-dir --no-compile --disable-pip-version-check --require-hashes -r requirements/build.txt
 RUN /opt/tools/bin/python -m hatchling build -t wheel -d dist
-RUN /opt/waddle/bin/python -m pip install --no-cache-dir --disable-pip-version-check --no-deps --no-index dist/*.whl
+RUN /opt/waddle/bin/python -m pip install --no-cache-dir --no-compile --disable-pip-version-check --no-deps --no-index dist/*.whl
 # Whatever becomes of times on the way (SOURCE_DATE_EPOCH, a mirror), what is compiled stays so.
-RUN python -m compileall -q -f --invalidation-mode=unchecked-hash /opt/waddle/lib
+RUN python -m compileall -q -f -j 0 --invalidation-mode=unchecked-hash /opt/waddle/lib
 # What a report of a fault begins with (`waddle version`).
 ARG COMMIT=
 RUN printf %s "$COMMIT" > "$(echo /opt/waddle/lib/python3*/site-packages/webhook)/commit"
 # What the environment that runs is made of, as CycloneDX.
 RUN python -m venv /opt/bill
 COPY requirements/sbom.txt requirements/
-RUN /opt/bill/bin/python -m pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements/sbom.txt
+RUN /opt/bill/bin/python -m pip install --no-cache-dir --no-compile --disable-pip-version-check --require-hashes -r requirements/sbom.txt
 RUN /opt/bill/bin/cyclonedx-py environment --output-reproducible --output-file /opt/waddle/sbom.cdx.json /opt/waddle/bin/python
 
 FROM ${BASE}
 # The image has no compiled standard library, and nothing may be written: each start would compile it.
-RUN python -m compileall -q --invalidation-mode=unchecked-hash -x 'site-packages|/tests/' /usr/local/lib/python3.11
+RUN python -m compileall -q -j 0 --invalidation-mode=unchecked-hash -x 'site-packages|/tests/' /usr/local/lib/python3.11
 COPY --from=build /opt/waddle /opt/waddle
 COPY policies/ /policies/
 # A number, so that Kubernetes' runAsNonRoot can be checked before the image runs.
