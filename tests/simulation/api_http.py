@@ -1,6 +1,7 @@
 """The simulated API server's door: HTTP/1.1 over the world's connections, and what goes wrong there."""
 
 import asyncio
+import functools
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -13,6 +14,14 @@ from tests.simulation.network import Network
 ADDRESS = ("10.0.0.1", 80)
 URL = "http://10.0.0.1:80"
 BOOKMARK_SECONDS = 60.0
+
+
+@functools.lru_cache(maxsize=4096)
+def _parsed(target: str) -> tuple[list[str], dict[str, str]]:
+    """The parts of a path, and the query, of a request's target."""
+    parts = urlsplit(target)
+    path = [unquote(part) for part in parts.path.split("/")[1:]]
+    return path, dict(parse_qsl(parts.query, keep_blank_values=True))
 
 
 class ApiServer:
@@ -87,16 +96,13 @@ class _Connection(asyncio.Protocol):
         if self._transport.is_closing():
             return
         server, chance = self._server, self._server.loop.random
-        parts = urlsplit(target)
-        query = dict(parse_qsl(parts.query, keep_blank_values=True))
+        path, query = _parsed(target)
         try:
             if server.busy and chance.random() < server.busy:
                 raise Refusal(
                     *chance.choice([(429, "TooManyRequests", "busy", 1), (503, "", "", None)])
                 )
-            found = self._do(
-                method, [unquote(part) for part in parts.path.split("/")[1:]], query, body
-            )
+            found = self._do(method, path, query, body)
         except Refusal as refusal:
             self._send(refusal.status, refusal.body, refusal.retry_after)
             return

@@ -31,13 +31,17 @@ from webhook.api.pod_status import Pod
 from webhook.app.generation_options import generation_options
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import Credentials
+from webhook.constraint.snapshot import Snapshot
 from webhook.constraint.template import Template
-from webhook.controllers.following import Following
+from webhook.controllers.following import TICK_SECONDS, Following
 from webhook.metrics.registry import Registry
 from webhook.serving.revision import Serving
 from webhook.settings.serve import ServeSettings
 
 NAMESPACE = "waddle"
+MUTATION = ("mutations.gatekeeper.sh", "expansion.gatekeeper.sh")
+"""Groups that many clusters have not: their kinds are looked for again and again."""
+
 MEND_SECONDS = 400.0
 """In which everything converges: beyond every back-off, and the silence of a watch."""
 
@@ -48,8 +52,21 @@ RETURNS_MAX = 3
 """How often an object's byPod may become what it was before: a container that restarts takes its
 entry out and brings it again."""
 
-REST_SECONDS = 30.0
-"""In which nothing is written, after that."""
+OPERATIONS = [frozenset({"webhook", "status", "generate"})] * 2 + [
+    frozenset({"webhook", "generate"})
+]
+"""What an installation's replicas carry out: in some nobody writes a status."""
+
+TICKS_SECONDS = [TICK_SECONDS, 2.0, 2.0]
+"""How often a replica looks by itself: that of the product, and one that is late as on a busy node."""
+
+RESTS_SECONDS = [4.0, 4.0, 4.0, 30.0]
+"""In which nothing is written, after that: in some worlds beyond every period, in most a moment."""
+
+REPLICAS = [1, 1, 1, 1, 2, 2, 3]
+HAPPENINGS = [1, 1, 1, 2, 2, 3, 8]
+"""How many there are of each, by chance: small worlds find more in the same time, and some faults
+need a large one."""
 
 
 @dataclasses.dataclass
@@ -63,6 +80,7 @@ class Replica:
     registry: Registry
     enforced: dict[tuple[str, str], int] = dataclasses.field(default_factory=dict)
     """By kind and name the version of the last state seen in force; a template's generation."""
+    looked_at: Snapshot | None = None
     state: str = ""
 
 
@@ -76,7 +94,10 @@ class ClusterWorld:
         self.network.latency = loop.random.choice([0.0005, 0.005])
         self.network.splitting = 0.01
         self.storage = Storage()
-        ControlPlane(loop, self.storage)
+        self.operations = loop.random.choice(OPERATIONS)
+        self.tick_seconds = loop.random.choice(TICKS_SECONDS)
+        mutation = loop.random.random() < 0.75
+        ControlPlane(loop, self.storage, left_out=() if mutation else MUTATION)
         self.storage.create(NAMESPACES, "", {"metadata": {"name": NAMESPACE}})
         self.replicas: list[Replica] = []
         self.made = 0
@@ -84,6 +105,8 @@ class ClusterWorld:
         self.disturbed = False
         """Whether an answer may have been lost, so that its question was asked again."""
         self.server: ApiServer | None = None
+        self.digest_of: tuple[tuple[str, ...], str] = (), ""
+        """The versions of what was held at last, and the digest of that."""
 
     # --- replicas ------------------------------------------------------------------------------
 
@@ -124,10 +147,10 @@ class ClusterWorld:
         async with client:
             following = Following(
                 client,
-                Pod(replica.name, NAMESPACE, replica.uid, ("generate", "status", "webhook")),
+                Pod(replica.name, NAMESPACE, replica.uid, tuple(sorted(self.operations))),
                 new_client(),
                 replica.serving,
-                operations=frozenset({"webhook", "status", "generate"}),
+                operations=self.operations,
                 wait_for_broken=False,
                 kept_revisions=2,
                 registry=replica.registry,
@@ -136,6 +159,7 @@ class ClusterWorld:
                 record=lambda event, **details: None,
                 certificate_writes=None,
                 generation=generation_options(ServeSettings()),
+                tick_seconds=self.tick_seconds,
             )
             await following.run()
 
@@ -154,8 +178,9 @@ class ClusterWorld:
     def _look(self, replica: Replica) -> None:
         """What is in force now: some state that the API server had, and none before it."""
         revision = replica.serving.revision
-        if revision is None:
+        if revision is None or revision.snapshot is replica.looked_at:
             return
+        replica.looked_at = revision.snapshot
         for item in revision.snapshot.constraints:
             document = item.document
             key = (item.kind, item.name)
@@ -194,11 +219,11 @@ class ClusterWorld:
         """The whole story."""
         chance = self.loop.random
         self._start_server()
-        for kind in KINDS[: chance.choice([1, 1, 2])]:
+        for kind in KINDS[: chance.choice([1, 1, 1, 2])]:
             self.storage.create(TEMPLATES, "", template(kind, chance.randrange(3)))
-        for _ in range(chance.choice([1, 2, 3])):
+        for _ in range(chance.choice(REPLICAS)):
             self.start_replica()
-        for _ in range(chance.choice([2, 5, 10])):
+        for _ in range(chance.choice(HAPPENINGS)):
             await asyncio.sleep(chance.expovariate(1.0))
             if chance.random() < 0.6:
                 self._write_policy()
@@ -331,7 +356,7 @@ class ClusterWorld:
         if self.storage.idle_writes > len(self.replicas) and not self.disturbed:
             loop.fail(f"{self.storage.idle_writes} writes changed nothing")
         written = self.storage.version, self.storage.writes
-        await asyncio.sleep(REST_SECONDS)
+        await asyncio.sleep(loop.random.choice(RESTS_SECONDS))
         if (self.storage.version, self.storage.writes) != written:
             changes = [
                 f"{change.served.kind} {(change.after or change.before or {})['metadata']['name']}"
@@ -379,6 +404,8 @@ class ClusterWorld:
                 return (
                     f"{replica.name} serves {sorted(serves)}, the API server holds {sorted(holds)}"
                 )
+        if broken and "status" not in self.operations:
+            return ""  # nobody kept the last good revision: who has started since has none
         if len(digests) > 1:
             return f"replicas differ: {sorted(digests)}"
         if not broken and digests != {self._digest(templates, constraints)}:
@@ -387,12 +414,16 @@ class ClusterWorld:
 
     def _digest(self, templates: dict[str, Json], constraints: dict[tuple[str, str], Json]) -> str:
         """Of a client that was told all of it at once."""
-        client = new_client()
-        for item in templates.values():
-            client.add_template(item)
-        for item in constraints.values():
-            client.add_constraint(item)
-        return client.snapshot.digest
+        held = [*templates.values(), *constraints.values()]
+        versions = tuple(item["metadata"]["resourceVersion"] for item in held)
+        if not self.digest_of[1] or versions != self.digest_of[0]:
+            client = new_client()
+            for item in templates.values():
+                client.add_template(item)
+            for item in constraints.values():
+                client.add_constraint(item)
+            self.digest_of = versions, client.snapshot.digest
+        return self.digest_of[1]
 
     def _fights(self) -> str:
         """Whose byPod was taken back to what it had been again and again: two that disagree."""
@@ -408,8 +439,9 @@ class ClusterWorld:
         return ""
 
     def _lies(self, templates: dict[str, Json], constraints: dict[tuple[str, str], Json]) -> str:
-        """What byPod says that is not so."""
-        live = sorted(replica.name for replica in self.replicas)
+        """What byPod says that is not so; where nobody writes statuses it says nothing."""
+        writing = self.replicas if "status" in self.operations else []
+        live = sorted(replica.name for replica in writing)
         for item in (*templates.values(), *constraints.values()):
             entries = (item.get("status") or {}).get("byPod") or []
             name = f"{item['kind']} {item['metadata']['name']}"

@@ -49,6 +49,7 @@ RealCondition = threading.Condition
 RealEvent = threading.Event
 RealThread = threading.Thread
 collect_garbage = gc.collect
+freeze_garbage = gc.freeze
 
 _world: Lender | None = None
 

@@ -103,7 +103,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Reflector.run",
         "await self._pause(self._random.uniform(0, 0.2))",
         "await self._pause(3600.0)",
-        found_by=9,
+        found_by=25,
     ),
     "a status that is written without comparing": Fault(
         "cluster",
@@ -111,7 +111,6 @@ FAULTS: Final[dict[str, Fault]] = {
         "overlay_status",
         "return None",
         "pass",
-        found_by=1,
     ),
     "a byPod that is taken back by who has not heard": Fault(
         "cluster",
@@ -119,7 +118,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Doubts.until",
         "began = self._doubted.setdefault(subject, now)",
         "return 0.0",
-        found_by=87,
+        found_by=121,
     ),
     "an authority that signs before it is trusted": Fault(
         "certificates",
@@ -142,5 +141,6 @@ FAULTS: Final[dict[str, Fault]] = {
         "ClusterPolicies.publish",
         "self._swap()\n        return",
         "return",
+        found_by=3,
     ),
 }

@@ -344,7 +344,9 @@ class Loop(asyncio.BaseEventLoop):
             raise ViolationError(
                 f"the world never rests: {STEPS_MAX} steps, {self._now:.0f} seconds"
             )
-        self._fire_timers()
+        timers = self._timers
+        if timers and timers[0][0] <= self._now:
+            self._fire_timers()
         processes = self._ready_processes
         chance = self._chance
         lane = self._choose_lane() if self._changed else None
@@ -397,6 +399,9 @@ class Loop(asyncio.BaseEventLoop):
         timers = self._timers
         while timers and (timers[0][2]._cancelled or timers[0][3].dead):
             heapq.heappop(timers)
+        if timers and not self._lanes and not self._ready_processes:
+            self._now = max(self._now, timers[0][0])
+            return
         due = [lane.deadline for lane in self._lanes if lane.deadline is not None]
         due += [max(lane.process.paused_until, 0.0) for lane in self._lanes]
         due += [process.paused_until for process in self._ready_processes]

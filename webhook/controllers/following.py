@@ -107,6 +107,7 @@ class Following:
         certificate_writes: Callable[[], tuple[int, int]] | None,
         generation: GenerationOptions,
         trier: Trier | None = None,
+        tick_seconds: float = TICK_SECONDS,
     ) -> None:
         """``tell`` takes why the replica is not ready, and what is wrong.
 
@@ -114,6 +115,7 @@ class Following:
         With a ``trier`` what is new is tried before it is enforced, where revisions are kept.
         """
         self._tell = tell
+        self._tick_seconds = tick_seconds
         self._certificate_writes = certificate_writes
         self.client = client
         self._generates = "generate" in operations
@@ -335,7 +337,7 @@ class Following:
 
     async def _tick_forever(self) -> None:
         while True:
-            await asyncio.sleep(TICK_SECONDS)
+            await asyncio.sleep(self._tick_seconds)
             self._settle_absent()
             policies = self._policies
             policies.take_violations()

@@ -101,6 +101,7 @@ class WatchMetrics:
         return grown
 
     def _count(self, metric: Metric, now: int, *labels: str) -> None:
-        before = self._counted.get((metric, labels), 0)
-        self._counted[metric, labels] = now
-        self._registry.count(metric, *labels, by=now - before)
+        before = self._counted.get((metric, labels))
+        if now != before:  # from the first look on it is there, if only as 0
+            self._counted[metric, labels] = now
+            self._registry.count(metric, *labels, by=now - (before or 0))
