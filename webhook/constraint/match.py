@@ -101,7 +101,11 @@ def compile_match(match: Mapping[str, Any]) -> CompiledMatch:
         residual_key=repr(sorted((k, v) for k, v in match.items() if k != "kinds")),
         full=_matcher((_of_kinds(kinds), *rest)),
         in_place=_in_place(match),
+        is_settled_by_place=not _criteria({k: v for k, v in match.items() if k not in _OF_PLACES}),
     )
+
+
+_OF_PLACES: Final = ("namespaces", "excludedNamespaces")
 
 
 def compile_criteria(match: Mapping[str, Any]) -> Callable[[View, MatchSubject], bool]:

@@ -80,6 +80,8 @@ class Plan:
     """Kind and name of each constraint that may deny here."""
     selections: dict[tuple[Any, ...], Planned] = field(default_factory=dict)
     places: dict[str, Plan] = field(default_factory=dict)
+    is_of_key: bool = True
+    """Whether it is for one key of the index, so that matchers need not ask for kinds."""
 
     def at(self, place: str | None) -> Plan:
         """The plan for a place; None is no place in particular."""
@@ -100,19 +102,30 @@ class Plan:
         steps = []
         for step in self.steps:
             chosen = tuple(
-                (constraint, numbers.setdefault(number, len(numbers) - 1))
+                (constraint, numbers.setdefault(self._left(constraint, number), len(numbers) - 1))
                 for constraint, number in step.constraints
                 if _may_match(constraint, place)
             )
             if chosen:
                 steps.append(PlanStep(step.entry, chosen))
         broken = tuple(
-            replace(item, number=numbers.setdefault(item.number, len(numbers) - 1))
+            replace(
+                item,
+                number=numbers.setdefault(
+                    self._left(item.constraint, item.number), len(numbers) - 1
+                ),
+            )
             for item in self.broken
             if _may_match(item.constraint, place)
         )
         matchers = tuple(self.matchers[number] for number in numbers if number >= 0)
-        return Plan(matchers, tuple(steps), broken, self.denying)
+        return Plan(matchers, tuple(steps), broken, self.denying, is_of_key=self.is_of_key)
+
+    def _left(self, constraint: Constraint, number: int) -> int:
+        """The number of what is left to ask in a place that may match; -1 for nothing."""
+        match = constraint.match
+        is_settled = self.is_of_key and match is not None and match.is_settled_by_place
+        return -1 if is_settled else number
 
     def select(self, outcomes: tuple[bool | str, ...], operation: str | None) -> Planned:
         """The selection for these outcomes of the matchers; reviews mostly repeat a few."""
@@ -206,7 +219,13 @@ def make_plan(
                 broken.append(BrokenStep(entry, constraint, number, fault))
         if chosen:
             steps.append(PlanStep(entry, tuple(chosen)))
-    return Plan(tuple(matchers), tuple(steps), tuple(broken), frozenset(denying))
+    return Plan(
+        tuple(matchers),
+        tuple(steps),
+        tuple(broken),
+        frozenset(denying),
+        is_of_key=key is not None,
+    )
 
 
 def _number(match: CompiledMatch, numbers: dict[str, int], matchers: list[Matcher]) -> int:

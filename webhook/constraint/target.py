@@ -23,7 +23,8 @@ class CompiledMatch:
     ``residual`` decides for reviews of a selected key, and is None where there
     is nothing left to decide; ``residual_key`` is equal for equal residuals.
     ``full`` decides for reviews without a key. ``in_place`` says whether reviews
-    of a place (a namespace) may match at all, and is None where any may.
+    of a place (a namespace) may match at all, and is None where any may; with
+    ``is_settled_by_place`` a place that it lets in leaves nothing to decide for ``residual``.
     """
 
     selects: Callable[[Hashable], bool]
@@ -31,6 +32,7 @@ class CompiledMatch:
     residual_key: str
     full: Matcher
     in_place: Callable[[str], bool] | None = None
+    is_settled_by_place: bool = False
 
 
 class Target(Protocol):
