@@ -41,6 +41,10 @@ class Server:
     process: subprocess.Popen[bytes]
     ready_seconds: float
 
+    def cpu_seconds(self) -> float:
+        """Of its whole process so far, by the kernel's clock of it (clock_getcpuclockid(3))."""
+        return time.clock_gettime(~self.process.pid << 3 | 2)
+
     def rss_mib(self) -> float:
         """Resident memory now, in MiB."""
         for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
