@@ -63,7 +63,8 @@ demo: .venv/.done ## a control plane, three replicas, traffic, a bad policy and 
 # share a server or a cluster go to one worker (tests/tiers.py).
 WORKERS ?= 3
 PROGRAM_WORKERS ?= 4 # who waits for clusters waits most of the time
-TIER := $(PYTEST) --durations=25 --dist=loadgroup --no-loadscope-reorder --numprocesses
+MEASURED := pytest --durations=25 --dist=loadgroup --no-loadscope-reorder --numprocesses
+TIER := $(BIN)/$(MEASURED)
 
 test: setup .venv-load/.done ## every test that needs nothing but Python, about 5 minutes
 	$(TIER) $(WORKERS) -m "not programs"
@@ -85,7 +86,8 @@ screenshots: setup ## the pictures of the console in docs/, made in Chromium
 coverage: setup .venv-load/.done ## lines and branches that both tiers reach, of each package; fails below its floor
 	$(BIN)/coverage erase
 	-$(BIN)/python -m tests.programs
-	$(BIN)/coverage run -m pytest --numprocesses=$(WORKERS) --dist=loadgroup --no-loadscope-reorder
+	$(BIN)/coverage run -m $(MEASURED) $(WORKERS) -m "not programs"
+	$(BIN)/coverage run -m $(MEASURED) $(PROGRAM_WORKERS) -m programs
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage json --quiet --ignore-errors # simulations run modules under names of their own
 	$(BIN)/python -m tests.coverage_floors coverage.json
