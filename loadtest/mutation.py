@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 RESULTS: Final = ROOT / "loadtest" / "results" / "mutation.md"
 CONNECTIONS: Final = 8
-ROUNDS: Final = 60
+ROUNDS: Final = 40
 REQUESTS: Final = 200
 """To each in turn: some 30 ms of ours, so that what else the machine does it does to both."""
 WARM_UP: Final = 300

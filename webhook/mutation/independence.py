@@ -70,11 +70,15 @@ def _fields(users: Sequence[tuple[int, Mutator]], depth: int) -> Fields:
     leaves: list[Leaf] = []
     below: list[tuple[str, Below, bool]] = []
     for name, fields in by_name.items():
-        if len(fields) > 1:
-            null_too = fields[0][1].assignment.null_is_missing
-            below.append((name, _below(fields, depth), null_too))
+        try:
+            inner = _below(fields, depth)
+        except Dependent:
+            if len(fields) > 1:
+                raise
+        else:
+            below.append((name, inner, fields[0][1].assignment.null_is_missing))
             continue
-        [(number, mutator)] = fields
+        [(number, mutator)] = fields  # What one has to itself it assigns in its own way.
         leaf = Leaf(name, mutator.assignment, depth, 1 << number)
         value = _value_where_missing(mutator, depth)
         if value is MISSING:

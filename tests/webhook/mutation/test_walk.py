@@ -197,3 +197,25 @@ def test_matches_are_asked_for_once_and_their_answers_known() -> None:
             found = both_ways(pod(namespace=place), context, mutators)
             assert found is not None
             assert " ".join(one.id.name for one in found.passes[0]) == names
+
+
+@pytest.mark.parametrize(
+    "alone",
+    [
+        assign("a", "spec.containers[name: *].securityContext.run", {"as": 1}),
+        assign("a", "spec.containers[name: c0].securityContext.run", 1),
+        assign("a", "spec.a.b.c.d", 1),
+        modify_set("a", "spec.containers[name: *].args", "merge", ["y"]),
+        image("a", "spec.containers[name: *].image", assignDomain="reg.example"),
+        label("a", "a", "1"),
+    ],
+    ids=["in all items", "in a named item", "deep", "a set", "images", "a label"],
+)
+def test_a_mutator_alone_makes_in_one_walk_what_it_makes_by_itself(alone: dict[str, Any]) -> None:
+    mutators = known(alone)
+    for obj in (pod(), pod("a"), pod("a", "b"), pod("b", labels={"a": "1"})):
+        first = both_ways(obj, CREATE, mutators)
+        assert first is not None
+        again = both_ways(first.object, CREATE, mutators)
+        assert again is not None
+        assert again.iterations == 0
