@@ -5,6 +5,7 @@ Documented in OPA's reference under "Aggregates"; behaviour from v1/topdown/aggr
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from webhook.rego.builtins.registry import builtin, wrong_element, wrong_operand
@@ -64,21 +65,20 @@ def _reduce(
     collection: Value,
     start: int,
     whole: Callable[[int, int], int],
-    part: Callable[[float, float], float],
+    part: Callable[[list[Value]], int | float],
 ) -> int | float:
     """Exact while all are integers, else in OPA's floating point from the first on."""
     members = _members(collection)
-    total: int | float = start
+    total = start
     integers = [numbers.as_int(x) if type_name(x) == "number" else None for x in members]
     if None not in integers:
         for item in integers:
-            total = whole(total, item)  # type: ignore[arg-type]  # no None, and integers only
+            total = whole(total, item)  # type: ignore[arg-type]  # no None
         return total
     for item in members:
         if type_name(item) != "number":
             wrong_element(1, collection, item, "number")
-        total = part(total, item)
-    return total
+    return part(members)
 
 
 @builtin("sum", NUMBERS, result=NUMBER, check=False)
@@ -86,13 +86,32 @@ def sum_(collection: Value) -> int | float:
     """Return the sum; 0 of nothing."""
     if type(collection) is list and all(type(item) is int for item in collection):
         return sum(collection)
-    return _reduce(collection, 0, int.__add__, numbers.add)
+    return _reduce(collection, 0, int.__add__, _float_sum)
+
+
+def _float_sum(members: list[Value]) -> int | float:
+    total = reduce(bigfloat.add, map(numbers.binary, members))
+    return numbers.from_binary(total)
 
 
 @builtin("product", NUMBERS, result=NUMBER, context=True, check=False)
 def product(context: Context, collection: Value) -> int | float:
     """Return the product; 1 of nothing."""
+    return _reduce(collection, 1, _multiplied(context), _float_product)
 
+
+@builtin("product", NUMBERS, result=NUMBER, context=True, check=False, older=True)
+def older_product(context: Context, collection: Value) -> int | float:
+    """The same; what is no integer has the precision of other arithmetic."""
+    return _reduce(
+        collection,
+        1,
+        _multiplied(context),
+        lambda members: _float_product(members, bigfloat.PRECISION),
+    )
+
+
+def _multiplied(context: Context) -> Callable[[int, int], int]:
     def multiply(a: int, b: int) -> int:
         size = a.bit_length() + b.bit_length()
         if size > bigfloat.MAX_BITS:
@@ -101,7 +120,17 @@ def product(context: Context, collection: Value) -> int | float:
         context.charge(1 + a.bit_length() * b.bit_length() // 80_000)
         return a * b
 
-    return _reduce(collection, 1, multiply, numbers.multiply)
+    return multiply
+
+
+def _float_product(members: list[Value], bits: int = bigfloat.DOUBLE_PRECISION) -> int | float:
+    """The product, rounded each time; to the precision of the 1 that OPA begins with."""
+    total = bigfloat.nearest(1, bits=bits)
+    for item in members:
+        total = bigfloat.multiply(total, numbers.binary(item), bits)
+    if not total[0] and sum(numbers.number_text(item).startswith("-") for item in members) % 2:
+        return numbers.Numeral("-0")
+    return numbers.from_binary(total)
 
 
 @builtin("max", COLLECTION, result=ANY, context=True, check=False)

@@ -107,6 +107,9 @@ _registered: dict[str, Builtin] = {}
 _older: dict[str, Builtin] = {}
 """What some of these were in the OPA that Gatekeeper has."""
 
+_NEWER: Final = frozenset(("strings.split_n",))
+"""Those that the OPA which Gatekeeper has does not know."""
+
 
 class _Table(Mapping[str, Builtin]):
     """Every built-in by name; asking for one loads its family.
@@ -147,7 +150,7 @@ class Available(Mapping[str, Builtin]):
     ) -> None:
         """``older`` is whether they are those of the OPA that Gatekeeper has."""
         self._added = added
-        self._disabled = disabled
+        self._disabled = frozenset(disabled) | (_NEWER.difference(added) if older else frozenset())
         self._is_older = older
 
     def __getitem__(self, name: str) -> Builtin:

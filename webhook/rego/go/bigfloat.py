@@ -14,6 +14,9 @@ from typing import Final, TypeAlias
 PRECISION: Final = 64
 """Bits of mantissa: what ``big.Float.SetString`` gives a number without a precision."""
 
+DOUBLE_PRECISION: Final = 53
+"""That of ``big.NewFloat``, which what is computed into such a number keeps."""
+
 MAX_BITS: Final = 1 << 20
 """Largest number that may be computed: 315,653 digits; OPA has no limit here."""
 
@@ -69,28 +72,31 @@ def _as_decimal(value: int, bits: int, powers: dict[int, Decimal]) -> Decimal:
 
 
 Binary: TypeAlias = tuple[int, int]
-"""A mantissa of 64 bits (or 0), and the power of two it is multiplied with."""
+"""A mantissa of 64 bits (or 0), and the power of two it is multiplied with.
+
+Where a precision is named the mantissa has as many bits.
+"""
 
 
-def nearest(numerator: int, denominator: int = 1) -> Binary:
+def nearest(numerator: int, denominator: int = 1, bits: int = PRECISION) -> Binary:
     """The quotient rounded to nearest, ties to even."""
     if not numerator:
         return 0, 0
     size = abs(numerator)
-    shift = PRECISION + 1 - (size.bit_length() - denominator.bit_length())
+    shift = bits + 1 - (size.bit_length() - denominator.bit_length())
     if shift >= 0:
         mantissa, rest = divmod(size << shift, denominator)
     else:
         mantissa, rest = divmod(size, denominator << -shift)
     exponent = -shift
-    extra = mantissa.bit_length() - PRECISION
+    extra = mantissa.bit_length() - bits
     half = 1 << (extra - 1)
     low = mantissa & ((half << 1) - 1)
     mantissa >>= extra
     exponent += extra
     if low > half or (low == half and (rest or mantissa & 1)):
         mantissa += 1
-        if mantissa >> PRECISION:
+        if mantissa >> bits:
             mantissa >>= 1
             exponent += 1
     return (mantissa if numerator > 0 else -mantissa), exponent
@@ -124,7 +130,7 @@ def _power_of_ten(power: int) -> int:
 
 
 def shortest(mantissa: int, exponent: int) -> tuple[str, int]:
-    """The fewest digits, and where the point stands in them, that read back as the same 64 bits.
+    """The fewest digits, and where the point stands in them, that read back as the same bits.
 
     Go's math/big does it so (ftoa.go, roundShortest).
     """
@@ -169,8 +175,8 @@ def _scaled(a: Binary, b: Binary) -> tuple[int, int, int]:
     return a[0] << (a[1] - exponent), b[0] << (b[1] - exponent), exponent
 
 
-def _shifted(mantissa: int, exponent: int) -> Binary:
-    result, shift = nearest(mantissa)
+def _shifted(mantissa: int, exponent: int, bits: int = PRECISION) -> Binary:
+    result, shift = nearest(mantissa, 1, bits)
     return result, (shift + exponent if result else 0)
 
 
@@ -186,9 +192,9 @@ def subtract(a: Binary, b: Binary) -> Binary:
     return _shifted(x - y, exponent)
 
 
-def multiply(a: Binary, b: Binary) -> Binary:
-    """``a * b``."""
-    return _shifted(a[0] * b[0], a[1] + b[1])
+def multiply(a: Binary, b: Binary, bits: int = PRECISION) -> Binary:
+    """``a * b``, to so many bits."""
+    return _shifted(a[0] * b[0], a[1] + b[1], bits)
 
 
 def divide(a: Binary, b: Binary) -> Binary:
