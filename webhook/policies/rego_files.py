@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.builtins import go_json, yaml_documents
+from webhook.rego.check.checks import path_text
 from webhook.rego.errors import BuiltinError, RegoErrors
 from webhook.rego.run.limits import UNBOUNDED_STEPS, EvaluationContext
 from webhook.rego.syntax.parser import parse_module
@@ -184,7 +185,7 @@ class _Loading:
         self._documents.append((str(path), document))
 
     def _conflict_text(self, path: Path, keys: tuple[str, ...]) -> str:
-        place = ".".join(("data", *keys))
+        place = path_text(("data", *keys))
         other = next((name for name, one in self._documents if _has(one, keys)), "another file")
         return f"{path}: merge error: conflicting values at {place}, also defined in {other}"
 

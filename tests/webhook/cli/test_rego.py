@@ -80,6 +80,19 @@ def test_sources_that_cannot_be_used_are_no_failed_tests(tmp_path):
     assert waddle("rego", "test", tmp_path / "missing").returncode == 1
 
 
+def test_documents_that_contradict_each_other_are_told_with_their_place_as_rego_names_it(tmp_path):
+    """As OPA tells it."""
+    below = tmp_path / ".github"
+    below.mkdir()
+    (below / "a.json").write_text('{"name": 1}')
+    (below / "b.yaml").write_text("name: 2")
+
+    run = waddle("rego", "test", tmp_path)
+
+    assert run.returncode == 1
+    assert 'merge error: conflicting values at data[".github"].name, also' in run.stderr
+
+
 def test_nothing_found_fails_where_that_is_asked_for(tmp_path):
     policies = folder(tmp_path, policy=POLICY)
 
