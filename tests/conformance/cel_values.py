@@ -14,6 +14,7 @@ from webhook.cel.run.values import (
     Optional,
     TypeValue,
     Uint,
+    from_key,
     key_of,
 )
 
@@ -105,7 +106,11 @@ def same(got: Any, wanted: Any) -> bool:
         return len(got) == len(wanted) and all(map(same, got, wanted))
     if type(got) is dict:
         return len(got) == len(wanted) and all(
-            key in wanted and same(got[key], wanted[key]) for key in got
+            any(
+                same(from_key(key), from_key(other)) and same(one, wanted[other])
+                for other in wanted
+            )
+            for key, one in got.items()
         )
     if type(got) is float:
         return got == wanted or (math.isnan(got) and math.isnan(wanted))

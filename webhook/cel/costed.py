@@ -1,6 +1,7 @@
-"""Operands that cel-go's count of costs takes for lists, and panics where they are none (ext/lists.go).
+"""Calls that cel-go looks at beside evaluating them.
 
-It counts also where an operand has no value: so nothing makes up for an error of one.
+Its count of costs takes some operands for lists, and panics where they are none (ext/lists.go), also
+where they have no value: so nothing makes up for an error of one.
 """
 
 from __future__ import annotations
@@ -10,11 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.cel.check import types
 from webhook.cel.errors import EndedError, EvaluationError, InternalError
 from webhook.cel.library.all import invoke
+from webhook.cel.paths import is_native
 from webhook.cel.run import access
+from webhook.cel.run.equality import NO_OVERLOAD
 from webhook.cel.run.values import from_key, type_name
 from webhook.cel.syntax.ast import Call, SortBy
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from webhook.cel.check.checker import Checked
     from webhook.cel.folds import Run
     from webhook.cel.run.meter import Meter
@@ -27,15 +32,20 @@ _ORDERED: Final = frozenset(
     {"bool", "bytes", "double", "int", "string", "uint"}
     | {"google.protobuf.Duration", "google.protobuf.Timestamp"}
 )
+_HASHED: Final = _ORDERED - {"bytes"}
+
 _ADDERS: Final = _ORDERED - {"bool"}
 """Types with one of the methods that a list has in Go, which then lack another."""
 
 _ERROR: Final = "*types.Err"
 
 
-def is_costed(node: Expr) -> bool:
-    """Whether an error of an operand may be another than its own."""
+def may_end(node: Expr, checked: Checked) -> bool:
+    """Whether a node may end in a panic, whatever else there is an error."""
     if isinstance(node, Call):
+        if node.function == "@in":
+            item = node.args[0]
+            return checked.types[item].name not in _HASHED and not is_native(item, checked)
         return node.function in LISTERS or node.function == "flatten"
     return isinstance(node, SortBy)
 
@@ -44,6 +54,29 @@ def _no_list(named: str, missing: str = "Add") -> InternalError:
     return InternalError(
         f"interface conversion: {named} is not traits.Lister: missing method {missing}"
     )
+
+
+def both(left: Run, right: Run) -> Callable[[dict[Any, Value], Meter], tuple[Value, Value]]:
+    """Two operands: the second is evaluated, and may end it all, though the first has no value."""
+
+    def operands(env: dict[Any, Value], meter: Meter) -> tuple[Value, Value]:
+        try:
+            a = left(env, meter)
+        except EndedError:
+            raise
+        except EvaluationError as error:
+            fault = error
+        else:
+            return a, right(env, meter)
+        try:
+            right(env, meter)
+        except EndedError:
+            raise
+        except EvaluationError:
+            pass
+        raise fault
+
+    return operands
 
 
 def lister(operand: Run) -> Run:
@@ -117,3 +150,16 @@ def sorted_by(node: SortBy, target: Run, slot: int, key: Run, checked: Checked) 
         return invoke(meter, "@sortByAssociatedKeys", items, keys)
 
     return ordered
+
+
+def search(name: str, args: list[Run]) -> Run:
+    """By a pattern that is known: cel-go looks at what values of Go the other operands are."""
+
+    def found(env: dict[Any, Value], meter: Meter) -> Value:
+        meter.charge(1)
+        values = [access.go_value(arg(env, meter)) for arg in args]
+        if type(values[0]) is not str or any(type(one) is not int for one in values[2:]):
+            raise EvaluationError(NO_OVERLOAD)
+        return invoke(meter, name, *values)
+
+    return found

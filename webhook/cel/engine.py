@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from webhook.cel.check.checker import Checked, check
 from webhook.cel.check.literals import fault_of_constants, problems_of_literals
 from webhook.cel.check.types import DYN
-from webhook.cel.costed import is_costed
+from webhook.cel.costed import may_end
 from webhook.cel.errors import (
     CompileError,
     EvaluationError,
@@ -98,7 +98,7 @@ def _tells_errors(checked: Checked) -> bool:
     waiting: list[Expr] = [checked.parsed.root]
     while waiting:
         node = waiting.pop()
-        if is_costed(node):
+        if may_end(node, checked):
             return False
         match node:
             case Call(function="_&&_" | "_||_" | "find" | "findAll" | "matches"):

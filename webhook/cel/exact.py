@@ -19,6 +19,7 @@ from webhook.cel.run.values import (
     NONE,
     NOTHING,
     Duration,
+    Lost,
     Optional,
     Timestamp,
     TypeValue,
@@ -96,7 +97,8 @@ class _Builder:
             case Call():
                 return self.call(node)
             case ListOf():
-                return self.list_of(node)
+                made = self.list_of(node)
+                return made if known_value(node, self.checked) is NOTHING else _once(made)
             case MapOf():
                 return self.map_of(node)
             case Message():
@@ -110,13 +112,19 @@ class _Builder:
 
     # --- names --------------------------------------------------------------------------------
 
-    def name(self, meaning: str) -> Run:
+    def operand(self, node: Expr) -> Run:
+        """What a path goes on from: a variable of a macro as it is."""
+        if isinstance(node, Name):
+            return self.name(self.checked.names.get(node, node.name), is_read=False)
+        return self.build(node)
+
+    def name(self, meaning: str, *, is_read: bool = True) -> Run:
         if meaning.startswith(":"):
             return _constant(TypeValue(meaning[1:]))
         if not meaning.startswith("."):
             for scope in reversed(self.scopes):
                 if meaning in scope:
-                    return _local(scope[meaning])
+                    return _local(scope[meaning], is_read=is_read)
         return _variable(meaning.removeprefix("."))
 
     def slot(self, *names: str) -> list[int]:
@@ -130,7 +138,7 @@ class _Builder:
         meaning = self.checked.names.get(node)
         if meaning is not None:
             return self.name(meaning)
-        operand, field = self.build(node.operand), node.field
+        operand, field = self.operand(node.operand), node.field
         known = self.checked.types.get(node.operand)
         if known is not None and known.name == VARIABLES:
             return _composited(operand, field, tests=node.tests)
@@ -157,7 +165,7 @@ class _Builder:
         root = paths.stored_in(node)
         if root is None:
             return None
-        of = self.build(root)
+        of = self.operand(root)
         return lambda env, meter: type(of(env, meter)) is not Optional
 
     def branch(self, node: Expr) -> Run:
@@ -168,7 +176,7 @@ class _Builder:
         return lambda env, meter: access.unnested(run(env, meter))
 
     def item(self, node: Call) -> Run:
-        of, key = self.build(node.args[0]), self.key(node.args[1])
+        of, key = self.operand(node.args[0]), self.key(node.args[1])
         stored = self.stored(node.args[0])
         if stored is None:
             return _index(_BINARY[node.function], of, key)
@@ -225,13 +233,13 @@ class _Builder:
         if function in _SEARCHES and count > 1:
             pattern = [*([node.target] if member and node.target else []), *node.args][1]
             if type(known_value(pattern, self.checked)) is str:
-                return _search(form, args)
+                return costed.search(form, args)
         if function in costed.LISTERS and count == 1 and node in self.checked.overloads:
             return _invocation(form, [costed.lister(args[0])])
         if function == "flatten" and count == 2:
             return costed.flattened(args[0], args[1])
         if function in {"or", "orValue"} and count == 2:
-            return _alternative(args[0], args[1], function)
+            return paths.alternative(args[0], args[1], function)
         if function == "sum" and count == 1 and node.target is not None:
             item = self.checked.types.get(node.target, types.DYN)
             zero = _ZEROS.get(item.parts[0].name) if item.name == "list" else None
@@ -339,6 +347,19 @@ class _Builder:
         return costed.sorted_by(node, target, slot, key, self.checked)
 
 
+def _once(literal: Run) -> Run:
+    """A list of constants, which is one wherever it is asked for: as a key it finds itself."""
+    kept: list[Value] = []
+
+    def same(env: dict[Any, Value], meter: Meter) -> Value:
+        made = literal(env, meter)
+        if not kept:
+            kept.append(made)
+        return kept[0]
+
+    return same
+
+
 def _constant(value: Value) -> Run:
     def constant(_env: dict[Any, Value], _meter: Meter) -> Value:
         return value
@@ -346,9 +367,14 @@ def _constant(value: Value) -> Run:
     return constant
 
 
-def _local(slot: int) -> Run:
+def _local(slot: int, *, is_read: bool) -> Run:
+    """A variable of a macro; if it is read, and no path, an optional changes as by a conditional."""
+
     def local(env: dict[Any, Value], _meter: Meter) -> Value:
-        return env[slot]
+        value = env[slot]
+        if type(value) is Lost:
+            raise EvaluationError(value.text)
+        return access.unnested(value) if is_read and type(value) is Optional else value
 
     return local
 
@@ -386,8 +412,10 @@ def _sized(value: Value) -> int:
 
 
 def _binary(operator: Callable[[Value, Value], Value], left: Run, right: Run) -> Run:
+    operands = costed.both(left, right)
+
     def binary(env: dict[Any, Value], meter: Meter) -> Value:
-        a, b = left(env, meter), right(env, meter)
+        a, b = operands(env, meter)
         meter.charge(1 + _sized(a) + _sized(b))
         return operator(a, b)
 
@@ -406,8 +434,10 @@ def _index(operator: Callable[[Value, Value], Value], of: Run, key: Run) -> Run:
 
 
 def _member(item: Run, of: Run) -> Run:
+    operands = costed.both(item, of)
+
     def member(env: dict[Any, Value], meter: Meter) -> Value:
-        value, within = item(env, meter), of(env, meter)
+        value, within = operands(env, meter)
         meter.charge(1 + (len(within) if type(within) is list else 0))
         return membership.is_member(value, within, env, meter)
 
@@ -423,6 +453,10 @@ def _among(item: Run, keys: frozenset[Value]) -> Run:
 
 
 def _invocation(name: str, args: list[Run]) -> Run:
+    if len(args) == 2:
+        operands = costed.both(*args)
+        return lambda env, meter: invoke(meter, name, *operands(env, meter))
+
     def invoked(env: dict[Any, Value], meter: Meter) -> Value:
         meter.charge(1)
         return invoke(meter, name, *[arg(env, meter) for arg in args])
@@ -430,33 +464,8 @@ def _invocation(name: str, args: list[Run]) -> Run:
     return invoked
 
 
-def _search(name: str, args: list[Run]) -> Run:
-    """By a pattern that is known: cel-go looks at what values of Go the other operands are."""
-
-    def search(env: dict[Any, Value], meter: Meter) -> Value:
-        meter.charge(1)
-        values = [access.go_value(arg(env, meter)) for arg in args]
-        if type(values[0]) is not str or any(type(one) is not int for one in values[2:]):
-            raise EvaluationError(equality.NO_OVERLOAD)
-        return invoke(meter, name, *values)
-
-    return search
-
-
 def _sum(operand: Run, zero: Value) -> Run:
     return lambda env, meter: invoke(meter, "sum", operand(env, meter)) or zero
-
-
-def _alternative(first: Run, second: Run, function: str) -> Run:
-    def alternative(env: dict[Any, Value], meter: Meter) -> Value:
-        value = first(env, meter)
-        if type(value) is not Optional:
-            return value  # as cel-go has it, whose checker lets nothing else come here but dyn
-        if value.value is NOTHING:
-            return second(env, meter)
-        return value if function == "or" else value.value
-
-    return alternative
 
 
 def _conditional(test: Run, then: Run, other: Run) -> Run:

@@ -24,6 +24,7 @@ NAMESPACE: Final[dict[str, Any]] = {
     "item": access.item,
     "optional_item": access.optional_item,
     "unnested": access.unnested,
+    "settled": paced.settled,
     "plain_item": paced.plain_item,
     "plain_optional_item": paced.plain_optional_item,
     "is_not": arithmetic.is_not,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.cel.run import access
-from webhook.cel.run.values import NONE, NOTHING, Optional
+from webhook.cel.run.values import NONE, NOTHING, Optional, held
 from webhook.cel.syntax.ast import Call, Constant, Name, Select
 
 if TYPE_CHECKING:
@@ -49,14 +49,20 @@ def is_native(node: Expr, checked: Checked) -> bool:
 
 
 def may_nest(node: Expr, checked: Checked) -> bool:
-    """Whether a branch of a conditional may be an optional in an optional that was computed."""
+    """Whether a branch of a conditional may be an optional that was computed, of what changes in it."""
     if isinstance(node, Name | Select | Constant) or (
         isinstance(node, Call) and node.function in {"_[_]", "_[?_]", "_?_:_"}
     ):
         return False
+    return may_change(node, checked)
+
+
+def may_change(node: Expr, checked: Checked) -> bool:
+    """Whether it may be an optional of what cel-go does not read back as it is."""
     of = checked.types[node]
     if of.name == "optional_type":
-        return of.parts[0].name in {"optional_type", "dyn", "any"} or of.parts[0].free
+        part = of.parts[0]
+        return part.name in {"optional_type", "dyn", "any", "type"} or part.free or "." in part.name
     return of.is_wild or of.free
 
 
@@ -103,3 +109,17 @@ def optional(operand: Run, key: Run, stored: Run | None) -> Run:
         return access.optional_item(value, key(env, meter))
 
     return selected
+
+
+def alternative(first: Run, second: Run, function: str) -> Run:
+    """``first.or(second)``, and ``first.orValue(second)``."""
+
+    def alternative(env: dict[Any, Value], meter: Meter) -> Value:
+        value = first(env, meter)
+        if type(value) is not Optional:
+            return value  # as cel-go has it, whose checker lets nothing else come here but dyn
+        if value.value is NOTHING:
+            return second(env, meter)
+        return value if function == "or" else held(value)
+
+    return alternative

@@ -18,7 +18,7 @@ from webhook.cel.lines import UnwrittenError
 from webhook.cel.loops import LoopLines
 from webhook.cel.narrowing import called
 from webhook.cel.operators import KINDS, KNOWN, OPERATORS, ORDERS, cost_of, within_path
-from webhook.cel.paths import may_nest
+from webhook.cel.paths import may_change, may_nest
 from webhook.cel.plain import ROOTS, is_plain
 from webhook.cel.syntax.ast import (
     Call,
@@ -49,6 +49,7 @@ class Writer(LoopLines):
         super().__init__()
         self.checked = checked
         self.roots: dict[str, Expression] = {}
+        self.ways: set[Expr] = set()
 
     def write(self, root: Expr) -> str:
         """The whole function."""
@@ -79,7 +80,7 @@ class Writer(LoopLines):
             case Constant():
                 return self.constant(node.value)
             case Name():
-                return self.name(self.checked.names[node])
+                return self.read(node)
             case Select():
                 return self.select(node)
             case Call():
@@ -113,6 +114,21 @@ class Writer(LoopLines):
             values.append(value)
         return values
 
+    def read(self, node: Name) -> Expression:
+        """A variable; an optional that a macro gives is left to the exact form, if it may change."""
+        meaning = self.checked.names[node]
+        value = self.name(meaning)
+        if meaning.startswith((".", ":")) or not may_change(node, self.checked):
+            return value
+        if value.source in self.plain or node in self.ways:
+            return value
+        return source.call("settled", value)
+
+    def way(self, node: Expr) -> Expression:
+        """What a path goes on from, as it is."""
+        self.ways.add(node)
+        return self.value(node)
+
     def name(self, meaning: str) -> Expression:
         """A variable, of a macro or of the environment."""
         if meaning.startswith(":"):
@@ -139,7 +155,7 @@ class Writer(LoopLines):
             if not value.is_simple:
                 self.assign(self.new(), value)  # it is there, unless it cannot be computed
             return source.TRUE
-        operand = self.value(node.operand)
+        operand = self.way(node.operand)
         if node.tests:  # nothing but a dict has keys: all else is left to the exact form
             return source.compare(field, "in", source.method(operand, "keys"))
         if node.optional:
@@ -276,6 +292,8 @@ class Writer(LoopLines):
         special = self.special(node)
         if special is not None:
             return special
+        if function in {"_[_]", "_[?_]"}:
+            self.ways.add(nodes[0])
         args = self.operands(nodes)
         if function == "!_":
             if args[0].kind is Kind.BOOL:

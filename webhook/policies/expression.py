@@ -12,7 +12,7 @@ from webhook.cel.errors import TimeUpError
 from webhook.cel.kubernetes import admission
 from webhook.cel.run.meter import Meter
 from webhook.cel.run.texts import shown
-from webhook.cel.run.values import NOTHING, Optional, from_key
+from webhook.cel.run.values import NOTHING, Lost, Optional, from_key
 from webhook.constraint.drivers.cel_evaluation import Composed
 from webhook.constraint.drivers.cel_review import any_object, variables_of
 from webhook.constraint.drivers.cel_source import ANY_OBJECT, PARAMS
@@ -77,6 +77,8 @@ def _plain(value: Any) -> Any:
     """A value of CEL's in JSON; what JSON lacks as CEL shows it."""
     if type(value) is Optional:
         return None if value.value is NOTHING else _plain(value.value)
+    if type(value) is Lost:
+        return value.text
     if type(value) is dict:
         return {shown(from_key(key)): _plain(item) for key, item in value.items()}
     if type(value) is list:

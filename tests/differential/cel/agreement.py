@@ -131,10 +131,8 @@ def passed_over(found: dict[str, Any], wanted: dict[str, Any]) -> str:
         return "an optional, of which the oracle tells what it holds alone"
     if NO_OVERLOAD in real and not mine:
         return "a type that the checker takes for known and that is another"
-    if "unsupported conversion to ref.Val" in real:
-        return "opaque values that cel-go loses in a conditional"
-    if mine.startswith("unsupported key type"):
-        return "maps with keys that are no text, number or bool"
+    if "*types.mutable" in real:
+        return "the type in Go of an empty map or list that optMap names"
     if mine != real and _are_the_same(_problems(mine), _problems(real)):
         return "the same problems in another order, or told twice"
     if mine != real and _SHOWN.sub("", mine) == _SHOWN.sub("", real):

@@ -80,3 +80,14 @@ def test_nothing_makes_up_for_the_error_of_what_is_counted(source):
 
 def test_what_is_not_asked_is_not_counted():
     assert told("has(object.missing) && object.missing.distinct().size() == 1") is False
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "object.missing + [object.missing].distinct() == []",
+        "size(object.missing) == size([object.missing].distinct())",
+    ],
+)
+def test_of_two_operands_the_second_is_counted_where_the_first_has_no_value(source):
+    assert told(source) == ERROR

@@ -9,6 +9,8 @@ from webhook.cel.run.meter import Meter
 
 ENVIRONMENT = admission({}, params=True)
 
+LOST = "unsupported conversion to ref.Val: "
+
 HOSTILE = {
     "six loops within each other": (
         "l.all(a, l.all(b, l.all(c, l.all(d, l.all(e, l.all(f, a + b + c + d + e + f >= 0))))))"
@@ -199,6 +201,28 @@ def test_errors_are_told_with_the_words_of_kubernetes(source, error):
         ("dyn(quantity('1')) in [dyn(1)]", False),
         ("quantity('2') == quantity('1').add(1)", "no such overload"),
         ("quantity('1').add(1) == quantity('2')", True),
+        # What an optional holds of a library's types is lost where a conditional gives it.
+        (
+            "object.?s.optMap(v, quantity(v)).orValue(quantity('0'))",
+            "unsupported conversion to ref.Val: (*resource.Quantity)12",
+        ),
+        ("object.?s.optMap(v, quantity(v)).hasValue()", True),
+        ("object.?s.optMap(v, quantity(v).isInteger()).value()", True),
+        ("object.?none.optMap(v, quantity(v)).orValue(quantity('3')).isInteger()", True),
+        ("object.?s.optMap(v, quantity(v)).optMap(w, true || w == w).value()", True),
+        (
+            "optional.of(1).optMap(v, semver('1.2.3')) == optional.of(semver('1.2.3'))",
+            "unsupported conversion to ref.Val: (semver.Version)1.2.3",
+        ),
+        ("optional.of(1).optMap(v, ip('::1')) != optional.of(ip('::1'))", True),
+        ("optional.of(1).optMap(v, ip('::1')) == optional.none()", False),
+        (
+            "dyn(optional.of(1).optMap(v, ip('::1'))).x",
+            f"{LOST}(*errors.errorString){LOST}(netip.Addr)::1",
+        ),
+        ("optional.of(1).optMap(v, [ip('::1')]).value()[0] == ip('::1')", True),
+        ("optional.of(1).optMap(v, type(v)).value() == dyn('int')", True),
+        ("[optional.of(optional.of(1))].map(v, v.hasValue() ? v : v)[0].value() == dyn(1)", True),
         # Operators and functions of what has none: which of them tell their own name.
         ("dyn(quantity('1')) + 1", "no such overload: _+_"),
         ("dyn(semver('1.0.0')) < object.s", "no such overload: _<_"),

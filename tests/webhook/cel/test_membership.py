@@ -9,6 +9,8 @@ BYTES = "internal error: runtime error: hash of unhashable type types.Bytes"
 SEMVER = "internal error: runtime error: hash of unhashable type cel.Semver"
 FORMAT = "internal error: runtime error: hash of unhashable type cel.Format"
 
+NO_KEY = "error during formatting: no formatting function for map key of type null_type"
+
 DOCUMENT = {
     "s": "abc",
     "m": {"a": 1, "n": {"b": {}}},
@@ -132,6 +134,19 @@ def test_numbers_are_found_in_constants_as_in_a_set(source, found):
         ("dyn(9223372036854775808.0) in {9223372036854775807: 1}", False),
         ("dyn(18446744073709551616.0) in {18446744073709551615u: 1}", False),
         ("dyn(9007199254740992.0) in {9007199254740993: 1}", False),
+        # Whatever Go can hash is a key: a list by itself alone.
+        (
+            "dyn(null) in {null: 1} && duration('1s') in {duration('1s'): 1} && int in {int: 1}",
+            True,
+        ),
+        ("[[1]].exists(v, v in {v: 1}) && dyn(ip('::1')) in {ip('::1'): 1}", True),
+        ("[1] in {[1]: 1} || dyn(quantity('1')) in {quantity('1'): 1}", False),
+        ("{{'a': 1}: 2}.map(k, k.a)", [1]),
+        ("{null: 1} == {null: 1} && {[1]: 1} != {[1]: 1}", True),
+        ("{null: 1}.transformMap(k, v, v).size()", 1),
+        ("[1, 2].transformMapEntry(i, v, {null: 1})", "insert failed: key 0 already exists"),
+        ("[1, 2].transformMapEntry(i, v, {[1]: v})", "insert failed: key [1] already exists"),
+        ("'%s'.format([{null: 1}])", NO_KEY),
         # Of two zeros the later is the key; an entry that has none is none.
         ("{0.0: 1, -0.0: 2}.map(k, string(k))", ["-0"]),
         ("{'a': 1, ?'a': optional.none()}.size()", 0),

@@ -8,7 +8,7 @@ from webhook.cel.errors import EvaluationError
 from webhook.cel.library.registry import form
 from webhook.cel.run.arithmetic import TIME_MIN
 from webhook.cel.run.texts import go_shown
-from webhook.cel.run.values import NONE, NOTHING, Duration, Optional, Timestamp
+from webhook.cel.run.values import NONE, NOTHING, Duration, Optional, Timestamp, held
 
 if TYPE_CHECKING:
     from webhook.cel.run.values import Value
@@ -50,7 +50,7 @@ def value_of(value: Optional) -> Value:
     """The value itself."""
     if value.value is NOTHING:
         raise EvaluationError("optional.none() dereference")
-    return value.value
+    return held(value)
 
 
 @form("optional.unwrap", list)
@@ -71,4 +71,4 @@ def _unwrapped(function: str, values: list[Value]) -> list[Value]:
     for value in values:
         if type(value) is not Optional:
             raise EvaluationError(f"value {go_shown(value)} is not optional")
-    return [value.value for value in values if value.value is not NOTHING]
+    return [held(value) for value in values if value.value is not NOTHING]

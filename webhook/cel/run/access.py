@@ -11,10 +11,13 @@ from webhook.cel.run.values import (
     INT_MAX,
     NONE,
     NOTHING,
+    Lost,
+    Opaque,
     Optional,
     TypeValue,
     Uint,
     entry_of,
+    held,
     key_of,
     type_name,
 )
@@ -131,13 +134,18 @@ def found_item(of: Value, key: Value) -> Value:
         return of[at] if 0 <= at < len(of) else NOTHING
     if type(of) is Optional:
         # A path is opened once: an optional in an optional has no items.
-        return NOTHING if type(of.value) is Optional else found_item_of(of.value, key)
+        if type(of.value) is Optional:
+            checked_key(key)
+            return NOTHING
+        return found_item_of(of.value, key)
     checked_key(key)
     return NOTHING
 
 
 def found_item_of(value: Value, key: Value) -> Value:
     """The same of what an optional holds."""
+    if type(value) is Lost:
+        raise EvaluationError(_lost("*errors.errorString", value.text).text)
     return NOTHING if value is NOTHING else found_item(value, key)
 
 
@@ -147,14 +155,39 @@ def closed_item(key: Value) -> Value:
     raise _missing(key)
 
 
+_NATIVE: Final = {
+    "kubernetes.Quantity": "*resource.Quantity",
+    "kubernetes.Semver": "semver.Version",
+    "kubernetes.URL": "*url.URL",
+    "net.CIDR": "netip.Prefix",
+    "net.IP": "netip.Addr",
+}
+"""Types of Go that cel-go makes no value of."""
+
+
+def _lost(native: str, shown: str) -> Lost:
+    return Lost(f"unsupported conversion to ref.Val: ({native}){shown}")
+
+
 def unnested(value: Value) -> Value:
-    """What a conditional makes of an optional in an optional (cel-go opens it to look into it)."""
-    if type(value) is Optional and type(value.value) is Optional:
-        inner = value.value.value
-        while type(inner) is Optional:
-            inner = inner.value
-        return Optional(None if inner is NOTHING else inner)
-    return value
+    """What a conditional makes of an optional: cel-go looks what Go's value it holds, and reads that.
+
+    So one in an optional is opened, a type becomes its name, and most values of libraries are lost.
+    """
+    if type(value) is not Optional or value.value is NOTHING:
+        return value
+    inner = value.value
+    while type(inner) is Optional:
+        inner = inner.value
+    if inner is NOTHING:
+        return Optional(None)
+    if type(inner) is Opaque and inner.type_name in _NATIVE:
+        return Optional(_lost(_NATIVE[inner.type_name], inner.shown))
+    if type(inner) is Lost:
+        return Optional(_lost("*errors.errorString", inner.text))
+    if type(inner) is TypeValue:
+        return Optional(inner.name)
+    return value if inner is value.value else Optional(inner)
 
 
 def optional_item(of: Value, key: Value) -> Optional:
@@ -196,7 +229,7 @@ def condition(value: Value) -> bool:
 def optional_part(value: Value, key: Value = None) -> Value:
     """The value of an item or entry with a question mark; NOTHING where it has none."""
     if type(value) is Optional:
-        return value.value
+        return held(value)
     if key is None:
         text = f"cannot initialize optional list element from non-optional value {go_shown(value)}"
     else:
@@ -206,7 +239,7 @@ def optional_part(value: Value, key: Value = None) -> Value:
 
 def inserted(into: dict[Value, Value], key: Value, value: Value) -> None:
     """Put an entry into a map that has none of its key."""
-    at = checked_key(key)
+    at = key_of(key)
     if entry_of(into, at) is not NOTHING:
-        raise EvaluationError(f"insert failed: key {shown(key)} already exists")
+        raise EvaluationError(f"insert failed: key {go_shown(key)} already exists")
     into[at] = value

@@ -16,6 +16,7 @@ from webhook.cel.run.values import (
     Timestamp,
     Uint,
     entry_of,
+    held,
 )
 
 if TYPE_CHECKING:
@@ -46,7 +47,9 @@ def equal(a: Value, b: Value) -> bool:
             for key, value in a.items()
         )
     if of_a is Optional:
-        return equal(a.value, b.value)
+        if a.value is NOTHING or b.value is NOTHING:
+            return a.value is b.value
+        return equal(held(a), held(b))
     if of_a is Opaque and (a.type_name != b.type_name or b.detached):
         raise EvaluationError(NO_OVERLOAD)
     return bool(a == b)

@@ -35,11 +35,11 @@ def is_in(item: Value, of: Value) -> bool:
     if type(of) is list:
         return any(is_equal(item, one) for one in of)
     if type(of) is dict:
-        if type(item) in KEYS:
-            return entry_of(of, key_of(item)) is not NOTHING
-        if of and is_unhashable(item):
-            raise UnsureError
-        return False
+        if is_unhashable(item):
+            if of:
+                raise UnsureError
+            return False
+        return entry_of(of, key_of(item)) is not NOTHING
     raise EvaluationError(NO_OVERLOAD)
 
 
@@ -99,10 +99,6 @@ def is_among(item: Value, keys: frozenset[Value]) -> bool:
 def set_entry(members: dict[Value, Value], at: Value, value: Value) -> None:
     """Of a key that is named twice the last entry stays, of zeros with its sign; or none does."""
     checked_hash(at)
-    if not isinstance(at, str | int | float):
-        if value is NOTHING:
-            return
-        raise EvaluationError(f"unsupported key type: {access.go_type(at)}")
     key = key_of(at)
     members.pop(key, None)
     if value is not NOTHING:

@@ -8,7 +8,7 @@ from webhook.cel.errors import EvaluationError, UnsureError
 from webhook.cel.run import access, equality
 from webhook.cel.run.arithmetic import add
 from webhook.cel.run.membership import is_in
-from webhook.cel.run.values import NOTHING, Optional, from_key
+from webhook.cel.run.values import NOTHING, Optional, from_key, held
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,6 +24,13 @@ CHEAP: Final = 100
 """Characters of a text that nothing is paid for beside its node."""
 
 _SIZED: Final = frozenset({str, bytes, list, dict})
+
+
+def settled(value: Value) -> Value:
+    """A value that is no optional."""
+    if type(value) is Optional:
+        raise UnsureError
+    return value
 
 
 def plain_item(of: Value, key: Value) -> Value:
@@ -123,7 +130,7 @@ def or_value(of: Value, other: Value) -> Value:
     """``of.orValue(other)``, for another that is known."""
     if type(of) is not Optional:
         raise UnsureError
-    return other if of.value is NOTHING else of.value
+    return other if of.value is NOTHING else held(of)
 
 
 def found_in(meter: Meter, pattern: Pattern, text: Value) -> bool:

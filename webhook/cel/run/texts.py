@@ -14,6 +14,7 @@ from webhook.cel.run.values import (
     Duration,
     Opaque,
     Optional,
+    OtherKey,
     Timestamp,
     TypeValue,
     UintKey,
@@ -65,7 +66,7 @@ def shown(value: Value) -> str:
     if value is None:
         return "null"
     match value:
-        case BoolKey() | DoubleKey() | UintKey():
+        case BoolKey() | DoubleKey() | OtherKey() | UintKey():
             return shown(value.value)
         case bool():
             return "true" if value else "false"

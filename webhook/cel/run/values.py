@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from webhook.cel.errors import UnsureError
+from webhook.cel.errors import EvaluationError, UnsureError
 
 Value: TypeAlias = Any
 """Any value of CEL's."""
@@ -87,6 +87,20 @@ NONE: Final = Optional()
 
 
 @dataclass(frozen=True, slots=True)
+class Lost:
+    """What an optional holds that cel-go could not read back: whoever asks for it gets the error."""
+
+    text: str
+
+
+def held(of: Optional) -> Value:
+    """What an optional with a value holds; raises where it was lost."""
+    if type(of.value) is Lost:
+        raise EvaluationError(of.value.text)
+    return of.value
+
+
+@dataclass(frozen=True, slots=True)
 class Opaque:
     """A value of a library: its type's name, and what makes equal ones equal.
 
@@ -116,6 +130,19 @@ class DoubleKey:
     value: float
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class OtherKey:
+    """A key that is found by itself alone: a list, a map, an optional, a value of a library's."""
+
+    value: Value
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is OtherKey and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
 def key_of(value: Value) -> Value:
     """A value as it is a key of a dict."""
     of = type(value)
@@ -128,6 +155,8 @@ def key_of(value: Value) -> Value:
     if of is float:
         # Of a number that is none another: Python finds one by its identity, CEL none at all.
         return DoubleKey(float("nan") if value != value else value)  # noqa: PLR0124
+    if of in _BY_IDENTITY and not (of is Opaque and value.type_name in _BY_VALUE):
+        return OtherKey(value)
     return value
 
 
@@ -159,7 +188,9 @@ _TRUE: Final = BoolKey(True)
 _FALSE: Final = BoolKey(False)
 
 
-_WRAPPED: Final = frozenset({BoolKey, DoubleKey, UintKey})
+_BY_VALUE: Final = frozenset({"net.CIDR", "net.IP"})
+_BY_IDENTITY: Final = frozenset({list, dict, Optional, Opaque})
+_WRAPPED: Final = frozenset({BoolKey, DoubleKey, OtherKey, UintKey})
 
 
 def from_key(key: Value) -> Value:
