@@ -4,6 +4,8 @@ import contextlib
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.decisions.process import Sidecar
 from tests.decisions.sender import Sender, connected
 from webhook.decisions.sidecar.unix import CONNECTIONS_MAX
@@ -14,6 +16,7 @@ def file_sink(path: Path) -> dict[str, Any]:
     return {"name": "file", "type": "file", "settings": {"path": str(path)}}
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_lines_that_never_end_take_little_memory_and_stop_nobody(
     tmp_path: Path,
 ) -> None:

@@ -352,6 +352,7 @@ def test_standard_output_gets_one_line_for_each_record(tmp_path: Path) -> None:
     assert [line["sequence"] for line in lines if "sequence" in line] == list(range(1, 21))
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_memory_stays_within_40_mib_with_a_socket_and_one_http_sink(
     tmp_path: Path, receiver: Receiver
 ) -> None:

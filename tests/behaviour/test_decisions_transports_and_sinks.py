@@ -281,6 +281,7 @@ def test_a_stream_is_its_certificate_s(tmp_path: Path, receiver: Receiver, autho
         assert answers[0].hello.protocol == 1
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_memory_stays_within_64_mib_with_grpc_and_otlp(tmp_path: Path) -> None:
     with OTLPReceiver() as otlp:
         sink = {"name": "otlp", "type": "otlp", "settings": {"url": otlp.url}}

@@ -119,6 +119,7 @@ def take_over(
 
 
 @pytest.mark.slow(50)
+@pytest.mark.usefixtures("unmeasured")
 def test_three_replicas_with_100_constraints_are_small_and_then_rest(
     plane: Plane, start: StartReplica, proxy: Proxy
 ) -> None:
