@@ -58,13 +58,25 @@ def children(process: int) -> list[int]:
     return found
 
 
+def is_bounded(process: int) -> bool:
+    """Whether the system ends it at a bound of processor time, as what tries policies."""
+    try:
+        limits = Path(f"/proc/{process}/limits").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    (line,) = (one for one in limits.splitlines() if one.startswith("Max cpu time"))
+    return line.split()[3] != "unlimited"
+
+
 def end_trials(replicas: list[Replica]) -> set[int]:
     """End what tries policies now as the system does at the bound of processor time.
 
     A busy machine would be long in giving them as much. Gives the processes.
     """
     workers = [worker for replica in replicas for worker in children(replica.process.pid)]
-    found = {trial for worker in workers for trial in children(worker)}
+    begun = {child for worker in workers for child in children(worker)}
+    # What is large is tried by a process of one that the worker has forked.
+    found = {one for process in begun for one in (process, *children(process)) if is_bounded(one)}
     for trial in found:
         with contextlib.suppress(ProcessLookupError):
             os.kill(trial, signal.SIGXCPU)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.encoding import encode
 from webhook.api.gvk import gvk_of, name_of
+from webhook.constraint.template import CEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -35,8 +36,26 @@ NO_PROCESS: Final = "no process"
 """How one ended for which no process could be begun."""
 
 
+ATTEMPTS: Final = 2
+"""A worker that the system ended is begun anew once before a policy is told of it."""
+
+READS_CEL: Final = b"c"
+READS_REGO: Final = b"r"
+"""What is said at the door: what the process that begins is to have read already."""
+
+ANY_CEL: Final[Job] = {"text": f'["{CEL}"'}
+"""A job that needs what CEL does."""
+
+
 class NoWorkerError(Exception):
     """No process could be begun, or the one there was is gone: nothing is said of any policy."""
+
+
+def has_cel(job: Job) -> bool:
+    """Whether there is an expression in it."""
+    if "documents" in job:
+        return job["cel"] and CEL.encode() in job["documents"]
+    return CEL in job["text"][: len(CEL) + 2]
 
 
 def text_of(code: Code) -> str | None:

@@ -1,4 +1,7 @@
-"""The worker as those who ask it see it: begun when it is needed, ended when it does not answer."""
+"""The worker as those who ask it see it: begun when it is needed, ended when it does not answer.
+
+Another that others shall not wait for is a branch of it: forked, and so begun in milliseconds.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,14 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from typing import TYPE_CHECKING, Final
 
 from webhook.trials import frames
-from webhook.trials.job import NoWorkerError
+from webhook.trials.job import ATTEMPTS, READS_CEL, READS_REGO, NoWorkerError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from webhook.trials.job import Answer, Job
 
@@ -27,7 +31,7 @@ MARGIN_SECONDS: Final = 10.0
 
 
 class Worker:
-    """A process that tries policies. Used by one thread at a time."""
+    """A process that tries policies. Asked by one thread at a time, begun for any."""
 
     def __init__(self, niceness: int, program: str = "webhook.trials.worker") -> None:
         """``niceness`` is the least that it has: it stands behind who does not wait for it.
@@ -36,31 +40,42 @@ class Worker:
         """
         self._niceness = str(niceness)
         self._program = program
+        self._starting = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._door: socket.socket | None = None
         self._socket: socket.socket | None = None
 
     def start(self) -> None:
         """Begin, if it has not; raises :class:`NoWorkerError`."""
-        if self._process is not None:
-            return
+        with self._starting:
+            if self._process is None:
+                self._start()
+
+    def _start(self) -> None:
         try:
-            ours, its = socket.socketpair()
+            self._socket, its = socket.socketpair()
+            self._door, inner = socket.socketpair()
         except OSError as error:
+            self.stop()
             raise NoWorkerError(str(error)) from None
-        self._socket = ours
+        asked = self._socket
         try:
-            with its:
+            with its, inner:
                 self._process = subprocess.Popen(  # noqa: S603  # our own interpreter and program
-                    [sys.executable, "-I", "-m", self._program, self._niceness],
+                    [
+                        *(sys.executable, "-I", "-m", self._program),
+                        *(self._niceness, str(inner.fileno())),
+                    ],
                     stdin=its.fileno(),
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
                     env={},
+                    pass_fds=[inner.fileno()],
                     # A group of its own, to be ended with the process that it has begun.
                     start_new_session=True,
                 )
-            ours.settimeout(START_SECONDS)
-            begun = frames.receive(ours)
+            asked.settimeout(START_SECONDS)
+            begun = frames.receive(asked)
         except OSError as error:
             self.stop()
             raise NoWorkerError(str(error)) from None
@@ -71,6 +86,16 @@ class Worker:
             code = None if self._process is None else self._process.wait()
             self.stop()
             raise NoWorkerError(f"the process ended as it began, with {code}")
+
+    def let_in(self, end: socket.socket, said: bytes) -> None:
+        """Have it begin a process that serves this end, which is closed if it is gone.
+
+        Raises :class:`NoWorkerError` where it cannot begin itself.
+        """
+        self.start()
+        if (door := self._door) is not None:
+            with contextlib.suppress(OSError):
+                socket.send_fds(door, [said], [end.fileno()])
 
     def ask(self, job: Job) -> Answer:
         """What came of a trial; raises :class:`NoWorkerError`."""
@@ -87,32 +112,100 @@ class Worker:
         """
         self.start()
         asked = self._socket
-        assert asked is not None
-        is_whole = False
-        try:
-            asked.settimeout(jobs[0]["patienceSeconds"] + MARGIN_SECONDS)
-            frames.send(asked, marshal.dumps([*jobs]))
-            while (answer := frames.receive(asked)) is not None:
-                if not answer:
-                    is_whole = True
-                    return
-                loaded: Answer = marshal.loads(answer)  # noqa: S302  # from our own process
-                yield loaded
-        except OSError as error:
-            raise NoWorkerError(str(error)) from None
-        finally:
-            # What is left of the conversation would be taken for the next one's answers.
-            if not is_whole:
-                self.stop()
-        raise NoWorkerError("the process that tries policies ended")
+        if asked is None:
+            raise NoWorkerError("the process that tries policies ended")
+        yield from _conversation(asked, jobs, lambda: self._stop_if_asked_by(asked))
+
+    def _stop_if_asked_by(self, asked: socket.socket) -> None:
+        # It may have been begun anew meanwhile.
+        if self._socket is asked:
+            self.stop()
 
     def stop(self) -> None:
         """End it, and what it has begun."""
         process, self._process = self._process, None
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
+        for end in (self._socket, self._door):
+            if end is not None:
+                end.close()
+        self._socket = self._door = None
         if process is not None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+class Branch:
+    """A process that a worker has forked of itself: it is there in milliseconds, for a few jobs."""
+
+    def __init__(self, worker: Worker, *, reads_cel: bool) -> None:
+        """``reads_cel`` is whether it will need what tries expressions, too."""
+        self._worker = worker
+        self._said = READS_CEL if reads_cel else READS_REGO
+        self._group: int | None = None
+        self._socket: socket.socket | None = None
+
+    def start(self) -> None:
+        """Begin, and its worker if that has not; raises :class:`NoWorkerError`."""
+        for _ in range(ATTEMPTS):
+            if begun := self._begun():
+                self._group = int(begun)
+                return
+            self.stop()
+            if begun is not None:
+                break
+            self._worker.stop()  # the system has ended it: it is begun anew
+        raise NoWorkerError("no process can be begun")
+
+    def _begun(self) -> bytes | None:
+        """The number of the process; empty where there can be none, None where the worker is gone."""
+        try:
+            self._socket, its = socket.socketpair()
+        except OSError as error:
+            raise NoWorkerError(str(error)) from None
+        self._socket.settimeout(START_SECONDS)
+        with its:
+            self._worker.let_in(its, self._said)
+        try:
+            return frames.receive(self._socket)
+        except OSError:
+            return None
+
+    def ask_all(self, jobs: Sequence[Job]) -> Iterator[Answer]:
+        """What came of trials, as a worker has it."""
+        if self._socket is None:
+            raise NoWorkerError("the process that tries policies ended")
+        yield from _conversation(self._socket, jobs, self.stop)
+
+    def stop(self) -> None:
+        """End it, and what it has begun."""
+        group, self._group = self._group, None
+        if group is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(group, signal.SIGKILL)
+        # Not before: as long as it has somebody to serve, nothing else is known by its number.
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+
+def _conversation(
+    asked: socket.socket, jobs: Sequence[Job], stop: Callable[[], None]
+) -> Iterator[Answer]:
+    """Send jobs and take their answers; ``stop`` is called unless all were taken."""
+    is_whole = False
+    try:
+        asked.settimeout(jobs[0]["patienceSeconds"] + MARGIN_SECONDS)
+        frames.send(asked, marshal.dumps([*jobs]))
+        while (answer := frames.receive(asked)) is not None:
+            if not answer:
+                is_whole = True
+                return
+            loaded: Answer = marshal.loads(answer)  # noqa: S302  # from our own process
+            yield loaded
+    except OSError as error:
+        raise NoWorkerError(str(error)) from None
+    finally:
+        # What is left of the conversation would be taken for the next one's answers.
+        if not is_whole:
+            stop()
+    raise NoWorkerError("the process that tries policies ended")

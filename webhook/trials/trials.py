@@ -17,7 +17,17 @@ from webhook.constraint.errors import CompileError, InvalidTemplate, PassingFaul
 from webhook.constraint.template import read_template
 from webhook.metrics.policies import TRIALS
 from webhook.policies.validation import OVERRUN
-from webhook.trials.job import LATE, NO_PROCESS, NoWorkerError, digest_of, digest_of_all, text_of
+from webhook.trials.job import (
+    ATTEMPTS,
+    LATE,
+    NO_PROCESS,
+    NoWorkerError,
+    digest_of,
+    digest_of_all,
+    has_cel,
+    text_of,
+)
+from webhook.trials.lane import Lane
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -26,7 +36,7 @@ if TYPE_CHECKING:
     from webhook.constraint.template import Code
     from webhook.metrics.registry import Registry
     from webhook.trials.job import Job, Outcome
-    from webhook.trials.process import Worker
+    from webhook.trials.process import Branch, Worker
 
 LARGE_CHARACTERS: Final = 10_000
 """Source, as JSON, from which on a template is tried also before anything is served. The largest of
@@ -55,9 +65,6 @@ template whenever it is looked at."""
 
 CODE_BYTES_MAX: Final = 4 << 20
 """Code remembered with them: a template's has some 20 KB."""
-
-ATTEMPTS: Final = 2
-"""A worker that the system ended is begun anew once before a policy is told of it."""
 
 
 class Tell(Protocol):
@@ -109,42 +116,11 @@ class Asked:
         return None
 
 
-class _Turn:
-    """A lock whose next holder is who waits for it, rather than who has just had it."""
-
-    def __init__(self) -> None:
-        self._next = threading.Lock()
-        self._lock = threading.Lock()
-
-    def __enter__(self) -> None:
-        with self._next:
-            self._lock.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
-
-
-class _Lane:
-    """Trials that wait for each other, and their process."""
-
-    def __init__(self, memory_bytes: int, *, keeps: bool) -> None:
-        """``keeps`` is whether the process stays for the next trial."""
-        self.memory_bytes = memory_bytes
-        self.keeps = keeps
-        self.lock = _Turn()
-        self.worker: Worker | None = None
-
-    def stop(self) -> None:
-        """End the process."""
-        if self.worker is not None:
-            self.worker.stop()
-
-
 class Trials:
     """Has policies tried, and remembers what came of it. For any thread.
 
-    Large ones, which may take seconds, wait for each other and have a process begun for each; the
-    others, likewise one after the other, have one that stays.
+    Large ones, which may take seconds, wait for each other; the others, likewise one after the other,
+    have a process that stays, and of which those for large ones are forked.
     """
 
     def __init__(
@@ -169,14 +145,16 @@ class Trials:
             "patienceSeconds": PATIENCE_SECONDS,
             "disabledBuiltins": sorted(disabled_builtins),
         }
-        self._small = _Lane(memory_bytes // 2, keeps=True)
-        self._large = _Lane(memory_bytes, keeps=False)
+        self._small = Lane(memory_bytes // 2, keeps=True)
+        self._large = Lane(memory_bytes, keeps=False)
         self._tell = tell
         self._registry = registry
         self._tries_all = tries_all
         self._tries_cel = cel
         self._niceness = niceness
         self._remembering = threading.Lock()
+        self._making = threading.Lock()
+        self._kept: Worker | None = None
         self._backoff = Backoff(initial_seconds=5.0, max_seconds=300.0)
         self._no_worker_until = 0.0
         self._is_stopped = False
@@ -326,23 +304,27 @@ class Trials:
     def warm(self) -> None:
         """Begin the process, so that the first trial need not wait for it."""
         with self._small.lock:
-            self._started(self._small)
+            self._started(self._small, [])
 
     def stop(self) -> None:
         """End the processes, whatever they do; from now on nothing is tried."""
         self._is_stopped = True
-        self._small.stop()
         self._large.stop()
+        if self._kept is not None:
+            self._kept.stop()
 
-    def _started(self, lane: _Lane) -> Worker | None:
+    def _started(self, lane: Lane, jobs: Sequence[Job]) -> Worker | Branch | None:
         """The worker; None where there is none, and after failures it is not tried again at once."""
         now = time.monotonic()
         if self._is_stopped or now < self._no_worker_until:
             return None
         # Here and not above: what checks files of usual size needs no process.
-        from webhook.trials.process import Worker  # noqa: PLC0415
+        from webhook.trials.process import Branch, Worker  # noqa: PLC0415
 
-        worker = lane.worker = lane.worker or Worker(self._niceness)
+        with self._making:
+            kept = self._kept = self._kept or Worker(self._niceness)
+        worker = kept if lane.keeps else Branch(kept, reads_cel=any(map(has_cel, jobs)))
+        lane.worker = worker
         try:
             worker.start()
         except NoWorkerError as error:
@@ -353,18 +335,18 @@ class Trials:
         self._backoff.reset()
         return worker
 
-    def _asked(self, job: Job, lane: _Lane) -> Outcome | None:
+    def _asked(self, job: Job, lane: Lane) -> Outcome | None:
         """The outcome; None where no process could be had, which says nothing of the policy."""
         return next(iter(list(self._asked_all([job], lane))))
 
-    def _asked_all(self, jobs: Sequence[Job], lane: _Lane) -> Iterator[Outcome | None]:
+    def _asked_all(self, jobs: Sequence[Job], lane: Lane) -> Iterator[Outcome | None]:
         """Outcomes as above, of the first at least; the others are to be asked for again."""
         gone, answered = "this process ends", 0
         bounds = {**self._bounds, "memoryBytes": lane.memory_bytes}
         for _ in range(ATTEMPTS if jobs else 0):
             if self._is_stopped:
                 break
-            worker = self._started(lane)
+            worker = self._started(lane, jobs)
             if worker is None:
                 yield None
                 return
@@ -389,7 +371,7 @@ class Trials:
     def _said(
         self,
         job: Job,
-        lane: _Lane,
+        lane: Lane,
         ended: int | str,
         written: bytes,
         took: tuple[float, int, float],

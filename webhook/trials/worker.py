@@ -1,9 +1,13 @@
 """The process that tries policies: in processes of their own, which end with them.
 
-``python -m webhook.trials.worker NICENESS`` takes jobs from the socket that is its input, some at a
+``python -m webhook.trials.worker NICENESS DOOR`` takes jobs from the socket that is its input, some at a
 time. For these it forks: what a policy's text does, to memory or for ever, ends with that process,
 and this one stays as it was when it had read its own code, so that a trial begins in a millisecond.
 Of many that come at once each has bounds of its own in the one process: a burst pays for one fork.
+
+Through a second socket, the door (its number is ``DOOR``), come the ends of others. For each of
+these it forks what serves that one until it is closed: trials which those of the first need not
+wait for, without an interpreter that begins.
 """
 
 from __future__ import annotations
@@ -22,10 +26,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from webhook.constraint.template import CEL
 from webhook.rego import program as compiler  # noqa: F401  # here, before any trial needs it
 from webhook.trials import frames
-from webhook.trials.job import LATE, NO_PROCESS, Answer, Job
+from webhook.trials.job import ANY_CEL, LATE, NO_PROCESS, READS_CEL, Answer, Job, has_cel
 from webhook.trials.trial import NO_MEMORY, Clients, bound, carry_out, used_bytes, written
 
 if TYPE_CHECKING:
@@ -59,7 +62,7 @@ def main() -> None:
 
 
 def serve(answer: Callable[[Job], bytes], prepare: Callable[[Job], None]) -> None:
-    """Carry out jobs until nobody is there to ask; the program's arguments are a niceness.
+    """Carry out jobs until nobody is there to ask; the program's arguments: a niceness, a door.
 
     ``answer`` is called in a process that ends with those that were asked for together, and has
     each one's bounds; ``prepare`` before, in this one, to read code that is then there for every job.
@@ -68,6 +71,7 @@ def serve(answer: Callable[[Job], bytes], prepare: Callable[[Job], None]) -> Non
         own = os.getpriority(os.PRIO_PROCESS, 0)
         os.setpriority(os.PRIO_PROCESS, 0, max(own, int(sys.argv[1])))
     asking = socket.socket(fileno=os.dup(0))
+    door = socket.socket(fileno=int(sys.argv[2]))
     # A trial must not have it: whoever asked is to see when this process is gone.
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -77,17 +81,7 @@ def serve(answer: Callable[[Job], bytes], prepare: Callable[[Job], None]) -> Non
     carry_out({"text": json.dumps(["Rego", {"rego": _USUAL}]), "disabledBuiltins": []})
     gc.collect()
     gc.freeze()
-    try:
-        frames.send(asking, b"ready")
-        while (text := frames.receive(asking)) is not None:
-            jobs: list[Job] = marshal.loads(text)  # noqa: S302  # from our own process
-            for job in jobs:
-                prepare(job)
-            for one in _answers(jobs, asking, answer):
-                frames.send(asking, marshal.dumps(one))
-            frames.send(asking, b"")
-    except OSError:
-        return  # Whoever asked is gone.
+    _Server(asking, door, answer, prepare).serve()
 
 
 def _carried_out(clients: Clients) -> Callable[[Job], bytes]:
@@ -96,63 +90,144 @@ def _carried_out(clients: Clients) -> Callable[[Job], bytes]:
 
 
 def _prepare(job: Job) -> None:
-    if _has_cel(job):
+    if has_cel(job):
         # Here, so that it is read once and not by each trial.
         from webhook.constraint.drivers import cel_evaluation  # noqa: F401, PLC0415
 
 
-def _has_cel(job: Job) -> bool:
-    if "documents" in job:
-        return job["cel"] and CEL.encode() in job["documents"]
-    return CEL in job["text"][: len(CEL) + 2]
+class _Server:
+    """Carries out the jobs of one who asks, and lets others in meanwhile."""
 
+    def __init__(
+        self,
+        asking: socket.socket,
+        door: socket.socket | None,
+        answer: Callable[[Job], bytes],
+        prepare: Callable[[Job], None],
+    ) -> None:
+        self._asking = asking
+        self._door = door
+        self._answer = answer
+        self._prepare = prepare
+        self._begun: set[int] = set()
+        """Processes that serve others."""
 
-def _answers(
-    jobs: Sequence[Job], asking: socket.socket, answer: Callable[[Job], bytes]
-) -> Iterator[Answer]:
-    """What comes of trials that a process of their own carries out, until it ends.
+    def serve(self) -> None:
+        """Carry out jobs until nobody is there to ask."""
+        try:
+            frames.send(self._asking, str(os.getpid()).encode())
+            while (text := self._next()) is not None:
+                jobs: list[Job] = marshal.loads(text)  # noqa: S302  # from our own process
+                for job in jobs:
+                    self._prepare(job)
+                for one in self._answers(jobs):
+                    frames.send(self._asking, marshal.dumps(one))
+                frames.send(self._asking, b"")
+        except OSError:
+            return  # Whoever asked is gone.
 
-    What it took is that of a trial; of memory, this process's among it, all before it, too.
-    """
-    reading, writing = os.pipe()
-    try:
-        child = os.fork()
-    except OSError:
-        os.close(reading)
+    def _next(self) -> bytes | None:
+        self._waits_for(self._asking.fileno(), None)
+        return frames.receive(self._asking)
+
+    def _answers(self, jobs: Sequence[Job]) -> Iterator[Answer]:
+        """What comes of trials that a process of their own carries out, until it ends.
+
+        What it took is that of a trial; of memory, this process's among it, all before it, too.
+        """
+        reading, writing = os.pipe()
+        try:
+            child = os.fork()
+        except OSError:
+            os.close(reading)
+            os.close(writing)
+            yield NO_PROCESS, b"", (0.0, 0)
+            return
+        if child == 0:
+            os.close(reading)
+            self._leave()
+            _try_and_end(jobs, writing, self._answer)
         os.close(writing)
-        yield NO_PROCESS, b"", (0.0, 0)
-        return
-    if child == 0:
+        source, compiled, is_late, seconds = _Pipe(reading, self._waits_for), 0, False, 0.0
+        while compiled < len(jobs):
+            written, is_late = source.read(jobs[compiled]["patienceSeconds"])
+            if is_late or written is None:
+                break
+            took, outcome = marshal.loads(written)  # noqa: S302  # from our own process
+            seconds += took[0]
+            compiled += 1
+            yield 0, outcome, took
         os.close(reading)
-        asking.close()
-        _try_and_end(jobs, writing, answer)
-    os.close(writing)
-    source, compiled, is_late, seconds = _Pipe(reading), 0, False, 0.0
-    while compiled < len(jobs):
-        written, is_late = source.read(jobs[compiled]["patienceSeconds"])
-        if is_late or written is None:
-            break
-        took, outcome = marshal.loads(written)  # noqa: S302  # from our own process
-        seconds += took[0]
-        compiled += 1
-        yield 0, outcome, took
-    os.close(reading)
-    if is_late:
-        os.kill(child, signal.SIGKILL)
-    _, status, usage = os.wait4(child, 0)
-    ended = LATE if is_late else os.waitstatus_to_exitcode(status)
-    # What ended otherwise than by its own time may have wanted memory that those before it had.
-    is_its_own = not compiled or ended in (LATE, -signal.SIGXCPU, -signal.SIGKILL)
-    if compiled < len(jobs) and is_its_own:
-        took = usage.ru_utime + usage.ru_stime - seconds, usage.ru_maxrss * 1024
-        yield ended or 1, b"", took
+        if is_late:
+            os.kill(child, signal.SIGKILL)
+        _, status, usage = os.wait4(child, 0)
+        ended = LATE if is_late else os.waitstatus_to_exitcode(status)
+        # What ended otherwise than by its own time may have wanted memory that those before it had.
+        is_its_own = not compiled or ended in (LATE, -signal.SIGXCPU, -signal.SIGKILL)
+        if compiled < len(jobs) and is_its_own:
+            took = usage.ru_utime + usage.ru_stime - seconds, usage.ru_maxrss * 1024
+            yield ended or 1, b"", took
+
+    def _waits_for(self, source: int, seconds: float | None) -> bool:
+        """Whether it has something to read within so long; who comes to the door is let in."""
+        until = None if seconds is None else time.monotonic() + seconds
+        while True:
+            left = None if until is None else max(0.0, until - time.monotonic())
+            door = () if self._door is None else (self._door.fileno(),)
+            found = select.select([source, *door], [], [], left)[0]
+            if source in found or not found:
+                return bool(found)
+            self._let_in()
+
+    def _let_in(self) -> None:
+        """Begin the process of the one whose end has come."""
+        assert self._door is not None
+        for one in [*self._begun]:
+            # Not as soon as it ends: until then nothing else is known by its number.
+            if os.waitpid(one, os.WNOHANG) != (0, 0):
+                self._begun.remove(one)
+        said, ends, _, _ = socket.recv_fds(self._door, 1, 1)
+        if not said:
+            self._door.close()
+            self._door = None
+        for number in ends:
+            if said == READS_CEL:
+                self._prepare(ANY_CEL)
+            with socket.socket(fileno=number) as end, contextlib.suppress(OSError):
+                try:
+                    child = os.fork()
+                except OSError:
+                    frames.send(end, b"")
+                    continue
+                if child == 0:
+                    self._leave()
+                    self._serve_and_end(end)
+                self._begun.add(child)
+
+    def _leave(self) -> None:
+        """In a process that has begun: what only the one before it is to have."""
+        self._asking.close()
+        if self._door is not None:
+            self._door.close()
+
+    def _serve_and_end(self, end: socket.socket) -> None:
+        """The whole life of a process that serves another."""
+        code = 1
+        try:
+            os.setsid()  # a group of its own, to be ended with the process that it begins
+            _Server(end, None, self._answer, self._prepare).serve()
+            code = 0
+        finally:
+            os._exit(code)
 
 
 class _Pipe:
     """What a process writes, one outcome after the other."""
 
-    def __init__(self, source: int) -> None:
+    def __init__(self, source: int, waits_for: Callable[[int, float], bool]) -> None:
+        """``waits_for`` says whether there is something to read within so many seconds."""
         self._source = source
+        self._waits_for = waits_for
         self._found = bytearray()
 
     def read(self, patience_seconds: float) -> tuple[bytes | None, bool]:
@@ -169,7 +244,7 @@ class _Pipe:
                     del self._found[:whole]
                     return taken, False
             left = until - time.monotonic()
-            if left <= 0 or not select.select([self._source], [], [], left)[0]:
+            if left <= 0 or not self._waits_for(self._source, left):
                 return None, True
             part = os.read(self._source, 1 << 20)
             if not part:

@@ -184,15 +184,18 @@ def workers():
 
 
 def begun_trial():
-    """The process that compiles, once its bounds are set; None before."""
-    for worker in workers():
+    """The process that compiles, once its bounds are set, and its parent; None before."""
+    parents = workers()
+    while parents:
+        parent = parents.pop()
         try:
-            for child in processes(worker):
+            for child in processes(parent):
                 limits = Path(f"/proc/{child}/limits").read_text()
                 (line,) = (one for one in limits.splitlines() if one.startswith("Max cpu time"))
                 if line.split()[3] != "unlimited":
-                    return child, worker
-        except (FileNotFoundError, ProcessLookupError):
+                    return child, parent
+                parents.append(child)  # a branch
+        except (FileNotFoundError, ProcessLookupError, ValueError):
             continue
     return None
 
@@ -249,11 +252,82 @@ def test_before_anything_is_served_only_large_sources_are_tried():
     assert workers() == before
     client.add_template(template(rego=literals(2000)))
     assert registry.counters[TRIALS] == {("passed",): 1}
-    assert workers() == before
+    begun = workers()
+    assert len(begun) == len(before) + 1
     trials.warm()
-    assert len(workers()) == len(before) + 1
+    assert workers() == begun
     trials.stop()
     assert workers() == before
+
+
+@pytest.fixture
+def warm(monkeypatch):
+    """One whose process is there, on a machine where no other program can be begun."""
+    before = workers()
+    replica = Replica(cpu_seconds=30, memory_bytes=1 << 30)
+    replica.trials.warm()
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    yield replica
+    replica.trials.stop()
+    assert workers() == before
+
+
+def test_no_interpreter_is_begun_for_a_large_template(warm):
+    """One that is there is forked, which takes milliseconds and hardly any memory of its own."""
+    before = workers()
+    for count in (2000, 2001):
+        warm.client.add_template(template(rego=literals(count)))
+        warm.client.add_constraint(constraint())
+        assert warm.messages() == ["large"]
+    warm.client.add_template(cel(f"object.metadata.name != '{'x' * LARGE_CHARACTERS}'"))
+    assert warm.count("passed") == 3
+    assert warm.lines == []
+    assert workers() == before
+
+
+def test_a_large_template_waits_for_no_trial_of_a_small_one(warm):
+    """Though one process, which is busy with that, has forked what tries it."""
+    is_begun = threading.Event()
+    told = []
+
+    def burst():
+        of = template("K8sOther", rego=HUNGRY, schema=ANYTHING)
+        constraints = [
+            constraint("K8sOther", name=f"c{n}", parameters={"hungry": True}) for n in range(60)
+        ]
+
+        def tell(number, tried):
+            told.append((number, tried))
+            is_begun.set()
+
+        warm.trials.found_out_all([Asked(one, [of, one]) for one in constraints], 60.0, tell)
+
+    thread = threading.Thread(target=burst)
+    thread.start()
+    assert is_begun.wait(120)
+    warm.client.add_template(template(rego=literals(2000)))
+    assert len(told) < 60
+    assert warm.lines == []
+    warm.trials.stop()  # the rest is not waited for
+    thread.join()
+
+
+def test_what_forks_for_large_templates_is_begun_anew_when_the_system_has_killed_it():
+    """Without a word of the policy, which is tried."""
+    before = workers()
+    replica = Replica()
+    replica.trials.warm()
+    (worker,) = set(workers()).difference(before)
+    os.kill(worker, signal.SIGKILL)
+    replica.client.add_template(template(rego=literals(2000)))
+    assert replica.count("passed") == 1
+    assert replica.lines == []
+    (another,) = set(workers()).difference(before)
+    assert another != worker
+    os.kill(another, signal.SIGKILL)
+    replica.client.add_template(template(rego=literals(3)))
+    assert replica.count("passed") == 2
+    replica.trials.stop()
 
 
 def test_what_samples_take_beyond_the_bounds_is_ended_before_this_process_tries_it():
