@@ -229,7 +229,7 @@ class LogWorld:
             if exporter.refuse():
                 return
             exporter.open_rows(NO_POLICIES)
-        noted.rows.append((1.5, None, exporter.decision_id(), text, *NAMES[2:]))
+        noted.rows.append(orjson.dumps((1.5, None, exporter.decision_id(), text, *NAMES[2:])))
         exporter.counters.offered += 1
 
     async def _misfortune(self) -> None:

@@ -19,7 +19,7 @@ from webhook.decisions.configuration import parse
 from webhook.decisions.exporter.exporter import Exporter
 from webhook.decisions.exporter.origin import Origin
 from webhook.decisions.exporter.recorder import AdmissionRecorder
-from webhook.decisions.exporter.rows import ROWS
+from webhook.decisions.exporter.rows import ROW_BYTES_AMPLE, ROWS
 from webhook.decisions.exporter.settings import read_settings
 from webhook.decisions.sidecar.session import Session
 from webhook.decisions.wire import rows
@@ -66,6 +66,7 @@ CONSTRAINTS = (
     constraint("a", generation=3),
     constraint("b", annotations={"severity": "high"}),
     constraint("c"),
+    constraint("d", generation=2**70),
 )
 TEXT = st.text(max_size=12)
 JSON = st.recursive(
@@ -242,7 +243,7 @@ def test_a_row_whose_record_is_too_long_is_shortened_alone() -> None:
     exporter = exporter_of()
     large = Responses(
         results=tuple(
-            Result("t", one, "m", {"text": "x" * 100_000}, "warn") for one in CONSTRAINTS
+            Result("t", one, "m", {"text": "x" * 100_000}, "warn") for one in CONSTRAINTS[:3]
         ),
         evaluated=3,
     )
@@ -255,6 +256,31 @@ def test_a_row_whose_record_is_too_long_is_shortened_alone() -> None:
     assert "truncated" not in first
     assert "truncated" not in third
     assert [one["sequence"] for one in (first, second, third)] == [1, 2, 3]
+
+
+def test_a_long_row_does_not_wait_outside_of_the_queue_s_bound_of_bytes() -> None:
+    exporter = exporter_of()
+    details = {"text": "x" * ROW_BYTES_AMPLE}
+    long = Responses(results=(Result("t", CONSTRAINTS[0], "m", details, "warn"),), evaluated=1)
+    decide(exporter, 1)
+    assert exporter.queued_bytes == 0
+    decide(exporter, 1, long)
+    assert exporter.queued_bytes > ROW_BYTES_AMPLE
+    assert [record["sequence"] for record in queued(exporter)] == [1, 2]
+    assert balanced(exporter)
+
+
+def test_a_row_that_cannot_be_written_is_a_record_behind_those_before_it() -> None:
+    exporter = exporter_of()
+    large = Responses(results=(Result("t", CONSTRAINTS[0], "m", {"n": 2**70}, "warn"),))
+    decide(exporter, 2)
+    decide(exporter, 1, large)
+    decide(exporter, 1)
+    told = queued(exporter)
+    assert [record["sequence"] for record in told] == [1, 2, 3, 4]
+    assert told[2]["results"][0]["details"] == {"n": float(2**70)}
+    assert [record["id"].rpartition("-")[2] for record in told] == ["1", "2", "3", "4"]
+    assert balanced(exporter)
 
 
 def test_a_bug_in_rows_is_counted_for_each_and_told() -> None:
@@ -274,6 +300,15 @@ def test_a_bug_in_one_row_keeps_no_other_from_being_recorded() -> None:
     decide(exporter, 1, Responses(results=(object(),), evaluated=1))  # type: ignore[arg-type]
     decide(exporter, 3)
     assert [record["sequence"] for record in queued(exporter)] == [*range(1, 9)]
+    assert exporter.counters.dropped == {"bug": 1}
+    assert balanced(exporter)
+
+
+def test_a_bug_in_putting_rows_together_keeps_no_other_from_being_recorded() -> None:
+    exporter = exporter_of()
+    decide(exporter, 5)
+    exporter.noted.rows[2] = object()  # type: ignore[call-overload]
+    assert [record["sequence"] for record in queued(exporter)] == [1, 2, 3, 4]
     assert exporter.counters.dropped == {"bug": 1}
     assert balanced(exporter)
 

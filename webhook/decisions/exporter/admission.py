@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import orjson
+
 from webhook.api.gvk import gvk_of, labels_of, name_of, namespace_of
 from webhook.decisions.wire.timestamps import timestamp
 
@@ -29,7 +31,7 @@ _NOBODY: Final[dict[str, Any]] = {}
 class RecordedPolicies:
     """What records say of the policies in force, worked out once for all of them."""
 
-    __slots__ = ("_constraints", "_generations", "common", "digest", "revision")
+    __slots__ = ("_constraints", "_generations", "_written", "common", "digest", "revision")
 
     def __init__(
         self, digest: str = "", revision: int = 0, generations: Mapping[str, int] | None = None
@@ -46,6 +48,7 @@ class RecordedPolicies:
         """What the records of all admissions say that these policies decide."""
         self._generations = generations or {}
         self._constraints: dict[tuple[str, str], tuple[Constraint, dict[str, Any]]] = {}
+        self._written: dict[tuple[str, str], tuple[Constraint, bytes]] = {}
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> RecordedPolicies:
@@ -75,6 +78,14 @@ class RecordedPolicies:
         known = self._constraints.get(key)
         if known is None or known[0] is not constraint:
             known = self._constraints[key] = constraint, self._describe(constraint)
+        return known[1]
+
+    def written(self, constraint: Constraint) -> bytes:
+        """As :meth:`described`, written; raises :class:`TypeError` where orjson cannot."""
+        key = constraint.kind, constraint.name
+        known = self._written.get(key)
+        if known is None or known[0] is not constraint:
+            known = self._written[key] = constraint, orjson.dumps(self.described(constraint))
         return known[1]
 
     def _describe(self, constraint: Constraint) -> dict[str, Any]:

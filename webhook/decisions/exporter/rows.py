@@ -1,4 +1,4 @@
-"""Decisions as rows: what is noted while a request is answered, and what is made of it later."""
+"""Decisions as rows: each is written as it is answered, and many are put together later."""
 
 from __future__ import annotations
 
@@ -6,111 +6,80 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from webhook.decisions.exporter.admission import NO_POLICIES, judge
-from webhook.decisions.wire.rows import records, rows_frame
+from webhook.decisions.exporter.admission import NO_POLICIES, judge, verdict_of
+from webhook.decisions.wire.rows import FRAME, records
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.constraint.result import Result
+    from webhook.constraint.constraint import Constraint
+    from webhook.constraint.result import Responses, Result
     from webhook.constraint.snapshot import Snapshot
     from webhook.decisions.exporter.admission import RecordedPolicies
 
-ROWS: Final = 32
-"""Decisions that are written together. More would win little, and delay one request by it."""
+ROWS: Final = 64
+"""Decisions that are put together on one line: some 40 KB, most of a page of the queue's."""
+
+ROW_BYTES_AMPLE: Final = 16 * 1024
+"""Longer rows do not wait for others: what waits is not in the queue's bound of bytes yet."""
 
 ROWS_RECORD_BYTES_MIN: Final = 64 * 1024
-"""Where records must be shorter, each is looked at by itself: some 32 of them are as long."""
-
-MORE: Final = 1
-"""Where a row has what few records have: None, or until it is written what :func:`judge` takes."""
+"""Where records must be shorter, each is looked at by itself: some 64 of them are as long."""
 
 
 class NotedRows:
-    """Decisions that wait to be written together."""
+    """Decisions that wait to be put together."""
 
-    __slots__ = ("limit", "policies", "rows", "snapshot")
+    __slots__ = ("_known", "constraints", "limit", "policies", "results", "rows", "snapshot")
 
     def __init__(self) -> None:
-        self.rows: list[tuple[Any, ...]] = []
-        """As :mod:`webhook.decisions.wire.rows` says; another list after each writing."""
+        self.rows: list[bytes] = []
+        """Each as :mod:`webhook.decisions.wire.rows` says; another list after each line."""
         self.limit = 0
         """With fewer rows than this, the next may be noted without asking anything more."""
         self.policies = NO_POLICIES
         """Those that decided them."""
         self.snapshot: Snapshot | None = None
         """The snapshot of which those are, as far as the recorder knows."""
+        self.constraints: list[bytes] = []
+        """What is said of those of which there are results, each once."""
+        self._known: dict[int, tuple[int, Constraint]] = {}
+        self.results = 0
+        """How many the row has that has most."""
 
+    def begin(self, policies: RecordedPolicies) -> None:
+        """Begin another line; the rows of the last one were taken."""
+        self.policies = policies
+        if self.constraints:
+            self.constraints, self._known = [], {}
+        self.results = 0
 
-class RowWriter:
-    """Writes rows of one process."""
+    def more(self, responses: Responses, allowed: bool, error: str, refusal: str) -> dict[str, Any]:
+        """What few records have; for the row that is noted next.
 
-    __slots__ = ("_common", "_origin")
+        ``error`` and ``refusal`` are as :class:`~webhook.decisions.exporter.admission.ReviewOutcome`
+        has them. Raises :class:`TypeError` where orjson cannot write it.
+        """
+        results = responses.results
+        self.results = max(self.results, len(results))
+        if not (error or responses.faults or responses.undecided or responses.deadline_exceeded):
+            verdict = verdict_of(results)
+            if verdict != "allow":
+                return {"verdict": verdict, "results": [self._result(each) for each in results]}
+        found: dict[str, Any] = {"verdict": "allow"}
+        judge(found, responses, allowed, error, refusal, self._result)
+        return found
 
-    def __init__(self, origin: dict[str, Any]) -> None:
-        """``origin`` is what all its records say."""
-        self._origin = origin
-        self._common: tuple[RecordedPolicies, orjson.Fragment] | None = None
-
-    def frame(
-        self, first: int, policies: RecordedPolicies, rows: Sequence[tuple[Any, ...]]
-    ) -> dict[str, Any]:
-        """The frame of these rows, the first of which has this number."""
-        if self._common is None or self._common[0] is not policies:
-            text = orjson.dumps({**self._origin, **policies.common})
-            self._common = policies, orjson.Fragment(text)
-        constraints = _Constraints(policies)
-        written = [row if row[MORE] is None else _whole(row, constraints) for row in rows]
-        return rows_frame(first, self._common[1], constraints.described, written)
-
-    def line(self, frame: dict[str, Any], record_bytes_max: int) -> bytes:
-        """The frame's line; empty where it cannot be written, or a record might be too long."""
-        try:
-            line = orjson.dumps(frame)
-        except TypeError:
-            return b""
-        return line if _longest_record(line, frame) <= record_bytes_max else b""
-
-    def record(self, frame: dict[str, Any], policies: RecordedPolicies) -> dict[str, Any]:
-        """What the record of a frame with one row says, beside its origin and its number."""
-        (record,) = records({**frame, "common": policies.common})
-        del record["sequence"]
-        return record
-
-
-def _longest_record(line: bytes, frame: dict[str, Any]) -> int:
-    """No record of a frame is longer than this, in bytes.
-
-    A record says what the whole frame does at most once, but for its constraints: those with each
-    of its results.
-    """
-    results = max(len(row[MORE].get("results", ())) if row[MORE] else 0 for row in frame["rows"])
-    return len(line) * (1 + results) + _NAMES_BYTES
-
-
-_NAMES_BYTES: Final = 1024
-"""The names of a record's fields take some 500."""
-
-
-class _Constraints:
-    """Those of which results are on a frame, each described once."""
-
-    __slots__ = ("_numbers", "_policies", "described")
-
-    def __init__(self, policies: RecordedPolicies) -> None:
-        self._policies = policies
-        self._numbers: dict[int, int] = {}
-        self.described: list[dict[str, Any]] = []
-
-    def result(self, result: Result) -> tuple[Any, ...]:
-        """A result as a frame of rows has it."""
+    def _result(self, result: Result) -> tuple[Any, ...]:
+        """A result as a row has it."""
         constraint, details = result.constraint, result.details
-        number = self._numbers.get(id(constraint))
-        if number is None:
-            number = self._numbers[id(constraint)] = len(self.described)
-            self.described.append(self._policies.described(constraint))
+        known = self._known.get(id(constraint))
+        if known is None:
+            self.constraints.append(self.policies.written(constraint))
+            # Kept with it: no other is to have its id meanwhile.
+            known = self._known[id(constraint)] = len(self.constraints) - 1, constraint
         return (
-            number,
+            known[0],
             result.target,
             result.enforcement_action,
             result.scoped_actions,
@@ -120,11 +89,44 @@ class _Constraints:
         )
 
 
-def _whole(row: tuple[Any, ...], constraints: _Constraints) -> list[Any]:
-    """The row with what was found, in a form that can be written."""
-    more: dict[str, Any] = {"verdict": "allow"}
-    responses, allowed, error, refusal = row[MORE]
-    judge(more, responses, allowed, error, refusal, constraints.result)
-    whole = list(row)
-    whole[MORE] = more
-    return whole
+class RowWriter:
+    """Writes lines of rows of one process."""
+
+    __slots__ = ("_common", "_origin")
+
+    def __init__(self, origin: dict[str, Any]) -> None:
+        """``origin`` is what all its records say."""
+        self._origin = origin
+        self._common: tuple[RecordedPolicies, bytes] | None = None
+
+    def line(self, first: int, noted: NotedRows, rows: Sequence[bytes]) -> bytes:
+        """The line of some of the rows that are noted, the first of which has this number."""
+        if self._common is None or self._common[0] is not noted.policies:
+            text = orjson.dumps({**self._origin, **noted.policies.common})
+            self._common = noted.policies, text
+        return b'%b"sequence":%d,"common":%b,"constraints":[%b],"rows":[%b]}' % (
+            FRAME,
+            first,
+            self._common[1],
+            b",".join(noted.constraints),
+            b",".join(rows),
+        )
+
+    def record(self, line: bytes, policies: RecordedPolicies) -> dict[str, Any]:
+        """What the record of a line with one row says, beside its origin and its number."""
+        (record,) = records({**orjson.loads(line), "common": policies.common})
+        del record["sequence"]
+        return record
+
+
+def longest_record(line: bytes, results: int) -> int:
+    """No record of a line whose rows have at most so many results is longer than this, in bytes.
+
+    A record says what the whole line does at most once, but for its constraints: those with each
+    of its results.
+    """
+    return len(line) * (1 + results) + _NAMES_BYTES
+
+
+_NAMES_BYTES: Final = 1024
+"""The names of a record's fields take some 500."""
