@@ -44,18 +44,22 @@ async def patiently(
     """
     backoff = Backoff(initial_seconds=0.5, max_seconds=10.0)
     begun = time.monotonic()
+    refused: float | None = None  # since when it answers 403 and nothing else
     while True:
         asked_seconds = 0.0
         try:
             return await ask()
         except ApiError as error:
-            limit = forbidden_seconds if error.is_forbidden else seconds
             if not is_passing(error) and not error.is_forbidden:
                 raise
+            now = time.monotonic()
+            refused = (refused or now) if error.is_forbidden else None
             asked_seconds = error.retry_after_seconds or 0.0
-            if time.monotonic() - begun + asked_seconds > limit:
+            since, limit = (begun, seconds) if refused is None else (refused, forbidden_seconds)
+            if now - since + asked_seconds >= limit:
                 raise
         except UnreachableError:
+            refused = None
             if time.monotonic() - begun > seconds:
                 raise
         await asyncio.sleep(max(backoff.next_seconds(), asked_seconds))
