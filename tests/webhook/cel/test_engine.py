@@ -229,6 +229,8 @@ def test_errors_are_told_with_the_words_of_kubernetes(source, error):
         ("-dyn(ip('10.0.0.1'))", "no such overload: -_"),
         ("string(-dyn(duration('1h')))", "-3600s"),
         ("-dyn(duration('-9223372036854775808ns'))", "integer overflow"),
+        ("duration('2562047h') + duration('1h')", "integer overflow"),
+        ("string(timestamp(0) - timestamp('9999-12-31T23:59:59Z'))", "integer overflow"),
         ("size(dyn(duration('1h')))", "no such overload"),
         ("dyn(timestamp(0)).size()", "no such overload"),
         ("size(object.o.a.b)", "no such overload: size"),

@@ -36,9 +36,7 @@ def within_uint(value: int) -> Uint:
 
 def duration(ns: int) -> Duration:
     """A duration, if its nanoseconds have 64 bits."""
-    if not INT_MIN <= ns <= INT_MAX:
-        raise EvaluationError("duration overflow")
-    return Duration(ns)
+    return Duration(within_int(ns))
 
 
 def timestamp(ns: int, offset_seconds: int = 0) -> Timestamp:
@@ -143,7 +141,7 @@ def negate(a: Value) -> Value:
     if type(a) is float:
         return -a
     if type(a) is Duration:
-        return Duration(within_int(-a.ns))
+        return duration(-a.ns)
     if type(a) is bool:
         raise EvaluationError(NO_OVERLOAD)
     raise no_overload("-_", a)
