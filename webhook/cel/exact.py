@@ -273,7 +273,7 @@ class _Builder:
         return made
 
     def map_of(self, node: MapOf) -> Run:
-        entries = [(self.build(e.key), self.build(e.value), e.optional) for e in node.entries]
+        entries = [(self.entry_key(e.key), self.build(e.value), e.optional) for e in node.entries]
 
         def made(env: dict[Any, Value], meter: Meter) -> Value:
             meter.charge(1 + len(entries))
@@ -287,6 +287,10 @@ class _Builder:
             return members
 
         return made
+
+    def entry_key(self, node: Expr) -> Run:
+        run = self.build(node)
+        return paths.copied(run) if paths.is_native(node, self.checked) else run
 
     def message(self, node: Message) -> Run:
         """A time or a duration by its seconds and nanoseconds: the only messages there are."""

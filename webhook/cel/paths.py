@@ -123,3 +123,8 @@ def alternative(first: Run, second: Run, function: str) -> Run:
         return value if function == "or" else held(value)
 
     return alternative
+
+
+def copied(run: Run) -> Run:
+    """Part of a variable: another value each time that it is read."""
+    return lambda env, meter: access.copied(run(env, meter))

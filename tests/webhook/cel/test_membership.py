@@ -143,6 +143,8 @@ def test_numbers_are_found_in_constants_as_in_a_set(source, found):
         ("[1] in {[1]: 1} || dyn(quantity('1')) in {quantity('1'): 1}", False),
         ("{{'a': 1}: 2}.map(k, k.a)", [1]),
         ("{null: 1} == {null: 1} && {[1]: 1} != {[1]: 1}", True),
+        ("[1, 2].transformMapEntry(i, v, {object.m: v}).size()", 2),
+        ("object.m in {object.m: 1}", False),
         ("{null: 1}.transformMap(k, v, v).size()", 1),
         ("[1, 2].transformMapEntry(i, v, {null: 1})", "insert failed: key 0 already exists"),
         ("[1, 2].transformMapEntry(i, v, {[1]: v})", "insert failed: key [1] already exists"),

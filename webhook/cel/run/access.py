@@ -58,7 +58,8 @@ _GO_TYPES: Final = {
 def go_type(value: Value) -> str:
     """The name of a value's type in cel-go's source, which messages show."""
     name = type_name(value)
-    return _GO_TYPES.get(name, name)
+    of = _GO_TYPES.get(name, name)
+    return f"*{of}" if type(value) is Opaque and value.detached else of
 
 
 def _missing(key: Value) -> EvaluationError:
@@ -98,6 +99,11 @@ def computed_key(key: Value) -> Value:
     if type(key) in _JSON_TYPES:
         raise EvaluationError(f"invalid qualifier type: {go_type(key)}")
     return key
+
+
+def copied(value: Value) -> Value:
+    """A list or a map that is itself no more."""
+    return value.copy() if type(value) in {dict, list} else value
 
 
 def go_value(value: Value) -> Value:
