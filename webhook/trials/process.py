@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import threading
+import weakref
 from typing import TYPE_CHECKING, Final
 
 from webhook.trials import frames
@@ -44,6 +45,7 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
         self._door: socket.socket | None = None
         self._socket: socket.socket | None = None
+        self._ending: weakref.finalize[..., Worker] | None = None
 
     def start(self) -> None:
         """Begin, if it has not; raises :class:`NoWorkerError`."""
@@ -74,6 +76,8 @@ class Worker:
                     # A group of its own, to be ended with the process that it has begun.
                     start_new_session=True,
                 )
+            # Commands and the library forget who asks, and do not say that they are done.
+            self._ending = weakref.finalize(self, _end, self._process, self._socket, self._door)
             asked.settimeout(START_SECONDS)
             begun = frames.receive(asked)
         except OSError as error:
@@ -129,9 +133,19 @@ class Worker:
                 end.close()
         self._socket = self._door = None
         if process is not None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            _end(process)
+        if self._ending is not None:
+            self._ending.detach()
+
+
+def _end(process: subprocess.Popen[bytes], *ends: socket.socket) -> None:
+    """End a process and what it has begun, and close the ends of its sockets."""
+    for end in ends:
+        end.close()
+    if process.returncode is None:  # else its number may be another's
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 class Branch:

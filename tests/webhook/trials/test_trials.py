@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -174,7 +175,8 @@ def processes(parent):
 
 
 def workers():
-    """The processes that this one has try policies."""
+    """The processes that this one has try policies, for whoever is not forgotten."""
+    gc.collect()
     found = []
     for process in processes(os.getpid()):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
@@ -227,6 +229,18 @@ def test_a_process_that_the_system_killed_says_nothing_of_the_template(whom):
         replica.client.add_template(template(rego=MANY_RULES))
     assert refused.value.stage == "compile"
     replica.trials.stop()
+
+
+def test_a_process_whose_owner_is_forgotten_is_ended():
+    """A command, and who uses the library, do not say that they have nothing more to try."""
+    before = workers()
+    replica = Replica()
+    replica.trials.warm()
+    assert len(workers()) == len(before) + 1
+
+    del replica
+
+    assert workers() == before
 
 
 def test_where_no_process_can_be_begun_policies_are_compiled_all_the_same(monkeypatch):
