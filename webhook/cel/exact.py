@@ -188,7 +188,7 @@ class _Builder:
         if isinstance(node, Call) and node.function == "_?_:_":
             test, *branches = node.args
             return _conditional(self.build(test), *[self.key(one) for one in branches])
-        if isinstance(node, Constant) or paths.is_native(node, self.checked):
+        if paths.is_native(node, self.checked):
             return self.build(node)
         run = self.branch(node)
 
@@ -457,7 +457,7 @@ def _among(item: Run, keys: frozenset[Value]) -> Run:
 
 
 def _invocation(name: str, args: list[Run]) -> Run:
-    if len(args) == 2:
+    if len(args) == 2 and not name.startswith("format"):  # whose second operand waits for the first
         operands = costed.both(*args)
         return lambda env, meter: invoke(meter, name, *operands(env, meter))
 

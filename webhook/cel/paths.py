@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from webhook.cel.check.literals import known_value
 from webhook.cel.run import access
-from webhook.cel.run.values import NONE, NOTHING, Optional, held
+from webhook.cel.run.values import NONE, NOTHING, Optional, Uint, held
 from webhook.cel.syntax.ast import Call, Constant, Name, Select
 
 if TYPE_CHECKING:
@@ -41,7 +42,11 @@ def is_native(node: Expr, checked: Checked) -> bool:
             case Select(tests=False, optional=False):
                 node = node.operand
             case Call(function="_[_]"):
-                node = node.args[0]
+                of, key = node.args
+                is_number = type(known_value(key, checked)) in {float, Uint}
+                if is_number or checked.types[key].name in {"double", "uint"}:
+                    return False  # an item that is looked for by such a number is converted
+                node = of
             case Call(function="_?_:_"):
                 return all(is_native(one, checked) for one in node.args[1:])
             case _:

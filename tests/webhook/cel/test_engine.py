@@ -249,6 +249,12 @@ def test_errors_are_told_with_the_words_of_kubernetes(source, error):
         ("{'a': 1}[dyn(object.strs)]", "invalid qualifier type: *types.baseList"),
         ("{'a': 1}[true ? object.o : {}]", "invalid qualifier type: map[string]interface {}"),
         ("{'a': 1}[false ? object.o : {}]", "invalid qualifier type: *types.baseMap"),
+        ("{'a': 1}[object.rows[dyn(0u)]]", "invalid qualifier type: *types.baseMap"),
+        (
+            "{'a': 1}[object.strs[0.0] == 'a' ? null : object.s]",
+            "invalid qualifier type: types.Null",
+        ),
+        ("object.missing.format([object.missing].distinct())", "no such key: missing"),
         ("[object].map(v, {'a': 1}[v.o])[0]", "invalid qualifier type: *types.baseMap"),
         # A value in a message is as Go writes it.
         ("[dyn('a'), dyn(b'ab')].join()", "join: invalid input: [97 98]"),
@@ -268,7 +274,7 @@ def test_errors_are_told_with_the_words_of_kubernetes(source, error):
 )
 def test_what_a_checker_takes_for_another_type_is_what_it_is_to_kubernetes(source, found):
     o = {"a": {"b": 2}}
-    document = {"s": "12", "strs": ["a"], "path": "/UTC", "percent": "%", "o": o}
+    document = {"s": "12", "strs": ["a"], "path": "/UTC", "percent": "%", "o": o, "rows": [o]}
     try:
         told = evaluate(source, {"object": document})
     except EvaluationError as error:
