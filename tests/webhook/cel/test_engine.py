@@ -220,6 +220,7 @@ def test_errors_are_told_with_the_words_of_kubernetes(source, error):
             "dyn(optional.of(1).optMap(v, ip('::1'))).x",
             f"{LOST}(*errors.errorString){LOST}(netip.Addr)::1",
         ),
+        ("has(dyn(optional.of(ip('::1'))).x)", f"{LOST}(netip.Addr)::1"),
         ("optional.of(1).optMap(v, [ip('::1')]).value()[0] == ip('::1')", True),
         ("optional.of(1).optMap(v, type(v)).value() == dyn('int')", True),
         ("[optional.of(optional.of(1))].map(v, v.hasValue() ? v : v)[0].value() == dyn(1)", True),

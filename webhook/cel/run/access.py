@@ -140,6 +140,9 @@ def found_item(of: Value, key: Value) -> Value:
         return of[at] if 0 <= at < len(of) else NOTHING
     if type(of) is Optional:
         # A path is opened once: an optional in an optional has no items.
+        opened = unnested(of).value
+        if type(opened) is Lost:
+            raise EvaluationError(opened.text)
         if type(of.value) is Optional:
             checked_key(key)
             return NOTHING
@@ -150,8 +153,6 @@ def found_item(of: Value, key: Value) -> Value:
 
 def found_item_of(value: Value, key: Value) -> Value:
     """The same of what an optional holds."""
-    if type(value) is Lost:
-        raise EvaluationError(_lost("*errors.errorString", value.text).text)
     return NOTHING if value is NOTHING else found_item(value, key)
 
 
