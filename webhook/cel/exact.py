@@ -113,9 +113,13 @@ class _Builder:
     # --- names --------------------------------------------------------------------------------
 
     def operand(self, node: Expr) -> Run:
-        """What a path goes on from: a variable of a macro as it is."""
+        """What a path goes on from."""
         if isinstance(node, Name):
             return self.name(self.checked.names.get(node, node.name), is_read=False)
+        if isinstance(node, Call) and node.function == "_?_:_":
+            test, *branches = node.args
+            opened = [paths.opened(self.operand(one)) for one in branches]
+            return _conditional(self.build(test), *opened)
         return self.build(node)
 
     def name(self, meaning: str, *, is_read: bool = True) -> Run:
@@ -141,7 +145,7 @@ class _Builder:
         operand, field = self.operand(node.operand), node.field
         known = self.checked.types.get(node.operand)
         if known is not None and known.name == VARIABLES:
-            return _composited(operand, field, tests=node.tests)
+            return paths.composited(operand, field, tests=node.tests)
         stored = self.stored(node.operand)
         if node.tests:
             return paths.presence(operand, field, stored)
@@ -326,7 +330,7 @@ class _Builder:
     def opt_map(self, node: OptMap) -> Run:
         target = self.build(node.target)
         (slot,) = self.slot(node.name)
-        body = self.branch(node.body) if node.flat else self.build(node.body)
+        body = self.build(node.body)
         self.scopes.pop()
         flat = node.flat
 
@@ -339,7 +343,7 @@ class _Builder:
                 return NONE
             env[slot] = value.value
             mapped = body(env, meter)
-            return mapped if flat else access.unnested(Optional(mapped))
+            return access.unnested(mapped if flat else Optional(mapped))
 
         return mapped
 
@@ -392,15 +396,6 @@ def _variable(name: str) -> Run:
             raise EvaluationError(f"no such attribute(s): {name}") from None
 
     return variable
-
-
-def _composited(operand: Run, field: str, *, tests: bool) -> Run:
-    def composited(env: dict[Any, Value], meter: Meter) -> Value:
-        meter.charge(1)
-        value = operand(env, meter)[field]
-        return True if tests else value
-
-    return composited
 
 
 def _unary(operator: Callable[[Value], Value], operand: Run) -> Run:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.cel.check.literals import known_value
 from webhook.cel.run import access
 from webhook.cel.run.values import NONE, NOTHING, Optional, Uint, held
-from webhook.cel.syntax.ast import Call, Constant, Name, Select
+from webhook.cel.syntax.ast import Call, Constant, Name, OptMap, Select
 
 if TYPE_CHECKING:
     from webhook.cel.check.checker import Checked
@@ -55,7 +55,7 @@ def is_native(node: Expr, checked: Checked) -> bool:
 
 def may_nest(node: Expr, checked: Checked) -> bool:
     """Whether a branch of a conditional may be an optional that was computed, of what changes in it."""
-    if isinstance(node, Name | Select | Constant) or (
+    if isinstance(node, Name | Select | Constant | OptMap) or (
         isinstance(node, Call) and node.function in {"_[_]", "_[?_]", "_?_:_"}
     ):
         return False
@@ -133,3 +133,19 @@ def alternative(first: Run, second: Run, function: str) -> Run:
 def copied(run: Run) -> Run:
     """Part of a variable: another value each time that it is read."""
     return lambda env, meter: access.copied(run(env, meter))
+
+
+def opened(run: Run) -> Run:
+    """A branch of a conditional that a path goes on from."""
+    return lambda env, meter: access.opened(run(env, meter))
+
+
+def composited(operand: Run, field: str, *, tests: bool) -> Run:
+    """A composed variable, which is computed when it is read, or whether it can be."""
+
+    def read(env: dict[Any, Value], meter: Meter) -> Value:
+        meter.charge(1)
+        value = operand(env, meter)[field]
+        return True if tests else value
+
+    return read

@@ -220,6 +220,12 @@ def test_errors_are_told_with_the_words_of_kubernetes(source, error):
             "dyn(optional.of(1).optMap(v, ip('::1'))).x",
             f"{LOST}(*errors.errorString){LOST}(netip.Addr)::1",
         ),
+        ("(object.s == '' ? dyn(1) : optional.of(ip('::1'))).?x", f"{LOST}(netip.Addr)::1"),
+        ("(object.s == '' ? dyn(1) : optional.of(optional.of({'x': 1}))).?x.value()", 1),
+        (
+            "optional.of(1).optFlatMap(v, v == 2 ? optional.none() : optional.of(ip('::1'))).value()",
+            f"{LOST}(*errors.errorString){LOST}(netip.Addr)::1",
+        ),
         ("has(dyn(optional.of(ip('::1'))).x)", f"{LOST}(netip.Addr)::1"),
         ("optional.of(1).optMap(v, [ip('::1')]).value()[0] == ip('::1')", True),
         ("optional.of(1).optMap(v, type(v)).value() == dyn('int')", True),

@@ -45,6 +45,11 @@ def told(source):
         ("dyn(format.named('dns1123Label').value()) in ['a']", FORMAT),
         ("{bytes(object.s): 1}", BYTES),
         ("{semver('1.0.0'): 1}", SEMVER),
+        (
+            "{?bytes(object.s): optional.none()}",
+            "internal error: hash of unhashable type: types.Bytes",
+        ),
+        ("{dyn('a'): 1, ?dyn(bytes(object.s)): optional.none()}", BYTES),
         # What an object holds is sought by texts alone, and in nothing is nothing sought.
         ("dyn(b'a') in object.m", False),
         ("dyn(b'a') in object", False),

@@ -176,6 +176,16 @@ def _lost(native: str, shown: str) -> Lost:
     return Lost(f"unsupported conversion to ref.Val: ({native}){shown}")
 
 
+def opened(value: Value) -> Value:
+    """An optional in an optional as one."""
+    if type(value) is not Optional or type(value.value) is not Optional:
+        return value
+    inner = value.value.value
+    while type(inner) is Optional:
+        inner = inner.value
+    return Optional(None if inner is NOTHING else inner)
+
+
 def unnested(value: Value) -> Value:
     """What a conditional makes of an optional: cel-go looks what Go's value it holds, and reads that.
 
@@ -183,18 +193,15 @@ def unnested(value: Value) -> Value:
     """
     if type(value) is not Optional or value.value is NOTHING:
         return value
+    value = opened(value)
     inner = value.value
-    while type(inner) is Optional:
-        inner = inner.value
-    if inner is NOTHING:
-        return Optional(None)
     if type(inner) is Opaque and inner.type_name in _NATIVE:
         return Optional(_lost(_NATIVE[inner.type_name], inner.shown))
     if type(inner) is Lost:
         return Optional(_lost("*errors.errorString", inner.text))
     if type(inner) is TypeValue:
         return Optional(inner.name)
-    return value if inner is value.value else Optional(inner)
+    return value
 
 
 def optional_item(of: Value, key: Value) -> Optional:

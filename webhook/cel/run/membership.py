@@ -98,6 +98,8 @@ def is_among(item: Value, keys: frozenset[Value]) -> bool:
 
 def set_entry(members: dict[Value, Value], at: Value, value: Value) -> None:
     """Of a key that is named twice the last entry stays, of zeros with its sign; or none does."""
+    if value is NOTHING and not members and is_unhashable(at):
+        raise InternalError(f"hash of unhashable type: {access.go_type(at)}")
     checked_hash(at)
     key = key_of(at)
     members.pop(key, None)
