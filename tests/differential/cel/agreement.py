@@ -131,8 +131,10 @@ def passed_over(found: dict[str, Any], wanted: dict[str, Any]) -> str:
         return "an optional, of which the oracle tells what it holds alone"
     if NO_OVERLOAD in real and not mine:
         return "a type that the checker takes for known and that is another"
-    if "*types.mutable" in real:
-        return "the type in Go of an empty map or list that optMap names"
+    if "*types.mutable" in real or "*types.concatList" in real:
+        return (
+            "the type in Go of a list that was put together, or of what optMap names and is empty"
+        )
     if mine != real and _are_the_same(_problems(mine), _problems(real)):
         return "the same problems in another order, or told twice"
     if mine != real and _SHOWN.sub("", mine) == _SHOWN.sub("", real):
