@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from webhook.log import Logger
 
 RECORD_SECONDS: Final = 0.5
-"""How long enforcement waits for an outcome to be written; where a write takes longer, the API
-server has more to do than to hear of it, and it is written meanwhile."""
+"""How long who is about to try a policy waits for that to be written; where a write takes longer,
+the API server has more to do than to hear of it, and it is written meanwhile."""
 
 WRITE_SECONDS: Final = 10.0
-"""How long one write of those may take."""
+"""How long one write of those may take, and how long enforcement waits for an outcome to stand."""
 
 TRIES: Final = 3
 """How often an outcome is written that could not be: others wait for one that was announced."""

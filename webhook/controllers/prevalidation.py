@@ -312,7 +312,8 @@ class Prevalidation:
             claim.cancel()
         if tried is None:
             return None
-        return await self._say(held, tried.verdict, tried)
+        # It stands before anything is enforced; and what was ended would else be compiled again.
+        return await self._say(held, tried.verdict, tried, seconds=WRITE_SECONDS)
 
     async def _try_forever(self, *, large: bool) -> None:
         """Have tried together what has come while those before were tried."""
