@@ -97,16 +97,19 @@ class OutcomeRecords:
         """The PolicyRevision with the outcome that stands; raises ApiError, UnreachableError."""
         name = revision.name_of(document, digest)
         if self._revisions.named(document["metadata"].get("uid", ""), name) is None:
-            self.writes += 1
             try:
-                return await self._client.create(
-                    REVISIONS, revision_object(document, digest, outcome)
-                )
+                return await self._made(document, digest, outcome)
             except ApiError as error:
                 if not error.is_conflict:
                     raise
         for attempt in range(1, LOOKS + 1):
-            current = await self._client.get(REVISIONS, name)
+            try:
+                current = await self._client.get(REVISIONS, name)
+            except ApiError as error:
+                if not error.is_absent:
+                    raise
+                # It went with its object a moment ago, or its whole kind did: that is told now.
+                return await self._made(document, digest, outcome)
             standing = read_outcome(current)
             if standing is not None and not _may_follow(standing, outcome, over):
                 break
@@ -119,9 +122,15 @@ class OutcomeRecords:
             try:
                 return await self._client.merge(REVISIONS, name, "", patch)
             except ApiError as error:
+                if error.is_absent:
+                    return await self._made(document, digest, outcome)
                 if not error.is_conflict or attempt == LOOKS:
                     raise
         return current
+
+    async def _made(self, document: Mapping[str, Any], digest: str, outcome: Outcome) -> Json:
+        self.writes += 1
+        return await self._client.create(REVISIONS, revision_object(document, digest, outcome))
 
     def _failed(self, document: Mapping[str, Any], error: str, pause_seconds: float) -> None:
         self.failures += 1

@@ -5,6 +5,7 @@ A test scripts its answers, one for each request, in order; the requests are kep
 
 import asyncio
 import json
+import re
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -84,7 +85,10 @@ class FaultServer:
             writer.close()
 
     async def _request(self, reader):
-        line = (await reader.readuntil(b"\r\n\r\n")).split(b" ")[1].decode()
+        head = await reader.readuntil(b"\r\n\r\n")
+        line = head.split(b" ")[1].decode()
+        if body := re.search(rb"(?i)\r\ncontent-length: *(\d+)", head):
+            await reader.readexactly(int(body[1]))
         parts = urlsplit(line)
         query = {name: values[0] for name, values in parse_qs(parts.query, True).items()}
         return parts.path, query
