@@ -331,7 +331,11 @@ def frame(**other: Any) -> dict[str, Any]:
     """A frame of one decision."""
     row = [1.5, None, *("x" for _ in rows.NAMES)]
     return {
-        **rows.rows_frame(7, {"podUID": "uid", "process": "process"}, [], [row]),
+        "type": "rows",
+        "sequence": 7,
+        "common": {"podUID": "uid", "process": "process"},
+        "constraints": [],
+        "rows": [row],
         **other,
     }
 

@@ -53,21 +53,6 @@ _WIDTH: Final = len(BEGINNING) + len(NAMES)
 _RESULT_WIDTH: Final = len(RESULT_NAMES) + 2
 
 
-def rows_frame(first: int, common: Any, constraints: list[Any], rows: list[Any]) -> dict[str, Any]:
-    """The frame of rows whose first record has this number.
-
-    ``common`` is what all records say, ``constraints`` what results say of theirs: both may be
-    written already (:class:`orjson.Fragment`).
-    """
-    return {
-        "type": "rows",
-        "sequence": first,
-        "common": common,
-        "constraints": constraints,
-        "rows": rows,
-    }
-
-
 def records(value: dict[str, Any]) -> list[dict[str, Any]]:
     """The records that a frame stands for; raises :class:`ProtocolError` where it is none."""
     first, common = value.get("sequence"), value.get("common")
