@@ -56,24 +56,24 @@ def _no_list(named: str, missing: str = "Add") -> InternalError:
     )
 
 
+def _settled(run: Run, env: dict[Any, Value], meter: Meter) -> tuple[Value, EvaluationError | None]:
+    """An operand's value, and why it has none; raises EndedError, which nothing makes up for."""
+    try:
+        return run(env, meter), None
+    except EndedError:
+        raise
+    except EvaluationError as error:
+        return None, error
+
+
 def both(left: Run, right: Run) -> Callable[[dict[Any, Value], Meter], tuple[Value, Value]]:
     """Two operands: the second is evaluated, and may end it all, though the first has no value."""
 
     def operands(env: dict[Any, Value], meter: Meter) -> tuple[Value, Value]:
-        try:
-            a = left(env, meter)
-        except EndedError:
-            raise
-        except EvaluationError as error:
-            fault = error
-        else:
+        a, fault = _settled(left, env, meter)
+        if fault is None:
             return a, right(env, meter)
-        try:
-            right(env, meter)
-        except EndedError:
-            raise
-        except EvaluationError:
-            pass
+        _settled(right, env, meter)
         raise fault
 
     return operands
@@ -83,12 +83,9 @@ def lister(operand: Run) -> Run:
     """An operand that has to be a list."""
 
     def listed(env: dict[Any, Value], meter: Meter) -> Value:
-        try:
-            value = operand(env, meter)
-        except EndedError:
-            raise
-        except EvaluationError:
-            raise _no_list(_ERROR) from None
+        value, fault = _settled(operand, env, meter)
+        if fault is not None:
+            raise _no_list(_ERROR)
         if type(value) is not list:
             missing = "Contains" if type_name(value) in _ADDERS else "Add"
             raise _no_list(access.go_type(value), missing)
@@ -102,20 +99,10 @@ def flattened(items: Run, depth: Run) -> Run:
 
     def flat(env: dict[Any, Value], meter: Meter) -> Value:
         meter.charge(1)
-        of: Value = None
-        fault: EvaluationError | None = None
-        try:
-            of = items(env, meter)
-        except EndedError:
-            raise
-        except EvaluationError as error:
-            fault = error
-        try:
-            levels = depth(env, meter)
-        except EndedError:
-            raise
-        except EvaluationError:
-            raise _no_depth(_ERROR) from None
+        of, fault = _settled(items, env, meter)
+        levels, unknown = _settled(depth, env, meter)
+        if unknown is not None:
+            raise _no_depth(_ERROR)
         if type(levels) is not int:
             raise _no_depth(access.go_type(levels))
         if fault is not None:
