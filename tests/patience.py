@@ -1,5 +1,6 @@
 """How long a test waits for what must come."""
 
+import asyncio
 import os
 import time
 from collections.abc import Callable
@@ -24,3 +25,12 @@ def until(
         if time.monotonic() >= end:
             raise AssertionError(f"never came: {what if isinstance(what, str) else what()}")
         time.sleep(0.02)
+
+
+async def turns_until(condition: Callable[[], object]) -> None:
+    """Give the loop's other tasks their turns until it is so, where they set no event."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        if time.monotonic() >= end:
+            raise AssertionError("it never became so")
+        await asyncio.sleep(0)

@@ -45,9 +45,10 @@ class RequestBody:
         self._chunks += 1
         return self._chunks <= limits.CHUNKS_FREE + self.size // limits.CHUNK_BYTES_MIN
 
-    def complete(self) -> None:
-        """All of it is there."""
+    def complete(self, connection: LargeBody) -> bool:
+        """All of it is there; whether it waited for a place, which it needs no more."""
         self._chunks = 0
+        return self._stop_waiting(connection)
 
     def reserve(self, connection: LargeBody, size: int) -> bool:
         """Take a place for a body of this size; False while there is none, and it waits for one."""
@@ -68,8 +69,13 @@ class RequestBody:
         hub.waiting_bytes -= self.size
         content, reserved = self.hand_over()
         del content
-        if self.waits:
-            self.waits = False
-            hub.large.leave_line(connection)
+        self._stop_waiting(connection)
         if reserved:
             hub.large.release(reserved)
+
+    def _stop_waiting(self, connection: LargeBody) -> bool:
+        if not self.waits:
+            return False
+        self.waits = False
+        self._hub.large.leave_line(connection)
+        return True

@@ -242,7 +242,9 @@ class Connection(asyncio.BufferedProtocol):
         """The request is complete: queue it."""
         self._reading = "start"
         self._completed = True
-        self._body.complete()
+        if self._body.complete(self):
+            # In chunks: it got large in the same bytes that it ended in.
+            self._transport.resume_reading()
         if self._body.too_large:
             self._refuse_body()
         if self._refusal is not None:

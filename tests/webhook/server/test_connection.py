@@ -8,15 +8,18 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.patience import turns_until
 from webhook.api.admission import AdmissionRequest, AdmissionResponse
 from webhook.log import Log
 from webhook.metrics.registry import Registry
 from webhook.server.application import make_application
 from webhook.server.connection import Connection
 from webhook.server.decoding import Decoding
+from webhook.server.endpoint import Decide
 from webhook.server.hub import Hub
 from webhook.server.limits import ConnectionLimits
 from webhook.server.namespace_label import Exemptions
+from webhook.server.outcome import Pending
 
 LIMITS = ConnectionLimits(header_bytes_max=1024, body_bytes_max=2048, waiting_bytes_max=4096)
 
@@ -180,20 +183,37 @@ def large_head(size: int) -> bytes:
     return b"POST /v1/admit HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % size
 
 
-def test_of_several_large_bodies_one_is_read_at_a_time_and_small_requests_in_between() -> None:
-    lines: list[bytes] = []
-    log = Log(lines.append).logger("test")
-    size = 1024 * 1024
-    hub = Hub(ConnectionLimits(body_bytes_max=2 * size), Registry(), log)
-    application = make_application(
-        allow, Exemptions(), Registry(), log, decoding=Decoding(body_max=2 * size)
-    )
-    hub.at_once = application.at_once
+class Port:
+    """A hub whose largest body is a MiB, and connections to it."""
 
-    def connect() -> tuple[Connection, PausedTransport]:
-        connection, transport = Connection(hub, Config(application)), PausedTransport()  # type: ignore[arg-type]
+    size = 1024 * 1024
+
+    def __init__(self, *, bodies: int = 1, decide: Decide = allow) -> None:
+        """So many of the largest bodies have places at a time."""
+        limit = bodies * self.size
+        log = Log(list[bytes]().append).logger("test")
+        self.hub = Hub(ConnectionLimits(body_bytes_max=limit), Registry(), log)
+        self.application = make_application(
+            decide, Exemptions(), Registry(), log, decoding=Decoding(body_max=limit)
+        )
+        self.hub.at_once = self.application.at_once
+
+    def connect(self) -> tuple[Connection, PausedTransport]:
+        """A connection, and its transport."""
+        connection, transport = Connection(self.hub, Config(self.application)), PausedTransport()  # type: ignore[arg-type]
         connection.connection_made(transport)
         return connection, transport
+
+    def is_as_at_the_start(self) -> bool:
+        """Whether nothing is left of any connection."""
+        hub = self.hub
+        nothing = (hub.in_flight, hub.waiting_bytes, hub.connections) == (0, 0, set())
+        return nothing and hub.large.is_alone(0)
+
+
+def test_of_several_large_bodies_one_is_read_at_a_time_and_small_requests_in_between() -> None:
+    port = Port(bodies=2)
+    size, connect = port.size, port.connect
 
     async def run() -> None:
         (first, its), (second, seconds), (small, smalls) = connect(), connect(), connect()
@@ -219,4 +239,79 @@ def test_of_several_large_bodies_one_is_read_at_a_time_and_small_requests_in_bet
         small.connection_lost(None)
 
     asyncio.run(run())
-    assert (hub.in_flight, hub.waiting_bytes, hub.connections) == (0, 0, set())
+    assert port.is_as_at_the_start()
+
+
+def test_a_body_in_chunks_that_ends_as_it_gets_large_keeps_no_place_among_the_large_ones() -> None:
+    """Its connection was given one later, and while it was idle no large body was read."""
+    port = Port()
+    hub, size, connect = port.hub, port.size, port.connect
+
+    async def run() -> None:
+        (first, _), (chunked, its), (third, thirds) = connect(), connect(), connect()
+        first.receive(large_head(size) + b" " * 1000)
+        head = b"POST /v1/admit HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        chunk = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
+        for piece in (head + chunk, chunk, chunk, chunk[:-10]):
+            chunked.receive(piece)
+        assert not its.paused
+        chunked.receive(chunk[-10:] + b"5\r\n     \r\n0\r\n\r\n")
+        assert not its.paused  # It was there before there was a place: nothing is left to wait for.
+        first.connection_lost(None)
+        third.receive(large_head(size) + b" " * 1000)
+        assert not thirds.paused
+        assert hub.large.is_alone(size)
+        chunked.connection_lost(None)
+        third.connection_lost(None)
+
+    asyncio.run(run())
+    assert port.is_as_at_the_start()
+
+
+def test_a_large_body_that_gets_no_place_in_time_is_answered_429() -> None:
+    port = Port()
+
+    async def run() -> None:
+        (first, _), (second, seconds) = port.connect(), port.connect()
+        first.receive(large_head(port.size) + b" " * 1000)
+        second.receive(large_head(port.size) + b" " * 1000)
+        assert seconds.paused
+        second.expire()  # The first has sent on meanwhile, and has all the time that it may.
+        assert seconds.sent.startswith(b"HTTP/1.1 429 ")
+        assert b"large requests are being reviewed: try again" in seconds.sent
+        assert b"retry-after: 1" in seconds.sent
+        assert not seconds.paused  # What it sends on is dropped, so that it reads its answer.
+        first.connection_lost(None)
+        assert port.hub.large.is_alone(0)  # It waits for a place no more.
+        second.connection_lost(None)
+
+    asyncio.run(run())
+    assert port.is_as_at_the_start()
+
+
+def test_a_large_body_behind_a_request_that_is_not_answered_yet_ends_the_connection() -> None:
+    """No place is taken for what would have to wait for its own connection."""
+    finished: asyncio.Future[None]
+
+    def wait(request: AdmissionRequest, query: bytes, received_at: float) -> Pending:
+        return Pending(finished, lambda: allow(request, query, received_at), request.api_version)
+
+    port = Port(decide=wait)
+
+    async def run() -> None:
+        nonlocal finished
+        finished = asyncio.get_running_loop().create_future()
+        connection, transport = port.connect()
+        connection.receive(review("first"))
+        connection.receive(large_head(port.size) + b" " * 1000)
+        assert port.hub.large.is_alone(0)
+        finished.set_result(None)
+        await turns_until(lambda: b"400" in transport.sent)
+        first, second = transport.sent.split(b"HTTP/1.1 ")[1:]
+        assert b'"first"' in first
+        assert second.startswith(b"400 ")
+        assert b"a large body was sent without awaiting an answer" in second
+        connection.connection_lost(None)
+
+    asyncio.run(run())
+    assert port.is_as_at_the_start()
