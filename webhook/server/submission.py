@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api.encoding import encode
 from webhook.constraint import constraint, enforcement, expansion, schema, template
+from webhook.constraint.depth import is_deeper
 from webhook.constraint.enforcement import InvalidEnforcementAction
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.names import POLICY_NAME_MAX
@@ -78,6 +79,8 @@ def _check(
             500,
             f"resource cannot have metadata.name larger than {POLICY_NAME_MAX} char; length: {length}",
         )
+    if _is_too_deep_already(request):
+        return None
     if group == template.GROUP and kind == template.KIND:
         return _check_template(request, checks)
     if group == constraint.GROUP:
@@ -87,6 +90,19 @@ def _check(
     if group == "config.gatekeeper.sh" and kind == "Config" and request.name != "config":
         return Inadmissible(422, "config resource must have name 'config'")
     return None
+
+
+def _is_too_deep_already(request: AdmissionRequest) -> bool:
+    """Whether it is about what nests deeper than is taken here, and brings in nothing of it.
+
+    Gatekeeper takes it. Who has it from there can delete it, or take a finalizer from it.
+    """
+    document, before = request.object, request.old_object
+    if before is None or not is_deeper(before.get("spec")):
+        return False
+    if document is None:
+        return request.operation == "DELETE"
+    return _are_equal(before.get("spec"), document.get("spec"))
 
 
 def policy_to_try(request: AdmissionRequest) -> dict[str, Any] | None:

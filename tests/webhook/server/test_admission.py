@@ -1,0 +1,189 @@
+"""``/v1/admit``: the order of checks, and what is answered where no policy decides."""
+
+import asyncio
+import time
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.behaviour.serving import FAILING, REQUIRED_LABELS, constraint, pod, review, thing
+from webhook.api.admission import AdmissionRequest, read_review
+from webhook.constraint import isolation as isolations
+from webhook.constraint.client import Client
+from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.isolation import Isolation
+from webhook.constraint.result import Responses
+from webhook.constraint.targets.admission import AdmissionTarget
+from webhook.log import Log
+from webhook.metrics.admission import EVALUATION_ERRORS
+from webhook.metrics.registry import Registry
+from webhook.server.admission import Admission, AdmissionOptions
+from webhook.server.decoding import LARGE_BYTES
+from webhook.server.outcome import Pending, Unanswerable
+from webhook.server.preparation import Preparations, SlowReviewer
+from webhook.serving.revision import Revision, Serving
+
+TEMPLATE = "templates.gatekeeper.sh/v1"
+CONSTRAINT = "constraints.gatekeeper.sh/v1beta1"
+
+
+class Admitting:
+    """Decides by policies, and what it told."""
+
+    def __init__(
+        self,
+        *documents: str,
+        isolation: Isolation = isolations.DEFAULT,
+        reviewer: SlowReviewer | None = None,
+        **options: Any,
+    ) -> None:
+        client = Client(targets=[AdmissionTarget()], drivers=[RegoDriver()], isolation=isolation)
+        for document in (item for text in documents for item in yaml.safe_load_all(text)):
+            if document["kind"] == "ConstraintTemplate":
+                client.add_template(document)
+            else:
+                client.add_constraint(document)
+        self.serving = Serving(Revision(client.snapshot, client))
+        self.registry, self.lines = Registry(), list[bytes]()
+        log = Log(self.lines.append).logger("test")
+        chosen = AdmissionOptions(**options)
+        self.admission = Admission(
+            self.serving, chosen, self.registry, log, preparations=Preparations(reviewer=reviewer)
+        )
+
+    def ask(self, request: AdmissionRequest, query: bytes = b"", late: float = 0.0) -> Any:
+        return self.admission(request, query, time.monotonic() - late)
+
+
+def request_of(obj: dict[str, Any], **request: Any) -> AdmissionRequest:
+    """The request of an object."""
+    return read_review(review(obj, **request))
+
+
+def test_before_there_are_policies_the_api_server_is_told_to_ask_again() -> None:
+    admitting = Admitting()
+    admitting.serving.revision = None
+    found = admitting.ask(request_of(pod()))
+    assert isinstance(found, Unanswerable)
+    assert (found.code, found.reason, found.retry) == (503, "not_ready", True)
+
+
+def test_a_request_whose_time_ended_while_it_waited_is_not_reviewed() -> None:
+    admitting = Admitting(REQUIRED_LABELS, constraint("a", "owner"))
+    found = admitting.ask(request_of(pod()), b"timeout=1s", late=2.0)
+    assert isinstance(found, Unanswerable)
+    assert (found.code, found.reason) == (504, "deadline")
+    assert found.message == "the time for this review ended while it waited"
+
+
+class Endless:
+    """A reviewer that never comes to an end."""
+
+    def __init__(self) -> None:
+        self.begun: list[Future[Responses]] = []
+
+    def review(self, *_: object) -> Future[Responses]:
+        """Say nothing yet."""
+        self.begun.append(Future())
+        return self.begun[-1]
+
+
+def test_a_review_elsewhere_that_does_not_end_in_time_is_given_up() -> None:
+    async def run() -> None:
+        reviewer = Endless()
+        admitting = Admitting(REQUIRED_LABELS, constraint("a", "owner"), reviewer=reviewer)
+        pending = admitting.ask(request_of(pod())._replace(size=LARGE_BYTES + 1))
+        assert isinstance(pending, Pending)
+        found = pending.resume()  # Its time is over.
+        assert isinstance(found, Unanswerable)
+        assert (found.code, found.message) == (504, "the review did not end within its time")
+        assert reviewer.begun[0].cancelled()  # Nobody works for it any more.
+
+    asyncio.run(run())
+
+
+def test_an_action_that_nobody_knows_is_told_to_the_log_and_denies_nothing() -> None:
+    admitting = Admitting(
+        REQUIRED_LABELS, constraint("a", "owner", action="page-me"), log_denies=True
+    )
+    found = admitting.ask(request_of(pod()))
+    assert (found.allowed, found.warnings) == (True, ())
+    (line,) = admitting.lines
+    assert b"error validating enforcement action" in line
+    assert b'"skipping_enforcement_action":"page-me"' in line
+    assert admitting.registry.violations.series == {}
+
+
+def test_a_template_that_fails_leaves_the_decision_to_failure_policy_where_that_is_chosen() -> None:
+    admitting = Admitting(FAILING, isolation=Isolation(error_is_violation=False))
+    found = admitting.ask(request_of(thing("Secret")))
+    assert isinstance(found, Unanswerable)
+    assert (found.code, found.reason) == (500, "evaluation_error")
+    assert found.message.startswith("evaluation failed: Failing: ")
+    assert admitting.registry.counters[EVALUATION_ERRORS] == {("Failing",): 1}
+    assert any(b'"constraint_kind":"Failing"' in line for line in admitting.lines)
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind"), [(TEMPLATE, "ConstraintTemplate"), (CONSTRAINT, "RequiredLabel")]
+)
+@pytest.mark.parametrize("operation", ["CREATE", "UPDATE", "DELETE"])
+def test_a_policy_of_which_nothing_is_sent_is_refused_as_the_api_machinery_does(
+    api_version: str, kind: str, operation: str
+) -> None:
+    admitting = Admitting(REQUIRED_LABELS)
+    request = request_of(
+        thing(kind, "a", api_version), operation=operation, object=None, oldObject=None
+    )
+    found = admitting.ask(request)
+    assert (found.allowed, found.code) == (False, 500)
+    assert found.message.endswith("json parse error: unexpected end of JSON input")
+
+
+def test_a_template_for_all_operations_and_one_more_is_refused_as_gatekeeper_does() -> None:
+    template = yaml.safe_load(REQUIRED_LABELS)
+    (target,) = template["spec"]["targets"]
+    for operations, message in (
+        (["*"], ""),
+        (["CREATE"], ""),
+        (["*", "CREATE"], "if '*' is present, must not specify other operations"),
+    ):
+        target["operations"] = operations
+        found = Admitting().ask(request_of(template))
+        assert (found.allowed, found.message) == (not message, message)
+
+
+DEEP: Any = "x"
+for _ in range(450):
+    DEEP = {"a": DEEP}
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        thing("ConstraintTemplate", "a", TEMPLATE) | {"spec": {"targets": [DEEP]}},
+        thing("RequiredLabel", "a", CONSTRAINT) | {"spec": {"parameters": DEEP}},
+    ],
+    ids=["template", "constraint"],
+)
+def test_what_nests_too_deep_and_was_there_before_can_lose_its_finalizers_and_be_deleted(
+    policy: dict[str, Any],
+) -> None:
+    """Gatekeeper takes it; here it was refused to whoever wanted it to go, too."""
+    admitting = Admitting(REQUIRED_LABELS)
+    for request in (
+        request_of(policy),
+        request_of(policy, operation="UPDATE", oldObject=policy | {"spec": {}}),
+        request_of(policy | {"spec": {"a": DEEP}}, operation="UPDATE", oldObject=policy),
+    ):
+        found = admitting.ask(request)
+        assert (found.allowed, found.code) == (False, 422)
+        assert "nested deeper than 400 levels" in found.message
+    finalized = policy | {"metadata": {"name": "a", "finalizers": ["x"]}}
+    for request in (
+        request_of(policy, operation="UPDATE", oldObject=finalized),
+        request_of(policy, operation="DELETE"),
+    ):
+        assert admitting.ask(request).allowed
