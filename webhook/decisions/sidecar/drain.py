@@ -182,14 +182,26 @@ class Drain(threading.Thread):
 
     def _attempt(self, part: list[bytes]) -> None:
         self.counters.attempts += 1
-        if self._formatter is None:
-            items = [Item(line, (line,)) for line in part]
-        else:
-            items = [Item(line, lines) for line in part if (lines := self._formatter(line))]
+        items = self._items(part)
         if items:
             self._sink.send(items)
         self._backoff.reset()
         self.counters.consecutive_failures = 0
+
+    def _items(self, part: list[bytes]) -> list[Item]:
+        """What the sink gets; raises :class:`RecordsRefused` for what it cannot be given.
+
+        Whoever may send may send any object, and it is durable by now: what it does to a formatter
+        it would do to the next process, too.
+        """
+        formatter = self._formatter
+        if formatter is None:
+            return [Item(line, (line,)) for line in part]
+        try:
+            return [Item(line, lines) for line in part if (lines := formatter(line))]
+        except Exception as error:  # noqa: BLE001  # the record's boundary: it is buried alone
+            text = f"no record that this sink can be given: {type(error).__name__}: {error}"
+            raise RecordsRefused(text) from None
 
     def _bury(self, line: bytes, reason: str, parts: list[list[bytes]]) -> None:
         try:

@@ -126,7 +126,7 @@ def encode_request(items: Sequence[Item]) -> ExportLogsServiceRequest:
 
 
 def _log_record(line: bytes, record: dict[str, Any]) -> LogRecord:
-    number, text = _SEVERITY.get(record.get("verdict"), _INFO)
+    number, text = _SEVERITY.get(str(record.get("verdict")), _INFO)
     return LogRecord(
         time_unix_nano=_nanoseconds(record.get("timestamp")),
         severity_number=number,

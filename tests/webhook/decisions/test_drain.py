@@ -1,0 +1,178 @@
+"""A sink's worker: what a record of an odd shape costs, and what the disk does to cursors."""
+
+import errno
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from webhook.decisions.rules import RecordSelection
+from webhook.decisions.sidecar.dead_letter import DeadLetters
+from webhook.decisions.sidecar.disk import AppendFile, OSDisk
+from webhook.decisions.sidecar.drain import DrainSettings
+from webhook.decisions.sidecar.log import LogLimits
+from webhook.decisions.sidecar.queue import Queue
+from webhook.decisions.sidecar.settings import SinkSettings
+from webhook.decisions.sinks.otlp import encode_request
+from webhook.decisions.sinks.sink import Item, RecordsRefused
+from webhook.log import Log
+
+GOOD = {"eventType": "decision", "verdict": "deny", "results": [{"message": "no"}]}
+
+
+class Taken:
+    """A sink that takes everything."""
+
+    def __init__(self) -> None:
+        self.records: list[Any] = []
+
+    def send(self, items: Sequence[Item]) -> None:
+        self.records += [orjson.loads(item.record) for item in items]
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def drained(folder: Path, records: Sequence[Any], **settings: Any) -> tuple[Taken, list[Any]]:
+    """What a sink with these settings took of records, and its dead letters."""
+    taken = Taken()
+    sink = SinkSettings(DrainSettings("a"), lambda _origin, _logger: taken, **settings)
+    logger = Log(list[bytes]().append).logger("test")
+    queue = Queue(OSDisk(), folder, LogLimits(min_free_bytes=0), [sink], logger)
+    queue.log.append([orjson.dumps(record) for record in records], {})
+    queue.finish()
+    queue.drains[0]._drain()
+    queue.log.close()
+    letters = folder / "a.dead-letters"
+    lines = letters.read_bytes().splitlines() if letters.exists() else []
+    return taken, [orjson.loads(line) for line in lines]
+
+
+ODD: list[dict[str, Any]] = [
+    {"eventType": "decision", "results": [1]},
+    {"eventType": "decision", "results": None},
+    {"eventType": "decision", "results": [{"constraint": None}]},
+]
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_a_record_that_cannot_be_formatted_is_buried_and_the_others_go_on(
+    tmp_path: Path, odd: dict[str, Any]
+) -> None:
+    """Whoever may send could end the sidecar with it, again and again: it was in the queue."""
+    taken, letters = drained(tmp_path, [GOOD, GOOD, odd, GOOD], format="gatekeeper")
+    assert taken.records == [GOOD] * 3
+    (letter,) = letters
+    assert letter["record"] == odd
+    assert letter["reason"].startswith("no record that this sink can be given: ")
+
+
+@pytest.mark.parametrize(
+    ("selection", "odd"),
+    [
+        (RecordSelection(namespaces=("a*",)), {"resourceNamespace": 5}),
+        (RecordSelection(kinds=("*a",)), {"resourceKind": None}),
+        (RecordSelection(verdicts=frozenset({"deny"})), {"verdict": []}),
+        (RecordSelection(actions=frozenset({"deny"})), {"results": [1]}),
+    ],
+)
+def test_a_record_that_cannot_be_selected_is_buried_and_the_others_go_on(
+    tmp_path: Path, selection: RecordSelection, odd: dict[str, Any]
+) -> None:
+    good = {
+        **GOOD,
+        "resourceNamespace": "a",
+        "resourceKind": "a",
+        "results": [{"enforcementAction": "deny"}],
+    }
+    bad = {**good, **odd}
+    taken, letters = drained(tmp_path, [good, bad, good], selection=selection)
+    assert taken.records == [good] * 2
+    assert [letter["record"] for letter in letters] == [bad]
+
+
+@pytest.mark.parametrize(
+    "odd", [{"verdict": []}, {"timestamp": 5}, {"eventType": {}}, {"sequence": "x"}, {"podUID": 1}]
+)
+def test_whatever_a_record_says_it_is_sent_to_a_collector(odd: dict[str, Any]) -> None:
+    lines = [orjson.dumps({**GOOD, **odd}), orjson.dumps(GOOD)]
+    request = encode_request([Item(line, (line,)) for line in lines])
+    bodies = [
+        record.body.string_value
+        for resource in request.resource_logs
+        for scope in resource.scope_logs
+        for record in scope.log_records
+    ]
+    assert bodies == [line.decode() for line in lines]
+
+
+class Refusing:
+    """A sink that refuses records that say so."""
+
+    def send(self, items: Sequence[Item]) -> None:
+        if any(b"refused" in item.record for item in items):
+            raise RecordsRefused("not this one")
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class FaultyDisk(OSDisk):
+    """Fails so often, where names of files have a part."""
+
+    def __init__(self, part: str, times: int) -> None:
+        self.part, self.times = part, times
+
+    def _fail(self, path: Path) -> None:
+        if self.part in path.name and self.times:
+            self.times -= 1
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    def append(self, path: Path) -> AppendFile:
+        self._fail(path)
+        return super().append(path)
+
+    def replace(self, path: Path, data: bytes) -> None:
+        self._fail(path)
+        super().replace(path, data)
+
+
+@pytest.mark.parametrize(
+    ("part", "told"), [("dead-letters", "sink unavailable"), (".cursor", "cursor not saved")]
+)
+def test_a_disk_that_is_full_for_a_while_costs_no_record(
+    tmp_path: Path, part: str, told: str
+) -> None:
+    """What is refused is tried again until it can be buried, and a cursor is saved later."""
+    lines: list[bytes] = []
+    settings = DrainSettings("a", backoff_initial_seconds=0.001, backoff_max_seconds=0.01)
+    sink = SinkSettings(settings, lambda _origin, _logger: Refusing())
+    logger = Log(lines.append).logger("test")
+    disk = FaultyDisk(part, 2)
+    queue = Queue(disk, tmp_path, LogLimits(min_free_bytes=0), [sink], logger)
+    records = [{"a": 1}, {"a": "refused"}, {"a": 2}]
+    queue.log.append([orjson.dumps(record) for record in records], {})
+    queue.finish()
+    drain = queue.drains[0]
+    drain._drain()
+    assert (drain.counters.delivered, drain.counters.dead_lettered, drain.lag) == (2, 1, 0)
+    assert disk.times == 0
+    assert any(told.encode() in line for line in lines)
+    (letter,) = (tmp_path / "a.dead-letters").read_bytes().splitlines()
+    assert orjson.loads(letter)["record"] == {"a": "refused"}
+    queue.log.close()
+
+
+def test_dead_letters_are_bounded_and_what_is_given_up_is_counted(tmp_path: Path) -> None:
+    letters = DeadLetters(OSDisk(), tmp_path, "a", 100)
+    for number in range(3):
+        letters.write(orjson.dumps({"n": number}), "x" * 40)
+    letters.close()
+    kept = [
+        orjson.loads((tmp_path / name).read_bytes())["record"]["n"]
+        for name in ("a.dead-letters", "a.dead-letters.1")
+    ]
+    assert kept == [2, 1]
+    assert letters.discarded_bytes > 0
