@@ -63,6 +63,8 @@ class KafkaSink:
             producer.flush(self._seconds)
         except (KafkaException, BufferError) as raised:
             self._abandon()
+            if isinstance(raised, KafkaException) and raised.args[0].code() in _REFUSED:
+                raise RecordsRefused(f"kafka: {_text(raised)}") from None
             raise SinkUnavailable(f"kafka: {_text(raised)}") from None
         errors = [error for error in reports if error is not None]
         if len(reports) < len(messages):
