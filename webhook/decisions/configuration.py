@@ -7,6 +7,7 @@ import re
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -14,6 +15,7 @@ from webhook.decisions.declaration import SETTING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
+    from urllib.parse import SplitResult
 
     from _typeshed import DataclassInstance
 
@@ -96,6 +98,16 @@ class Section:
         if type(value) is not str or (default is None and not value):
             raise self.error(key, "expected a string")
         return _VARIABLE.sub(lambda match: self._variable(key, match[1]), value)
+
+    def url(self, key: str) -> SplitResult:
+        """A URL, taken apart; its host and its port can be read."""
+        text = self.text(key)
+        try:
+            parts = urlsplit(text)
+            _ = parts.port  # looked at only when it is read
+        except ValueError as error:
+            raise self.error(key, f"no address: {error}") from None
+        return parts
 
     def integer(self, key: str, default: int, *, least: int = 1) -> int:
         """A whole number, at least ``least``."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from webhook.decisions.declaration import setting
 from webhook.decisions.exporter import transport
@@ -62,8 +62,7 @@ def read_settings(section: Section) -> ExporterSettings:
 
 
 def _address(section: Section) -> tuple[transport.Address, bool]:
-    url = section.text("sidecarURL")
-    parts = urlsplit(url)
+    parts = section.url("sidecarURL")
     query = parse_qs(parts.query)
     ack = query.pop("ack", ["durable"])[-1]
     if ack not in {"durable", "none"} or query:
@@ -71,6 +70,10 @@ def _address(section: Section) -> tuple[transport.Address, bool]:
     if parts.scheme not in transport.schemes():
         known = ", ".join(f"{scheme}://" for scheme in transport.schemes())
         raise section.error("sidecarURL", f"unknown scheme {parts.scheme!r}, known are {known}")
+    has_path = bool(parts.path) and not parts.netloc
+    has_port = bool(parts.hostname) and parts.port is not None
+    if not {"unix": has_path, "grpc": has_port}.get(parts.scheme, True):
+        raise section.error("sidecarURL", "expected unix:///path or grpc://host:port")
     try:
         transport.load(parts.scheme)
     except ImportError as error:

@@ -6,7 +6,6 @@ from dataclasses import field
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from webhook.decisions.declaration import setting
 from webhook.decisions.rules import RecordSelection
@@ -91,8 +90,7 @@ def read_settings(section: Section) -> SidecarSettings:
 
 
 def _listener(section: Section) -> ListenerSettings:
-    url = section.text("url")
-    parts = urlsplit(url)
+    parts = section.url("url")
     tls = section.section("tls")
     files = {key: tls.text(key, "") for key in ("certFile", "keyFile", "clientCAFile")}
     paths = {key: Path(text) if text else None for key, text in files.items()}
