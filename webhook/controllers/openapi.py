@@ -59,10 +59,10 @@ class KindTypes:
         answer = await self._client.request("GET", "/openapi/v3")
         self._index = {path: str(one["serverRelativeURL"]) for path, one in answer["paths"].items()}
         self._versions.clear()
-        types = {}
+        types, read = {}, dict[str, "Json"]()
         for one in wanted:
             gvk = await self._at_version(one)
-            if gvk is not None and (made := await self._of(gvk)) is not None:
+            if gvk is not None and (made := await self._of(gvk, read)) is not None:
                 types[gvk] = made
         self._known = {gvk: kept for gvk, kept in self._known.items() if gvk.group_kind in wanted}
         return types
@@ -82,13 +82,15 @@ class KindTypes:
         version = self._versions[of.group]
         return GroupVersionKind(of.group, version, of.kind) if version else None
 
-    async def _of(self, gvk: GroupVersionKind) -> ObjectType | None:
+    async def _of(self, gvk: GroupVersionKind, read: dict[str, Json]) -> ObjectType | None:
+        """The type of a kind; ``read`` has the documents of this look, which are megabytes."""
         path = f"apis/{gvk.group}/{gvk.version}" if gvk.group else f"api/{gvk.version}"
         url = self._index.get(path)
         if url is None:
             return None
         known = self._known.get(gvk)
         if known is None or known[0] != url:  # which has a digest of the document
-            document: Json = await self._client.request("GET", url.partition("?")[0])
-            known = self._known[gvk] = url, kind_type(document, gvk)
+            if url not in read:
+                read[url] = await self._client.request("GET", url.partition("?")[0])
+            known = self._known[gvk] = url, kind_type(read[url], gvk)
         return known[1]

@@ -1,9 +1,19 @@
-"""Which kinds a constraint names."""
+"""Which kinds a constraint names, and what is told of expressions about them."""
+
+import asyncio
+import json
+from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE_SECONDS
+from tests.webhook.cluster.fault_server import scripted, status
 from webhook.api.gvk import GroupKind
-from webhook.controllers.expression_keeper import named_kinds
+from webhook.cluster.client import ClusterClient
+from webhook.controllers.expression_keeper import FIELD, ExpressionKeeper, named_kinds
+from webhook.controllers.observed import TEMPLATES
+from webhook.generation.plan import Enforced
+from webhook.log import Log
 
 
 @pytest.mark.parametrize(
@@ -20,3 +30,117 @@ def test_kinds_are_those_that_are_named_whole(kinds, named):
     found = named_kinds({"spec": {"match": {"kinds": kinds}}})
     assert found == {GroupKind(*one) for one in named}
     assert named_kinds({}) == frozenset()
+
+
+def in_cel(expression):
+    """A template of one expression; None for one in Rego."""
+    target: dict[str, Any] = {"target": "admission.k8s.gatekeeper.sh"}
+    if expression is None:
+        target["rego"] = "package a"
+    else:
+        source = {"validations": [{"expression": expression}]}
+        target["code"] = [{"engine": "K8sNativeValidation", "source": source}]
+    return {
+        "apiVersion": "templates.gatekeeper.sh/v1",
+        "kind": "ConstraintTemplate",
+        "metadata": {"name": "a"},
+        "spec": {"crd": {"spec": {"names": {"kind": "A"}}}, "targets": [target]},
+    }
+
+
+def constraint(*kinds):
+    """A constraint of these kinds of the core group."""
+    document = {
+        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
+        "kind": "A",
+        "metadata": {"name": "c"},
+        "spec": {"match": {"kinds": [{"apiGroups": [""], "kinds": list(kinds)}]}},
+    }
+    return Enforced(document, "")
+
+
+def answer(document):
+    """As the API server gives it."""
+    return 200, [json.dumps(document).encode()], "end"
+
+
+INDEX = answer({"paths": {"api/v1": {"serverRelativeURL": "/openapi/v3/api/v1?hash=1"}}})
+SCHEMAS = {
+    "Pod": {
+        "type": "object",
+        "properties": {"spec": {"type": "object", "properties": {"a": {"type": "string"}}}},
+        "x-kubernetes-group-version-kind": [{"group": "", "version": "v1", "kind": "Pod"}],
+    }
+}
+CORE = answer({"components": {"schemas": SCHEMAS}})
+
+
+def told(folder, script, templates, constraints):
+    """What the keeper tells first, what it asked for, and its log."""
+    lines, found = [], []
+
+    async def run():
+        log = Log(lines.append).logger("cluster")
+        async with (
+            scripted(folder, *script) as (server, credentials),
+            ClusterClient(credentials) as client,
+            asyncio.timeout(PATIENCE_SECONDS),
+            asyncio.TaskGroup() as tasks,
+        ):
+            is_told = asyncio.Event()
+
+            def tell(statuses):
+                found.append(statuses)
+                is_told.set()
+
+            keeper = ExpressionKeeper(client, log, tell=tell)
+            running = tasks.create_task(keeper.run())
+            keeper.follow(templates, constraints)
+            await is_told.wait()
+            running.cancel()
+            return [path for path, _ in server.requests]
+
+    asked = asyncio.run(run())
+    return found[0], asked, [json.loads(line)["msg"] for line in lines]
+
+
+def test_an_expression_that_does_not_fit_a_kind_is_told_of_its_constraint(tmp_path):
+    """What is compared can never be equal: an API server lets it in, too."""
+    found, asked, lines = told(
+        tmp_path,
+        [INDEX, CORE],
+        {"a": in_cel("object.spec.a == 1")},
+        {("A", "c"): constraint("Pod", "Service")},
+    )
+    assert list(found) == [("A", "c")]
+    # Of kinds that the same document describes it is read once.
+    (warning,) = found["A", "c"][FIELD]
+    assert "no matching overload" in json.dumps(warning)
+    assert asked == ["/openapi/v3", "/openapi/v3/api/v1"]
+    assert lines == []
+
+
+def test_an_expression_that_would_cost_an_api_server_too_much_is_told_of_its_template(tmp_path):
+    costly = "object.a.all(a, object.b.all(b, object.c.all(c, a == b && b == c)))"
+    found, asked, _ = told(tmp_path, [], {"a": in_cel(costly)}, {})
+    assert list(found) == [(TEMPLATES, "a")]
+    assert found[TEMPLATES, "a"][FIELD]
+    assert asked == []  # No constraint names a kind.
+
+
+@pytest.mark.parametrize("template", [in_cel(None), in_cel(1)], ids=["Rego", "broken"])
+def test_nothing_is_asked_for_templates_without_an_expression_that_can_be_read(tmp_path, template):
+    templates, constraints = {"a": template}, {("A", "c"): constraint("Pod")}
+    found, asked, lines = told(tmp_path, [], templates, constraints)
+    assert (found, asked, lines) == ({}, [], [])
+
+
+def test_an_outage_is_told_and_the_kinds_are_looked_up_after_it(tmp_path):
+    found, _, lines = told(
+        tmp_path,
+        [status(500), INDEX, CORE],
+        {"a": in_cel("object.spec.a == 1")},
+        {("A", "c"): constraint("Pod")},
+    )
+    assert list(found) == [("A", "c")]
+    assert lines == ["types of kinds are not looked up"]
