@@ -9,7 +9,9 @@ import pytest
 
 from tests.patience import PATIENCE_SECONDS
 from tests.webhook.cluster.fault_server import scripted, status
+from webhook.cluster import discovery
 from webhook.cluster.client import ClusterClient
+from webhook.controllers import generation_keeper
 from webhook.controllers.generation_keeper import GenerationKeeper
 from webhook.controllers.generation_scope import GenerationOptions
 from webhook.controllers.spoiled import Spoiled
@@ -36,6 +38,31 @@ def served(*plurals: str) -> tuple[int, list[bytes], str]:
 POLICIES = ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
 
 
+def asked(folder: Path, script: list[Any]) -> tuple[list[str], list[str]]:
+    """What a keeper asks for until the script ends and one request more, and its log."""
+    options = GenerationOptions(
+        Options(), wait_seconds=0, synced=False, configuration="", exempted=()
+    )
+    lines: list[bytes] = []
+
+    async def run() -> list[str]:
+        async with (
+            scripted(folder, *script) as (server, credentials),
+            ClusterClient(credentials) as client,
+        ):
+            log = Log(lines.append).logger("generation")
+            keeper = GenerationKeeper(
+                client, options, NOBODY, log, Registry(), Spoiled(), tell=lambda _: None
+            )
+            async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
+                running = tasks.create_task(keeper.run())
+                await server.done.wait()
+                running.cancel()
+        return [path for path, _ in server.requests]
+
+    return asyncio.run(run()), [json.loads(line)["msg"] for line in lines]
+
+
 @pytest.mark.parametrize(
     ("script", "version"),
     [
@@ -47,26 +74,26 @@ POLICIES = ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
 def test_policies_are_of_the_newest_version_that_the_api_server_serves(
     tmp_path: Path, script: list[Any], version: str
 ) -> None:
-    options = GenerationOptions(
-        Options(), wait_seconds=0, synced=False, configuration="", exempted=()
-    )
-
-    async def run() -> list[str]:
-        async with (
-            scripted(tmp_path, *script) as (server, credentials),
-            ClusterClient(credentials) as client,
-        ):
-            lines: list[bytes] = []
-            log = Log(lines.append).logger("generation")
-            keeper = GenerationKeeper(
-                client, options, NOBODY, log, Registry(), Spoiled(), tell=lambda _: None
-            )
-            async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
-                running = tasks.create_task(keeper.run())
-                await server.done.wait()
-                running.cancel()
-        return [path for path, _ in server.requests]
-
-    *asked, followed = asyncio.run(run())[: len(script) + 1]
-    assert asked == [f"{GROUP}/{one}" for one in ("v1", "v1beta1")[: len(script)]]
+    requests, lines = asked(tmp_path, script)
+    *versions, followed = requests[: len(script) + 1]
+    assert versions == [f"{GROUP}/{one}" for one in ("v1", "v1beta1")[: len(script)]]
     assert followed.startswith(f"{GROUP}/{version}/validatingadmissionpolic")
+    assert lines == []
+
+
+def test_after_an_outage_it_is_asked_again_which_version_is_served(tmp_path: Path) -> None:
+    requests, lines = asked(tmp_path, [status(500), served(*POLICIES)])
+    assert requests[:2] == [f"{GROUP}/v1", f"{GROUP}/v1"]
+    assert requests[2].startswith(f"{GROUP}/v1/validatingadmissionpolic")
+    assert lines == ["ValidatingAdmissionPolicies are not looked up"]
+
+
+def test_an_api_server_without_such_policies_is_told_of_and_asked_again_much_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be upgraded meanwhile."""
+    monkeypatch.setattr(generation_keeper, "ABSENT_SECONDS", 0.0)
+    monkeypatch.setattr(discovery, "_MISSING_SECONDS", 0.0)
+    requests, lines = asked(tmp_path, [status(404), status(404), served(*POLICIES)])
+    assert requests[:3] == [f"{GROUP}/v1", f"{GROUP}/v1beta1", f"{GROUP}/v1"]
+    assert lines == ["the API server has no ValidatingAdmissionPolicies: none is generated"]

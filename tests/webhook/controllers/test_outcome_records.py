@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -11,9 +12,9 @@ from webhook.api.pod_status import Pod
 from webhook.api.revision import digest_of, revision_object
 from webhook.api.revision_outcome import Outcome
 from webhook.cluster.client import ClusterClient
-from webhook.controllers.outcome_records import OutcomeRecords
+from webhook.controllers.outcome_records import TRIES, OutcomeRecords
 from webhook.controllers.revision_keeper import RevisionKeeper
-from webhook.log import open_log
+from webhook.log import Log
 
 OUTCOME = Outcome("passed", "waddle-1", "uid-1", "1", "2026-01-01T00:00:00Z")
 DOCUMENT = template() | {"metadata": {"name": "tried", "uid": "u", "generation": 1}}
@@ -23,9 +24,35 @@ WITHOUT = {**MADE, "status": {}, "metadata": {**MADE["metadata"], "resourceVersi
 
 def answer(code, document=None):
     """As the API server gives it."""
-    reasons = {404: "NotFound", 409: "AlreadyExists"}
+    reasons = {403: "Forbidden", 404: "NotFound", 409: "AlreadyExists", 500: "InternalError"}
     said = document or {"kind": "Status", "code": code, "reason": reasons[code]}
     return code, [json.dumps(said).encode()], "end"
+
+
+def saying(verdict, uid, **more):
+    """The revision with what a replica says of it."""
+    outcome = Outcome(verdict, f"waddle-{uid}", f"uid-{uid}", "1", "2026-01-01T00:00:00Z", **more)
+    made = revision_object(DOCUMENT, digest_of(DOCUMENT), outcome)
+    return {**made, "metadata": {**made["metadata"], "resourceVersion": "1"}}
+
+
+def recorded(tmp_path, answers, outcome=OUTCOME, over=""):
+    """What stands after a replica has said what came of it, its records, the requests and the log."""
+    lines = []
+
+    async def work():
+        log = Log(lines.append).logger("revisions")
+        async with (
+            scripted(tmp_path, *answers) as (server, credentials),
+            ClusterClient(credentials) as client,
+        ):
+            pod = Pod("waddle-1", "waddle-system", "uid-1")
+            keeper = RevisionKeeper(client, pod, log, limit=2, tell=lambda _: None)
+            records = OutcomeRecords(client, keeper, log)
+            standing = await records.record(DOCUMENT, digest_of(DOCUMENT), outcome, over=over)
+            return standing, records, server.requests
+
+    return *asyncio.run(work()), [json.loads(line) for line in lines]
 
 
 @pytest.mark.parametrize(
@@ -40,20 +67,62 @@ def test_a_revision_that_goes_meanwhile_is_no_reason_to_enforce_what_nobody_trie
     tmp_path, answers
 ):
     """It was taken for a kind that is gone, and the replica tried nothing for a minute."""
+    standing, records, requests, _ = recorded(tmp_path, answers)
+    assert standing is not None
+    assert standing.verdict == "passed"
+    assert records.failures == 0
+    assert len(requests) == len(answers)
 
-    async def work():
-        log = open_log(str(tmp_path / "log")).logger("revisions")
-        async with (
-            scripted(tmp_path, *answers) as (server, credentials),
-            ClusterClient(credentials) as client,
-        ):
-            pod = Pod("waddle-1", "waddle-system", "uid-1")
-            keeper = RevisionKeeper(client, pod, log, limit=2, tell=lambda _: None)
-            records = OutcomeRecords(client, keeper, log)
-            standing = await records.record(DOCUMENT, digest_of(DOCUMENT), OUTCOME)
-            assert standing is not None
-            assert standing.verdict == "passed"
-            assert records.failures == 0
-            assert len(server.requests) == len(answers)
 
-    asyncio.run(work())
+@pytest.mark.parametrize("code", [403, 404])
+def test_without_rights_or_without_the_kind_each_replica_tries_for_itself(tmp_path, code):
+    """It is not asked again at once, and said."""
+    standing, records, requests, lines = recorded(tmp_path, [answer(code)])
+    assert standing is None
+    assert (records.writes, records.failures, len(requests)) == (1, 1, 1)
+    assert not records.are_kept
+    (told,) = lines
+    assert told["msg"] == "outcome of a trial not written"
+    assert told["effect"] == "each replica tries for itself"
+
+
+def test_a_write_that_fails_is_tried_again(tmp_path):
+    standing, records, requests, lines = recorded(tmp_path, [answer(500), answer(201, MADE)])
+    assert standing is not None
+    assert standing.verdict == "passed"
+    assert (records.writes, records.failures, len(requests)) == (2, 1, 2)
+    assert [line["msg"] for line in lines] == ["outcome of a trial not written"]
+
+
+def test_a_write_that_fails_again_and_again_is_given_up(tmp_path):
+    standing, records, requests, _ = recorded(tmp_path, [answer(500)] * TRIES)
+    assert standing is None
+    assert (records.failures, len(requests)) == (TRIES, TRIES)
+
+
+def test_a_crd_that_keeps_no_outcome_is_told_of_and_not_waited_for(tmp_path):
+    standing, records, _, lines = recorded(tmp_path, [answer(201, WITHOUT)])
+    assert standing is None
+    assert not records.are_kept
+    assert lines[0]["error"] == "the CRD of PolicyRevision keeps no outcome"
+
+
+def test_what_another_has_said_meanwhile_stands(tmp_path):
+    """Between our look and our write it had come to an end with it."""
+    refused = saying("refused", 2, message="no")
+    answers = [answer(409), answer(200, saying("trying", 2)), answer(409), answer(200, refused)]
+    standing, records, requests, _ = recorded(tmp_path, answers)
+    assert (standing.verdict, standing.uid, standing.message) == ("refused", "uid-2", "no")
+    assert records.failures == 0
+    assert len(requests) == len(answers)
+
+
+@pytest.mark.parametrize(("over", "claimant"), [("", "uid-2"), ("uid-2", "uid-1")])
+def test_a_replica_at_work_is_replaced_only_where_its_word_counts_no_longer(
+    tmp_path, over, claimant
+):
+    trying = replace(OUTCOME, verdict="trying")
+    answers = [answer(409), answer(200, saying("trying", 2)), answer(200, saying("trying", 1))]
+    standing, _, requests, _ = recorded(tmp_path, answers, trying, over)
+    assert standing.uid == claimant
+    assert len(requests) == (3 if over else 2)

@@ -1,30 +1,191 @@
 """What a replica knows of revisions that are kept: by what it read and wrote, and by its watch."""
 
+import asyncio
+import json
+from contextlib import asynccontextmanager
+
+import pytest
+
 from tests.cluster import write_kubeconfig
+from tests.patience import PATIENCE_SECONDS
+from tests.webhook.cluster.fault_server import scripted, status
 from tests.webhook.controllers.test_policies import template
+from webhook import __version__
 from webhook.api.pod_status import Pod
 from webhook.api.revision import digest_of, read_revision, revision_object
 from webhook.api.revision_outcome import Outcome
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
+from webhook.cluster.reflector import Settings
+from webhook.cluster.store import Change, Key
+from webhook.controllers import revision_keeper
 from webhook.controllers.revision_keeper import RevisionKeeper
-from webhook.log import open_log
+from webhook.log import Log
+
+REVISIONS = "/apis/policy.waddle.dev/v1alpha1/policyrevisions"
+CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/policyrevisions.policy.waddle.dev"
+DOCUMENT = template()
+DOCUMENT["metadata"] |= {"uid": "u", "generation": 1}
+DIGEST = digest_of(DOCUMENT)
 
 
-def test_what_was_read_while_another_tried_does_not_undo_what_the_watch_told_since(tmp_path):
-    """Who believed that one is still at it waited four minutes for a word that had been said."""
+class Kept:
+    """A keeper, whom it told, and its log."""
+
+    def __init__(self, client):
+        self.told, self.lines = [], []
+        log = Log(self.lines.append).logger("revisions")
+        pod = Pod("waddle-1", "waddle-system", "uid-1")
+        often = Settings(
+            missing_seconds=0.01,
+            backoff_initial_seconds=0.01,
+            backoff_max_seconds=0.02,
+            watch_list=False,
+        )
+        self.keeper = RevisionKeeper(
+            client, pod, log, limit=2, tell=self.told.extend, settings=often
+        )
+
+    def take(self, verdict, **outcome):
+        """Read that a replica said this of the template's first generation."""
+        self.keeper.take(made(verdict, **outcome))
+
+
+def made(verdict, version="1", message=""):
+    """The revision of the template's first generation, with what a replica said of it."""
+    outcome = Outcome(verdict, "waddle-0", "uid-0", version, "2026-01-01T00:00:00Z", message)
+    return revision_object(DOCUMENT, DIGEST, outcome)
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """One that asks nobody."""
     credentials = load_credentials(write_kubeconfig(tmp_path / "config", "http://127.0.0.1:1"))
-    log = open_log(str(tmp_path / "log")).logger("revisions")
-    pod = Pod("waddle-1", "waddle-system", "uid-1")
-    keeper = RevisionKeeper(ClusterClient(credentials), pod, log, limit=2, tell=lambda _: None)
-    document = template()
-    document["metadata"] |= {"uid": "u", "generation": 1}
+    return Kept(ClusterClient(credentials))
 
-    def made(verdict):
-        outcome = Outcome(verdict, "waddle-0", "uid-0", "1", "2026-01-01T00:00:00Z")
-        return revision_object(document, digest_of(document), outcome)
 
+def test_what_was_read_while_another_tried_does_not_undo_what_the_watch_told_since(kept):
+    """Who believed that one is still at it waited four minutes for a word that had been said."""
     name = read_revision(made("trying")).name
     for verdict, known in (("trying", "trying"), ("ended", "ended"), ("trying", "ended")):
-        keeper.take(made(verdict))
-        assert keeper.named("u", name).outcome.verdict == known
+        kept.take(verdict)
+        assert kept.keeper.named("u", name).outcome.verdict == known
+
+
+@pytest.mark.parametrize(
+    ("verdict", "version", "refusal"),
+    [
+        ("ended", __version__, "too slow (tried by waddle-0)"),
+        ("ended", "0.0.0-other", ""),
+        ("refused", __version__, ""),
+        ("trying", __version__, ""),
+        ("passed", __version__, ""),
+    ],
+)
+def test_a_generation_that_went_beyond_its_bounds_elsewhere_need_not_be_tried_here(
+    kept, verdict, version, refusal
+):
+    """A fault of the text is found again, with its place; another version may take less."""
+    assert kept.keeper.refusal(DOCUMENT, DIGEST) == ""
+    kept.take(verdict, version=version, message="too slow")
+    assert kept.keeper.refusal(DOCUMENT, DIGEST) == refusal
+    assert kept.keeper.refusal(DOCUMENT, "another") == ""
+
+
+def change(kind, document):
+    """As the watch tells it."""
+    return Change(kind, Key("", document["metadata"]["name"]), document)
+
+
+def test_a_revision_that_cannot_be_read_is_told_of_and_the_others_count(kept):
+    whole = made("passed")
+    torn = {**whole, "metadata": {**whole["metadata"], "name": "torn"}, "spec": {}}
+    kept.keeper.change([change("set", torn), change("set", whole)])
+    assert [item.name for item in kept.keeper.of("u")] == [whole["metadata"]["name"]]
+    assert len(kept.told) == 1
+    (line,) = kept.lines
+    assert b"revision ignored" in line or b"cannot be followed" in line
+    kept.keeper.change([change("delete", whole)])
+    assert list(kept.keeper.of("u")) == []
+    assert kept.keeper.named("u", whole["metadata"]["name"]) is None
+
+
+@asynccontextmanager
+async def loading(folder, answers):
+    """A keeper that watches a server with one answer for each path."""
+
+    class ByPath(list):
+        """A script whose next answer is that of the path asked for last."""
+
+        def __bool__(self):
+            return True
+
+        def pop(self, _=-1):
+            (answer,) = answers[server.requests[-1][0]]
+            return answer
+
+    async with scripted(folder) as (server, credentials), ClusterClient(credentials) as client:
+        server.script = ByPath()
+        kept = Kept(client)
+        async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
+            running = tasks.create_task(kept.keeper.run())
+            yield kept
+            running.cancel()
+
+
+EMPTY = (200, [b'{"items":[],"metadata":{"resourceVersion":"1"}}'], "end")
+
+
+@pytest.mark.parametrize(
+    ("answers", "reason"),
+    [
+        ({REVISIONS: [status(403)]}, "403"),
+        ({REVISIONS: [status(404)], CRD: [status(404)]}, "the cluster has no CRD policyrevisions"),
+    ],
+    ids=["no rights", "no kind"],
+)
+def test_a_replica_begins_without_revisions_where_there_can_be_none_and_says_so(
+    tmp_path, answers, reason, monkeypatch
+):
+    monkeypatch.setattr(revision_keeper, "PROBE_SECONDS", 0.05)
+
+    async def run():
+        failed = []
+        async with loading(tmp_path, answers) as kept:
+            await kept.keeper.wait_loaded(failed.append)
+            assert not kept.keeper.is_loaded
+        (line,) = (json.loads(line) for line in kept.lines if b"no last good revision" in line)
+        assert reason in line["reason"]
+        assert failed == []
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        {REVISIONS: [status(404)], CRD: [(200, [b"{}"], "end")]},
+        {REVISIONS: [status(404)], CRD: [status(500)]},
+        {REVISIONS: [status(500)]},
+    ],
+    ids=["the kind is not served yet", "nobody says whether there is a kind", "an outage"],
+)
+def test_a_replica_waits_for_revisions_that_may_come_yet_and_says_why(
+    tmp_path, answers, monkeypatch
+):
+    monkeypatch.setattr(revision_keeper, "PROBE_SECONDS", 0.05)
+    failed = []
+
+    def they_come(error):
+        failed.append(error)
+        answers[REVISIONS] = [EMPTY]
+
+    async def run():
+        async with loading(tmp_path, answers) as kept:
+            await kept.keeper.wait_loaded(they_come)
+            assert kept.keeper.is_loaded
+            assert kept.keeper.count == 0
+        assert not [line for line in kept.lines if b"no last good revision" in line]
+
+    asyncio.run(run())
+    assert failed

@@ -3,9 +3,10 @@
 import asyncio
 import json
 
+from tests.patience import PATIENCE_SECONDS, turns_until
 from tests.webhook.cluster.fault_server import scripted, status
 from webhook.cluster.client import ClusterClient
-from webhook.controllers.unserved import UNSERVED, look
+from webhook.controllers.unserved import UNSERVED, look, tell_unserved
 from webhook.log import Log
 from webhook.metrics.policies import UNSERVED_OBJECTS
 from webhook.metrics.registry import Registry
@@ -41,3 +42,25 @@ def test_objects_without_effect_are_told_with_their_number_and_counted(tmp_path)
     ]
     assert "external data is not called" in found[0]["effect"]
     assert len(UNSERVED) == 2
+
+
+def test_it_is_looked_again_after_an_outage_and_told_once_it_is_known(tmp_path):
+    lines, registry = [], Registry()
+
+    async def run():
+        log = Log(lines.append).logger("cluster")
+        script = [status(500), listed(3), status(403)]
+        async with (
+            scripted(tmp_path, *script) as (server, credentials),
+            ClusterClient(credentials) as client,
+            asyncio.timeout(PATIENCE_SECONDS),
+            asyncio.TaskGroup() as tasks,
+        ):
+            telling = tasks.create_task(tell_unserved(client, registry, log))
+            await turns_until(lambda: lines)
+            telling.cancel()
+            assert len(server.requests) == 3
+
+    asyncio.run(run())
+    assert [json.loads(line)["count"] for line in lines] == [3]
+    assert registry.gauges[UNSERVED_OBJECTS] == {("Provider",): 3}

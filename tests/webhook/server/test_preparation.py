@@ -2,23 +2,29 @@
 
 import asyncio
 import json
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
 from typing import Any
 
 import yaml
 
 from tests.behaviour.serving import REQUIRED_LABELS, constraint, pod, review, thing
+from tests.patience import turns_until
 from webhook.app.compilation import CompileThread
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.implied import Reviewing
+from webhook.constraint.limits import Observer
+from webhook.constraint.result import Responses
+from webhook.constraint.review import AugmentedReview
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.log import open_log
 from webhook.metrics.registry import Registry
 from webhook.server.admission import Admission, AdmissionOptions
-from webhook.server.decoding import Decoding
+from webhook.server.decoding import LARGE_BYTES, Decoding
 from webhook.server.endpoint import ReviewEndpoint
 from webhook.server.preparation import Preparations, TemplateCompiler
+from webhook.server.submission import SubmissionFault
 from webhook.serving.namespaces import NamespaceAnswer
 from webhook.serving.revision import Revision, Serving
 from webhook.trials.trials import Trials
@@ -44,8 +50,30 @@ def _client() -> Client:
     return Client(targets=[AdmissionTarget()], drivers=[RegoDriver()])
 
 
+class Reviewer:
+    """Takes reviews that are too long for the admission thread, and answers what it is told to."""
+
+    def __init__(self, found: Future[Responses] | None) -> None:
+        """``found`` is None for no room."""
+        self.found = found
+        self.reviewed: list[str] = []
+
+    def review(
+        self,
+        snapshot: Reviewing,
+        subject: AugmentedReview,
+        until: float,
+        observer: Observer | None = None,
+    ) -> Future[Responses] | None:
+        """Note what is reviewed."""
+        self.reviewed.append(subject.request.name)
+        return self.found
+
+
 def endpoint(
-    reader: Namespaces | None = None, templates: TemplateCompiler | None = None
+    reader: Namespaces | None = None,
+    templates: TemplateCompiler | None = None,
+    reviewer: Reviewer | None = None,
 ) -> ReviewEndpoint:
     """An endpoint with a policy for Pods in the Namespaces of a team; ``known`` is one."""
     client = _client()
@@ -56,7 +84,7 @@ def endpoint(
     excluded = frozenset({"excluded"}).__contains__
     serving = Serving(Revision(client.snapshot, client, excluded))
     options = AdmissionOptions(own_users=frozenset({"self"}))
-    preparations = Preparations(namespaces=reader, templates=templates)
+    preparations = Preparations(namespaces=reader, templates=templates, reviewer=reviewer)
     admission = Admission(serving, options, registry, log, preparations=preparations)
     return ReviewEndpoint(admission, registry, log, decoding=Decoding(body_max=1_000_000))
 
@@ -189,5 +217,68 @@ def test_a_template_that_the_machine_kept_from_being_tried_is_for_the_failure_po
         assert status == 503
         assert "policy could not be compiled here: this process ends" in found["message"]
         templates.stop()
+
+    run(work())
+
+
+class Compiling:
+    """Compiles for ever."""
+
+    def compile(self, document: Mapping[str, Any]) -> Future[SubmissionFault | None]:
+        """Say nothing yet."""
+        return Future()
+
+
+def test_a_template_that_is_not_compiled_in_time_is_for_the_failure_policy() -> None:
+    async def work() -> None:
+        asked = endpoint(templates=Compiling())
+        template = yaml.safe_load(REQUIRED_LABELS)
+        status, found = await post(asked, review(template), b"timeout=60ms")
+        assert status == 504
+        assert found["message"] == "the template was not compiled in time"
+
+    run(work())
+
+
+def test_a_timeout_that_is_no_duration_is_refused_and_nothing_is_found_out() -> None:
+    async def work() -> None:
+        reader = Namespaces()
+        status, found = await ask(endpoint(reader), "new", b"timeout=soon")
+        assert status == 400
+        assert "timeout must be a duration" in found["message"]
+        assert reader.asked == {}
+
+    run(work())
+
+
+def large() -> dict[str, Any]:
+    """The review of a Pod that is too large for the admission thread."""
+    return review(pod() | {"spec": {"text": "x" * LARGE_BYTES}})
+
+
+def test_a_large_object_is_reviewed_elsewhere() -> None:
+    async def work() -> None:
+        found: Future[Responses] = Future()
+        reviewer = Reviewer(found)
+        asked = endpoint(reviewer=reviewer)
+        async with asyncio.TaskGroup() as tasks:
+            waiting = tasks.create_task(post(asked, large()))
+            await turns_until(lambda: reviewer.reviewed)
+            status, small = await ask(asked, "known")
+            assert (status, small["response"]["allowed"]) == (200, False)
+            assert not waiting.done()
+            found.set_result(Responses())
+        status, answer = waiting.result()
+        assert (status, answer["response"]["allowed"]) == (200, True)
+        assert reviewer.reviewed == ["web"]
+
+    run(work())
+
+
+def test_without_room_for_it_the_api_server_is_told_to_ask_again_at_once() -> None:
+    async def work() -> None:
+        status, found = await post(endpoint(reviewer=Reviewer(None)), large())
+        assert status == 429
+        assert "too many slow reviews wait" in found["message"]
 
     run(work())

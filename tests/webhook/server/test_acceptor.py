@@ -1,0 +1,153 @@
+"""Connections as they are accepted, where the system or a limit has no room for them."""
+
+import asyncio
+import contextlib
+import resource
+import socket
+from collections.abc import AsyncIterator, Iterator
+
+from starlette.applications import Starlette
+
+from tests.patience import PATIENCE_SECONDS, turns_until
+from webhook.log import Log
+from webhook.metrics.registry import Registry
+from webhook.metrics.server import CLOSED
+from webhook.server.hub import Hub
+from webhook.server.limits import ConnectionLimits
+from webhook.server.listener import Listener
+
+REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+
+
+class Port:
+    """A listener on a port of its own, with an application that knows no path."""
+
+    def __init__(self, limits: ConnectionLimits | None = None) -> None:
+        self.lines: list[bytes] = []
+        self.registry = Registry()
+        log = Log(self.lines.append).logger("test")
+        self.hub = Hub(limits or ConnectionLimits(), self.registry, log)
+        self.bound = socket.create_server(("127.0.0.1", 0))
+        self.bound.setblocking(False)
+        self.listener = Listener(self.hub, Starlette(), self.bound)
+
+    @contextlib.asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """Listen meanwhile."""
+        async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as group:
+            group.create_task(self.listener.serve())
+            await self.listener.listening.wait()
+            yield
+            self.listener.stop()
+
+    def connect(self) -> socket.socket:
+        """A connection that is made by the kernel, and accepted when the loop has its turn."""
+        connection = socket.create_connection(self.bound.getsockname(), PATIENCE_SECONDS)
+        connection.setblocking(False)
+        return connection
+
+
+@contextlib.contextmanager
+def no_descriptors() -> Iterator[None]:
+    """Whoever asks the system for a descriptor gets none."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+async def read_all(connection: socket.socket) -> bytes:
+    """Everything until the other side closes."""
+    loop, found = asyncio.get_running_loop(), b""
+    while part := await loop.sock_recv(connection, 65536):
+        found += part
+    return found
+
+
+def test_who_comes_while_the_system_has_no_descriptors_is_served_once_it_has() -> None:
+    async def run() -> None:
+        port = Port()
+        async with port.open():
+            with port.connect() as connection:
+                connection.send(REQUEST)
+                with no_descriptors():
+                    await turns_until(lambda: port.lines)
+                assert (await read_all(connection)).startswith(b"HTTP/1.1 404 ")
+        (line,) = port.lines
+        assert b"connections cannot be accepted" in line
+
+    asyncio.run(run())
+
+
+def test_a_listener_that_is_stopped_meanwhile_accepts_nobody_later() -> None:
+    faults: list[object] = []
+
+    async def run() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, fault: faults.append(fault))
+        port = Port()
+        async with port.open():
+            with port.connect(), no_descriptors():
+                await turns_until(lambda: port.lines)
+        assert port.hub.connections == set()
+
+    asyncio.run(run())
+    assert faults == []
+
+
+def test_where_there_are_too_many_connections_the_newest_is_closed() -> None:
+    async def run() -> None:
+        port = Port(ConnectionLimits(connections_max=1))
+        async with port.open():
+            with port.connect() as first:
+                await turns_until(lambda: port.hub.connections)
+                with port.connect() as second:
+                    assert await read_all(second) == b""
+                first.send(REQUEST)
+                assert (await read_all(first)).startswith(b"HTTP/1.1 404 ")
+        assert port.registry.counters[CLOSED] == {("too_many_connections",): 1}
+
+    asyncio.run(run())
+
+
+def test_for_probes_the_one_that_says_nothing_gives_way() -> None:
+    async def run() -> None:
+        port = Port(ConnectionLimits(connections_max=1, newest_first=True))
+        async with port.open():
+            with port.connect() as silent:
+                await turns_until(lambda: port.hub.connections)
+                with port.connect() as asking:
+                    asking.send(REQUEST)
+                    assert (await read_all(asking)).startswith(b"HTTP/1.1 404 ")
+                with contextlib.suppress(ConnectionResetError):
+                    assert await read_all(silent) == b""
+
+    asyncio.run(run())
+
+
+def test_for_probes_nobody_gives_way_who_is_being_answered() -> None:
+    """There is no deadline on a client whose request is under way."""
+    hub = Hub(
+        ConnectionLimits(connections_max=1, newest_first=True),
+        Registry(),
+        Log(list[bytes]().append).logger("x"),
+    )
+
+    class Answered:
+        """A connection whose request is under way."""
+
+        deadline = float("inf")
+
+        def expire(self) -> None:
+            raise AssertionError
+
+        shutdown = expire
+
+        def abort(self, reason: str) -> None:
+            raise AssertionError(reason)
+
+    assert not hub.makes_room()
+    hub.connections.add(Answered())
+    assert not hub.makes_room()
+    assert len(hub.connections) == 1

@@ -1,0 +1,209 @@
+"""``/v1/mutate``: what is awaited first, what ends it, and what is told where nothing is changed."""
+
+import asyncio
+import time
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.webhook.mutation.documents import assign, known, label, pod
+from webhook.api.admission import AdmissionRequest, AdmissionResponse, read_request
+from webhook.constraint.client import Client
+from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.targets.admission import AdmissionTarget
+from webhook.log import Log
+from webhook.metrics.registry import Registry
+from webhook.mutation.assigning import Assignment
+from webhook.mutation.passes import OnError
+from webhook.mutation.reading import read_mutator
+from webhook.mutation.snapshot import MutationSnapshot
+from webhook.server.mutation import NOT_MUTATED, Mutation, MutationOptions
+from webhook.server.outcome import Pending, Unanswerable
+from webhook.serving.namespaces import NamespaceAnswer
+from webhook.serving.revision import Revision, Serving
+
+LABEL = known(label("a", "a", "b")).snapshot
+SELECTOR = {"namespaceSelector": {"matchLabels": {"team": "a"}}}
+OF_A_TEAM = known(label("team", "team", "a", match=SELECTOR)).snapshot
+NAMESPACE = {
+    "apiVersion": "v1",
+    "kind": "Namespace",
+    "metadata": {"name": "shop", "labels": {"team": "a"}},
+}
+
+
+class Namespaces:
+    """A reader that answers when it is told to."""
+
+    def __init__(self) -> None:
+        self.asked: dict[str, Future[NamespaceAnswer]] = {}
+
+    def read(self, name: str, seconds: float) -> Future[NamespaceAnswer]:
+        return self.asked.setdefault(name, Future())
+
+
+class Mutating:
+    """The decision about an object, with the mutators given, and what was told of it."""
+
+    def __init__(
+        self,
+        mutations: MutationSnapshot,
+        reader: Namespaces | None = None,
+        on_error: OnError = "skip",
+    ) -> None:
+        client = Client(targets=[AdmissionTarget()], drivers=[RegoDriver()])
+        self.serving = Serving(Revision(client.snapshot, client, mutations=mutations))
+        self.lines: list[bytes] = []
+        self.registry = Registry()
+        log = Log(self.lines.append).logger("test")
+        options = MutationOptions(on_error=on_error)
+        self.mutation = Mutation(self.serving, options, self.registry, log, reader)
+
+    def ask(self, obj: dict[str, Any] | None, query: bytes = b"", late: float = 0.0) -> Any:
+        return self.mutation(request_of(obj), query, time.monotonic() - late)
+
+
+def request_of(obj: dict[str, Any] | None) -> AdmissionRequest:
+    """The creation of an object in the namespace shop."""
+    return read_request(
+        {
+            "uid": "u",
+            "kind": {"group": "", "version": "v1", "kind": "Pod"},
+            "operation": "CREATE",
+            "name": "p",
+            "namespace": "shop",
+            "object": obj,
+        }
+    )
+
+
+def awaited(mutating: Mutating, reader: Namespaces, answer: NamespaceAnswer | None) -> Any:
+    """The decision that waited for the namespace; without an answer its time ended."""
+
+    async def work() -> Any:
+        pending = mutating.ask(pod(), b"timeout=30s" if answer else b"timeout=60ms")
+        assert isinstance(pending, Pending)
+        assert set(reader.asked) == {"shop"}
+        if answer is not None:
+            reader.asked["shop"].set_result(answer)
+        await pending.finished
+        return pending.resume()
+
+    return asyncio.run(work())
+
+
+def test_a_namespace_that_is_not_known_yet_is_read_for_who_selects_by_it() -> None:
+    for labels, is_mutated in (({"team": "a"}, True), ({}, False)):
+        reader = Namespaces()
+        document = {**NAMESPACE, "metadata": {"name": "shop", "labels": labels}}
+        answer = NamespaceAnswer(document)
+        found = awaited(Mutating(OF_A_TEAM, reader), reader, answer)
+        assert found.allowed
+        assert (found.patch is not None) is is_mutated
+
+
+def test_a_namespace_that_is_not_there_is_gatekeeper_s_error() -> None:
+    reader = Namespaces()
+    found = awaited(Mutating(OF_A_TEAM, reader), reader, NamespaceAnswer(None))
+    assert (found.allowed, found.code) == (False, 500)
+    assert found.message == 'namespaces "shop" not found'
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "message"),
+    [
+        (NamespaceAnswer(None, "connection refused"), 500, "not read: connection refused"),
+        (None, 504, "Namespace shop was not read in time"),
+    ],
+)
+def test_what_cannot_be_read_leaves_the_decision_to_failure_policy(
+    answer: NamespaceAnswer | None, code: int, message: str
+) -> None:
+    reader = Namespaces()
+    found = awaited(Mutating(OF_A_TEAM, reader), reader, answer)
+    assert isinstance(found, Unanswerable)
+    assert found.code == code
+    assert message in found.message
+
+
+def test_nobody_waits_for_a_namespace_that_no_mutator_of_the_kind_could_ask_about() -> None:
+    reader = Namespaces()
+    of_others = assign("a", "spec.x", 1)
+    of_others["spec"]["applyTo"] = [{"groups": ["apps"], "versions": ["v1"], "kinds": ["Scale"]}]
+    found = Mutating(known(of_others).snapshot, reader).ask(pod())
+    assert (found.allowed, found.message) == (True, NOT_MUTATED)
+    assert reader.asked == {}
+
+
+def test_before_there_are_mutators_the_api_server_is_told_to_ask_again() -> None:
+    mutating = Mutating(LABEL)
+    mutating.serving.revision = None
+    found = mutating.ask(pod())
+    assert (found.code, found.reason, found.retry) == (503, "not_ready", True)
+
+
+def test_a_timeout_that_is_no_duration_is_refused() -> None:
+    found = Mutating(LABEL).ask(pod(), b"timeout=soon")
+    assert (found.code, found.reason) == (400, "malformed")
+
+
+def test_mutators_that_find_no_time_leave_the_decision_to_failure_policy() -> None:
+    mutating = Mutating(LABEL)
+    found = mutating.ask(pod(), b"timeout=1s", late=2.0)
+    assert (found.code, found.reason) == (504, "deadline")
+
+
+def test_an_object_without_a_kind_is_refused() -> None:
+    for obj in (None, {}, {"kind": ""}):
+        found = Mutating(LABEL).ask(obj)
+        assert (found.allowed, found.code) == (False, 500)
+        assert "the request has no object" in found.message
+
+
+class _Turning:
+    """Assigns something else each time."""
+
+    asks_external = False
+
+    def __call__(self, existing: Any, _root: dict[str, Any], _context: object) -> Any:
+        return "b" if existing == "a" else "a"
+
+
+def endless() -> Any:
+    """A mutator that never comes to an end."""
+    found = read_mutator(assign("endless", "spec.x", 1))
+    return replace(
+        found, assignment=Assignment(found.location, found.assignment.allowed, _Turning())
+    )
+
+
+def test_an_object_on_which_mutators_never_agree_passes_as_it_came_with_a_warning() -> None:
+    mutating = Mutating(MutationSnapshot([endless()]))
+    found = mutating.ask(pod())
+    assert isinstance(found, AdmissionResponse)
+    assert (found.allowed, found.patch) == (True, None)
+    (warning,) = found.warnings
+    assert warning.startswith("no mutator is applied: ")
+    assert any(b"mutator not applied" in line for line in mutating.lines)
+
+
+def test_it_is_refused_where_that_is_chosen() -> None:
+    found = Mutating(MutationSnapshot([endless()]), on_error="reject").ask(pod())
+    assert (found.allowed, found.code) == (False, 500)
+    assert "not converging" in found.message
+
+
+def test_a_previewed_mutator_that_would_fail_is_counted_and_told_of() -> None:
+    would_fail = assign("soon", "spec.containers.x", 1)
+    would_fail["metadata"]["annotations"] = {"waddle.dev/mode": "preview"}
+    mutating = Mutating(known(label("a", "a", "b"), would_fail).snapshot)
+    found = mutating.ask(pod("app:v1"))
+    assert found.allowed
+    assert found.warnings == ()
+    outcomes = mutating.registry.mutators.series
+    assert outcomes["Assign", "soon", "preview_failed"] == 1
+    assert ("Assign", "soon", "previewed") not in outcomes
+    (told,) = [line for line in mutating.lines if b"previewed mutator would not be" in line]
+    assert b"Assign.mutations.gatekeeper.sh /soon" in told
