@@ -11,7 +11,6 @@ import pytest
 from tests.patience import PATIENCE_SECONDS
 from webhook import log
 from webhook.decisions.configuration import ConfigurationError, parse
-from webhook.decisions.exporter import exporter as exporters
 from webhook.decisions.exporter import transport
 from webhook.decisions.exporter.exporter import Exporter
 from webhook.decisions.exporter.origin import Origin
@@ -485,83 +484,5 @@ def test_who_asked_can_be_left_out_and_rules_know_it_still(tmp_path: Path) -> No
             await converse(exporter, {"verdict": "deny", **user})
             (line,) = (line for line in peer.lines if "sequence" in line)
             assert not user.keys() & line.keys()
-
-    asyncio.run(run())
-
-
-HELLO = {"type": "hello", "protocol": 1, "acknowledged": 0}
-
-MISBEHAVIOURS: dict[str, tuple[list[bytes], str]] = {
-    "an answer that is no hello": ([b'{"type":"ack","sequence":0}'], "first frame is no hello"),
-    "a second hello": ([orjson.dumps(HELLO)] * 2, "a second hello"),
-    "an acknowledgement of what was never sent": (
-        [orjson.dumps(HELLO), b'{"type":"ack","sequence":99}'],
-        "acknowledged 99 of 1",
-    ),
-    "a refusal": (
-        [orjson.dumps(HELLO), b'{"type":"error","code":"busy","message":"later"}'],
-        "later",
-    ),
-    "a refusal at once": ([b'{"type":"error","code":"busy","message":"later"}'], "later"),
-    "a frame of no kind": ([b'{"type":"greeting"}'], "no frame of type"),
-    "a line without an end": ([b"x" * 70_000], "the receiver's line is too long"),
-    "silence": ([orjson.dumps(HELLO)], "no acknowledgement for"),
-}
-
-
-@pytest.mark.parametrize(("said", "told"), MISBEHAVIOURS.values(), ids=MISBEHAVIOURS.keys())
-def test_a_receiver_that_misbehaves_is_told_of_and_nothing_is_lost(
-    tmp_path: Path, said: list[bytes], told: str
-) -> None:
-    """Its connection is made anew, and all that it has not acknowledged sent again."""
-
-    async def misbehaving(peer: Peer) -> None:
-        await peer.read()
-        peer.writer.write(b"\n".join(said) + b"\n")
-        await peer.over.wait()
-
-    lines: list[bytes] = []
-
-    async def run() -> None:
-        exporter = make(
-            tmp_path, logger=log.Log(lines.append).logger("test"), acknowledgeSeconds=0.05
-        )
-        async with Peer(tmp_path, misbehaving, obliging) as peer:
-            await converse(exporter, {"id": "one"})
-            assert peer.connections >= 2
-        assert exporter.counters.acknowledged == 1
-        assert balanced(exporter)
-
-    asyncio.run(run())
-    assert any(told.encode() in line for line in lines), lines
-
-
-def test_a_receiver_that_does_not_take_the_goodbye_holds_up_no_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """More waits than its socket holds, and it reads none of it."""
-    monkeypatch.setattr(exporters, "GOODBYE_SECONDS", 0.05)
-
-    async def deaf(peer: Peer) -> None:
-        await peer.read()
-        peer.say(**HELLO)
-        await peer.over.wait()
-
-    async def run() -> None:
-        exporter = make(tmp_path)
-        async with (
-            Peer(tmp_path, deaf) as peer,
-            asyncio.timeout(PATIENCE_SECONDS),
-            asyncio.TaskGroup() as tasks,
-        ):
-            tasks.create_task(exporter.run())
-            while not exporter.connected:  # noqa: ASYNC110  # another task connects
-                await asyncio.sleep(0)
-            for _ in range(20):
-                assert exporter.offer({"id": "x" * 100_000})
-            await exporter.drain(0.05)
-            peer.over.set()
-        assert exporter.counters.dropped["shutdown"] == 20
-        assert balanced(exporter)
 
     asyncio.run(run())
