@@ -117,3 +117,29 @@ def test_an_unsafe_variable_of_a_head_is_told_where_it_stands(rule: str, opa: Or
         (error.message, str(error.location.row), str(error.location.col))
         for error in refused.value.errors
     } == {(error["message"], error["row"], error["col"]) for error in real["errors"]}
+
+
+REFERENCES = (
+    "p := [][0]",
+    "p := f(1).foo",
+    'p := split(input.x, "/")[0].foo',
+    "p if { x := 1; not [x, {2}][0].foo }",
+    'p := {\n\t"a": q,\n\t"b": q.foo,\n}',
+    "p := [1, 2][count([\n\t1])].foo",
+    "p contains q[_]",
+    "p if { every x in [1] {\n\tx == q.foo } }",
+)
+
+
+@pytest.mark.parametrize("rule", REFERENCES)
+def test_a_reference_to_nothing_is_told_where_it_stands_and_as_it_was_written(
+    rule: str, opa: Oracle
+):
+    source = f"package t\n{rule}\nq := 1\nf(_) := 1\n"
+    real = opa.ask(op="eval", modules=[source], version="v1", query="true")
+    with pytest.raises(RegoErrors) as refused:
+        compile_modules([parse_module(source, "t.rego", "v1")])
+    assert {
+        (error.message, str(error.location.row), str(error.location.col))
+        for error in refused.value.errors
+    } == {(error["message"], error["row"], error["col"]) for error in real["errors"]}

@@ -22,6 +22,7 @@ from webhook.rego.check.checker_scope import BODIES_MAX, Scope
 from webhook.rego.check.checker_text import wanted_texts
 from webhook.rego.check.checker_types import unifies
 from webhook.rego.check.checker_unify import unify_terms, unify_type
+from webhook.rego.check.checker_written import Written
 from webhook.rego.check.checks import function_text
 from webhook.rego.check.compatibility import GATEKEEPER
 from webhook.rego.check.names import ROOTS
@@ -60,7 +61,7 @@ class Checker:
         self._documents = Scope(self._check_closure)
         self.dependents: Callable[[list[ir.Term]], Iterable[tuple[Any, ...]]] = lambda _: ()
         """The paths of rules that depend on what a reference below ``data`` reaches."""
-        self._names: dict[str, str] = {}
+        self._written = Written({}, [])
         self._functions: dict[str, FunctionType] = {}
         self._bodies = 0
 
@@ -76,15 +77,15 @@ class Checker:
 
     def query(self, body: ir.Body, names: dict[str, str]) -> list[RegoLoadError]:
         """Check a query over the rules."""
-        self._begin(names)
+        self._begin(names, body)
         return self._body(self._documents, body)[1]
 
-    def _begin(self, names: dict[str, str]) -> None:
-        self._names = names
+    def _begin(self, names: dict[str, str], body: ir.Body) -> None:
+        self._written = Written(names, body)
         self._bodies = 0
 
     def _rule(self, rule: ir.Rule) -> list[RegoLoadError]:
-        self._begin(rule.names)
+        self._begin(rule.names, rule.body)
         scope, faults = self._body(self._documents, rule.body)
         if faults:
             self._documents.put(rule.path, ANY)
@@ -153,9 +154,10 @@ class Checker:
                 faults = self._body(scope, closure.body)[1] or faults
         for terms, place in references:
             try:
-                check_reference(scope, terms, self._names, self._level)
+                check_reference(scope, terms, self._written, self._level)
             except RefFault as fault:
-                faults = [*faults, _fault(fault.message, place, *fault.details)]
+                at = place if place.row else lit.location
+                faults = [*faults, _fault(fault.message, at, *fault.details)]
         return faults
 
     def _modified(self, scope: Scope, lit: ir.Lit) -> Scope:
@@ -322,8 +324,8 @@ def _parts_of(
             _closures_in(term, closures)
         refs = references_in(term)
         if is_nested:
-            refs = [*map(with_steps_apart, refs)]
-        references += [(terms, lit.location) for terms in refs]
+            refs = [(with_steps_apart(terms), place) for terms, place in refs]
+        references += refs
     if type(lit) in NESTING:
         for body in _nested(lit):
             for inner in body:

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.rego.check import ir
 from webhook.rego.check.checker_scope import Scope, extent, step_of
-from webhook.rego.check.checker_text import key_texts, reference_text, unsupported_text
+from webhook.rego.check.checker_written import key_texts, unsupported_text
 from webhook.rego.check.checker_types import is_empty, unifies
 from webhook.rego.check.checker_unify import unify_type
 from webhook.rego.check.compatibility import GATEKEEPER
 from webhook.rego.check.names import ROOTS
+from webhook.rego.location import NOWHERE
 from webhook.rego.run.values import RegoObject, RegoSet, sort_key
 from webhook.rego.types import (
     ANY,
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from webhook.rego.check.checker_scope import ScopeNode
+    from webhook.rego.check.checker_written import Written
+    from webhook.rego.location import Location
     from webhook.rego.types import Type
 
 
@@ -40,22 +43,25 @@ class RefFault(Exception):
         self.details = details
 
 
-def references_in(term: ir.Term) -> list[list[ir.Term]]:
-    """The references in a term, outer ones first, those in comprehensions left out."""
-    refs: list[list[ir.Term]] = []
+def references_in(term: ir.Term) -> list[tuple[list[ir.Term], Location]]:
+    """The references in a term and where they stand, outer ones first.
+
+    Those in comprehensions are left out. A root that stands for itself has no place.
+    """
+    refs: list[tuple[list[ir.Term], Location]] = []
     _references_in(term, refs)
     return refs
 
 
-def _references_in(term: ir.Term, refs: list[list[ir.Term]]) -> None:
+def _references_in(term: ir.Term, refs: list[tuple[list[ir.Term], Location]]) -> None:
     if isinstance(term, ir.Ref):
-        refs.append([term.head, *term.path])
+        refs.append(([term.head, *term.path], term.location))
         for part in term.path:
             if type(part) is not ir.Const:
                 _references_in(part, refs)
     elif isinstance(term, ir.Var):
         if term.name in ROOTS:
-            refs.append([term])
+            refs.append(([term], NOWHERE))
     elif isinstance(term, (ir.Array, ir.Set)):
         for item in term.items:
             _references_in(item, refs)
@@ -88,25 +94,25 @@ def _apart(term: ir.Term) -> ir.Term:
 
 
 def check_reference(
-    scope: Scope, terms: Sequence[ir.Term], names: dict[str, str], level: str
+    scope: Scope, terms: Sequence[ir.Term], written: Written, level: str
 ) -> None:
     """Learn the types of a reference's variables; raises :class:`RefFault`."""
     of = scope.get_ref(terms)
     if isinstance(of, FunctionType):
-        raise unsupported_text(terms, len(terms) - 1, of, names, RefFault)
-    _Walk(scope, terms, names, level).from_tree()
+        raise unsupported_text(terms, len(terms) - 1, of, written, RefFault)
+    _Walk(scope, terms, written, level).from_tree()
 
 
 class _Walk:
     """One reference on its way down the trees and types."""
 
     def __init__(
-        self, scope: Scope, terms: Sequence[ir.Term], names: dict[str, str], level: str
+        self, scope: Scope, terms: Sequence[ir.Term], written: Written, level: str
     ) -> None:
         self.level = level
         self.scope = scope
         self.terms = terms
-        self.names = names
+        self.written = written
         head = terms[0]
         assert isinstance(head, ir.Var)
         self.root = head.name
@@ -176,7 +182,7 @@ class _Walk:
                 self._invalid(i, None, None, None)
             wanted = keys(type_)
             if wanted is None:
-                raise unsupported_text(self.terms, i - 1, type_, self.names, RefFault)
+                raise unsupported_text(self.terms, i - 1, type_, self.written, RefFault)
             type_ = self._select(i, term, type_, wanted)
 
     def _select(self, i: int, term: ir.Term, type_: Type | None, wanted: Type) -> Type | None:
@@ -198,10 +204,10 @@ class _Walk:
     def _invalid(
         self, i: int, have: Type | None, wanted: Type | None, allowed: list[Any] | None
     ) -> None:
-        text = reference_text(self.terms, self.names)
-        pad = " " * (len(reference_text(self.terms[:i], self.names)) + 1)
+        text = self.written.reference(self.terms)
+        pad = " " * (len(self.written.reference(self.terms[:i])) + 1)
         marked = (
-            f"have: {reference_text([self.terms[i]], self.names)}"
+            f"have: {self.written.reference([self.terms[i]])}"
             if have is None
             else f"have (type): {type_text(have)}"
         )

@@ -40,6 +40,7 @@ class Ref:
 
     head: Term
     path: list[Term]
+    location: Location = NOWHERE
 
 
 @dataclass(slots=True, eq=False)

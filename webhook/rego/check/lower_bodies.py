@@ -154,10 +154,11 @@ class BodyLowering(TermLowering):
         key: ir.Term = ir.Var("$" + self.scopes.fresh())
         if literal.key is not None:
             key = self.term(literal.key)
+        place = literal.domain.location
         if isinstance(domain, ir.Ref):
-            target = ir.Ref(domain.head, [*domain.path, key])
+            target = ir.Ref(domain.head, [*domain.path, key], place)
         else:
-            target = ir.Ref(self.ref_head(domain, literal.domain), [key])
+            target = ir.Ref(self.ref_head(domain, literal.domain), [key], place)
         self.put(ir.Eq(value, target, literal.location))
 
     def _every(self, literal: ast.Every) -> None:

@@ -110,7 +110,7 @@ class TermLowering:
                 root, path = known
                 if not path:
                     return ir.Var(root)
-                return ir.Ref(ir.Var(root), [ir.Const(part) for part in path])
+                return ir.Ref(ir.Var(root), [ir.Const(part) for part in path], term.location)
             if name in ROOTS:
                 return ir.Var(name)
         self.scopes.seen(name)
@@ -121,8 +121,8 @@ class TermLowering:
         head = self.term(term.head)
         path = [self.term(part) for part in term.path]
         if isinstance(head, ir.Ref) and isinstance(term.head, ast.Var):
-            return ir.Ref(head.head, [*head.path, *path])
-        return ir.Ref(self.ref_head(head, term.head), path)
+            return ir.Ref(head.head, [*head.path, *path], term.location)
+        return ir.Ref(self.ref_head(head, term.head), path, term.location)
 
     def ref_head(self, head: ir.Term, where: ast.Term) -> ir.Term:
         """The head of a reference as a variable (``[1, 2][i]`` gets one)."""

@@ -91,6 +91,31 @@ def test_a_reference_error_points_at_the_place():
     )
 
 
+@pytest.mark.parametrize(
+    ("source", "reference"),
+    [
+        ("p := [][0]", "[][0]"),
+        ("p if { x := 1; [x][0].foo }", "[x][0].foo"),
+        ('p := {"a": {1}}.a.b', '{"a": {1}}.a.b'),
+        ('p := split(input.x, "/")[0].foo', 'split(input.x, "/")[0].foo'),
+        ("p := [1, 2][count([1])].foo", "[1, 2][count([1])].foo"),
+        ("p if { some x in (1 + 2); x }", "plus(1, 2)[_]"),
+        ("p := [y | some y in [1]][0].foo", "[y | some y in [1]][0].foo"),
+    ],
+)
+def test_a_reference_into_what_a_term_computes_is_shown_as_it_was_written(source, reference):
+    with pytest.raises(RegoErrors) as caught:
+        load(source)
+    assert caught.value.errors[0].message == f"undefined ref: {reference}"
+
+
+def test_a_reference_error_is_where_the_reference_stands():
+    """And not where its literal begins, which may be lines above."""
+    with pytest.raises(RegoErrors) as caught:
+        load('q := 1\np := x if {\n\tx := {\n\t\t"a": 1,\n\t\t"b": q.foo,\n\t}\n}')
+    assert caught.value.errors[0].location.position() == ("f.rego", 6, 8)
+
+
 def test_a_query_is_checked_against_the_rules():
     """It sees their types."""
     program = load("q := 1")
