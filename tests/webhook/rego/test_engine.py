@@ -202,6 +202,12 @@ def test_a_reference_under_not_may_be_undefined():
     assert value("package a\np if not input.x.y.z", "data.a.p", {"x": [1]}) is True
 
 
+def test_a_key_and_a_value_of_one_name_are_one_variable():
+    source = "package a\np := [x | some x, x in [0, 2, 2]]\nq contains x if some [x, x] in [[1, 1], [1, 2]]"
+    assert value(source, "data.a.p") == [0, 2]
+    assert to_json(value(source, "data.a.q")) == [1]
+
+
 def test_true_is_no_number():
     source = """package a
 p contains x if some x in [1, true, 0, false, 1.0]

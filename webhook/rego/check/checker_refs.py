@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.rego.check import ir
 from webhook.rego.check.checker_scope import Scope, extent, step_of
-from webhook.rego.check.checker_written import key_texts, unsupported_text
 from webhook.rego.check.checker_types import is_empty, unifies
 from webhook.rego.check.checker_unify import unify_type
+from webhook.rego.check.checker_written import key_texts, unsupported_text
 from webhook.rego.check.compatibility import GATEKEEPER
 from webhook.rego.check.names import ROOTS
 from webhook.rego.location import NOWHERE
@@ -93,9 +93,7 @@ def _apart(term: ir.Term) -> ir.Term:
     return term
 
 
-def check_reference(
-    scope: Scope, terms: Sequence[ir.Term], written: Written, level: str
-) -> None:
+def check_reference(scope: Scope, terms: Sequence[ir.Term], written: Written, level: str) -> None:
     """Learn the types of a reference's variables; raises :class:`RefFault`."""
     of = scope.get_ref(terms)
     if isinstance(of, FunctionType):

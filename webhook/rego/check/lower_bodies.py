@@ -144,12 +144,9 @@ class BodyLowering(TermLowering):
             return
         self.modifiers(literal.with_)
         domain = self.term(literal.domain)
-        for term in (literal.value, literal.key):
-            if term is not None:
-                for name in bound_by(term):
-                    if name in ROOTS:
-                        continue
-                    self._declare(name, DECLARED, literal.location)
+        for name in dict.fromkeys(written):  # `some x, x in xs` declares one variable
+            if name not in ROOTS:
+                self._declare(name, DECLARED, literal.location)
         value = self.term(literal.value)
         key: ir.Term = ir.Var("$" + self.scopes.fresh())
         if literal.key is not None:
