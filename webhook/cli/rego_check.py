@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from webhook.cli import exit_codes
-from webhook.cli.rego_options import BUNDLE, IGNORE, V0, V1
+from webhook.cli.rego_options import BUNDLE, IGNORE, MAX_ERRORS, V0, V1
 
 _HELP = """Check Rego files for faults: what they say wrong, with the place of each.
 
@@ -31,9 +31,7 @@ Nothing is printed where all is well.
     help="The format of the faults.",
 )
 @click.option("-S", "--strict", is_flag=True, help="Refuse what OPA's strict mode refuses, too.")
-@click.option(
-    "-m", "--max-errors", default=10, show_default=True, help="Faults told at most; 0 for all."
-)
+@MAX_ERRORS
 @BUNDLE
 @IGNORE
 @V0

@@ -35,17 +35,12 @@ def run(
         )
         program.check_data(files.data)
     except LoadErrors as errors:
-        told = [{"message": message} for message in errors.messages]
-        complain(_json(told) if output == "json" else str(errors))
+        messages = [{"message": message} for message in errors.messages]
+        complain(_json(messages) if output == "json" else str(errors))
         return exit_codes.NO
     except RegoErrors as errors:
-        shown = errors.errors[: max_errors or None]
-        if output == "json":
-            complain(_json([document(error) for error in shown]))
-        else:
-            complain(str(RegoErrors(shown)))
-            if len(shown) < len(errors.errors):
-                complain("rego_compile_error: error limit reached")
+        told = errors.limited(max_errors)
+        complain(_json([*map(document, told.errors)]) if output == "json" else str(told))
         return exit_codes.NO
     return 0
 

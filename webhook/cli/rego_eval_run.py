@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from webhook.rego.results import Solution
     from webhook.rego.syntax.ast import Import, RegoVersion
 
+_ERRORS_MAX: Final = 10
+"""How many faults of sources are told, as OPA's compiler has it where nobody says."""
+
 
 def run(  # noqa: PLR0913  # one for each option of the command
     query: str,
@@ -73,7 +76,10 @@ def run(  # noqa: PLR0913  # one for each option of the command
             runtime=runtime(),
         )
         solutions = list(asked(given, files.data, context))
-    except (LoadErrors, RegoErrors, EvaluationError, BuiltinError, OSError) as error:
+    except RegoErrors as errors:
+        _refuse(errors.limited(_ERRORS_MAX), output)
+        return exit_codes.UNKNOWN
+    except (LoadErrors, EvaluationError, BuiltinError, OSError) as error:
         _refuse(error, output)
         return exit_codes.UNKNOWN
     text = _FORMATS[output](solutions)

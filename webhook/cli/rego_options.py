@@ -42,3 +42,6 @@ BUNDLE = click.option(
     is_flag=True,
     help="Read paths as bundles: of data files only data.json and data.yaml.",
 )
+MAX_ERRORS = click.option(
+    "-m", "--max-errors", default=10, show_default=True, help="Faults told at most; 0 for all."
+)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from webhook.cli import exit_codes
-from webhook.cli.rego_options import BUNDLE, IGNORE, V0, V1, Duration
+from webhook.cli.rego_options import BUNDLE, IGNORE, MAX_ERRORS, V0, V1, Duration
 
 _HELP = """Run the unit tests in Rego files: rules whose names begin with test_.
 
@@ -56,6 +56,7 @@ are told and not run.
 @click.option(
     "-p", "--parallel", type=int, default=1, hidden=True, help="Taken from OPA, without effect."
 )
+@MAX_ERRORS
 @BUNDLE
 @IGNORE
 @V0

@@ -25,6 +25,7 @@ def run(  # noqa: PLR0913  # one for each option of the command
     fail_on_empty: bool,
     sort: str,
     parallel: int,
+    max_errors: int,
     bundle: bool,
     ignore: tuple[str, ...],
     v0_compatible: bool,
@@ -43,7 +44,7 @@ def run(  # noqa: PLR0913  # one for each option of the command
             files.modules, files.data, wanted=name_matches, options=CompileOptions(annotations=True)
         )
     except (LoadErrors, RegoErrors) as errors:
-        complain(str(errors))
+        complain(str(errors.limited(max_errors) if isinstance(errors, RegoErrors) else errors))
         return exit_codes.NO
     results = list(tests.run(timeout, runtime=runtime()))
     if output == "json":

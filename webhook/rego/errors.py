@@ -88,6 +88,13 @@ class RegoErrors(Exception):
         super().__init__(errors)
         self.errors = tuple(errors)
 
+    def limited(self, most: int) -> RegoErrors:
+        """The first ``most`` and that no more are told, as OPA's compiler stops; all for 0."""
+        if not 0 < most <= len(self.errors):
+            return self
+        end = RegoLoadError("rego_compile_error", "error limit reached")
+        return RegoErrors([*self.errors[:most], end])
+
     def __str__(self) -> str:
         if len(self.errors) == 1:
             return f"1 error occurred: {self.errors[0]}"

@@ -184,6 +184,19 @@ def test_a_check_tells_each_fault(tmp_path):
     ]
 
 
+def test_faults_end_at_ten_as_opa_s_compiler_does(tmp_path):
+    rules = "".join(f"p{i} if x{i} > 1\n" for i in range(12))
+    policies = folder(tmp_path, **{"p.rego": f"package p\n{rules}"})
+    for command in (["check"], ["test"], ["eval", "--format", "pretty", "data.p", "-d"]):
+        told = waddle("rego", *command, policies).stderr.splitlines()
+        assert told[0] == "11 errors occurred:"
+        assert told[10].endswith("rego_unsafe_var_error: var x9 is unsafe")
+        assert told[11:] == ["rego_compile_error: error limit reached"]
+    for name in ("check", "test"):
+        all_told = waddle("rego", name, policies, "--max-errors", "0").stderr
+        assert all_told.startswith("12 errors occurred:")
+
+
 def test_annotations_that_are_said_twice_or_wrong_are_refused_as_by_opa(tmp_path):
     noted = "# METADATA\n# title: {}\npackage p\n\n{} := 1\n"
     twice = folder(tmp_path, a=noted.format("a", "a"), b=noted.format("b", "b"))
