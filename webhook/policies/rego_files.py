@@ -128,7 +128,8 @@ class _Loading:
             self.faults.append(f"{error.strerror}: {path}")
 
     def _file(self, path: Path, at: tuple[str, ...], *, named: bool) -> None:
-        seen = at, os.path.normpath(path)
+        # What a document says depends on where it is put, a module says its package itself.
+        seen = () if path.suffix == ".rego" else at, os.path.normpath(path)
         if seen in self._seen:
             return
         self._seen.add(seen)

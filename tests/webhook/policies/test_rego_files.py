@@ -112,6 +112,19 @@ def test_a_link_that_leads_back_is_told(tmp_path):
         load([str(tmp_path)])
 
 
+def test_a_module_below_two_of_the_folders_is_read_once(tmp_path):
+    """Its documents are put where each of the folders says."""
+    inner = tmp_path / "policies" / "inner"
+    inner.mkdir(parents=True)
+    (inner / "m.rego").write_text("package a\ndefault p := 1")
+    (inner / "d.json").write_text('{"x": 1}')
+
+    found = load([str(tmp_path / "policies"), str(inner)])
+
+    assert [module.file for module in found.modules] == [str(inner / "m.rego")]
+    assert found.data == {"inner": {"x": 1}, "x": 1}
+
+
 def test_a_file_that_is_named_twice_is_read_once(tmp_path):
     (tmp_path / "data.json").write_text(json.dumps({"a": 1}))
 
