@@ -52,3 +52,9 @@ def test_a_variable_that_nothing_binds_is_named(opa: Oracle):
     asked = question("not [{v | v == 1}, i]")
     assert theirs(opa, asked)[0] == "results"
     assert ours(asked) == ("load", [("rego_unsafe_var_error", "var i is unsafe")])
+
+
+@pytest.mark.parametrize("body", ["x = y; y = x", "some y, z; z = y", "x = z; b = a; a = x"])
+def test_names_that_nothing_binds_are_told_in_opa_s_order(body, opa: Oracle):
+    asked = question(body)
+    assert ours(asked) == theirs(opa, asked)

@@ -277,8 +277,9 @@ def _function_path(package: tuple[str, ...], rule: ast.Rule) -> tuple[str, ...]:
 def _raise(faults: list[RegoLoadError]) -> None:
     if faults:
         unique = {(str(fault)): fault for fault in faults}
-        ordered = sorted(unique.values(), key=lambda fault: fault.location.position())
-        raise RegoErrors(ordered)
+        # As OPA orders them: by place, then by what is said.
+        ordered = sorted(unique.items(), key=lambda item: (item[1].location.position(), item[0]))
+        raise RegoErrors([fault for _, fault in ordered])
 
 
 def _check(
