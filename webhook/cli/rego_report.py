@@ -60,7 +60,7 @@ def fault(error: EvaluationError) -> dict[str, Any]:
 def _cases_document(cases: Mapping[str, RegoCaseResult]) -> dict[str, Any]:
     documents = {}
     for key, case in cases.items():
-        document: dict[str, Any] = {"name": case.name}
+        document: dict[str, Any] = {"name": case.name} if case.name else {}
         if case.failed:
             document["fail"] = True
         if case.cases:

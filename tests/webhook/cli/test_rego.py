@@ -101,6 +101,15 @@ def test_nothing_found_fails_where_that_is_asked_for(tmp_path):
     assert (run.returncode, run.stderr) == (1, "no tests were run\n")
 
 
+def test_cases_have_the_fields_of_opa(tmp_path):
+    """One without a name of its own has none."""
+    source = 'package t\ntest_x[case] if some case in ["", "a"]\n'
+    run = waddle("rego", "test", folder(tmp_path, t=source), "--format", "json")
+
+    (told,) = json.loads(run.stdout)
+    assert told["sub_results"] == {"": {}, "a": {"name": "a"}}
+
+
 def test_skipped_tests_fail_unless_told_otherwise(tmp_path):
     policies = folder(tmp_path, policy="package a\ntodo_test_x if true")
 
