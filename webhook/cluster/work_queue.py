@@ -75,12 +75,9 @@ class WorkQueue(Generic[K]):
             return True
         if known is None and len(self._due) >= self._max:
             return False
-        self._due[key] = due
-        self._sequence += 1
-        heapq.heappush(self._heap, (due, self._sequence, key))
+        self._wait(key, due)
         if len(self._due) >= self._max:
             self._room.clear()
-        self._changed.set()
         return True
 
     def retry(self, key: K) -> None:
@@ -94,19 +91,25 @@ class WorkQueue(Generic[K]):
         self._failing.pop(key, None)
 
     async def run(self, settle: Callable[[K], Awaitable[None]], workers: int) -> None:
-        """Settle each key that is due, so many at once, until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            for _ in range(workers):
-                tasks.create_task(self._work(settle))
+        """Settle each key that is due, so many at once, until cancelled.
 
-    async def _work(self, settle: Callable[[K], Awaitable[None]]) -> None:
-        while True:
-            key = await self.get()
+        A worker is a task that begins with its key: where nothing is due one task waits, and
+        not all of them. One turn of the loop takes no more keys than there are workers, so that
+        thousands that need no request do not hold the watches.
+        """
+        idle = asyncio.Semaphore(workers)
+
+        async def work(key: K) -> None:
             try:
                 await settle(key)
             finally:
                 self.done(key)
-            await asyncio.sleep(0)  # Thousands that need no request must not hold the watches.
+                idle.release()
+
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                await idle.acquire()
+                tasks.create_task(work(await self.get()))
 
     async def room(self) -> None:
         """Wait until another key can be added."""
@@ -134,9 +137,15 @@ class WorkQueue(Generic[K]):
         due = self._again.pop(key, None)
         if due is not None:
             # Never refused: it was given out before, and its room is still its own.
-            self._due[key] = due
-            self._sequence += 1
-            heapq.heappush(self._heap, (due, self._sequence, key))
+            self._wait(key, due)
+
+    def _wait(self, key: K, due: float) -> None:
+        """Give the key out then; who waits for a later one is told."""
+        is_next = not self._heap or due < self._heap[0][0]
+        self._due[key] = due
+        self._sequence += 1
+        heapq.heappush(self._heap, (due, self._sequence, key))
+        if is_next:
             self._changed.set()
 
     def _pop(self) -> K | None:

@@ -156,6 +156,51 @@ def test_each_key_is_settled_once_at_a_time_and_again_when_it_was_added_meanwhil
     asyncio.run(run())
 
 
+def test_a_queue_at_rest_is_one_task_however_many_workers_it_may_have():
+    async def run():
+        queue, settled = WorkQueue(), asyncio.Event()
+
+        async def settle(key):
+            assert len(asyncio.all_tasks()) == 3, "a key wakes one worker"
+            settled.set()
+
+        async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
+            running = tasks.create_task(queue.run(settle, 8))
+            for _ in range(3):
+                await asyncio.sleep(0)
+            assert len(asyncio.all_tasks()) == 2
+            queue.add("a")
+            await settled.wait()
+            running.cancel()
+
+    asyncio.run(run())
+
+
+def test_no_more_keys_are_settled_at_once_than_there_are_workers():
+    async def run():
+        queue, under_way, most = WorkQueue(), set(), 0
+        finished = asyncio.Event()
+
+        async def settle(key):
+            nonlocal most
+            under_way.add(key)
+            most = max(most, len(under_way))
+            await asyncio.sleep(0)
+            under_way.discard(key)
+            if key == 19:
+                finished.set()
+
+        for key in range(20):
+            queue.add(key)
+        async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
+            running = tasks.create_task(queue.run(settle, 3))
+            await finished.wait()
+            running.cancel()
+        assert most == 3
+
+    asyncio.run(run())
+
+
 def test_what_fails_again_and_again_waits_longer_until_it_is_forgotten():
     async def run():
         clock = Clock()
