@@ -166,6 +166,12 @@ class Client:
         template_on_error(document)
         return schema.create_crd(template, self._matching(template))
 
+    def crd_of(self, name: str) -> Mapping[str, Any]:
+        """The constraint CRD of a template that was added, which need not be made again."""
+        crd = self._entries[name].crd
+        assert crd is not None, "a template that was added was checked"
+        return crd
+
     def add_template(self, document: Mapping[str, Any]) -> bool:
         """Add or replace a template; False if nothing changed.
 

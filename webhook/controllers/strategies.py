@@ -96,23 +96,29 @@ class TemplateStrategy:
     ) -> tuple[State, ConstraintFrameworkError | None]:
         """Enforce this, or withhold it until its data is there."""
         name = state.name
+        crd: Mapping[str, Any]
         try:
             requirements = read_requirements(attempt.document)
             absent = missing(requirements, self.synced)
-            crd = owned(self._client.create_crd(attempt.document), attempt.document)
             if absent:
+                crd = self._client.create_crd(attempt.document)
                 self._client.remove_template(name)
             else:
-                try:
-                    self._client.add_template(attempt.document)
-                except MissingEngine as refusal:
-                    # Its constraints are what they are, whoever evaluates them.
-                    return replace(state, crd=crd), refusal
+                self._client.add_template(attempt.document)
+                crd = self._client.crd_of(name)
+        except MissingEngine as refusal:
+            # Its constraints are what they are, whoever evaluates them.
+            crd = self._client.create_crd(attempt.document)
+            return replace(state, crd=owned(crd, attempt.document)), refusal
         except InvalidTemplate as refusal:
             return state, refusal
         in_force = None if absent else attempt
         return replace(
-            state, in_force=in_force, missing=absent, requirements=requirements, crd=crd
+            state,
+            in_force=in_force,
+            missing=absent,
+            requirements=requirements,
+            crd=owned(crd, attempt.document),
         ), None
 
     def beyond_bounds(self, why: str) -> ConstraintFrameworkError:

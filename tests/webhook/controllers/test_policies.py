@@ -7,6 +7,7 @@ import pytest
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.pod_status import Pod
 from webhook.api.revision import digest_of
+from webhook.constraint import schema
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
@@ -118,6 +119,20 @@ def test_a_template_and_its_constraint_are_enforced_and_said_to_be(bench):
         "activeDigest": digest_of(constraint()),
         "since": "time 1",
     }
+
+
+def test_a_template_s_schema_is_checked_once_when_it_is_applied(bench, monkeypatch):
+    checked = []
+
+    def create_crd(template, target):
+        checked.append(template.name)
+        return made(template, target)
+
+    made = schema.create_crd
+    monkeypatch.setattr(schema, "create_crd", create_crd)
+    bench.apply([template()])
+    assert checked == ["k8salways"]
+    assert list(bench.controller.crds) == ["k8salways.constraints.gatekeeper.sh"]
 
 
 def test_nothing_is_said_before_the_snapshot_is_published(bench):
