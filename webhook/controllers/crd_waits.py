@@ -28,6 +28,11 @@ class CrdWaits:
         self._clock = clock
         self._since: dict[str, float] = {}
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether any was not established at the last look: only then does time change anything."""
+        return bool(self._since)
+
     def look(self, wanted: Collection[str], crds: Iterable[Json]) -> Mapping[str, str]:
         """Why wanted CRDs are not established, by name, of those that have been for a while."""
         there = {crd["metadata"]["name"]: crd for crd in crds}

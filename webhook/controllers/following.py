@@ -196,6 +196,8 @@ class Following:
         self._writers = StatusWriters(client, pod, log, spoiled)
         self._registry = registry
         self._waits = CrdWaits(time.monotonic)
+        self._crds_moved = True
+        """Whether constraint CRDs, or those wanted, may be others than at the last look."""
         self._metrics = WatchMetrics(registry, client, self._manager)
         self._absent_since: dict[GroupVersionKind, float] = {}
 
@@ -307,6 +309,7 @@ class Following:
 
     def _published(self) -> None:
         policies = self._policies
+        self._crds_moved = True
         self._writers.want(policies.statuses(), prune=policies.is_serving)
         self._registry.replace(POLICIES_NOT_NEWEST, policies.not_newest)
         if self._generates:
@@ -325,6 +328,7 @@ class Following:
 
     def _crds_changed(self, changes: Iterable[Change]) -> None:
         """A constraint's CRD came, changed or went: its kind's watch begins or ends at once."""
+        self._crds_moved = True
         loop = asyncio.get_running_loop()
         for change in changes:
             gvk = constraint_gvk(change.object["spec"]["names"]["kind"])
@@ -344,7 +348,8 @@ class Following:
             policies.take_breakers()
             policies.take_fights()
             policies.retry()
-            if self._crds.is_synced:
+            if self._crds.is_synced and (self._crds_moved or self._waits.is_waiting):
+                self._crds_moved = False
                 policies.take_unestablished(self._waits.look(policies.crds, self._crds.store))
             self._publish()
             policies.look_for_faults()

@@ -103,6 +103,8 @@ class ClusterPolicies:
         self._began = self._told_at = time.monotonic()
         self.faults: tuple[str, ...] = ()
         """What is wrong with policies, as of the last look."""
+        self._may_have_faults = True
+        """Whether what was taken since the last look for faults may have changed them."""
         self._new_faults: list[tuple[str, bool]] = []
         self._news: list[tuple[str, Mapping[str, Any]]] = []
         """What came into force and is not logged yet: the log comes after all that follows from it."""
@@ -115,13 +117,15 @@ class ClusterPolicies:
         """Put what has been taken into service; whether statuses may have changed."""
         if self.is_serving:
             self._swap()
-            return self.reconciler.published()
-        # What is observed now answers admissions from its first answer on.
-        changed = self.reconciler.published()
-        if self.tracker.satisfied:
-            settle()
-            self._swap()
-            self.is_serving = changed = True
+            changed = self.reconciler.published()
+        else:
+            # What is observed now answers admissions from its first answer on.
+            changed = self.reconciler.published()
+            if self.tracker.satisfied:
+                settle()
+                self._swap()
+                self.is_serving = changed = True
+        self._may_have_faults = self._may_have_faults or changed
         return changed
 
     def _swap(self) -> None:
@@ -301,6 +305,9 @@ class ClusterPolicies:
 
     def look_for_faults(self) -> None:
         """See what is wrong now; what was not before is logged with the news."""
+        if not self._may_have_faults:
+            return
+        self._may_have_faults = False
         faults = {**self._policy.faults(), **self._extension.faults()}
         before, self.faults = self.faults, tuple(faults)
         self._new_faults += [

@@ -64,6 +64,8 @@ class StatusWriters:
         self._wanted: Mapping[str, Json] = {}
         self._prune = False
         self._handed: dict[StatusKind, _Handed] = {}
+        self.pruned: dict[tuple[str, ...], float] = {(kind.kind,): 0 for kind in STATUS_KINDS}
+        """How many of our fields the cluster does not keep, by kind of status object."""
 
     @property
     def writes(self) -> int:
@@ -74,11 +76,6 @@ class StatusWriters:
     def failures(self) -> int:
         """Those that failed."""
         return sum(writer.failures for writer in self._writers.values())
-
-    @property
-    def pruned(self) -> dict[tuple[str, ...], float]:
-        """How many of our fields the cluster does not keep, by kind of status object."""
-        return {(kind.kind,): len(fields.pruned) for kind, fields in self._fields.items()}
 
     def want(self, documents: Mapping[str, Json], *, prune: bool) -> None:
         """The status objects there should be, by name; with ``prune`` no others of ours."""
@@ -100,6 +97,7 @@ class StatusWriters:
 
     def _declared(self, kind: StatusKind) -> None:
         """The kind's CRD came or changed."""
+        self.pruned[kind.kind,] = len(self._fields[kind].pruned)
         self._can_write[kind].set()
         self._hand_over(kind)
         loop = asyncio.get_running_loop()

@@ -58,6 +58,8 @@ class WatchMetrics:
         self._client = client
         self._manager = manager
         self._seen: dict[GroupVersionKind, tuple[int, ...]] = {}
+        for _, metric in _COUNTED:  # from the beginning they are there, if only as 0
+            registry.count(metric, by=0)
         self._counted: dict[tuple[Metric, tuple[str, ...]], int] = {}
 
     def refresh(
@@ -70,11 +72,12 @@ class WatchMetrics:
     ) -> None:
         """Bring the metrics up to date; called on the watches' loop."""
         statistics = self._manager.statistics()
-        for (_, metric), growth in zip(_COUNTED, self._growth(statistics), strict=True):
-            self._registry.count(metric, by=growth)
         registry = self._registry
-        running = sum(not item.absent for item in statistics.values())
-        registry.set(WATCHED_KINDS, running)
+        for (_, metric), growth in zip(_COUNTED, self._growth(statistics), strict=True):
+            if growth:
+                registry.count(metric, by=growth)
+        absent = sum([item.absent for item in statistics.values()])
+        registry.set(WATCHED_KINDS, len(statistics) - absent)
         registry.set(INTENDED_KINDS, len(statistics))
         objects: dict[tuple[str, ...], float] = {}
         for gvk, number in synced.items():
@@ -91,13 +94,16 @@ class WatchMetrics:
 
     def _growth(self, statistics: Mapping[GroupVersionKind, ReflectorStatistics]) -> list[int]:
         """How much each count has grown over all watches since the last look."""
-        grown = list(_NOTHING)
-        before, self._seen = self._seen, {gvk: _counts(item) for gvk, item in statistics.items()}
-        for gvk, now in self._seen.items():
-            if now != (known := before.get(gvk, _NOTHING)):
+        grown, seen = list(_NOTHING), self._seen
+        for gvk, item in statistics.items():
+            now, known = _counts(item), seen.get(gvk, _NOTHING)
+            if now != known:
+                seen[gvk] = now
                 for at, (count, was) in enumerate(zip(now, known, strict=True)):
                     # A watch that ended and began again counts from nothing.
                     grown[at] += count - was if count >= was else count
+        for gvk in seen.keys() - statistics.keys():
+            del seen[gvk]
         return grown
 
     def _count(self, metric: Metric, now: int, *labels: str) -> None:

@@ -58,3 +58,12 @@ def test_one_that_is_not_established_for_a_while_is_told_of_with_the_reason(
     assert waits.look([NAME], [crd(condition("Established", "True"))]) == {}
     assert waits.look([NAME], crds) == {}  # It begins anew.
     assert waits.look([], crds) == {}
+
+
+def test_time_changes_something_only_while_one_is_not_established() -> None:
+    waits = CrdWaits(lambda: 100.0)
+    assert not waits.is_waiting
+    waits.look([NAME], [])
+    assert waits.is_waiting
+    waits.look([NAME], [crd(condition("Established", "True"))])
+    assert not waits.is_waiting

@@ -1,0 +1,56 @@
+"""Policy put into service: what is looked at again, and what rests."""
+
+import pytest
+
+from tests.webhook.controllers.test_reconciler import Wishes, template
+from webhook import log
+from webhook.api.pod_status import Pod
+from webhook.cluster.store import Key
+from webhook.constraint.client import Client
+from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.targets.admission import AdmissionTarget
+from webhook.controllers.publication import ClusterPolicies
+from webhook.controllers.reconciler import TEMPLATE
+from webhook.metrics.registry import Registry
+from webhook.serving.revision import Serving
+from webhook.watch.queue import Event
+
+
+@pytest.fixture
+def policies():
+    return ClusterPolicies(
+        Client(targets=(AdmissionTarget(),), drivers=(RegoDriver(),)),
+        Serving(),
+        Pod("p", "waddle-system", "uid", ("webhook",)),
+        (Wishes(), Wishes()),
+        registry=Registry(),
+        log=log.Log(lambda line: None).logger("test"),
+        wait_for_broken=False,
+    )
+
+
+def take(policies, document):
+    key = Key("", document["metadata"]["name"])
+    policies.reconciler.take_policy(Event("set", TEMPLATE, key, document))
+    policies.publish()
+    policies.look_for_faults()
+
+
+def test_what_is_wrong_is_known_after_each_change_and_not_looked_for_without_one(
+    policies, monkeypatch
+):
+    broken = template(rego="violation[{")
+    take(policies, broken)
+    (fault,) = policies.faults
+    assert "rego_parse_error" in fault
+
+    monkeypatch.setattr(policies._policy, "faults", lambda: pytest.fail("nothing has changed"))
+    policies.publish()
+    policies.look_for_faults()
+    assert policies.faults == (fault,)
+
+    monkeypatch.undo()
+    mended = template()
+    mended["metadata"]["generation"] = 2
+    take(policies, mended)
+    assert policies.faults == ()
