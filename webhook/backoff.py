@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 from webhook.values import dataclass
@@ -32,7 +31,6 @@ class Backoff:
     initial_seconds: float = 0.8
     max_seconds: float = 30.0
     healthy_seconds: float = 120.0
-    source: random.Random = field(default_factory=random.Random, repr=False)
     clock: Callable[[], float] = time.monotonic
     failures: int = 0
     _last_failure: float = 0.0
@@ -46,7 +44,7 @@ class Backoff:
         doubled = self.initial_seconds * 2.0 ** min(self.failures, _DOUBLINGS_MAX)
         limit = min(self.max_seconds, doubled)
         self.failures += 1
-        return self.source.uniform(limit / 10, limit)
+        return random.uniform(limit / 10, limit)  # noqa: S311  # jitter is no secret
 
     def reset(self) -> None:
         """Begin anew, after a success."""

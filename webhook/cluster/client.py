@@ -183,7 +183,7 @@ class ClusterClient:
         headers = {"Accept": accept}
         if data is not None:
             headers["Content-Type"] = content_type
-        async with self._respond(method, path, query, headers=headers, data=data) as response:
+        async with await self._open(method, path, query, headers=headers, data=data) as response:
             try:
                 return await _read(response, ANSWER_BYTES_MAX)
             except _TooLargeError:
@@ -192,8 +192,7 @@ class ClusterClient:
             except (aiohttp.ClientError, OSError) as error:
                 raise UnreachableError(f"{method} {path}: {_described(error)}") from error
 
-    @asynccontextmanager
-    async def _respond(
+    async def _open(
         self,
         method: str,
         path: str,
@@ -202,20 +201,20 @@ class ClusterClient:
         headers: Mapping[str, str] | None = None,
         data: bytes | None = None,
         inactivity_seconds: float | None = None,
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """A response that is a success; after a 401 once more with the token read anew."""
+    ) -> aiohttp.ClientResponse:
+        """A response that is a success, to be closed; after a 401 with the token read anew."""
         for attempt in (1, 2):
             response = await self._send(method, path, query, headers, data, inactivity_seconds)
+            if response.status < 400:
+                return response
             async with response:
                 if response.status == 401 and attempt == 1:
                     self.unauthorized += 1
                     self.credentials.reread()
                     continue
-                if response.status >= 400:
-                    body = await _read_some(response, _REFUSAL_BYTES_MAX)
-                    raise api_error(response.status, body, response.headers.get("Retry-After"))
-                yield response
-                return
+                body = await _read_some(response, _REFUSAL_BYTES_MAX)
+                raise api_error(response.status, body, response.headers.get("Retry-After"))
+        raise AssertionError("the second attempt returns or raises")
 
     async def _send(
         self,
@@ -258,7 +257,7 @@ class ClusterClient:
         self, path: str, query: Mapping[str, str], *, inactivity_seconds: float
     ) -> AsyncIterator[aiohttp.StreamReader]:
         """The bytes of a watch; ends with :class:`UnreachableError` after silence."""
-        async with self._respond(
+        async with await self._open(
             "GET", path, query, inactivity_seconds=inactivity_seconds
         ) as response:
             try:

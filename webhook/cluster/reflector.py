@@ -136,7 +136,6 @@ class Reflector:
         selection: ObjectSelection | None = None,
         settings: Settings | None = None,
         transform: Callable[[Object], Object] = slim,
-        source: random.Random | None = None,
     ) -> None:
         selection = selection or ObjectSelection()
         self._client = client
@@ -146,11 +145,8 @@ class Reflector:
         self._query = selection.query
         self._settings = settings or Settings()
         self._transform = transform
-        self._random = source or random.Random()  # noqa: S311  # jitter is no secret
         self._backoff = Backoff(
-            self._settings.backoff_initial_seconds,
-            self._settings.backoff_max_seconds,
-            source=self._random,
+            self._settings.backoff_initial_seconds, self._settings.backoff_max_seconds
         )
         self._watch_list = self._settings.watch_list
         self._resource_version = ""
@@ -192,7 +188,7 @@ class Reflector:
                 # Forgotten, not failed; but a server that forgets at once is not asked at once.
                 self._statistics.gone += 1
                 self._resource_version = ""
-                await self._pause(self._random.uniform(0, 0.2))
+                await self._pause(random.uniform(0, 0.2))  # noqa: S311  # jitter is no secret
             except (ApiError, UnreachableError, LineTooLongError) as error:
                 await self._pause(self._after(error))
 
@@ -223,7 +219,7 @@ class Reflector:
             if error.is_absent:
                 self._take_absence()
             limit = self._settings.missing_seconds
-            return self._random.uniform(limit / 2, limit)
+            return random.uniform(limit / 2, limit)  # noqa: S311  # as above
         asked = min(error.retry_after_seconds or 0.0, RETRY_AFTER_SECONDS_MAX)
         return max(self._backoff.next_seconds(), asked)
 
@@ -379,7 +375,9 @@ class Reflector:
     async def _events(self, query: dict[str, str]) -> AsyncGenerator[tuple[str, Any, int], None]:
         """The events of a watch: type, object and size in bytes."""
         settings = self._settings
-        seconds = self._random.uniform(settings.watch_seconds_min, settings.watch_seconds_max)
+        seconds = random.uniform(  # noqa: S311  # as above
+            settings.watch_seconds_min, settings.watch_seconds_max
+        )
         query = {
             **self._query,
             "watch": "true",
