@@ -1,14 +1,13 @@
 """The simulated API server's door: HTTP/1.1 over the world's connections, and what goes wrong there."""
 
 import asyncio
-import functools
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import unquote_plus
 
 import orjson
 
 from tests.simulation.api_server import Happened, Json, Refusal, Selector, Served, Storage
-from tests.simulation.loop import Loop, Process
+from tests.simulation.loop import Loop
 from tests.simulation.network import Network
 
 ADDRESS = ("10.0.0.1", 80)
@@ -16,12 +15,21 @@ URL = "http://10.0.0.1:80"
 BOOKMARK_SECONDS = 60.0
 
 
-@functools.lru_cache(maxsize=4096)
 def _parsed(target: str) -> tuple[list[str], dict[str, str]]:
     """The parts of a path, and the query, of a request's target."""
-    parts = urlsplit(target)
-    path = [unquote(part) for part in parts.path.split("/")[1:]]
-    return path, dict(parse_qsl(parts.query, keep_blank_values=True))
+    path, _, query = target.partition("?")
+    pairs = (pair.partition("=") for pair in query.split("&") if pair)
+    return _plain(path).split("/")[1:], {_plain(key): _plain(value) for key, _, value in pairs}
+
+
+def _plain(text: str) -> str:
+    return unquote_plus(text) if "%" in text or "+" in text else text
+
+
+def _content_length(head: bytes) -> int:
+    """How long a request's body is, by its headers."""
+    _, found, rest = head.partition(b"\r\nContent-Length: ")
+    return int(rest.partition(b"\r\n")[0]) if found else 0
 
 
 class ApiServer:
@@ -31,7 +39,7 @@ class ApiServer:
         self.loop = loop
         self.network = network
         self.storage = storage
-        self.process: Process = loop.process("api server")
+        self.process = loop.process("api server")
         self.busy = 0.0
         """How likely a request is answered 429 or 503."""
         self.torn = 0.0
@@ -75,13 +83,11 @@ class _Connection(asyncio.Protocol):
         head, separator, rest = self._data.partition(b"\r\n\r\n")
         if not separator:
             return
-        first, *lines = head.decode().split("\r\n")
-        headers = dict(line.lower().split(": ", 1) for line in lines)
-        length = int(headers.get("content-length", 0))
+        length = _content_length(head)
         if len(rest) < length:
             return
         self._data = rest[length:]
-        method, target, _ = first.split(" ")
+        method, target, _ = head.partition(b"\r\n")[0].decode().split(" ")
         server = self._server
         server.requests += 1
         chance = server.loop.random

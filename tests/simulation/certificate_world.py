@@ -10,6 +10,7 @@ import asyncio
 import base64
 import dataclasses
 import datetime as dt
+import functools
 from types import SimpleNamespace
 
 import orjson
@@ -20,8 +21,9 @@ from tests.simulation.api_http import URL, ApiServer
 from tests.simulation.api_server import Happened, Served, Storage
 from tests.simulation.control_plane import NAMESPACES, ControlPlane
 from tests.simulation.ends import killed
-from tests.simulation.loop import Loop, Process
+from tests.simulation.loop import Loop
 from tests.simulation.network import Network
+from tests.simulation.process import Process
 from webhook import log as product_log
 from webhook.certificates.keeper import ServingCertificate
 from webhook.certificates.pairs import CERTIFICATE
@@ -256,8 +258,11 @@ class CertificateWorld:
 
 
 def _vouches(authority: x509.Certificate, serving: x509.Certificate, now: dt.datetime) -> bool:
-    if authority.not_valid_after_utc <= now:
-        return False
+    return authority.not_valid_after_utc > now and _has_signed(authority, serving)
+
+
+@functools.lru_cache
+def _has_signed(authority: x509.Certificate, serving: x509.Certificate) -> bool:
     try:
         serving.verify_directly_issued_by(authority)
     except (ValueError, TypeError, InvalidSignature):

@@ -16,16 +16,18 @@ from tests.simulation.api_http import URL, ApiServer
 from tests.simulation.api_server import Json, Refusal, Served, Storage
 from tests.simulation.control_plane import NAMESPACES, PODS, TEMPLATES, ControlPlane
 from tests.simulation.ends import killed
-from tests.simulation.loop import Loop, Process
+from tests.simulation.loop import Loop
 from tests.simulation.network import Network
 from tests.simulation.policies import (
     KINDS,
     code_cache,
     constraint,
+    digest_of,
     is_broken,
     new_client,
     template,
 )
+from tests.simulation.process import Process
 from webhook import log as product_log
 from webhook.api.pod_status import Pod
 from webhook.app.generation_options import generation_options
@@ -105,8 +107,6 @@ class ClusterWorld:
         self.disturbed = False
         """Whether an answer may have been lost, so that its question was asked again."""
         self.server: ApiServer | None = None
-        self.digest_of: tuple[tuple[str, ...], str] = (), ""
-        """The versions of what was held at last, and the digest of that."""
 
     # --- replicas ------------------------------------------------------------------------------
 
@@ -408,22 +408,9 @@ class ClusterWorld:
             return ""  # nobody kept the last good revision: who has started since has none
         if len(digests) > 1:
             return f"replicas differ: {sorted(digests)}"
-        if not broken and digests != {self._digest(templates, constraints)}:
+        if not broken and digests != {digest_of(templates.values(), constraints.values())}:
             return f"digests are not that of what the API server holds: {sorted(digests)}"
         return self._lies(templates, constraints)
-
-    def _digest(self, templates: dict[str, Json], constraints: dict[tuple[str, str], Json]) -> str:
-        """Of a client that was told all of it at once."""
-        held = [*templates.values(), *constraints.values()]
-        versions = tuple(item["metadata"]["resourceVersion"] for item in held)
-        if not self.digest_of[1] or versions != self.digest_of[0]:
-            client = new_client()
-            for item in templates.values():
-                client.add_template(item)
-            for item in constraints.values():
-                client.add_constraint(item)
-            self.digest_of = versions, client.snapshot.digest
-        return self.digest_of[1]
 
     def _fights(self) -> str:
         """Whose byPod was taken back to what it had been again and again: two that disagree."""

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.simulation.doors import Killed
-from tests.simulation.loop import Loop, Process
+from tests.simulation.loop import Loop
+from tests.simulation.process import Process
 from webhook.decisions.sidecar.disk import LOCK
 
 if TYPE_CHECKING:

@@ -5,9 +5,11 @@ library's, its defaults included. Nothing of the product is replaced.
 """
 
 import datetime as dt
+import functools
 import gc
 import os
 import random
+import socket
 import threading
 import time
 from typing import Any, Protocol
@@ -44,6 +46,7 @@ _real_datetime = dt.datetime
 _real_sleep = time.sleep
 _real_urandom = os.urandom
 _real_exit = os._exit
+_real_socket = socket.socket
 _real_random = random.Random
 RealCondition = threading.Condition
 RealEvent = threading.Event
@@ -115,8 +118,32 @@ class _Datetime(_real_datetime, metaclass=_AnyDatetime):
         return cls.fromtimestamp(_time(), tz)
 
 
+class WorldSocket:
+    """What a connection is asked for by: it has no descriptor, which would cost four system calls."""
+
+    def setblocking(self, flag: bool) -> None:
+        """Nothing is sent by it."""
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+class _Socket(_real_socket):
+    """One of the world's within a world."""
+
+    def __new__(cls, *arguments: Any, **options: Any) -> Any:
+        if _world is not None:
+            return WorldSocket()
+        return super().__new__(cls, *arguments, **options)
+
+
 def _lend_to_cryptography() -> None:
-    """Keys of the world's choice, and signatures that are the same each time."""
+    """Keys of the world's choice, and signatures that are the same each time.
+
+    What was read once of a text is not read again: certificates and keys never change.
+    """
+    from cryptography import x509
+    from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.x509 import CertificateBuilder
 
@@ -130,8 +157,12 @@ def _lend_to_cryptography() -> None:
     def signed(self: Any, *arguments: Any, **options: Any) -> Any:
         return sign(self, *arguments, **options, ecdsa_deterministic=_world is not None)
 
+    read_certificates = x509.load_pem_x509_certificates
+    known_certificates = functools.lru_cache(lambda pem: tuple(read_certificates(pem)))
     ec.generate_private_key = chosen
     CertificateBuilder.sign = signed
+    x509.load_pem_x509_certificates = lambda pem: list(known_certificates(pem))
+    serialization.load_pem_private_key = functools.lru_cache(serialization.load_pem_private_key)
 
 
 def install() -> None:
@@ -150,6 +181,7 @@ def install() -> None:
     time.sleep = _sleep
     os.urandom = _urandom
     os._exit = _exit
+    socket.socket = _Socket
     random._urandom = _urandom
     random.Random = _Random
     # Worlds decide when garbage is collected, and none is ever out of its sight.

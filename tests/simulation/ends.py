@@ -1,6 +1,7 @@
 """How processes of a world end."""
 
-from tests.simulation.loop import Loop, Process
+from tests.simulation.loop import Loop
+from tests.simulation.process import Process
 
 
 async def killed(loop: Loop, process: Process) -> None:

@@ -15,8 +15,9 @@ import orjson
 
 from tests.simulation.disk import Disk
 from tests.simulation.ends import killed
-from tests.simulation.loop import Loop, Process
+from tests.simulation.loop import Loop
 from tests.simulation.network import Network
+from tests.simulation.process import Process
 from tests.simulation.sinks import Receiver, WorldSink
 from webhook import log as product_log
 from webhook.decisions.exporter.admission import NO_POLICIES
@@ -325,7 +326,7 @@ class LogWorld:
         process.context.run(running.stop)
         try:
             async with asyncio.timeout(30.0):
-                while process.tasks:  # noqa: ASYNC110  # looks on, as a kubelet does
+                while process.tasks():  # noqa: ASYNC110  # looks on, as a kubelet does
                     await asyncio.sleep(0.05)
         except TimeoutError:
             self._note_crash(pod)

@@ -18,66 +18,15 @@ from typing import Any
 
 from tests.simulation import doors
 from tests.simulation.doors import Killed
+from tests.simulation.process import PROCESS, Handle, Process, Task, TimerHandle
 from tests.simulation.threads import Lane
 
 STEPS_MAX = 400_000
 """More than any world needs: one that goes on beyond never rests."""
 
-_PROCESS: "contextvars.ContextVar[Process]" = contextvars.ContextVar("process")
-
 
 class ViolationError(Exception):
     """Something does not hold in a world."""
-
-
-class Process:
-    """One simulated process: its callbacks, tasks, threads, and what it has open."""
-
-    def __init__(self, loop: "Loop", name: str) -> None:
-        self.loop = loop
-        self.name = name
-        self.dead = False
-        self.paused_until = 0.0
-        self.queue: deque[asyncio.Handle] = deque()
-        self.queued = False
-        self.tasks: dict[Task, None] = {}
-        self.open: dict[Any, None] = {}
-        """What is cut when the process ends; each has ``cut()``."""
-        self.context = contextvars.Context()
-        self.context.run(_PROCESS.set, self)
-
-    def spawn(self, make: Coroutine[Any, Any, Any]) -> "Task":
-        """Begin a coroutine in this process."""
-        task = self.loop.create_task(make, context=self.context.copy())
-        assert isinstance(task, Task)
-        return task
-
-    def pause(self, seconds: float) -> None:
-        """Nothing of it goes on for a while, as on a node that swaps."""
-        self.paused_until = max(self.paused_until, self.loop.now() + seconds)
-        self.loop.call_at(self.loop.time() + seconds, lambda: None, context=self.context)
-
-
-class Task(asyncio.Task[Any]):
-    """A task with the same place in a set each time."""
-
-    __serial = 0
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        Task.__serial += 1
-        self._place = Task.__serial
-        super().__init__(*arguments, **options)
-
-    def __hash__(self) -> int:
-        return self._place
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    @classmethod
-    def begin(cls) -> None:
-        """Count from the beginning: a world is the same whatever ran before it."""
-        cls.__serial = 0
 
 
 class Loop(asyncio.BaseEventLoop):
@@ -166,8 +115,8 @@ class Loop(asyncio.BaseEventLoop):
     def process_of(self, context: contextvars.Context | None = None) -> Process:
         """Whose a context is."""
         if context is None:
-            return _PROCESS.get(self.director)
-        return context.get(_PROCESS, self.director)
+            return PROCESS.get(self.director)
+        return context.get(PROCESS, self.director)
 
     def _make_task(
         self,
@@ -176,9 +125,7 @@ class Loop(asyncio.BaseEventLoop):
         context: contextvars.Context | None = None,
     ) -> Task:
         task = Task(coroutine, loop=loop, context=context)
-        process = self.process_of(context)
-        process.tasks[task] = None
-        task.add_done_callback(process.tasks.pop)
+        self.process_of(context).add_task(task)
         return task
 
     def call_soon(
@@ -187,8 +134,18 @@ class Loop(asyncio.BaseEventLoop):
         *arguments: Any,
         context: contextvars.Context | None = None,
     ) -> asyncio.Handle:
-        handle = asyncio.Handle(callback, arguments, self, context)
-        self._enqueue(handle, self.process_of(context))
+        if context is None:
+            context = contextvars.copy_context()
+        process = context.get(PROCESS, self.director)
+        handle = Handle(callback, arguments, self, context)
+        if process.dead:
+            if process.unwinding is not None:
+                process.unwinding.append(handle)
+            return handle
+        process.queue.append(handle)
+        if not process.queued:
+            process.queued = True
+            self._ready_processes.append(process)
         return handle
 
     call_soon_threadsafe = call_soon  # type: ignore[assignment]
@@ -200,7 +157,8 @@ class Loop(asyncio.BaseEventLoop):
         *arguments: Any,
         context: contextvars.Context | None = None,
     ) -> asyncio.TimerHandle:
-        return self.call_at(self.time() + delay, callback, *arguments, context=context)
+        when = doors.BOOTED + self._now + delay
+        return self.call_at(when, callback, *arguments, context=context)
 
     def call_at(
         self,
@@ -209,15 +167,15 @@ class Loop(asyncio.BaseEventLoop):
         *arguments: Any,
         context: contextvars.Context | None = None,
     ) -> asyncio.TimerHandle:
-        handle = asyncio.TimerHandle(when, callback, arguments, self, context)
+        if context is None:
+            context = contextvars.copy_context()
+        handle = TimerHandle(callback, arguments, self, context)
+        handle._when = when
         handle._scheduled = True
         self._timer_serial += 1
-        entry = (when - doors.BOOTED, self._timer_serial, handle, self.process_of(context))
-        heapq.heappush(self._timers, entry)
+        process = context.get(PROCESS, self.director)
+        heapq.heappush(self._timers, (when - doors.BOOTED, self._timer_serial, handle, process))
         return handle
-
-    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Cancelled ones are passed over when they are due."""
 
     def run_in_executor(self, executor: Any, func: Any, *arguments: Any) -> Any:
         """A thread that nobody else waits for: runs at a later time, whole."""
@@ -254,6 +212,9 @@ class Loop(asyncio.BaseEventLoop):
         address = self._addresses.pop(sock)
         sock.close()
         return await self.network.connect(address, protocol_factory)
+
+    def _asyncgen_firstiter_hook(self, agen: Any) -> None:
+        """None is kept to be closed at the end: their tasks are unwound, and they with them."""
 
     def add_signal_handler(self, sig: int, callback: Any, *args: Any) -> None:
         raise NotImplementedError
@@ -308,14 +269,6 @@ class Loop(asyncio.BaseEventLoop):
         """Whether what runs now belongs to a process that has ended."""
         return (self.running.process if self.running is not None else self._current).dead
 
-    def _enqueue(self, handle: asyncio.Handle, process: Process) -> None:
-        if process.dead:
-            return
-        process.queue.append(handle)
-        if not process.queued:
-            process.queued = True
-            self._ready_processes.append(process)
-
     def _choose_lane(self) -> Lane | None:
         if not self._lanes:
             return None
@@ -339,11 +292,15 @@ class Loop(asyncio.BaseEventLoop):
             self._lanes.remove(lane)
 
     def _run_once(self) -> None:
-        self._steps += 1
-        if self._steps > STEPS_MAX:
-            raise ViolationError(
-                f"the world never rests: {STEPS_MAX} steps, {self._now:.0f} seconds"
-            )
+        while not self._stopping:
+            self._steps += 1
+            if self._steps > STEPS_MAX:
+                raise ViolationError(
+                    f"the world never rests: {STEPS_MAX} steps, {self._now:.0f} seconds"
+                )
+            self._step()
+
+    def _step(self) -> None:
         timers = self._timers
         if timers and timers[0][0] <= self._now:
             self._fire_timers()
@@ -377,7 +334,13 @@ class Loop(asyncio.BaseEventLoop):
         for _ in range(count):
             handle = queue.popleft()
             if not handle._cancelled:
-                handle._run()
+                try:
+                    handle._context.run(handle._callback, *handle._args)
+                except (SystemExit, KeyboardInterrupt):
+                    raise
+                except BaseException as error:  # noqa: BLE001  # as a loop's: told, and it goes on
+                    message = f"Exception in callback {handle._callback}"
+                    self.call_exception_handler({"message": message, "exception": error})
             if process.dead:
                 break
         self._current = self.director
@@ -391,8 +354,11 @@ class Loop(asyncio.BaseEventLoop):
         timers = self._timers
         while timers and timers[0][0] <= self._now:
             _, _, handle, process = heapq.heappop(timers)
-            if not handle._cancelled:
-                self._enqueue(handle, process)
+            if not handle._cancelled and not process.dead:
+                process.queue.append(handle)
+                if not process.queued:
+                    process.queued = True
+                    self._ready_processes.append(process)
 
     def _advance(self) -> None:
         """Nothing can go on now: time jumps."""
@@ -437,34 +403,18 @@ class Loop(asyncio.BaseEventLoop):
                     break
                 lane.resume()
             self._lanes.remove(lane)
-        queue: deque[asyncio.Handle] = deque()
-
-        class _Collect:
-            def append(self, handle: asyncio.Handle) -> None:
-                queue.append(handle)
-
-        # While it is unwound its callbacks are run here, and nowhere else.
-        enqueue = self._enqueue
-
-        def collect(handle: asyncio.Handle, owner: Process) -> None:
-            if owner is process:
-                queue.append(handle)
-            else:
-                enqueue(handle, owner)
-
-        self._enqueue = collect  # type: ignore[method-assign]
-        try:
-            for _ in range(20):
-                if not process.tasks:
-                    break
-                for task in list(process.tasks):
-                    task.cancel()
-                while queue:
-                    handle = queue.popleft()
-                    if not handle._cancelled:
-                        handle._run()
-        finally:
-            del self._enqueue
+        queue = process.unwinding = deque()
+        for _ in range(20):
+            tasks = process.tasks()
+            if not tasks:
+                break
+            for task in tasks:
+                task.cancel()
+            while queue:
+                handle = queue.popleft()
+                if not handle._cancelled:
+                    handle._run()
+        process.unwinding = None
         self._current = outer
 
     def end(self) -> None:

@@ -9,7 +9,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from tests.simulation.loop import Loop, Process
+from tests.simulation.loop import Loop
+from tests.simulation.process import Process
 
 WINDOW_BYTES = 64 * 1024
 """Under way in one direction at most; beyond that the sender keeps what it wrote."""

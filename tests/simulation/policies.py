@@ -2,14 +2,17 @@
 
 import functools
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from tests.simulation.api_server import Json
 from webhook.constraint.client import Client
-from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.drivers.rego import RegoDriver, RegoEvaluator
 from webhook.constraint.targets.admission import AdmissionTarget
+from webhook.constraint.template import Code, Template
 from webhook.rego.code_cache import CodeCache
 
 KINDS = ("Alpha", "Beta")
@@ -30,6 +33,8 @@ def code_cache() -> CodeCache:
 
 
 _folders: list[Any] = []
+_compiled: dict[str, RegoEvaluator] = {}
+_digests: dict[bytes, str] = {}
 
 
 def template(kind: str, variant: int) -> Json:
@@ -80,6 +85,35 @@ def constraint(kind: str, name: str, variant: int) -> Json:
     }
 
 
+class _Driver(RegoDriver):
+    """Gives one program for one text: worlds have the same few, and ask them for nothing."""
+
+    def compile(self, template: Template, code: Code) -> RegoEvaluator:
+        text: str = code.source["rego"]
+        if text not in _compiled:
+            _compiled[text] = super().compile(template, code)
+        return _compiled[text]
+
+
 def new_client() -> Client:
     """A replica's policies, with none in it."""
-    return Client(targets=[AdmissionTarget()], drivers=[RegoDriver(cache=code_cache())])
+    return Client(targets=[AdmissionTarget()], drivers=[_Driver(cache=code_cache())])
+
+
+def digest_of(templates: Collection[Json], constraints: Collection[Json]) -> str:
+    """The digest of a client that is told all of it at once; the same of what is said the same."""
+    key = orjson.dumps([_said(item) for item in (*templates, *constraints)])
+    if key not in _digests:
+        client = new_client()
+        for item in templates:
+            client.add_template(item)
+        for item in constraints:
+            client.add_constraint(item)
+        _digests[key] = client.snapshot.digest
+    return _digests[key]
+
+
+def _said(item: Json) -> Json:
+    """An object without what the API server adds, and without its status."""
+    metadata = {key: item["metadata"].get(key) for key in ("name", "labels", "annotations")}
+    return {**item, "metadata": metadata, "status": None}

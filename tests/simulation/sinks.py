@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import orjson
 
-from tests.simulation.loop import Loop, Process
+from tests.simulation.loop import Loop
+from tests.simulation.process import Process
 from webhook.decisions.sinks.sink import Item, RecordsRefused, SinkUnavailable
 
 

@@ -14,7 +14,8 @@ from tests.simulation import doors
 from tests.simulation.doors import Killed
 
 if TYPE_CHECKING:
-    from tests.simulation.loop import Loop, Process
+    from tests.simulation.loop import Loop
+    from tests.simulation.process import Process
 
 
 class _Worker:

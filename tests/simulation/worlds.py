@@ -1,5 +1,6 @@
 """The worlds there are, each imported when it is played."""
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import Final, Protocol, cast
 
@@ -21,7 +22,12 @@ WORLDS: Final = {
 }
 
 
+def load(name: str) -> Callable[[Loop], World]:
+    """What makes a world, with all that it imports."""
+    module, _, kind = WORLDS[name].partition(":")
+    return cast("Callable[[Loop], World]", getattr(import_module(module), kind))
+
+
 def make(name: str, loop: Loop) -> World:
     """A world on a loop."""
-    module, _, kind = WORLDS[name].partition(":")
-    return cast("World", getattr(import_module(module), kind)(loop))
+    return load(name)(loop)
