@@ -15,10 +15,13 @@ from webhook.cel.errors import (
     InstantiationError,
     ParseError,
     Problem,
+    ShownError,
     TimeUpError,
 )
 from webhook.cel.exact import exact_form
 from webhook.cel.fast import fast_form
+from webhook.cel.run.texts import retold
+from webhook.cel.run.values import lost_within
 from webhook.cel.syntax.ast import Call, Constant, Fold, children
 from webhook.cel.syntax.parser import parse
 from webhook.values import dataclass
@@ -61,9 +64,20 @@ class Expression:
             except Exception:  # noqa: BLE001  # whatever it was, the exact form says what it means
                 meter.rewind(left)
         try:
-            return self.exact(dict(variables), meter)
+            return self._exact_value(variables, meter)
         except RecursionError:
             raise EvaluationError("expression is nested too deeply") from None
+
+    def _exact_value(self, variables: dict[str, Value], meter: Meter) -> Value:
+        try:
+            value = self.exact(dict(variables), meter)
+        except ShownError as error:
+            raise retold(error, variables.values()) from None
+        # No other expression is prepared for lists that hold errors.
+        lost = lost_within(value) if meter.may_have_lost else None
+        if lost is not None:
+            raise EvaluationError(lost.text)
+        return value
 
 
 def compile_expression(source: str, environment: Environment) -> Expression:

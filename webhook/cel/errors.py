@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 _WIDE_DOT, _WIDE_CARET = "\uff0e", "\uff3e"
 
@@ -14,6 +15,16 @@ class EvaluationError(Exception):
     def text(self) -> str:
         """What is wrong."""
         return str(self.args[0])
+
+
+class ShownError(EvaluationError):
+    """One that shows a value between words; how, depends on what was there before the evaluation."""
+
+    def __init__(self, text: str, before: str, value: Any, after: str) -> None:
+        super().__init__(text)
+        self.before = before
+        self.value = value
+        self.after = after
 
 
 class UnsureError(Exception):

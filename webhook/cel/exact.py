@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.cel import costed, folds, paths
+from webhook.cel import costed, folds, nodes, paths
 from webhook.cel.check import types
 from webhook.cel.check.literals import known_members, known_value
-from webhook.cel.errors import EndedError, EvaluationError
-from webhook.cel.library.all import invoke
+from webhook.cel.errors import EvaluationError
 from webhook.cel.narrowing import called
 from webhook.cel.run import access, equality, membership
 from webhook.cel.run.arithmetic import OPERATORS, is_not, negate
@@ -85,11 +84,17 @@ class _Builder:
         self.checked = checked
         self.scopes: list[dict[str, int]] = []
         self.slots = 0
+        self.is_key = False
 
     def build(self, node: Expr) -> Run:
+        """What computes a node: of a key, part of a variable is another each time it is read."""
+        run = self.built(node)
+        return paths.copied(run) if self.is_key and paths.is_native(node, self.checked) else run
+
+    def built(self, node: Expr) -> Run:
         match node:
             case Constant():
-                return _constant(node.value)
+                return nodes.constant(node.value)
             case Name():
                 return self.name(self.checked.names.get(node, node.name))
             case Select():
@@ -98,7 +103,7 @@ class _Builder:
                 return self.call(node)
             case ListOf():
                 made = self.list_of(node)
-                return made if known_value(node, self.checked) is NOTHING else _once(made)
+                return made if known_value(node, self.checked) is NOTHING else nodes.once(made)
             case MapOf():
                 return self.map_of(node)
             case Message():
@@ -119,17 +124,17 @@ class _Builder:
         if isinstance(node, Call) and node.function == "_?_:_":
             test, *branches = node.args
             opened = [paths.opened(self.operand(one)) for one in branches]
-            return _conditional(self.build(test), *opened)
+            return nodes.conditional(self.build(test), *opened)
         return self.build(node)
 
     def name(self, meaning: str, *, is_read: bool = True) -> Run:
         if meaning.startswith(":"):
-            return _constant(TypeValue(meaning[1:]))
+            return nodes.constant(TypeValue(meaning[1:]))
         if not meaning.startswith("."):
             for scope in reversed(self.scopes):
                 if meaning in scope:
-                    return _local(scope[meaning], is_read=is_read)
-        return _variable(meaning.removeprefix("."))
+                    return nodes.local(scope[meaning], is_read=is_read)
+        return nodes.variable(meaning.removeprefix("."))
 
     def slot(self, *names: str) -> list[int]:
         """Numbers for the variables of a macro, which hide those around it."""
@@ -150,9 +155,9 @@ class _Builder:
         if node.tests:
             return paths.presence(operand, field, stored)
         if node.optional:
-            return paths.optional(operand, _constant(field), stored)
+            return paths.optional(operand, nodes.constant(field), stored)
         if stored is not None:
-            return paths.within(operand, _constant(field), stored)
+            return paths.within(operand, nodes.constant(field), stored)
 
         def selected(env: dict[Any, Value], meter: Meter) -> Value:
             meter.charge(1)
@@ -183,7 +188,7 @@ class _Builder:
         of, key = self.operand(node.args[0]), self.key(node.args[1])
         stored = self.stored(node.args[0])
         if stored is None:
-            return _index(_BINARY[node.function], of, key)
+            return nodes.index(_BINARY[node.function], of, key)
         take = paths.optional if node.function == "_[?_]" else paths.within
         return take(of, key, stored)
 
@@ -191,7 +196,7 @@ class _Builder:
         """What an item is asked for by: what is a key to nobody is told as what it is in Go."""
         if isinstance(node, Call) and node.function == "_?_:_":
             test, *branches = node.args
-            return _conditional(self.build(test), *[self.key(one) for one in branches])
+            return nodes.conditional(self.build(test), *[self.key(one) for one in branches])
         if paths.is_native(node, self.checked):
             return self.build(node)
         run = self.branch(node)
@@ -206,10 +211,10 @@ class _Builder:
     def call(self, node: Call) -> Run:
         function = node.function
         if function in {"_&&_", "_||_"}:
-            return _logic([self.build(arg) for arg in node.args], ends=function == "_||_")
+            return nodes.logic([self.build(arg) for arg in node.args], ends=function == "_||_")
         if function == "_?_:_":
             test, *branches = node.args
-            return _conditional(self.build(test), *[self.branch(one) for one in branches])
+            return nodes.conditional(self.build(test), *[self.branch(one) for one in branches])
         if function in {"_[_]", "_[?_]"}:
             return self.item(node)
         named = self.checked.functions.get(node)
@@ -220,14 +225,14 @@ class _Builder:
         )
         args = [self.build(arg) for arg in (*target, *node.args)]
         if function in _UNARY:
-            return _unary(_UNARY[function], args[0])
+            return nodes.unary(_UNARY[function], args[0])
         if function in _BINARY:
-            return _binary(_BINARY[function], args[0], args[1])
+            return nodes.binary(_BINARY[function], args[0], args[1])
         if function == "@in" and isinstance(node.args[1], ListOf) and not node.args[1].items:
-            return _constant(False)  # cel-go does not look at what would be in it
+            return nodes.constant(False)  # cel-go does not look at what would be in it
         if function == "@in":
             known = known_members(node.args[1], self.checked)
-            return _member(args[0], args[1]) if known is None else _among(args[0], known)
+            return nodes.member(args[0], args[1]) if known is None else nodes.among(args[0], known)
         return self.library(node, named or function, args, member=bool(target))
 
     def library(self, node: Call, name: str, args: list[Run], *, member: bool) -> Run:
@@ -239,17 +244,19 @@ class _Builder:
             if type(known_value(pattern, self.checked)) is str:
                 return costed.search(form, args)
         if function in costed.LISTERS and count == 1 and node in self.checked.overloads:
-            return _invocation(form, [costed.lister(args[0])])
+            return nodes.invocation(form, [costed.lister(args[0])])
         if function == "flatten" and count == 2:
             return costed.flattened(args[0], args[1])
+        if name in {"optional.unwrap", "unwrapOpt"}:
+            return paths.unwrapped(form, args[0])
         if function in {"or", "orValue"} and count == 2:
             return paths.alternative(args[0], args[1], function)
         if function == "sum" and count == 1 and node.target is not None:
             item = self.checked.types.get(node.target, types.DYN)
             zero = _ZEROS.get(item.parts[0].name) if item.name == "list" else None
             if zero is not None:
-                return _sum(args[0], zero)
-        return _invocation(form, args)
+                return nodes.total(args[0], zero)
+        return nodes.invocation(form, args)
 
     def called(self, node: Call, name: str, *, member: bool) -> str:
         """The name in the library of what a call may run."""
@@ -271,6 +278,7 @@ class _Builder:
                     value = access.optional_part(value)
                     if value is NOTHING:
                         continue
+                    meter.may_have_lost |= type(value) is Lost
                 values.append(value)
             return values
 
@@ -287,14 +295,18 @@ class _Builder:
                 computed = value(env, meter)
                 if optional:
                     computed = access.optional_part(computed, at)
+                    meter.may_have_lost |= type(computed) is Lost
                 membership.set_entry(members, at, computed)
             return members
 
         return made
 
     def entry_key(self, node: Expr) -> Run:
+        """What a map has an entry by: a list or a map is found by itself alone."""
+        before, self.is_key = self.is_key, True
         run = self.build(node)
-        return paths.copied(run) if paths.is_native(node, self.checked) else run
+        self.is_key = before
+        return run
 
     def message(self, node: Message) -> Run:
         """A time or a duration by its seconds and nanoseconds: the only messages there are."""
@@ -312,6 +324,13 @@ class _Builder:
     # --- macros -------------------------------------------------------------------------------
 
     def fold(self, node: Fold) -> Run:
+        before = self.is_key
+        self.is_key = before or node.kind == "map_entry"
+        run = self.folded(node)
+        self.is_key = before
+        return run
+
+    def folded(self, node: Fold) -> Run:
         range_ = self.build(node.range)
         names = [node.first] if node.second is None else [node.first, node.second]
         slots = self.slot(*names)
@@ -353,143 +372,3 @@ class _Builder:
         key = self.build(node.key)
         self.scopes.pop()
         return costed.sorted_by(node, target, slot, key, self.checked)
-
-
-def _once(literal: Run) -> Run:
-    """A list of constants, which is one wherever it is asked for: as a key it finds itself."""
-    kept: list[Value] = []
-
-    def same(env: dict[Any, Value], meter: Meter) -> Value:
-        made = literal(env, meter)
-        if not kept:
-            kept.append(made)
-        return kept[0]
-
-    return same
-
-
-def _constant(value: Value) -> Run:
-    def constant(_env: dict[Any, Value], _meter: Meter) -> Value:
-        return value
-
-    return constant
-
-
-def _local(slot: int, *, is_read: bool) -> Run:
-    """A variable of a macro; if it is read, and no path, an optional changes as by a conditional."""
-
-    def local(env: dict[Any, Value], _meter: Meter) -> Value:
-        value = env[slot]
-        if type(value) is Lost:
-            raise EvaluationError(value.text)
-        return access.unnested(value) if is_read and type(value) is Optional else value
-
-    return local
-
-
-def _variable(name: str) -> Run:
-    def variable(env: dict[Any, Value], meter: Meter) -> Value:
-        meter.charge(1)
-        try:
-            return env[name]
-        except KeyError:
-            raise EvaluationError(f"no such attribute(s): {name}") from None
-
-    return variable
-
-
-def _unary(operator: Callable[[Value], Value], operand: Run) -> Run:
-    def unary(env: dict[Any, Value], meter: Meter) -> Value:
-        meter.charge(1)
-        return operator(operand(env, meter))
-
-    return unary
-
-
-def _sized(value: Value) -> int:
-    return len(value) // 10 if type(value) in {str, bytes, list, dict} else 0
-
-
-def _binary(operator: Callable[[Value, Value], Value], left: Run, right: Run) -> Run:
-    operands = costed.both(left, right)
-
-    def binary(env: dict[Any, Value], meter: Meter) -> Value:
-        a, b = operands(env, meter)
-        meter.charge(1 + _sized(a) + _sized(b))
-        return operator(a, b)
-
-    return binary
-
-
-def _index(operator: Callable[[Value, Value], Value], of: Run, key: Run) -> Run:
-    def index(env: dict[Any, Value], meter: Meter) -> Value:
-        meter.charge(1)
-        value = of(env, meter)
-        if type(value) is Optional and value.value is NOTHING:
-            return NONE  # and nobody asks for the key
-        return operator(value, key(env, meter))
-
-    return index
-
-
-def _member(item: Run, of: Run) -> Run:
-    operands = costed.both(item, of)
-
-    def member(env: dict[Any, Value], meter: Meter) -> Value:
-        value, within = operands(env, meter)
-        meter.charge(1 + (len(within) if type(within) is list else 0))
-        return membership.is_member(value, within, env, meter)
-
-    return member
-
-
-def _among(item: Run, keys: frozenset[Value]) -> Run:
-    def among(env: dict[Any, Value], meter: Meter) -> Value:
-        meter.charge(1)
-        return membership.is_among(item(env, meter), keys)
-
-    return among
-
-
-def _invocation(name: str, args: list[Run]) -> Run:
-    if len(args) == 2 and not name.startswith("format"):  # whose second operand waits for the first
-        operands = costed.both(*args)
-        return lambda env, meter: invoke(meter, name, *operands(env, meter))
-
-    def invoked(env: dict[Any, Value], meter: Meter) -> Value:
-        meter.charge(1)
-        return invoke(meter, name, *[arg(env, meter) for arg in args])
-
-    return invoked
-
-
-def _sum(operand: Run, zero: Value) -> Run:
-    return lambda env, meter: invoke(meter, "sum", operand(env, meter)) or zero
-
-
-def _conditional(test: Run, then: Run, other: Run) -> Run:
-    def conditional(env: dict[Any, Value], meter: Meter) -> Value:
-        chosen = then if access.condition(test(env, meter)) else other
-        return chosen(env, meter)
-
-    return conditional
-
-
-def _logic(operands: list[Run], *, ends: bool) -> Run:
-    """``&&`` and ``||``: an operand that decides makes up for errors in the others."""
-
-    def logic(env: dict[Any, Value], meter: Meter) -> Value:
-        fault: EvaluationError | None = None
-        for operand in operands:
-            try:
-                if access.condition(operand(env, meter)) is ends:
-                    return ends
-            except EndedError:
-                raise
-            except EvaluationError as error:
-                fault = fault or error
-        if fault is not None:
-            raise fault
-        return not ends
-
-    return logic

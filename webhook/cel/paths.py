@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.cel.check.literals import known_value
+from webhook.cel.library import optionals
+from webhook.cel.library.all import invoke
 from webhook.cel.run import access
 from webhook.cel.run.values import NONE, NOTHING, Optional, Uint, held
 from webhook.cel.syntax.ast import Call, Constant, Name, OptMap, Select
@@ -128,6 +130,20 @@ def alternative(first: Run, second: Run, function: str) -> Run:
         return value if function == "or" else held(value)
 
     return alternative
+
+
+def unwrapped(name: str, operand: Run) -> Run:
+    """What the optionals of a list hold, where one that was lost has its place, too."""
+
+    def unwrapped(env: dict[Any, Value], meter: Meter) -> Value:
+        meter.charge(1)
+        of = operand(env, meter)
+        if type(of) is not list or not any(type(one) is Optional for one in of):
+            return invoke(meter, name, of)
+        meter.may_have_lost = True
+        return optionals.unwrapped(name.partition("#")[0], of)
+
+    return unwrapped
 
 
 def copied(run: Run) -> Run:

@@ -1,10 +1,12 @@
 """Expressions by chance, of a wanted type by the table of overloads; now and then of another."""
 
+import json
 import random
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Final
 
+from tests.differential.cel.texts import READ
 from tests.differential.cel.values import PATHS
 from webhook.cel.check import types
 from webhook.cel.check.environment import Overload, functions
@@ -25,14 +27,18 @@ MIXED: Final = (
 LITERALS: Final[dict[str, tuple[str, ...]]] = {
     "int": ("0", "1", "-1", "2", "7", "9223372036854775807", "-9223372036854775808", "0x1F"),
     "uint": ("0u", "1u", "3u", "18446744073709551615u"),
-    "double": ("0.0", "1.0", "1.5", "-2.5", "1e300", "1e-3", "(0.0/0.0)", "(1.0/0.0)"),
+    "double": (
+        "0.0", "1.0", "1.5", "-2.5", "1e300", "1e-3", "(0.0/0.0)", "(1.0/0.0)", "1e21", "5e-324",
+        "(0.1 + 0.2)", "123456789.125", "-0.0", "1e-7", "999999.9999999",
+    ),
     "bool": ("true", "false"),
     "string": (
         "''", "'a'", "'abc'", "'12'", "'b'", "','", "'ä☃'", "'A-b'", "r'^a.*$'", "'%s-%d'", "'x y'",
         "'10.0.0.1'", "'10.0.0.0/8'", "'1.2.3'", "'1h'", "'2024-01-01T00:00:00Z'", "'500m'", "'true'",
         "'https://a.b/c?d=e'", "'dns1123Label'", "'%v'", "'%.2f|%x|%e'", "'UTC'", "'02:30'", "'a/b'",
+        r"'\u00e9\x41\101\n\U0001F600'", "\"it's\"", "'''a'b'''", r'r"\n"',
     ),
-    "bytes": ("b''", "b'abc'", "b'\\xff\\x00'"),
+    "bytes": ("b''", "b'abc'", "b'\\xff\\x00'", "b'é'", r"b'\101\n'", "br'\\x'"),
     "null_type": ("null",),
     "google.protobuf.Duration": ("duration('1h30m')", "duration('-5s')", "duration('0s')"),
     "google.protobuf.Timestamp": (
@@ -62,7 +68,7 @@ def overloads() -> tuple[tuple[str, Overload], ...]:
         for name, listed in functions().items()
         for one in listed
         if not any("authorization" in str(of) for of in (*one.args, one.result))
-        and not name.startswith("@sort")
+        and not name.startswith(("@sort", "cel.@"))
     )
 
 
@@ -144,7 +150,8 @@ class Grammar:
     def leaf(self, wanted: Type) -> str:
         """A literal, a variable, a field."""
         chance = self.chance
-        fitting = [name for name, of in self.scope if of == wanted or of.is_dyn]
+        seen = dict(self.scope)  # of two of one name the inner one
+        fitting = [name for name, of in seen.items() if of == wanted or of.is_dyn]
         if fitting and chance.random() < 0.6:
             name = chance.choice(fitting)
             return name if chance.random() < 0.8 else f"dyn({name})"
@@ -223,8 +230,26 @@ class Grammar:
             known.setdefault(free, self.chance.choice(SIMPLE))
         args = [self.of(filled(one, known), depth - 1) for one in overload.args]
         if name == "lists.range":  # of 2^63 the oracle would never make an end
-            args = [self.chance.choice(("0", "1", "3", "-1", "size(object.ints)"))]
+            args = [self.chance.choice(("0", "1", "3", "-1", "14", "40", "size(object.ints)"))]
+        for at, of in enumerate(overload.args):
+            read = READ.get((name, at))
+            if read and of == types.STRING and self.chance.random() < 0.5:
+                args[at] = self.text(self.chance.choice(read))
+        if name == "format" and self.chance.random() < 0.7:
+            args[1] = self.shown(depth - 1)
         return written(name, args, member=overload.member)
+
+    def text(self, of: str) -> str:
+        """A text as it is, known before the expression is run or not."""
+        literal = json.dumps(of, ensure_ascii=False)
+        if self.chance.random() < 0.2 and "'" not in of:
+            literal = f"r'{of}'"
+        return literal if self.chance.random() < 0.6 else f"({literal} + object.empty)"
+
+    def shown(self, depth: int) -> str:
+        """A list of what a text is to show."""
+        parts = [self.of(self.any_type(2), depth) for _ in range(self.chance.randrange(1, 4))]
+        return f"[{', '.join(f'dyn({part})' for part in parts)}]"
 
     # --- macros -------------------------------------------------------------------------------
 
@@ -297,7 +322,11 @@ class Grammar:
         names = []
         for one in of:
             self.names += 1
-            names.append((f"v{self.names}", one))
+            hidden = [name for name, _ in self.scope] if self.chance.random() < 0.05 else []
+            hidden = (
+                self.chance.choice((hidden, ["size", "int", "request", "type"])) if hidden else []
+            )
+            names.append((self.chance.choice(hidden) if hidden else f"v{self.names}", one))
         self.scope += names
         made = [body() for body in bodies]
         del self.scope[len(self.scope) - len(names) :]

@@ -1,9 +1,11 @@
 """Every overload with every operand of every kind of JSON, known to nobody before it is run."""
 
+import json
 from collections.abc import Iterator
 from typing import Final
 
 from tests.differential.cel.grammar import LITERALS, filled, overloads, written
+from tests.differential.cel.texts import READ
 from webhook.cel.check import types
 from webhook.cel.check.types import Type
 
@@ -43,3 +45,30 @@ def calls() -> Iterator[str]:
             for kind in KINDS:
                 changed = [*args[:at], kind, *args[at + 1 :]]
                 yield written(name, changed, member=overload.member)
+
+
+def readings() -> Iterator[str]:
+    """Each function that reads a text with each text of its kind, known ahead or not."""
+    for name, overload in overloads():
+        known = dict.fromkeys(overload.free, types.INT)
+        for at, of in enumerate(overload.args):
+            for text in READ.get((name, at), ()) if of == types.STRING else ():
+                for said in _said(text):
+                    args = [right(filled(one, known)) for one in overload.args]
+                    args[at] = said
+                    call = written(name, args, member=overload.member)
+                    yield call
+                    yield from _parts(call, overload.result)
+
+
+def _said(text: str) -> tuple[str, str]:
+    literal = json.dumps(text, ensure_ascii=False)
+    return literal, f"({literal} + object.empty)"
+
+
+def _parts(call: str, of: Type) -> Iterator[str]:
+    """What is asked of what was read, where it needs no operands."""
+    for name, overload in overloads():
+        is_part = overload.member and overload.args == (of,) and "." in of.name
+        if is_part or (name == "string" and overload.args == (of,)):
+            yield written(name, [call], member=overload.member)

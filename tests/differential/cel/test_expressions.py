@@ -8,7 +8,7 @@ import pytest
 
 from tests.differential.cel.__main__ import questions
 from tests.differential.cel.agreement import Question, compare, shown
-from tests.differential.cel.operands import calls
+from tests.differential.cel.operands import calls, readings
 from tests.differential.cel.oracle import CelOracle
 from tests.programs import Programs
 
@@ -38,6 +38,15 @@ def test_every_function_with_operands_of_every_kind(oracle: CelOracle) -> None:
     assert found == []
     assert counted["eval"] > 2000
     assert counted["value"] > 500
+
+
+def test_every_function_that_reads_a_text(oracle: CelOracle) -> None:
+    """Texts that are right and that are not, known before they are read or not, and their parts."""
+    found, counted = differences(oracle, map(Question, dict.fromkeys(readings())))
+    assert found == []
+    assert counted["value"] > 2000
+    assert counted["eval"] > 500
+    assert counted["compile"] > 100
 
 
 @pytest.mark.parametrize("seed", [11, 12])

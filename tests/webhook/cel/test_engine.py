@@ -11,6 +11,12 @@ ENVIRONMENT = admission({}, params=True)
 
 LOST = "unsupported conversion to ref.Val: "
 
+JOIN = "join: invalid input: "
+
+PARSING = 'strconv.ParseUint: parsing "99999999999999999999"'
+
+ALL = "[1, <nil>, map[m:[2]]]"
+
 HOSTILE = {
     "six loops within each other": (
         "l.all(a, l.all(b, l.all(c, l.all(d, l.all(e, l.all(f, a + b + c + d + e + f >= 0))))))"
@@ -122,6 +128,8 @@ def test_values_over_plain_json(source, value):
         ("[1, 2].transformMapEntry(i, x, {0: i})", "insert failed: key 0 already exists"),
         ("object.n.all(x, true)", "got 'types.Int', expected iterable type"),
         ("object.n + 'a'", "no such overload"),
+        ("semver('1.99999999999999999999.x')", f"{PARSING}: value out of range"),
+        ("semver('1.0.0-a.99999999999999999999')", f"{PARSING}: value out of range"),
         ("object.m.k.matches('a(' + object.m.k)", "error parsing regexp: missing closing ): `a(v`"),
     ],
 )
@@ -277,11 +285,26 @@ def test_errors_are_told_with_the_words_of_kubernetes(source, error):
             "[dyn(optional.of(1)), dyn(timestamp(0))].unwrapOpt()",
             "value 1970-01-01 00:00:00 +0000 UTC is not optional",
         ),
+        # A map shows values of CEL's, a list of an object's own what Go decoded.
+        ("[dyn('a'), dyn({'a': dyn(b'x'), 'b': dyn(null)})].join()", f"{JOIN}{{a: [120], b: 0}}"),
+        ("[dyn('a'), dyn([duration('1h')])].join()", f"{JOIN}[1h0m0s]"),
+        ("[dyn('a'), dyn([dyn(null), dyn([object.all])])].join()", f"{JOIN}[0, [{ALL}]]"),
+        ("[dyn('a'), dyn({'l': object.all})].join()", f"{JOIN}{{l: {ALL}}}"),
+        ("[dyn('a'), dyn(optional.of(object.all))].join()", f"{JOIN}optional({ALL})"),
+        ("[dyn('a'), dyn([] + object.all + [])].join()", f"{JOIN}{ALL}"),
+        ("[dyn('a'), dyn(object.all.filter(x, true))].join()", f"{JOIN}[1, 0, {{m: [2]}}]"),
+        ("[dyn(optional.of(1)), dyn(object.all)].unwrapOpt()", f"value {ALL} is not optional"),
+        ("[dyn('a'), dyn(list), dyn(map)].join()", f"{JOIN}list(dyn)"),
+        (
+            "'%s'.format([dyn([quantity('1')])])",
+            "error during formatting: no formatting function for kubernetes.Quantity",
+        ),
     ],
 )
 def test_what_a_checker_takes_for_another_type_is_what_it_is_to_kubernetes(source, found):
     o = {"a": {"b": 2}}
     document = {"s": "12", "strs": ["a"], "path": "/UTC", "percent": "%", "o": o, "rows": [o]}
+    document["all"] = [1, None, {"m": [2]}]
     try:
         told = evaluate(source, {"object": document})
     except EvaluationError as error:
@@ -309,6 +332,8 @@ def test_what_a_checker_takes_for_another_type_is_what_it_is_to_kubernetes(sourc
         ("object.x[{dyn([1]): int}]", r"invalid qualifier type: \*types.baseMap"),
         ("true ? 1 : int(dyn([1]))", r"instantiation failed: no such overload: int\(list\)"),
         ("true ? dyn(1) : dyn(string(dyn(int)))", r"no such overload: string\(type\)"),
+        ("{b'a': 1}.size() == 1", "hash of unhashable type types.Bytes"),
+        ("true || {1: {bytes('a'): 1}}.size() == 1", "hash of unhashable type types.Bytes"),
     ],
 )
 def test_what_is_refused_early_is_told_with_the_words_of_kubernetes(source, told):

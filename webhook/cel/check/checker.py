@@ -320,38 +320,48 @@ class _Checker:
     def fold(self, node: Fold, range_at: int | None = None) -> Type:
         """``range_at`` is where its range is said to be, if not where it is."""
         variables = self.variables_of(node, node.range.at if range_at is None else range_at)
+        begin = self.accumulator(node)
         self.scopes.append(variables)
-        test = BOOL if node.test is None else self.check(node.test)
-        body = self.check(node.body)
+        step = self.step(node, variables[node.first], begin)
         self.scopes.pop()
-        if node.kind in {"all", "exists"}:
-            if not self.mapping.fits(body, BOOL):
-                self.mismatch(node.body.at, BOOL, body)
-            return BOOL
+        if not self.mapping.fits(begin, step):
+            self.mismatch(node.at, begin, step)
         if node.kind == "exists_one":
-            self.chosen(node.at, body, INT)
-            return BOOL
-        made = self.made(node, variables[node.first], body)
-        if node.test is not None and not made.is_wild:
-            self.chosen(node.at, test, made)
-        return made
+            return self.resolve(node.at, "_==_", [begin, INT], member=False)
+        return self.mapping.resolved(begin)
 
-    def made(self, node: Fold, key: Type, body: Type) -> Type:
-        if node.kind == "map_value":
-            return types.map_of(key, body)
-        if node.kind != "map_entry":
-            return types.list_of(body)
-        entry = types.map_of(self.mapping.new(), self.mapping.new())
-        if not self.mapping.fits(entry, body):
-            args = [types.map_of(DYN, DYN), self.mapping.resolved(body, closed=True)]
-            return self.no_overload(node.at, "cel.@mapInsert", args, member=False)
-        return self.mapping.resolved(entry)
+    def accumulator(self, node: Fold) -> Type:
+        """The type of what a macro begins with: what is empty is of parts that its steps tell."""
+        match node.kind:
+            case "all" | "exists":
+                return BOOL
+            case "exists_one":
+                return INT
+            case "map_value" | "map_entry":
+                return types.map_of(self.mapping.new(), self.mapping.new())
+        return types.list_of(self.mapping.new())
 
-    def chosen(self, at: int, test: Type, value: Type) -> None:
-        """What a conditional asks of its test."""
-        if not self.mapping.fits(test, BOOL):
-            args = [self.mapping.resolved(one, closed=True) for one in (test, value, value)]
-            self.no_overload(at, "_?_:_", args, member=False)
+    def step(self, node: Fold, key: Type, begin: Type) -> Type:
+        """The type of what a macro goes on with after an item."""
+        test = None if node.test is None else self.check(node.test)
+        body = self.check(node.body)
+        at = node.at
+        match node.kind:
+            case "all" | "exists":
+                if self.mapping.fits(body, BOOL):
+                    return BOOL
+                return self.mismatch(node.body.at, BOOL, body)
+            case "exists_one":
+                test, step = body, self.resolve(at, "_+_", [begin, INT], member=False)
+            case "map_value":
+                step = self.resolve(at, "cel.@mapInsert", [begin, key, body], member=False)
+            case "map_entry":
+                step = self.resolve(at, "cel.@mapInsert", [begin, body], member=False)
+            case _:
+                step = self.resolve(at, "_+_", [begin, types.list_of(body)], member=False)
+        if test is None:
+            return step
+        return self.resolve(at, "_?_:_", [test, step, begin], member=False)
 
     def opt_map(self, node: OptMap) -> Type:
         target = self.check(node.target)

@@ -10,7 +10,7 @@ from webhook.cel.errors import EvaluationError, Problem
 from webhook.cel.library.all import invoke
 from webhook.cel.run.access import go_type
 from webhook.cel.run.conversions import CONVERSIONS
-from webhook.cel.run.membership import constants
+from webhook.cel.run.membership import constants, is_unhashable
 from webhook.cel.run.meter import Meter
 from webhook.cel.run.values import NOTHING, TypeValue
 from webhook.cel.syntax.ast import Call, Constant, ListOf, MapOf, Name, OptMap, children
@@ -170,11 +170,15 @@ def _is_lost(node: Name | OptMap, checked: Checked) -> bool:
 
 
 def fault_of_constants(checked: Checked) -> str | None:
-    """Why a conversion of a constant, or a constant pattern, has no value."""
+    """Why a conversion of a constant, a constant pattern, or a map of constants has no value."""
     # As cel-go plans it: operands before what they are operands of, from left to right.
     for node, _ in reversed(list(_walk(checked.parsed.root))):
         if isinstance(node, Name | OptMap) and _is_lost(node, checked):
             return f"reference to undefined type: {node.name}"
+        if isinstance(node, MapOf) and known_value(node, checked) is not NOTHING:
+            for entry in node.entries:
+                if is_unhashable(key := known_value(entry.key, checked)):
+                    return f"runtime error: hash of unhashable type {go_type(key)}"
         if not isinstance(node, Call) or not node.args:
             continue
         try:

@@ -120,6 +120,8 @@ bool (bool) bool
 bool (string) bool
 bytes (bytes) bytes
 bytes (string) bytes
+cel.@mapInsert (map(K, V), K, V) map(K, V)
+cel.@mapInsert (map(K, V), map(K, V)) map(K, V)
 charAt .(string, int) string
 check .(kubernetes.authorization.PathCheck, string) kubernetes.authorization.Decision
 check .(kubernetes.authorization.ResourceCheck, string) kubernetes.authorization.Decision

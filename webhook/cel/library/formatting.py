@@ -10,7 +10,17 @@ from webhook.cel.errors import EvaluationError
 from webhook.cel.library.registry import form
 from webhook.cel.run.conversions import to_string
 from webhook.cel.run.texts import duration_text, timestamp_text
-from webhook.cel.run.values import Duration, Timestamp, TypeValue, Uint, from_key, type_name
+from webhook.cel.run.values import (
+    Duration,
+    Lost,
+    Opaque,
+    Optional,
+    Timestamp,
+    TypeValue,
+    Uint,
+    from_key,
+    type_name,
+)
 from webhook.rego.go.strings import quote
 
 if TYPE_CHECKING:
@@ -77,6 +87,8 @@ def _nested(value: Value) -> str:
         return quote(value)
     if type(value) is bytes:
         return f"b{quote(_string(value))}"
+    if type(value) in {Lost, Opaque, Optional}:
+        raise _FormatError(f"no formatting function for {type_name(value)}")
     return _string(value)
 
 

@@ -9,7 +9,7 @@ from webhook.cel.errors import EvaluationError
 from webhook.cel.library.registry import form
 from webhook.cel.run.arithmetic import add
 from webhook.cel.run.equality import NO_OVERLOAD, ORDERED, compared, is_equal
-from webhook.cel.run.values import NONE, Duration, Optional, Uint
+from webhook.cel.run.values import NONE, Duration, Lost, Optional, Uint, there
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +42,7 @@ def is_sorted(meter: Meter, items: list[Value]) -> bool:
     meter.charge(len(items))
     for at, item in enumerate(items):
         if type(item) not in ORDERED:
-            raise EvaluationError(NO_OVERLOAD)
+            raise EvaluationError(item.text if type(item) is Lost else NO_OVERLOAD)
         try:
             if at and compared("", items[at - 1], item) > 0:
                 return False
@@ -60,7 +60,7 @@ def total(meter: Meter, items: list[Value]) -> Value:
         return 0
     total = items[0]
     for item in items[1:]:
-        total = add(total, item)
+        total = add(total, there(item))
     return total
 
 
@@ -84,7 +84,7 @@ def _extreme(meter: Meter, items: list[Value], name: str, wanted: int) -> Value:
     extreme = items[0]
     for item in items[1:]:
         if type(item) not in ORDERED:
-            raise EvaluationError(NO_OVERLOAD)
+            raise EvaluationError(item.text if type(item) is Lost else NO_OVERLOAD)
         if _order(extreme, item) == wanted:
             extreme = item
     return extreme

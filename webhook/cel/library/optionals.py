@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.cel.errors import EvaluationError
+from webhook.cel.errors import EvaluationError, UnsureError
 from webhook.cel.library.registry import form
 from webhook.cel.run.arithmetic import TIME_MIN
-from webhook.cel.run.texts import go_shown
-from webhook.cel.run.values import NONE, NOTHING, Duration, Optional, Timestamp, held
+from webhook.cel.run.texts import showing
+from webhook.cel.run.values import NONE, NOTHING, Duration, Lost, Optional, Timestamp, held
 
 if TYPE_CHECKING:
     from webhook.cel.run.values import Value
@@ -55,20 +55,27 @@ def value_of(value: Optional) -> Value:
 
 @form("optional.unwrap", list)
 def unwrap(values: list[Value]) -> list[Value]:
-    """The values that are there."""
-    return _unwrapped("optional.unwrap", values)
+    """The values that are there; unsure where one was lost."""
+    return _sure(unwrapped("optional.unwrap", values))
 
 
 @form("unwrapOpt", list)
 def unwrap_of_list(values: list[Value]) -> list[Value]:
-    """The values of a list that are there."""
-    return _unwrapped("unwrapOpt", values)
+    """The same, as a list's own function."""
+    return _sure(unwrapped("unwrapOpt", values))
 
 
-def _unwrapped(function: str, values: list[Value]) -> list[Value]:
+def _sure(values: list[Value]) -> list[Value]:
+    if any(type(value) is Lost for value in values):
+        raise UnsureError
+    return values
+
+
+def unwrapped(function: str, values: list[Value]) -> list[Value]:
+    """The values that are there, even lost."""
     if values and type(values[0]) is not Optional:  # a list is of its first item's type
         raise EvaluationError(f"no such overload: {function}(list)")
     for value in values:
         if type(value) is not Optional:
-            raise EvaluationError(f"value {go_shown(value)} is not optional")
-    return [held(value) for value in values if value.value is not NOTHING]
+            raise showing("value ", value, " is not optional")
+    return [value.value for value in values if value.value is not NOTHING]

@@ -7,7 +7,7 @@ from typing import Final, Self
 
 from webhook.cel.errors import EvaluationError
 from webhook.cel.library.registry import form
-from webhook.cel.run.values import INT_MAX, Opaque
+from webhook.cel.run.values import UINT_MAX, Opaque
 from webhook.rego.go.strings import quote
 
 NAME: Final = "kubernetes.Semver"
@@ -25,7 +25,15 @@ def _number(text: str, name: str) -> int:
         raise EvaluationError(f"Invalid character(s) found in {name.lower()} number {quote(text)}")
     if len(text) > 1 and text[0] == "0":
         raise EvaluationError(f"{name} number must not contain leading zeroes {quote(text)}")
-    return int(text)
+    return _within(text)
+
+
+def _within(text: str) -> int:
+    """A number of 64 bits."""
+    number = int(text)
+    if number > UINT_MAX:
+        raise EvaluationError(f"strconv.ParseUint: parsing {quote(text)}: value out of range")
+    return number
 
 
 def _parts(text: str, kind: str) -> tuple[str, ...]:
@@ -35,10 +43,12 @@ def _parts(text: str, kind: str) -> tuple[str, ...]:
             raise EvaluationError(f"{kind} is empty")
         if not _PART.fullmatch(part):
             raise EvaluationError(f"Invalid character(s) found in {kind.lower()} {quote(part)}")
-        if kind == "Prerelease" and _NUMBER.fullmatch(part) and len(part) > 1 and part[0] == "0":
-            raise EvaluationError(
-                f"Numeric PreRelease version must not contain leading zeroes {quote(part)}"
-            )
+        if kind == "Prerelease" and _NUMBER.fullmatch(part):
+            if len(part) > 1 and part[0] == "0":
+                raise EvaluationError(
+                    f"Numeric PreRelease version must not contain leading zeroes {quote(part)}"
+                )
+            _within(part)
     return parts
 
 
@@ -53,8 +63,6 @@ def read(text: str) -> Opaque:
     patch, dash, release = rest.partition("-")
     written = (fields[0], fields[1], patch)
     numbers = tuple([_number(one, name) for one, name in zip(written, _NAMES, strict=True)])
-    if any(number > INT_MAX * 2 + 1 for number in numbers):
-        raise EvaluationError("value out of range")
     releases = _parts(release, "Prerelease") if dash else ()
     builds = _parts(build, "Build meta data") if "+" in fields[2] else ()
     return Opaque(NAME, Version(numbers, releases, builds), text)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.cel.errors import EvaluationError
 from webhook.cel.library.registry import form
-from webhook.cel.run.texts import go_shown
+from webhook.cel.run.texts import showing
 
 if TYPE_CHECKING:
     from webhook.cel.run.meter import Meter
@@ -157,7 +157,7 @@ def join(meter: Meter, items: list[Value], separator: str = "") -> str:
     total = len(separator) * len(items)
     for item in items:
         if type(item) is not str:
-            raise EvaluationError(f"join: invalid input: {go_shown(item)}")
+            raise showing("join: invalid input: ", item)
         total += len(item)
     meter.charge(total // 10)
     return str(meter.made(separator.join(items)))

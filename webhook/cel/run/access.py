@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.cel.errors import EvaluationError
 from webhook.cel.run.equality import KEYS
-from webhook.cel.run.texts import go_shown, shown
+from webhook.cel.run.texts import go_shown, showing, shown
 from webhook.cel.run.values import (
     INT_MAX,
     NONE,
@@ -17,8 +17,8 @@ from webhook.cel.run.values import (
     TypeValue,
     Uint,
     entry_of,
-    held,
     key_of,
+    there,
     type_name,
 )
 
@@ -52,6 +52,7 @@ _GO_TYPES: Final = {
     "net.IP": "cel.IP",
     "google.protobuf.Duration": "types.Duration",
     "google.protobuf.Timestamp": "types.Timestamp",
+    "error": "*types.Err",
 }
 
 
@@ -119,12 +120,12 @@ def item(of: Value, key: Value) -> Value:
         entry = entry_of(of, checked_key(key))
         if entry is NOTHING:
             raise _missing(key)
-        return entry
+        return there(entry)
     if type(of) is list:
         at = _position(key)
         if not 0 <= at < len(of):
             raise EvaluationError(f"index out of bounds: {shown(key)}")
-        return of[at]
+        return there(of[at])
     if type(of) is Optional:
         return optional_item(of, key)
     checked_key(key)
@@ -132,9 +133,9 @@ def item(of: Value, key: Value) -> Value:
 
 
 def found_item(of: Value, key: Value) -> Value:
-    """The same where it is there; else NOTHING."""
+    """The same where it is there; else NOTHING. Of a list it may be lost."""
     if type(of) is dict:
-        return entry_of(of, checked_key(key))
+        return there(entry_of(of, checked_key(key)))
     if type(of) is list:
         at = _position(key)
         return of[at] if 0 <= at < len(of) else NOTHING
@@ -240,20 +241,17 @@ def condition(value: Value) -> bool:
     return value
 
 
-def optional_part(value: Value, key: Value = None) -> Value:
-    """The value of an item or entry with a question mark; NOTHING where it has none."""
+def optional_part(value: Value, key: Value = NOTHING) -> Value:
+    """The value of an item or entry with a question mark, even lost; NOTHING where it has none."""
     if type(value) is Optional:
-        return held(value)
-    if key is None:
-        text = f"cannot initialize optional list element from non-optional value {go_shown(value)}"
-    else:
-        text = f"cannot initialize optional entry '{shown(key)}' from non-optional value {go_shown(value)}"
-    raise EvaluationError(text)
+        return value.value
+    of = "list element" if key is NOTHING else f"entry '{go_shown(key)}'"
+    raise showing(f"cannot initialize optional {of} from non-optional value ", value)
 
 
 def inserted(into: dict[Value, Value], key: Value, value: Value) -> None:
     """Put an entry into a map that has none of its key."""
     at = key_of(key)
     if entry_of(into, at) is not NOTHING:
-        raise EvaluationError(f"insert failed: key {go_shown(key)} already exists")
+        raise showing("insert failed: key ", key, " already exists")
     into[at] = value

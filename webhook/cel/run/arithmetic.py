@@ -52,8 +52,10 @@ def add(a: Value, b: Value) -> Value:
     if of is type(b):
         if of is int:
             return within_int(a + b)
-        if of in {str, float, list, bytes}:
+        if of in {str, float, bytes}:
             return a + b
+        if of is list:  # of an empty one and another it is the other itself
+            return a + b if a and b else a or b
         if of is Uint:
             return within_uint(int(a) + int(b))
         if of is Duration:

@@ -30,12 +30,15 @@ if TYPE_CHECKING:
 _INT: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _UINT: Final = re.compile(r"[0-9]+", re.ASCII)
 _DOUBLE: Final = re.compile(
-    r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?|nan)",
+    r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf(?:inity)?)|nan",
     re.ASCII | re.IGNORECASE,
 )
 _HEX_DOUBLE: Final = re.compile(
-    r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+", re.ASCII
+    r"[+-]?0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)p[+-]?[0-9]+", re.ASCII | re.IGNORECASE
 )
+_DIVIDED: Final = re.compile(r"(?<=[0-9])_(?=[0-9])", re.ASCII)
+_HEX_DIVIDED: Final = re.compile(r"(?<=[0-9a-fx])_(?=[0-9a-f])", re.ASCII | re.IGNORECASE)
+"""Marks between digits, which Go reads over in a number with a point."""
 MAX_DIGITS: Final = 400
 """Digits of a number that is read: no more have a value in 64 bits, zeros aside."""
 
@@ -105,6 +108,9 @@ def to_double(value: Value) -> float:
 
 
 def _read_double(text: str) -> float | None:
+    if "_" in text:
+        is_hex = text.lstrip("+-")[:2] in {"0x", "0X"}
+        text = (_HEX_DIVIDED if is_hex else _DIVIDED).sub("", text)
     if _DOUBLE.fullmatch(text):
         double = float(text)
         named = text.lstrip("+-")[:1] in {"i", "I"}

@@ -11,6 +11,7 @@ from webhook.cel.run.values import (
     NOTHING,
     UINT_MAX,
     Duration,
+    Lost,
     Opaque,
     Optional,
     Timestamp,
@@ -35,6 +36,8 @@ def equal(a: Value, b: Value) -> bool:
     Raises for a value of a library beside one of another type.
     """
     of_a, of_b = type(a), type(b)
+    if of_a is Lost and b is not None:
+        raise EvaluationError(a.text)
     if of_a is not of_b:
         if of_a is Opaque and b is not None and b is not NOTHING:
             raise EvaluationError(NO_OVERLOAD)

@@ -30,7 +30,7 @@ class Meter:
     ``look`` is called about every :data:`CHECK_EVERY` units; it raises where time is up.
     """
 
-    __slots__ = ("left", "limit", "look", "next_look")
+    __slots__ = ("left", "limit", "look", "may_have_lost", "next_look")
 
     def __init__(
         self, limit: int = EXPRESSION_COST, look: Callable[[], None] | None = None
@@ -39,6 +39,8 @@ class Meter:
         self.left = limit
         self.look = look
         self.next_look = limit - CHECK_EVERY
+        self.may_have_lost = False
+        """Whether a list or a map was made that holds what cel-go could not read back."""
 
     def charge(self, cost: int) -> None:
         """Pay; raises :class:`~webhook.cel.errors.LimitError` where nothing is left."""

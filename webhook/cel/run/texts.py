@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from webhook.cel.errors import EvaluationError, ShownError
 from webhook.cel.run.arithmetic import SECOND
 from webhook.cel.run.values import (
     NOTHING,
     BoolKey,
     DoubleKey,
     Duration,
+    Lost,
     Opaque,
     Optional,
     OtherKey,
     Timestamp,
     TypeValue,
     UintKey,
+    from_key,
 )
 from webhook.rego.go.floats import float_text
 from webhook.rego.go.time import date_of
 
 if TYPE_CHECKING:
+    from collections.abc import Container, Iterable
+
     from webhook.cel.run.values import Value
 
 
@@ -84,6 +89,8 @@ def shown(value: Value) -> str:
             return value.name
         case Opaque():
             return value.shown
+        case Lost():
+            return value.text
         case list():
             return f"[{', '.join(map(shown, value))}]"
         case dict():
@@ -91,8 +98,11 @@ def shown(value: Value) -> str:
     return str(int(value)) if isinstance(value, int) else "optional"
 
 
-def go_shown(value: Value) -> str:
-    """A value as messages show it that speak of one (Go's ``%v``), but for what lists hold."""
+def go_shown(value: Value, given: Container[int] = frozenset()) -> str:
+    """A value as messages show it that speak of one (Go's ``%v``).
+
+    Lists of ``given`` identities are those of an object's own JSON, of which Go shows its own values.
+    """
     if value is None:
         return "0"  # the number of null in Go
     match value:
@@ -102,10 +112,62 @@ def go_shown(value: Value) -> str:
             return go_duration(value.ns)
         case Timestamp():
             return _go_time(value)
+        case TypeValue():
+            return _GO_TYPES.get(value.name, value.name)
         case Optional():
             empty = value.value is NOTHING
-            return "optional.none()" if empty else f"optional({go_shown(value.value)})"
+            return "optional.none()" if empty else f"optional({go_shown(value.value, given)})"
+        case list():
+            items = (
+                map(_go_native, value)
+                if id(value) in given
+                else (go_shown(item, given) for item in value)
+            )
+            return f"[{', '.join(items)}]"
+        case dict():
+            pairs = [(from_key(key), of) for key, of in value.items()]
+            texts = [f"{go_shown(key, given)}: {go_shown(of, given)}" for key, of in pairs]
+            return f"{{{', '.join(texts)}}}"
     return shown(value)
+
+
+def _go_native(value: Value) -> str:
+    """Decoded JSON as Go shows it."""
+    if value is None:
+        return "<nil>"
+    if type(value) is list:
+        return f"[{' '.join(map(_go_native, value))}]"
+    if type(value) is dict:
+        entries = sorted(
+            value.items(), key=lambda entry: entry[0].encode("utf-8", "surrogateescape")
+        )
+        return f"map[{' '.join(f'{key}:{_go_native(of)}' for key, of in entries)}]"
+    return shown(value)
+
+
+def showing(before: str, value: Value, after: str = "") -> EvaluationError:
+    """An error that shows a value between words."""
+    text = f"{before}{go_shown(value)}{after}"
+    if type(value) in {list, dict, Optional}:
+        return ShownError(text, before, value, after)
+    return EvaluationError(text)
+
+
+def retold(error: ShownError, given: Iterable[Value]) -> EvaluationError:
+    """The same error, where the variables are known that what it shows may come from."""
+    ids: set[int] = set()
+    waiting = list(given)
+    while waiting:
+        one = waiting.pop()
+        if type(one) is list:
+            ids.add(id(one))
+            waiting.extend(one)
+        elif type(one) is dict:
+            waiting.extend(one.values())
+    return EvaluationError(f"{error.before}{go_shown(error.value, ids)}{error.after}")
+
+
+_GO_TYPES: Final = {"list": "list(dyn)", "map": "map(dyn, dyn)"}
 
 
 def go_duration(ns: int) -> str:

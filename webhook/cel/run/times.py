@@ -9,9 +9,11 @@ from zoneinfo import ZoneInfo
 
 from webhook.cel.errors import EvaluationError
 from webhook.cel.run.arithmetic import SECOND
+from webhook.cel.run.values import INT_MAX, INT_MIN, UINT_MAX
 from webhook.duration import InvalidDuration, parse_duration
 from webhook.rego.go.strings import quote
-from webhook.rego.go.time import parse_time
+from webhook.rego.go.time import date_of, days_of, parse_time
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,6 +40,13 @@ def read_duration(text: str) -> int | None:
         return None
 
 
+_ERA: Final = timedelta(days=146097)
+"""400 years, after which the calendar and what a zone makes of it are the same again."""
+
+_LAST: Final = datetime(9998, 12, 31, tzinfo=UTC)
+_FIRST: Final = datetime(1, 1, 3, tzinfo=UTC)
+
+
 def _zone_offset(value: Timestamp, zone: str) -> int:
     """Seconds east of UTC in a zone, at a time."""
     if ":" in zone:
@@ -51,43 +60,71 @@ def _zone_offset(value: Timestamp, zone: str) -> int:
     except (ValueError, OSError, KeyError):
         raise EvaluationError(f"unknown time zone {zone}") from None
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=value.ns // SECOND)
-    try:
-        offset = moment.astimezone(place).utcoffset()
-    except OverflowError:  # beyond the years 1 to 9999 there
-        return 0
+    # Beyond the years 1 to 9999 Python has no clock: none was set before the last century.
+    if moment > _LAST:
+        moment -= _ERA
+    elif moment < _FIRST:
+        moment += _ERA
+    offset = moment.astimezone(place).utcoffset()
     return 0 if offset is None else int(offset.total_seconds())
 
 
 def _numeric_offset(zone: str) -> int:
-    hours, _, minutes = zone.partition(":")
-    for part in (hours, minutes):
-        if not re.fullmatch(r"[+-]?[0-9]{1,9}", part, re.ASCII):
-            raise EvaluationError(f"strconv.Atoi: parsing {quote(part)}: invalid syntax")
-    size = int(hours) * 60
-    return (size - int(minutes) if zone[0] == "-" else size + int(minutes)) * 60
+    hours, minutes = map(_read_int, zone.split(":", 1))
+    size = hours * 60
+    size = _wrapped(size - minutes if zone[0] == "-" else size + minutes)
+    ns = _wrapped(size * 60 * SECOND)
+    return -(-ns // SECOND) if ns < 0 else ns // SECOND
 
 
-def local(value: Timestamp, zone: str = "") -> tuple[datetime, int]:
-    """The time of a clock in a zone, and its nanoseconds."""
+def _read_int(text: str) -> int:
+    """Of a zone in numbers; raises for what Go reads no integer from."""
+    if not re.fullmatch(r"[+-]?[0-9]+", text, re.ASCII):
+        raise EvaluationError(f"strconv.Atoi: parsing {quote(text)}: invalid syntax")
+    sign, digits = text[:1], text.lstrip("+-").lstrip("0")
+    size = int(digits[:20] or "0")
+    whole = -size if sign == "-" else size
+    if not INT_MIN <= whole <= INT_MAX:
+        raise EvaluationError(f"strconv.Atoi: parsing {quote(text)}: value out of range")
+    return whole
+
+
+def _wrapped(value: int) -> int:
+    """An integer as 64 bits keep it."""
+    return (value - INT_MIN) % (UINT_MAX + 1) + INT_MIN
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """What a calendar and a clock in a zone show: days and seconds of a day since 1970."""
+
+    days: int
+    seconds: int
+    ns: int
+
+    @property
+    def date(self) -> tuple[int, int, int]:
+        """Year, month and day."""
+        return date_of(self.days)
+
+
+def local(value: Timestamp, zone: str = "") -> Clock:
+    """The time of a clock in a zone."""
     seconds, ns = divmod(value.ns, SECOND)
-    seconds += _zone_offset(value, zone)
-    try:
-        return datetime(1970, 1, 1) + timedelta(seconds=seconds), ns  # noqa: DTZ001  # a clock's
-    except OverflowError:
-        raise EvaluationError("timestamp overflow") from None
+    return Clock(*divmod(seconds + _zone_offset(value, zone), 86400), ns)
 
 
-PARTS: Final[dict[str, Callable[[datetime, int], int]]] = {
-    "getFullYear": lambda at, _: at.year,
-    "getMonth": lambda at, _: at.month - 1,
-    "getDate": lambda at, _: at.day,
-    "getDayOfMonth": lambda at, _: at.day - 1,
-    "getDayOfWeek": lambda at, _: at.isoweekday() % 7,
-    "getDayOfYear": lambda at, _: at.timetuple().tm_yday - 1,
-    "getHours": lambda at, _: at.hour,
-    "getMinutes": lambda at, _: at.minute,
-    "getSeconds": lambda at, _: at.second,
-    "getMilliseconds": lambda _, ns: ns // 1_000_000,
+PARTS: Final[dict[str, Callable[[Clock], int]]] = {
+    "getFullYear": lambda at: at.date[0],
+    "getMonth": lambda at: at.date[1] - 1,
+    "getDate": lambda at: at.date[2],
+    "getDayOfMonth": lambda at: at.date[2] - 1,
+    "getDayOfWeek": lambda at: (at.days + 4) % 7,
+    "getDayOfYear": lambda at: at.days - days_of(at.date[0], 1, 1),
+    "getHours": lambda at: at.seconds // 3600,
+    "getMinutes": lambda at: at.seconds // 60 % 60,
+    "getSeconds": lambda at: at.seconds % 60,
+    "getMilliseconds": lambda at: at.ns // 1_000_000,
 }
 
 _SPANS: Final = {
@@ -100,7 +137,7 @@ _SPANS: Final = {
 
 def part(function: str, value: Timestamp, zone: str = "") -> int:
     """A part of a time."""
-    return PARTS[function](*local(value, zone))
+    return PARTS[function](local(value, zone))
 
 
 def span(function: str, value: Duration) -> int:

@@ -88,16 +88,38 @@ NONE: Final = Optional()
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """What an optional holds that cel-go could not read back: whoever asks for it gets the error."""
+    """What an optional holds that cel-go could not read back: whoever asks for it gets the error.
+
+    A list or a map may hold it, too, within one expression: it has its place there.
+    """
 
     text: str
 
 
+def there(value: Value) -> Value:
+    """A value; raises where it was lost."""
+    if type(value) is Lost:
+        raise EvaluationError(value.text)
+    return value
+
+
 def held(of: Optional) -> Value:
-    """What an optional with a value holds; raises where it was lost."""
-    if type(of.value) is Lost:
-        raise EvaluationError(of.value.text)
-    return of.value
+    """What an optional with a value holds, likewise."""
+    return there(of.value)
+
+
+def lost_within(value: Value) -> Lost | None:
+    """What was lost in a list or a map, however deep."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if type(one) is Optional and type(one.value) is not Lost:
+            waiting.append(one.value)
+        elif type(one) is Lost:
+            return one
+        elif type(one) in {dict, list}:
+            waiting.extend(one.values() if type(one) is dict else one)
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +234,7 @@ TYPES: Final[dict[type, str]] = {
     Timestamp: "google.protobuf.Timestamp",
     TypeValue: "type",
     Optional: "optional_type",
+    Lost: "error",
 }
 """The names of the types of values that have one of their own."""
 

@@ -1,0 +1,56 @@
+"""What cel-go could not read back has its place in lists and maps: who asks for it gets the error."""
+
+import pytest
+
+from tests.webhook.cel.test_engine import evaluate
+from webhook.cel.errors import EvaluationError
+
+LOST = "optional.of(quantity('1')).optMap(x, dyn(x))"
+TOLD = "unsupported conversion to ref.Val: (*resource.Quantity)1"
+
+
+def told(source):
+    try:
+        return evaluate(source)
+    except EvaluationError as error:
+        return error.text
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("[?LOST].size()", 1),
+        ("{?'a': LOST}.size()", 1),
+        ("[LOST].unwrapOpt().size()", 1),
+        ("[true ? optional.of(quantity('1')) : optional.none()].unwrapOpt().size()", 1),
+        ("[?LOST].map(x, 1)", [1]),
+        ("{?'a': LOST}.transformList(k, v, k)", ["a"]),
+        ("[?LOST].reverse().slice(0, 1).distinct().size()", 1),
+        ("[?LOST][?0].hasValue() && [?LOST].first().hasValue()", True),
+        # An error is no difference, but it is found by nobody.
+        ("[?LOST] == [dyn(1)]", True),
+        ("[dyn(1)] == [?LOST]", False),
+        ("[?LOST] == [dyn(null)]", False),
+        ("dyn(1) in [?LOST]", False),
+        ("[?LOST].indexOf(dyn(1))", -1),
+        ("[?LOST][0]", TOLD),
+        ("{?'a': LOST}.a", TOLD),
+        ("{?'a': LOST}.?a", TOLD),
+        ("has({?'a': LOST}.a)", TOLD),
+        ("[?LOST].map(x, x)", TOLD),
+        ("[?LOST].first().value()", TOLD),
+        ("[dyn(1), ?LOST].sum()", TOLD),
+        ("[dyn(1), ?LOST].min()", TOLD),
+        ("[dyn(1), ?LOST].isSorted()", TOLD),
+        ("[dyn('a'), ?LOST].join()", f"join: invalid input: {TOLD}"),
+        (
+            "'%s'.format([dyn([?LOST])])",
+            "error during formatting: no formatting function for error",
+        ),
+        # No other expression is given it: of a list with an error nothing can be shown.
+        ("[?LOST]", TOLD),
+        ("optional.of({'a': [?LOST]})", TOLD),
+    ],
+)
+def test_a_place_is_there_and_what_it_holds_is_an_error(source, found):
+    assert told(source.replace("LOST", LOST)) == found
