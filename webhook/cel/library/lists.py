@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cmp_to_key
+import math
 from typing import TYPE_CHECKING, Final
 
 from webhook.cel.errors import EvaluationError
+from webhook.cel.library.ordering import SHORT, go_sorted
 from webhook.cel.library.registry import form
 from webhook.cel.run.arithmetic import add
 from webhook.cel.run.equality import NO_OVERLOAD, ORDERED, compared, is_equal
@@ -177,7 +178,7 @@ def sort(meter: Meter, items: list[Value]) -> list[Value]:
 
 @form("@sortByAssociatedKeys", list, list, charges=True)
 def sort_by(meter: Meter, items: list[Value], keys: Sequence[Value]) -> list[Value]:
-    """In the order of keys, one for each item."""
+    """In the order of keys, one for each item; equal ones as Go's ``sort.Slice`` leaves them."""
     if not items:
         return items
     meter.charge(len(items) * 2)
@@ -186,13 +187,13 @@ def sort_by(meter: Meter, items: list[Value], keys: Sequence[Value]) -> list[Val
         raise EvaluationError("list elements must be comparable")
     if len(keys) > 1 and any(type(key) is not of for key in keys):
         raise EvaluationError("list elements must have the same type")
-    pairs = list(zip(keys, items, strict=True))
-    pairs.sort(key=cmp_to_key(_by_key))
-    return [item for _, item in pairs]
-
-
-def _by_key(one: tuple[Value, Value], other: tuple[Value, Value]) -> int:
-    return _order(one[0], other[0])
+    places = list(range(len(items)))
+    has_order = of is not float or not any(map(math.isnan, keys))
+    if has_order and (len(items) <= SHORT or len(set(keys)) == len(items)):
+        places.sort(key=keys.__getitem__)
+    else:
+        places = go_sorted(places, lambda one, other: keys[one] < keys[other], meter.charge)
+    return [items[place] for place in places]
 
 
 def _has_all(items: list[Value], wanted: list[Value]) -> bool:

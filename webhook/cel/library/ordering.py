@@ -1,0 +1,204 @@
+"""The order in which Go's ``sort.Slice`` leaves items: those that are equal do not keep their places.
+
+Go sorts by a quicksort that defeats patterns (Orson Peters), without chance: its few random places
+are made of the length. Only where some items are equal, or cannot be ordered, is it seen.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_Item = TypeVar("_Item")
+
+SHORT: Final = 12
+"""Items that are inserted one by one, which keeps equal ones in their order."""
+
+_LONG: Final = 50
+"""Items of which a pivot is sought among nine, and some that lie wrong are set right."""
+
+_PAID: Final = 50
+"""Items of a range that is divided, for which one unit of cost is paid."""
+
+_MENDED: Final = 5
+_MOST_SWAPS: Final = 12
+_BITS: Final = (1 << 64) - 1
+
+
+def go_sorted(
+    items: list[_Item], less: Callable[[_Item, _Item], bool], charge: Callable[[int], None]
+) -> list[_Item]:
+    """The items in order; nothing is assumed of ``less``. A part of what is compared is charged."""
+    sorting = _Sorting(list(items), less, charge)
+    sorting.sort(0, len(items), len(items).bit_length())
+    return sorting.items
+
+
+class _Sorting(Generic[_Item]):
+    """Ranges are from an index up to another, as slices are."""
+
+    def __init__(
+        self,
+        items: list[_Item],
+        less: Callable[[_Item, _Item], bool],
+        charge: Callable[[int], None],
+    ) -> None:
+        self.items = items
+        self._less = less
+        self.charge = charge
+
+    def less(self, one: int, other: int) -> bool:
+        return self._less(self.items[one], self.items[other])
+
+    def swap(self, one: int, other: int) -> None:
+        items = self.items
+        items[one], items[other] = items[other], items[one]
+
+    def sort(self, begin: int, end: int, bad_left: int) -> None:
+        """``bad_left`` is how many pivots may divide badly before a heap is made instead."""
+        was_balanced = was_divided = True
+        while end - begin > SHORT:
+            self.charge((end - begin) // _PAID)
+            if not bad_left:
+                self.by_heap(begin, end)
+                return
+            if not was_balanced:
+                self.shuffle(begin, end)
+                bad_left -= 1
+            pivot, swaps = self.pivot(begin, end)
+            if swaps == _MOST_SWAPS:  # they stand the wrong way round
+                self.items[begin:end] = self.items[begin:end][::-1]
+                pivot = begin + end - 1 - pivot
+            is_sorted = swaps in {0, _MOST_SWAPS}
+            if was_balanced and was_divided and is_sorted and self.mend(begin, end):
+                return
+            if begin and not self.less(begin - 1, pivot):
+                begin = self.divide_equal(begin, end, pivot)
+                continue
+            middle, was_divided = self.divide(begin, end, pivot)
+            before, behind = middle - begin, end - middle
+            was_balanced = min(before, behind) >= (end - begin) // 8
+            if before < behind:
+                self.sort(begin, middle, bad_left)
+                begin = middle + 1
+            else:
+                self.sort(middle + 1, end, bad_left)
+                end = middle
+        for at in range(begin + 1, end):
+            self.sink(at, begin)
+
+    def sink(self, at: int, lowest: int) -> None:
+        """Move an item down to its place."""
+        while at > lowest and self.less(at, at - 1):
+            self.swap(at, at - 1)
+            at -= 1
+
+    def mend(self, begin: int, end: int) -> bool:
+        """Set a few right that lie wrong; whether all are sorted then."""
+        at = begin + 1
+        for _ in range(_MENDED):
+            while at < end and not self.less(at, at - 1):
+                at += 1
+            if at == end:
+                return True
+            if end - begin < _LONG:
+                return False
+            self.swap(at, at - 1)
+            if at - begin >= 2:
+                self.sink(at - 1, 0)
+            if end - at >= 2:
+                up = at + 1
+                while up < end and self.less(up, up - 1):
+                    self.swap(up, up - 1)
+                    up += 1
+        return False
+
+    # --- pivots -------------------------------------------------------------------------------
+
+    def pivot(self, begin: int, end: int) -> tuple[int, int]:
+        """Where a pivot is, and how many of those that were compared stand the wrong way round."""
+        quarter = (end - begin) // 4
+        places = [begin + quarter * part for part in (1, 2, 3)]
+        swaps = 0
+        if end - begin >= _LONG:
+            for part, at in enumerate(places):
+                places[part], more = self.median(at - 1, at, at + 1)
+                swaps += more
+        middle, more = self.median(*places)
+        return middle, swaps + more
+
+    def median(self, low: int, middle: int, high: int) -> tuple[int, int]:
+        swaps = 0
+        if self.less(middle, low):
+            low, middle, swaps = middle, low, swaps + 1
+        if self.less(high, middle):
+            middle, swaps = high, swaps + 1
+        if self.less(middle, low):
+            middle, swaps = low, swaps + 1
+        return middle, swaps
+
+    def shuffle(self, begin: int, end: int) -> None:
+        """Move three of the middle to places that nobody expects."""
+        length = state = end - begin
+        first = begin + length // 4 * 2 - 1
+        for at in range(first, first + 3):
+            state ^= state << 13 & _BITS
+            state ^= state >> 7
+            state ^= state << 17 & _BITS
+            other = state & ((1 << length.bit_length()) - 1)
+            self.swap(at, begin + (other - length if other >= length else other))
+
+    # --- dividing -----------------------------------------------------------------------------
+
+    def divide(self, begin: int, end: int, pivot: int) -> tuple[int, bool]:
+        """Those that are less first: where the pivot is then, and whether they stood so."""
+        self.swap(begin, pivot)
+        low, high = begin + 1, end - 1
+        swaps = 0
+        while True:
+            while low <= high and self.less(low, begin):
+                low += 1
+            while low <= high and not self.less(high, begin):
+                high -= 1
+            if low > high:
+                break
+            self.swap(low, high)
+            low, high, swaps = low + 1, high - 1, swaps + 1
+        self.swap(high, begin)
+        return high, not swaps
+
+    def divide_equal(self, begin: int, end: int, pivot: int) -> int:
+        """Those that equal the pivot first, where none is less: where the others begin."""
+        self.swap(begin, pivot)
+        low, high = begin + 1, end - 1
+        while True:
+            while low <= high and not self.less(begin, low):
+                low += 1
+            while low <= high and self.less(begin, high):
+                high -= 1
+            if low > high:
+                return low
+            self.swap(low, high)
+            low, high = low + 1, high - 1
+
+    # --- a heap -------------------------------------------------------------------------------
+
+    def by_heap(self, begin: int, end: int) -> None:
+        """Where pivots were bad too often."""
+        length = end - begin
+        for root in range((length - 1) // 2, -1, -1):
+            self.sift(root, length, begin)
+        for last in range(length - 1, -1, -1):
+            self.swap(begin, begin + last)
+            self.sift(0, last, begin)
+
+    def sift(self, root: int, length: int, begin: int) -> None:
+        while (child := 2 * root + 1) < length:
+            if child + 1 < length and self.less(begin + child, begin + child + 1):
+                child += 1
+            if not self.less(begin + root, begin + child):
+                return
+            self.swap(begin + root, begin + child)
+            root = child
