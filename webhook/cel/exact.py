@@ -12,7 +12,7 @@ from webhook.cel.check import types
 from webhook.cel.check.literals import known_members, known_value
 from webhook.cel.errors import EvaluationError
 from webhook.cel.narrowing import called
-from webhook.cel.run import access, equality, membership
+from webhook.cel.run import access, equality, membership, messages
 from webhook.cel.run.arithmetic import OPERATORS, is_not, negate
 from webhook.cel.run.values import (
     NONE,
@@ -20,7 +20,6 @@ from webhook.cel.run.values import (
     Duration,
     Lost,
     Optional,
-    Timestamp,
     TypeValue,
     Uint,
     type_name,
@@ -70,8 +69,6 @@ _ZEROS: Final[dict[str, Value]] = {
 }
 
 _SEARCHES: Final = frozenset({"find", "findAll", "matches"})
-
-NANOSECONDS: Final = 1_000_000_000
 
 
 def exact_form(checked: Checked) -> Run:
@@ -309,17 +306,22 @@ class _Builder:
         return run
 
     def message(self, node: Message) -> Run:
-        """A time or a duration by its seconds and nanoseconds: the only messages there are."""
-        made = (
-            Timestamp if self.checked.names.get(node) == ":google.protobuf.Timestamp" else Duration
-        )
-        fields = [(one.name, self.build(one.value)) for one in node.fields]
+        """A message of its fields; of one that is named twice the last value stays."""
+        name = self.checked.names[node].removeprefix(":")
+        fields = [(one.name, self.build(one.value), one.optional) for one in node.fields]
 
-        def computed(env: dict[Any, Value], meter: Meter) -> Value:
-            values = {name: value(env, meter) for name, value in fields}
-            return made(int(values.get("seconds", 0)) * NANOSECONDS + int(values.get("nanos", 0)))
+        def made(env: dict[Any, Value], meter: Meter) -> Value:
+            if name == "null_type":
+                raise EvaluationError(f"unknown type '{name}'")
+            values: dict[str, Value] = {}
+            for field, run, optional in fields:
+                value = run(env, meter)
+                values[field] = access.optional_part(value, field) if optional else value
+            return messages.message(
+                name, {field: value for field, value in values.items() if value is not NOTHING}
+            )
 
-        return computed
+        return made
 
     # --- macros -------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 import itertools
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -47,6 +48,15 @@ def test_every_function_that_reads_a_text(oracle: CelOracle) -> None:
     assert counted["value"] > 2000
     assert counted["eval"] > 500
     assert counted["compile"] > 100
+
+
+def test_every_form_that_can_be_written(oracle: CelOracle) -> None:
+    """Literals, names, macros, messages, brackets and commas, right and wrong; idioms of policies."""
+    written = Path(__file__).with_name("written.txt").read_text(encoding="utf-8").splitlines()
+    found, counted = differences(oracle, map(Question, written))
+    assert found == []
+    assert counted["value"] > 250
+    assert counted["compile"] > 150
 
 
 @pytest.mark.parametrize("seed", [11, 12])

@@ -7,7 +7,7 @@ asked what the calls that cel-go writes for it would ask.
 from __future__ import annotations
 
 from dataclasses import field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from webhook.cel.check import types
 from webhook.cel.check.types import BOOL, DYN, ERROR, INT, Mapping, Type
@@ -45,6 +45,20 @@ _CONSTANTS: dict[type, Type] = {
     bytes: types.BYTES,
     type(None): types.NULL,
 }
+
+
+_MESSAGES: Final[dict[Type, tuple[str, ...]]] = {
+    types.DURATION: ("nanos", "seconds"),
+    types.TIMESTAMP: ("nanos", "seconds"),
+    types.NULL: (),
+}
+"""Types of what is written as a message, with their fields."""
+
+_DECLARED: Final = frozenset(
+    {"bool", "bytes", "double", "int", "list", "string", "uint"}
+    | {of.name for of in _MESSAGES if of != types.NULL}
+)
+"""Types that a provider of Kubernetes knows by their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,22 +293,31 @@ class _Checker:
         return types.map_of(key or self.mapping.new(), value or self.mapping.new())
 
     def message(self, node: Message) -> Type:
-        named: Type | None = None
-        for candidate in self.environment.candidates(node.type_name):
-            named = self.environment.type_named(candidate)
-            if named is not None:
-                self.names[node] = ":" + candidate
-                break
-        if named is None:
-            self.undeclared(node.at, node.type_name)
-        elif named not in {types.DURATION, types.TIMESTAMP}:
-            self.report(node.at, f"'{named}' is not a message type")
-            named = None
+        found = self.lookup(node, node.type_name)
+        if found is None:
+            return self.undeclared(node.at, node.type_name)
+        made, told = ERROR, node.type_name.removeprefix(".")
+        if found.name != "type":
+            self.report(node.at, f"'{found.name}' is not a type")
+        else:
+            made = found.parts[0]
+            if made in _MESSAGES:
+                told = "google.protobuf.NullValue" if made == types.NULL else made.name
+            else:
+                made = self.report(node.at, f"'{made.name}' is not a message type")
         for one in node.fields:
-            self.check(one.value)
-            if one.name not in {"seconds", "nanos"} or named is None:
+            of = self.optional_item(one.value, one.optional)
+            if told == "map":
+                continue  # which a provider knows, and fields of any name with it
+            wanted = INT if one.name in _MESSAGES.get(made, ()) else ERROR
+            if told not in _DECLARED:
+                self.report(one.at, f"unexpected failed resolution of '{told}'")
+            elif wanted is ERROR:
                 self.report(one.at, f"undefined field '{one.name}'")
-        return named or ERROR
+            if not self.mapping.fits(wanted, of):
+                types_told = f"is '{wanted}' but provided type is '{of}'"
+                self.report(one.at, f"expected type of field '{one.name}' {types_told}")
+        return made
 
     # --- macros -------------------------------------------------------------------------------
 
@@ -372,6 +395,8 @@ class _Checker:
             for function in ("hasValue", "value"):  # what the macro is written with
                 self.no_overload(node.at, function, [of], member=True)
             within = test = types.ERROR
+        if node.name.startswith(".") and node.name[1:] not in self.environment.variables:
+            self.undeclared(node.at, node.name)  # nobody sees what has a point before its name
         self.scopes.append({node.name: self.mapping.resolved(within)})
         body = self.check(node.body)
         self.scopes.pop()

@@ -74,9 +74,6 @@ _TYPE_NAMES: Final = {
             "google.protobuf.Timestamp",
             "net.IP",
             "net.CIDR",
-            "kubernetes.Quantity",
-            "kubernetes.Semver",
-            "kubernetes.URL",
         )
     },
 }

@@ -13,7 +13,7 @@ from webhook.cel.run.conversions import CONVERSIONS
 from webhook.cel.run.membership import constants, is_unhashable
 from webhook.cel.run.meter import Meter
 from webhook.cel.run.values import NOTHING, TypeValue
-from webhook.cel.syntax.ast import Call, Constant, ListOf, MapOf, Name, OptMap, children
+from webhook.cel.syntax.ast import Call, Constant, ListOf, MapOf, Message, Name, OptMap, children
 from webhook.cel.syntax.places import place_of
 
 if TYPE_CHECKING:
@@ -175,6 +175,8 @@ def fault_of_constants(checked: Checked) -> str | None:
     for node, _ in reversed(list(_walk(checked.parsed.root))):
         if isinstance(node, Name | OptMap) and _is_lost(node, checked):
             return f"reference to undefined type: {node.name}"
+        if isinstance(node, Message) and checked.names[node][0] != ":":
+            return f"unknown type: {node.type_name}"
         if isinstance(node, MapOf) and known_value(node, checked) is not NOTHING:
             for entry in node.entries:
                 if is_unhashable(key := known_value(entry.key, checked)):

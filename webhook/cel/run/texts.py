@@ -56,7 +56,7 @@ def timestamp_text(value: Timestamp) -> str:
     year, month, day = date_of(days)
     fraction = f".{ns:09d}".rstrip("0") if ns else ""
     clock = f"{rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}{fraction}"
-    return f"{year:04d}-{month:02d}-{day:02d}T{clock}{_zone(value.offset_seconds)}"
+    return f"{'-' if year < 0 else ''}{abs(year):04d}-{month:02d}-{day:02d}T{clock}{_zone(value.offset_seconds)}"
 
 
 def _zone(offset: int) -> str:

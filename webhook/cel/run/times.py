@@ -40,11 +40,19 @@ def read_duration(text: str) -> int | None:
         return None
 
 
-_ERA: Final = timedelta(days=146097)
-"""400 years, after which the calendar and what a zone makes of it are the same again."""
+_ERA: Final = 146097 * 86400
+"""Seconds of 400 years, after which the calendar and what a zone makes of it are the same again."""
 
-_LAST: Final = datetime(9998, 12, 31, tzinfo=UTC)
-_FIRST: Final = datetime(1, 1, 3, tzinfo=UTC)
+_FIRST: Final = -62135596800 + 7 * 86400
+_LAST: Final = 253402300800 - 7 * 86400
+"""The years 1 to 9999, beyond which Python has no clock, in any zone."""
+
+
+def _seconds_within(seconds: int) -> int:
+    """A time at which zones are as they are then: before the first they did not change."""
+    if seconds >= _LAST:
+        return _LAST - _ERA + (seconds - _LAST) % _ERA
+    return max(seconds, _FIRST)
 
 
 def _zone_offset(value: Timestamp, zone: str) -> int:
@@ -59,12 +67,8 @@ def _zone_offset(value: Timestamp, zone: str) -> int:
         place = ZoneInfo(zone)
     except (ValueError, OSError, KeyError):
         raise EvaluationError(f"unknown time zone {zone}") from None
-    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=value.ns // SECOND)
-    # Beyond the years 1 to 9999 Python has no clock: none was set before the last century.
-    if moment > _LAST:
-        moment -= _ERA
-    elif moment < _FIRST:
-        moment += _ERA
+    seconds = _seconds_within(value.ns // SECOND)
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
     offset = moment.astimezone(place).utcoffset()
     return 0 if offset is None else int(offset.total_seconds())
 

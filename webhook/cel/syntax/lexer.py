@@ -25,7 +25,7 @@ _RAW: Final = r'[rR](?:"""(?s:.)*?"""|\'\'\'(?s:.)*?\'\'\'|"[^"\n\r]*"|\'[^\'\n\
 _TOKEN: Final = re.compile(
     rf"""
       (?P<SPACE>[\t \r\n\f]+ | //[^\n]*)
-    | (?P<BYTES>[bB](?:{_RAW}|{_STRING}) | [rR][bB](?:"[^"\n\r]*"|'[^'\n\r]*'))
+    | (?P<BYTES>[bB](?:{_RAW}|{_STRING}))
     | (?P<STRING>{_RAW}|{_STRING})
     | (?P<FLOAT>[0-9]+\.[0-9]+(?:[eE][+-]?[0-9]+)? | [0-9]+[eE][+-]?[0-9]+ | \.[0-9]+(?:[eE][+-]?[0-9]+)?)
     | (?P<UINT>(?:0x[0-9a-fA-F]+|[0-9]+)[uU])

@@ -32,9 +32,7 @@ def string_of(text: str) -> str:
 
 def bytes_of(text: str) -> bytes:
     """The value of bytes as they are written."""
-    prefix = text[: min(text.find("'") % 99, text.find('"') % 99)]
-    rest = text[len(prefix) :]
-    body, raw = _body(("r" if "r" in prefix.lower() else "") + rest)
+    body, raw = _body(text[1:])
     body = body.replace("\r\n", "\n").replace("\r", "\n")
     if raw or "\\" not in body:
         return body.encode()

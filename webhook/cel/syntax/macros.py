@@ -55,6 +55,8 @@ def expand(call: Call) -> Expr:
         return Fold(call.at, "filter", target, variable, None, args[1], args[0])
     if name in _TRANSFORMS and len(args) in {3, 4}:
         first, second = _two(args[0], args[1])
+        if first.startswith(".") and name == "transformMap":  # of which the macro itself reads it
+            raise MacroError(args[0].at, "argument must be a simple name")
         test = args[2] if len(args) == 4 else None
         return Fold(call.at, _TRANSFORMS[name], target, first, second, test, args[-1])
     if name in {"optMap", "optFlatMap"} and len(args) == 2:
@@ -68,13 +70,13 @@ def expand(call: Call) -> Expr:
 
 def _presence(call: Call) -> Expr:
     operand = call.args[0]
-    if not isinstance(operand, Select) or operand.tests or operand.optional:
+    if not isinstance(operand, Select) or operand.optional:
         raise MacroError(operand.at, "invalid argument to has() macro")
     return Select(call.at, operand.operand, operand.field, tests=True)
 
 
 def _variable(node: Expr, fault: str) -> str:
-    if not isinstance(node, Name) or node.name.startswith("."):
+    if not isinstance(node, Name):
         raise MacroError(node.at, fault)
     if node.name in ACCUMULATORS:
         raise MacroError(node.at, "iteration variable overwrites accumulator variable")

@@ -217,6 +217,7 @@ class _Parser:
     # --- members ------------------------------------------------------------------------------
 
     def member(self) -> Expr:
+        is_named = not self.is_next("(")
         expr = self.primary()
         while True:
             token = self.token
@@ -226,7 +227,7 @@ class _Parser:
                 function = "_[?_]" if self.accept("?") else "_[_]"
                 expr = Call(token.at, function, [expr, self.expression()])
                 self.expect("]")
-            elif self.is_next("{") and qualified(expr) is not None:
+            elif is_named and self.is_next("{") and qualified(expr) is not None:
                 expr = self.message(qualified(expr) or "")
             else:
                 return expr
@@ -292,7 +293,7 @@ class _Parser:
             return self.expanded(Call(opening.at, dot + name.text, self.arguments()))
         if name.text in RESERVED:
             self.report(first.at, f"reserved identifier: {name.text}")
-        return Name(first.at, dot + name.text)
+        return Name(name.at, dot + name.text)
 
     # --- literals -----------------------------------------------------------------------------
 
@@ -320,7 +321,7 @@ class _Parser:
     def list_of(self, opening: Token) -> Expr:
         items: list[Expr] = []
         optional: set[int] = set()
-        while not self.is_next("]"):
+        while not self.is_next("]") and (items or not self.accept(",")):
             if self.accept("?"):
                 optional.add(len(items))
             items.append(self.expression())
@@ -331,7 +332,7 @@ class _Parser:
 
     def map_of(self, opening: Token) -> Expr:
         entries: list[Entry] = []
-        while not self.is_next("}"):
+        while not self.is_next("}") and (entries or not self.accept(",")):
             optional = self.accept("?") is not None
             key = self.expression()
             colon = self.expect(":")
@@ -344,10 +345,10 @@ class _Parser:
     def message(self, type_name: str) -> Expr:
         opening = self.take()
         fields: list[FieldOf] = []
-        while not self.is_next("}"):
+        while not self.is_next("}") and (fields or not self.accept(",")):
             optional = self.accept("?") is not None
             name = self.take()
-            if name.kind != "NAME":
+            if name.kind != "NAME" or name.text in {"in", *_WORDS}:
                 self.place -= 1
                 self.fail(f"mismatched input '{name.text}' expecting IDENTIFIER")
             colon = self.expect(":")

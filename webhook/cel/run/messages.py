@@ -1,0 +1,89 @@
+"""Times and durations that are written as messages: by their seconds and nanoseconds.
+
+They are the only messages that a policy can make (cel-go, common/types/provider.go).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.cel.errors import EvaluationError
+from webhook.cel.run.arithmetic import SECOND
+from webhook.cel.run.values import (
+    INT_MAX,
+    INT_MIN,
+    NOTHING,
+    Duration,
+    Lost,
+    Opaque,
+    Optional,
+    Timestamp,
+    TypeValue,
+    Uint,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.cel.run.values import Value
+
+_NATIVE: Final = {"seconds": "int64", "nanos": "int32"}
+_NANOS_MAX: Final = (1 << 31) - 1
+
+_NAMES: Final[dict[type, str]] = {
+    bool: "bool",
+    bytes: "Bytes",
+    dict: "map",
+    Duration: "'Duration'",
+    float: "Double",
+    list: "list",
+    Timestamp: "'Timestamp'",
+    type(None): "'null_type'",
+}
+
+
+def message(name: str, fields: Mapping[str, Value]) -> Duration | Timestamp:
+    """The value of a message of this type."""
+    numbers = {field: _number(name, field, value) for field, value in fields.items()}
+    seconds, nanos = numbers.get("seconds", 0), numbers.get("nanos", 0)
+    if name == "google.protobuf.Timestamp":
+        return Timestamp(seconds * SECOND + nanos)
+    # What 64 bits do not hold is the longest span that they do.
+    whole = seconds * SECOND
+    return Duration(_within(whole + nanos) if whole == _within(whole) else _within(whole))
+
+
+def _within(ns: int) -> int:
+    return max(INT_MIN, min(INT_MAX, ns))
+
+
+def _number(name: str, field: str, value: Value) -> int:
+    try:
+        return _converted(value, _NATIVE[field])
+    except EvaluationError as error:
+        text = f"field type conversion error for {name}.{field} value type: {error.text}"
+        raise EvaluationError(text) from None
+
+
+def _converted(value: Value, native: str) -> int:
+    match value:
+        case Optional():
+            if value.value is NOTHING:
+                raise EvaluationError("optional.none() dereference")
+            return _converted(value.value, native)
+        case Lost():
+            raise EvaluationError(value.text)
+        case str():
+            raise EvaluationError(f"unsupported native conversion from string to '{native}'")
+        case Uint():
+            raise EvaluationError(f"unsupported type conversion from 'uint' to {native}")
+        case TypeValue():
+            raise EvaluationError("type conversion not supported for 'type'")
+        case Opaque():
+            of = value.type_name.rpartition(".")[2].removeprefix("Named")
+            raise EvaluationError(f"type conversion error from '{of}' to '{native}'")
+    if type(value) is not int:
+        raise EvaluationError(f"type conversion error from {_NAMES[type(value)]} to '{native}'")
+    if native == "int32" and not -_NANOS_MAX - 1 <= value <= _NANOS_MAX:
+        raise EvaluationError("integer overflow")
+    return value
