@@ -148,6 +148,8 @@ class _Builder:
         known = self.checked.types.get(node.operand)
         if known is not None and known.name == VARIABLES:
             return paths.composited(operand, field, tests=node.tests)
+        if paths.goes_on(node.operand, self.checked):
+            return paths.further(operand, nodes.constant(field), tests=node.tests)
         stored = self.stored(node.operand)
         if node.tests:
             return paths.presence(operand, field, stored)
@@ -183,6 +185,8 @@ class _Builder:
 
     def item(self, node: Call) -> Run:
         of, key = self.operand(node.args[0]), self.key(node.args[1])
+        if paths.goes_on(node.args[0], self.checked):
+            return paths.further(of, key)
         stored = self.stored(node.args[0])
         if stored is None:
             return nodes.index(_BINARY[node.function], of, key)
@@ -307,11 +311,11 @@ class _Builder:
 
     def message(self, node: Message) -> Run:
         """A message of its fields; of one that is named twice the last value stays."""
-        name = self.checked.names[node].removeprefix(":")
+        name = self.checked.names.get(node, node.type_name).removeprefix(":")
         fields = [(one.name, self.build(one.value), one.optional) for one in node.fields]
 
         def made(env: dict[Any, Value], meter: Meter) -> Value:
-            if name == "null_type":
+            if name not in messages.NAMES:
                 raise EvaluationError(f"unknown type '{name}'")
             values: dict[str, Value] = {}
             for field, run, optional in fields:

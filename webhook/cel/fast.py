@@ -23,6 +23,7 @@ NAMESPACE: Final[dict[str, Any]] = {
     "condition": access.condition,
     "item": access.item,
     "optional_item": access.optional_item,
+    "further_item": access.further_item,
     "unnested": access.unnested,
     "settled": paced.settled,
     "plain_item": paced.plain_item,

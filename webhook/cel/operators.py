@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.cel.paths import stored_in
+from webhook.cel.paths import goes_on, stored_in
 from webhook.cel.syntax.ast import children
 from webhook.rego.write.expression import Kind
 
 if TYPE_CHECKING:
+    from webhook.cel.check.checker import Checked
     from webhook.cel.syntax.ast import Expr
 
 OPERATORS: Final = {
@@ -30,8 +31,10 @@ ORDERS: Final = frozenset({"_<_", "_<=_", "_>_", "_>=_"})
 KINDS: Final = {"bool": Kind.BOOL, "string": Kind.STRING}
 
 
-def within_path(function: str, operand: Expr) -> str:
+def within_path(function: str, operand: Expr, checked: Checked) -> str:
     """What takes an item: an optional that lies in the middle of a path is left to the exact form."""
+    if goes_on(operand, checked):
+        return "further_item"
     return function if stored_in(operand) is None else f"plain_{function}"
 
 

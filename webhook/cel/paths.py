@@ -34,6 +34,14 @@ def stored_in(node: Expr) -> Expr | None:
                 return None if of is node else of
 
 
+def goes_on(node: Expr, checked: Checked) -> bool:
+    """Whether it is part of a path, with a question mark in it, that goes on."""
+    is_part = isinstance(node, Select) or (
+        isinstance(node, Call) and node.function in {"_[_]", "_[?_]"}
+    )
+    return is_part and node not in checked.names and stored_in(node) is None
+
+
 def is_native(node: Expr, checked: Checked) -> bool:
     """Whether it is a path within a variable, which cel-go leaves as it is decoded in Go."""
     while True:
@@ -83,6 +91,20 @@ def presence(operand: Run, field: str, stored: Run | None) -> Run:
         return access.has_field(value, field)
 
     return asked
+
+
+def further(operand: Run, key: Run, *, tests: bool = False) -> Run:
+    """``operand[key]`` after a question mark, and whether it is there."""
+
+    def found(env: dict[Any, Value], meter: Meter) -> Value:
+        meter.charge(1)
+        value = operand(env, meter)
+        if type(value) is Optional and value.value is NOTHING:
+            return False if tests else NONE  # and nobody asks for the key
+        entry = access.further_item(value, key(env, meter))
+        return type(entry) is not Optional or entry.value is not NOTHING if tests else entry
+
+    return found
 
 
 def within(operand: Run, key: Run, stored: Run) -> Run:

@@ -159,7 +159,9 @@ class Writer(LoopLines):
         if node.tests:  # nothing but a dict has keys: all else is left to the exact form
             return source.compare(field, "in", source.method(operand, "keys"))
         if node.optional:
-            return source.call(within_path("optional_item", node.operand), operand, field)
+            return source.call(
+                within_path("optional_item", node.operand, self.checked), operand, field
+            )
         return source.item(operand, field.source)
 
     def is_composed(self, node: Select) -> bool:
@@ -310,7 +312,7 @@ class Writer(LoopLines):
         if function in ORDERS and {one.kind for one in args} == {Kind.INT}:
             return source.compare(args[0], function.strip("_"), args[1])
         if function in {"_[_]", "_[?_]"}:
-            return source.call(within_path(OPERATORS[function], nodes[0]), *args)
+            return source.call(within_path(OPERATORS[function], nodes[0], self.checked), *args)
         if function in OPERATORS:
             kind = Kind.BOOL if function in ORDERS else Kind.ANY
             return source.call(OPERATORS[function], *args, kind=kind)

@@ -54,3 +54,20 @@ def told(source):
 )
 def test_a_place_is_there_and_what_it_holds_is_an_error(source, found):
     assert told(source.replace("LOST", LOST)) == found
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        # What a path finds after a question mark is a value of its own, and no optional's.
+        ("dyn([dyn(url('/a'))])[?0]['k'].?y.orValue(1)", 1),
+        ("dyn([dyn(url('/a'))])[?0].x.hasValue()", False),
+        ("has(dyn([dyn(url('/a'))])[?0].x)", False),
+        ("has(dyn({'a': {'x': 1}}).?a.x) && !has(dyn({'a': 1}).?b.x)", True),
+        ("dyn({'a': optional.of({'b': 1})}).?a.b.hasValue()", False),
+        ("dyn([?LOST])[?0].x.hasValue()", TOLD),
+        ("optional.of(url('/a')).x", "unsupported conversion to ref.Val: (*url.URL)/a"),
+    ],
+)
+def test_a_path_goes_on_in_what_it_has_found(source, found):
+    assert told(source.replace("LOST", LOST)) == found

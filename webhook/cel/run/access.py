@@ -157,6 +157,19 @@ def found_item_of(value: Value, key: Value) -> Value:
     return NOTHING if value is NOTHING else found_item(value, key)
 
 
+def further_item(of: Value, key: Value) -> Value:
+    """``of[key]`` of what a path has found after a question mark: an optional is its own, no value's."""
+    if type(of) is not Optional:
+        return item(of, key)
+    if of.value is NOTHING:
+        return NONE
+    value = there(of.value)
+    if type(value) is Optional:
+        checked_key(key)
+        return NONE
+    return optional_item(value, key)
+
+
 def closed_item(key: Value) -> Value:
     """``of[key]`` of an optional that was found on the way, which has none."""
     checked_key(key)

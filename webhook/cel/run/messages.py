@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
     from webhook.cel.run.values import Value
 
+NAMES: Final = frozenset({"google.protobuf.Duration", "google.protobuf.Timestamp"})
+"""The types that have values."""
+
 _NATIVE: Final = {"seconds": "int64", "nanos": "int32"}
 _NANOS_MAX: Final = (1 << 31) - 1
 
