@@ -66,7 +66,7 @@ def test_a_place_is_there_and_what_it_holds_is_an_error(source, found):
         ("has(dyn({'a': {'x': 1}}).?a.x) && !has(dyn({'a': 1}).?b.x)", True),
         ("dyn({'a': optional.of({'b': 1})}).?a.b.hasValue()", False),
         ("dyn([?LOST])[?0].x.hasValue()", TOLD),
-        ("optional.of(url('/a')).x", "unsupported conversion to ref.Val: (*url.URL)/a"),
+        ("dyn(optional.of(url('/a'))).x", "unsupported conversion to ref.Val: (*url.URL)/a"),
     ],
 )
 def test_a_path_goes_on_in_what_it_has_found(source, found):
