@@ -23,9 +23,8 @@ class Lender(Protocol):
     """What a world lends."""
 
     random: random.Random
-
-    def now(self) -> float:
-        """Seconds since the world began."""
+    seconds: float
+    """Since the world began."""
 
     def sleep(self, seconds: float) -> None:
         """Block the thread that runs."""
@@ -71,11 +70,11 @@ def cpu_clock() -> float:
 
 
 def _monotonic() -> float:
-    return _real_monotonic() if _world is None else BOOTED + _world.now()
+    return _real_monotonic() if _world is None else BOOTED + _world.seconds
 
 
 def _time() -> float:
-    return _real_time() if _world is None else EPOCH + _world.now()
+    return _real_time() if _world is None else EPOCH + _world.seconds
 
 
 def _sleep(seconds: float) -> None:

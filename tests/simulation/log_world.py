@@ -330,7 +330,7 @@ class LogWorld:
                     await asyncio.sleep(0.05)
         except TimeoutError:
             self._note_crash(pod)
-        if pod.disk.failures != failures or self.loop._now < process.paused_until:
+        if pod.disk.failures != failures or self.loop.seconds < process.paused_until:
             self._note_crash(pod)  # its cursor may not have been written
         await killed(self.loop, process)
 

@@ -13,7 +13,6 @@ import random
 from asyncio import events
 from collections import deque
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from typing import Any
 
 from tests.simulation import doors
@@ -38,7 +37,7 @@ class Loop(asyncio.BaseEventLoop):
         self.seed = seed
         self.random = random.Random(seed)
         self._chance = random.Random(seed + 1)  # of the order alone
-        self._now = 0.0
+        self.seconds = 0.0
         self._timers: list[tuple[float, int, asyncio.TimerHandle, Process]] = []
         self._timer_serial = 0
         self._ready_processes: list[Process] = []
@@ -65,7 +64,7 @@ class Loop(asyncio.BaseEventLoop):
     def tell(self, who: str, what: str) -> None:
         """A line of the log that a person follows."""
         self.told += 1
-        line = f"{self._now:10.4f}  {who:<16} {what}"
+        line = f"{self.seconds:10.4f}  {who:<16} {what}"
         self._digest.update(line.encode("utf-8", "replace"))
         self.story.append(line)
         if self._follow is not None:
@@ -100,15 +99,15 @@ class Loop(asyncio.BaseEventLoop):
 
     def now(self) -> float:
         """Seconds since the world began."""
-        return self._now
+        return self.seconds
 
     def time(self) -> float:
-        return doors.BOOTED + self._now
+        return doors.BOOTED + self.seconds
 
     def sleep(self, seconds: float) -> None:
         """Block the thread that runs; the loop's own thread is busy and goes on at once."""
         if self.running is not None:
-            self.running.block(lambda: False, self._now + seconds)
+            self.running.block(lambda: False, self.seconds + seconds)
 
     # --- what asyncio asks of a loop -----------------------------------------------------------
 
@@ -157,7 +156,7 @@ class Loop(asyncio.BaseEventLoop):
         *arguments: Any,
         context: contextvars.Context | None = None,
     ) -> asyncio.TimerHandle:
-        when = doors.BOOTED + self._now + delay
+        when = doors.BOOTED + self.seconds + delay
         return self.call_at(when, callback, *arguments, context=context)
 
     def call_at(
@@ -248,11 +247,11 @@ class Loop(asyncio.BaseEventLoop):
             return
         if self.process_is_dead():
             raise Killed
-        deadline = None if timeout is None else self._now + timeout
+        deadline = None if timeout is None else self.seconds + timeout
         if self.running is not None:
             self.running.block(ready, deadline)
             return
-        while not ready() and (deadline is None or self._now < deadline):
+        while not ready() and (deadline is None or self.seconds < deadline):
             lane = self._choose_lane()
             if lane is not None:
                 self._resume(lane)
@@ -262,7 +261,7 @@ class Loop(asyncio.BaseEventLoop):
                 due.append(deadline)
             if not due:
                 raise ViolationError("the loop's own thread waits for ever")
-            self._now = max(self._now, min(due))
+            self.seconds = max(self.seconds, min(due))
             self._changed = True
 
     def process_is_dead(self) -> bool:
@@ -272,7 +271,7 @@ class Loop(asyncio.BaseEventLoop):
     def _choose_lane(self) -> Lane | None:
         if not self._lanes:
             return None
-        now = self._now
+        now = self.seconds
         able = [
             lane
             for lane in self._lanes
@@ -296,13 +295,13 @@ class Loop(asyncio.BaseEventLoop):
             self._steps += 1
             if self._steps > STEPS_MAX:
                 raise ViolationError(
-                    f"the world never rests: {STEPS_MAX} steps, {self._now:.0f} seconds"
+                    f"the world never rests: {STEPS_MAX} steps, {self.seconds:.0f} seconds"
                 )
             self._step()
 
     def _step(self) -> None:
         timers = self._timers
-        if timers and timers[0][0] <= self._now:
+        if timers and timers[0][0] <= self.seconds:
             self._fire_timers()
         processes = self._ready_processes
         chance = self._chance
@@ -310,10 +309,10 @@ class Loop(asyncio.BaseEventLoop):
         if processes and (lane is None or chance.random() < 0.5):
             index = int(chance.random() * len(processes))
             process = processes[index]
-            if process.paused_until > self._now:
+            if process.paused_until > self.seconds:
                 index = -1
                 for number, other in enumerate(processes):
-                    if other.paused_until <= self._now:
+                    if other.paused_until <= self.seconds:
                         index, process = number, other
             if index >= 0:
                 self._run_some(process, index)
@@ -330,7 +329,7 @@ class Loop(asyncio.BaseEventLoop):
         if count > 1 and self._chance.random() < 0.3:
             count = 1
         self._current = process
-        self._now += 1e-6  # everything takes a moment
+        self.seconds += 1e-6  # everything takes a moment
         for _ in range(count):
             handle = queue.popleft()
             if not handle._cancelled:
@@ -346,13 +345,15 @@ class Loop(asyncio.BaseEventLoop):
         self._current = self.director
         if not queue or process.dead:
             process.queued = False
-            # What ran may have changed the list.
-            with suppress(ValueError):
-                self._ready_processes.remove(process)
+            ready = self._ready_processes
+            if index < len(ready) and ready[index] is process:
+                del ready[index]
+            elif process in ready:  # what ran has changed the list
+                ready.remove(process)
 
     def _fire_timers(self) -> None:
         timers = self._timers
-        while timers and timers[0][0] <= self._now:
+        while timers and timers[0][0] <= self.seconds:
             _, _, handle, process = heapq.heappop(timers)
             if not handle._cancelled and not process.dead:
                 process.queue.append(handle)
@@ -366,17 +367,17 @@ class Loop(asyncio.BaseEventLoop):
         while timers and (timers[0][2]._cancelled or timers[0][3].dead):
             heapq.heappop(timers)
         if timers and not self._lanes and not self._ready_processes:
-            self._now = max(self._now, timers[0][0])
+            self.seconds = max(self.seconds, timers[0][0])
             return
         due = [lane.deadline for lane in self._lanes if lane.deadline is not None]
         due += [max(lane.process.paused_until, 0.0) for lane in self._lanes]
         due += [process.paused_until for process in self._ready_processes]
-        due = [when for when in due if when > self._now]
+        due = [when for when in due if when > self.seconds]
         if timers:
             due.append(timers[0][0])
         if not due:
             raise ViolationError("nothing will ever happen again")
-        self._now = max(self._now, min(due))
+        self.seconds = max(self.seconds, min(due))
         self._changed = True
 
     # --- ends ----------------------------------------------------------------------------------

@@ -78,6 +78,8 @@ class Handle(asyncio.Handle):
     """asyncio's, made with less: most of a world's time is callbacks."""
 
     __slots__ = ()
+    _repr = None
+    _source_traceback = None
 
     def __init__(
         self,
@@ -91,8 +93,6 @@ class Handle(asyncio.Handle):
         self._callback = callback
         self._args = arguments
         self._cancelled = False
-        self._repr = None
-        self._source_traceback = None
 
     def cancel(self) -> None:
         self._cancelled = True

@@ -61,6 +61,8 @@ class WatchMetrics:
         for _, metric in _COUNTED:  # from the beginning they are there, if only as 0
             registry.count(metric, by=0)
         self._counted: dict[tuple[Metric, tuple[str, ...]], int] = {}
+        self._requests: tuple[object, ...] = ()
+        """Requests and writes as they were counted last."""
 
     def refresh(
         self,
@@ -85,12 +87,7 @@ class WatchMetrics:
         registry.replace(SYNCED, objects)
         registry.replace(SYNCED_DATA, {(data_digest,): 1})
         registry.replace(STATUS_FIELDS_PRUNED, pruned)
-        self._count(API_REQUESTS, self._client.requests)
-        self._count(API_UNAUTHORIZED, self._client.unauthorized)
-        self._count(API_TOKENS_ROTATED, self._client.credentials.rotations)
-        for what, (number, failures) in writes.items():
-            self._count(API_WRITES, number, what)
-            self._count(API_WRITE_FAILURES, failures, what)
+        self._count_requests(writes)
 
     def _growth(self, statistics: Mapping[GroupVersionKind, ReflectorStatistics]) -> list[int]:
         """How much each count has grown over all watches since the last look."""
@@ -105,6 +102,19 @@ class WatchMetrics:
         for gvk in seen.keys() - statistics.keys():
             del seen[gvk]
         return grown
+
+    def _count_requests(self, writes: Mapping[str, tuple[int, int]]) -> None:
+        client = self._client
+        requests = client.requests, client.unauthorized, client.credentials.rotations, {**writes}
+        if requests == self._requests:
+            return
+        self._requests = requests
+        self._count(API_REQUESTS, client.requests)
+        self._count(API_UNAUTHORIZED, client.unauthorized)
+        self._count(API_TOKENS_ROTATED, client.credentials.rotations)
+        for what, (number, failures) in writes.items():
+            self._count(API_WRITES, number, what)
+            self._count(API_WRITE_FAILURES, failures, what)
 
     def _count(self, metric: Metric, now: int, *labels: str) -> None:
         before = self._counted.get((metric, labels))
