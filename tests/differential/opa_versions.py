@@ -89,6 +89,27 @@ DIFFERENCES: Final = (
         applied=True,
     ),
     Difference(
+        "what an empty collection holds",
+        "package a\nexempt := []\np if { some e in exempt; startswith(input.name, e) }",
+        old="undefined",
+        new="undefined ref: data.a.exempt[",
+        applied=True,
+    ),
+    Difference(
+        "an empty collection within another, beside one that is not",
+        _rule('{"a": [], "b": {}} == {"a": [1], "b": {"c": 1}}'),
+        old="undefined",
+        new="match error",
+        applied=True,
+    ),
+    Difference(
+        "members of an empty set",
+        "package a\nexempt := set()\np := [lower(x) | exempt[x]]",
+        old="[]",
+        new="undefined ref: data.a.exempt[x]",
+        applied=True,
+    ),
+    Difference(
         "documents that a modifier replaces by another type",
         'package a\nb := true\np if { x := data.a.b with data.a.b as "s"; lower(x) == "s" }',
         old="lower: invalid argument(s)",

@@ -58,7 +58,7 @@ class Checker:
     def __init__(self, builtins: Mapping[str, Builtin], level: str) -> None:
         self._builtins = builtins
         self._level = level
-        self._documents = Scope(self._check_closure)
+        self._documents = Scope(self._check_closure, older=level == GATEKEEPER)
         self.dependents: Callable[[list[ir.Term]], Iterable[tuple[Any, ...]]] = lambda _: ()
         """The paths of rules that depend on what a reference below ``data`` reaches."""
         self._written = Written({}, [])

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.check import ir
-from webhook.rego.check.checker_types import insert, merge
+from webhook.rego.check.checker_types import insert, merge, opened
 from webhook.rego.check.names import ROOTS
 from webhook.rego.run.values import RegoObject, RegoSet, key, sort_key
 from webhook.rego.types import (
@@ -18,6 +18,7 @@ from webhook.rego.types import (
     STRING,
     ArrayType,
     ObjectType,
+    Scalar,
     SetType,
     bounded,
     select,
@@ -62,7 +63,7 @@ def step_of(term: ir.Term) -> Any:
 class Scope:
     """Types known in a body; or in a literal with modifiers, whose variables are its body's."""
 
-    __slots__ = ("around", "check", "roots", "vars")
+    __slots__ = ("around", "check", "older", "roots", "vars")
 
     def __init__(
         self,
@@ -70,9 +71,12 @@ class Scope:
         around: Scope | None = None,
         *,
         of_literal: bool = False,
+        older: bool = False,
     ) -> None:
         self.check = check
         self.around = around
+        self.older = older
+        """Whether a collection written empty may hold anything, as in OPA 1.17."""
         self.roots: dict[str, ScopeNode] = {}
         self.vars: dict[str, Type | None] = {}
         if around is not None and of_literal:
@@ -80,7 +84,7 @@ class Scope:
 
     def inner(self, *, of_literal: bool = False) -> Scope:
         """A scope within this one."""
-        return Scope(self.check, self, of_literal=of_literal)
+        return Scope(self.check, self, of_literal=of_literal, older=self.older)
 
     def learn(self, name: str, type_: Type | None) -> None:
         """The type of a variable."""
@@ -172,7 +176,7 @@ def _set(scope: Scope, term: ir.Set) -> Type | None:
     items: Type | None = None
     for item in term.items:
         items = union(items, scope.get(item))
-    return SetType(items)
+    return SetType(ANY if items is None and scope.older else items)
 
 
 def _object(scope: Scope, term: ir.Object) -> Type | None:
@@ -203,8 +207,9 @@ def _template(_scope: Scope, _term: ir.Template) -> Type | None:
     return STRING
 
 
-def _const(_scope: Scope, term: ir.Const) -> Type | None:
-    return type_of(term.value)
+def _const(scope: Scope, term: ir.Const) -> Type | None:
+    type_ = type_of(term.value)
+    return opened(type_) if scope.older and type(type_) is not Scalar else type_
 
 
 def _given(_scope: Scope, _term: ir.Given) -> Type | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook.rego.types import (
+    ANY,
     AnyOf,
     ArrayType,
     FunctionType,
@@ -14,6 +15,7 @@ from webhook.rego.types import (
     any_of,
     select,
     union,
+    union_all,
 )
 
 if TYPE_CHECKING:
@@ -122,6 +124,20 @@ def is_empty(type_: Type) -> bool:
     if isinstance(type_, ArrayType):
         return not type_.static and type_.dynamic is None
     return isinstance(type_, SetType) and type_.of is None
+
+
+def opened(type_: Type | None) -> Type:
+    """The type of a constant, where what is empty in it may hold anything."""
+    if isinstance(type_, ArrayType):
+        return ArrayType(tuple(map(opened, type_.static)), None if type_.static else ANY)
+    if isinstance(type_, ObjectType):
+        static = tuple([(name, opened(value)) for name, value in type_.static])
+        return ObjectType(static, None if static else (ANY, ANY))
+    if isinstance(type_, SetType):
+        return SetType(opened(type_.of))
+    if isinstance(type_, AnyOf):
+        return union_all(map(opened, type_.members)) or ANY
+    return ANY if type_ is None else type_
 
 
 EMPTY: Final = ObjectType()
