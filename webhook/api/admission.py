@@ -61,7 +61,9 @@ class AdmissionResponse(NamedTuple):
     reason: str = ""
     message: str = ""
     warnings: tuple[str, ...] = ()
-    audit_annotations: dict[str, str] | None = None
+    decision_id: str = ""
+    """The decision's name in the decision log, told as an audit annotation: letters, digits and
+    hyphens; empty where nothing is recorded."""
     patch: bytes | None = None
     """A JSON Patch that makes the object what it should be, in base64; None for no change."""
 
@@ -221,35 +223,47 @@ def _kind(value: object) -> str:
     return "null" if value is None else names.get(type(value), "a number")
 
 
+ANNOTATION: Final = "decision-id"
+"""Key of the audit annotation; the API server puts the webhook's name and a slash before it."""
+
 _PLAIN_ANSWER: Final = (
     b'{"kind":"AdmissionReview","apiVersion":%b,"response":'
     b'{"uid":%b,"allowed":true,"status":{"metadata":{},"code":200}'
 )
 """Of what is allowed, and nothing said."""
 
+_PLAIN_ANNOTATED: Final = (
+    f'{_PLAIN_ANSWER.decode()},"auditAnnotations":{{"{ANNOTATION}":"%b"}}'.encode()
+)
+"""The same, of what is recorded."""
+
 
 def encode_response(response: AdmissionResponse, api_version: str) -> bytes:
     """The AdmissionReview that answers, in the version that asked."""
-    told = response.message or response.reason or response.warnings or response.audit_annotations
-    if response.allowed and response.code == 200 and not told:  # As most are.
-        beginning = _PLAIN_ANSWER % (encode(api_version), encode(response.uid))
-        if response.patch is None:
+    uid, allowed, code, reason, message, warnings, decision_id, patch = response
+    if allowed and code == 200 and not (message or reason or warnings):  # As most are.
+        if decision_id:
+            named = encode(api_version), encode(uid), decision_id.encode()
+            beginning = _PLAIN_ANNOTATED % named
+        else:
+            beginning = _PLAIN_ANSWER % (encode(api_version), encode(uid))
+        if patch is None:
             return beginning + b"}}"
         # Base64 is written as it is: the encoder would look at each of, often, 10,000 characters.
-        return b'%b,"patch":"%b","patchType":"JSONPatch"}}' % (beginning, response.patch)
-    answer: dict[str, Any] = {"uid": response.uid, "allowed": response.allowed}
+        return b'%b,"patch":"%b","patchType":"JSONPatch"}}' % (beginning, patch)
+    answer: dict[str, Any] = {"uid": uid, "allowed": allowed}
     status: dict[str, Any] = {"metadata": {}}
-    if response.message:
-        status["message"] = response.message
-    if response.reason:
-        status["reason"] = response.reason
-    status["code"] = response.code
+    if message:
+        status["message"] = message
+    if reason:
+        status["reason"] = reason
+    status["code"] = code
     answer["status"] = status
-    if response.audit_annotations:
-        answer["auditAnnotations"] = response.audit_annotations
-    if response.warnings:
-        answer["warnings"] = list(response.warnings)
+    if decision_id:
+        answer["auditAnnotations"] = {ANNOTATION: decision_id}
+    if warnings:
+        answer["warnings"] = list(warnings)
     encoded = encode({"kind": "AdmissionReview", "apiVersion": api_version, "response": answer})
-    if response.patch is None:
+    if patch is None:
         return encoded
-    return b'%b,"patch":"%b","patchType":"JSONPatch"}}' % (encoded[:-2], response.patch)
+    return b'%b,"patch":"%b","patchType":"JSONPatch"}}' % (encoded[:-2], patch)

@@ -167,7 +167,7 @@ def test_bytes_of_any_kind_are_refused_never_anything_else(body):
 
 def test_a_denial_is_encoded_with_code_reason_and_message():
     response = AdmissionResponse(
-        "u", False, code=403, reason="Forbidden", message="[c] no", warnings=("w",)
+        "u", False, 403, "Forbidden", "[c] no", warnings=("w",), decision_id="0f-1"
     )
 
     assert json.loads(encode_response(response, "admission.k8s.io/v1")) == {
@@ -177,6 +177,7 @@ def test_a_denial_is_encoded_with_code_reason_and_message():
             "uid": "u",
             "allowed": False,
             "status": {"metadata": {}, "message": "[c] no", "reason": "Forbidden", "code": 403},
+            "auditAnnotations": {"decision-id": "0f-1"},
             "warnings": ["w"],
         },
     }
@@ -184,14 +185,17 @@ def test_a_denial_is_encoded_with_code_reason_and_message():
 
 @pytest.mark.parametrize("uid", ["u", "", 'a"b\\', "é\n"])
 @pytest.mark.parametrize("patch", [None, b"W10="])
-def test_an_answer_that_allows_and_says_nothing_is_written_as_any_other(uid, patch):
+@pytest.mark.parametrize("decision_id", ["", "0f-1"])
+def test_an_answer_that_allows_and_says_nothing_is_written_as_any_other(uid, patch, decision_id):
     status = {"metadata": {}, "code": 200}
     told = {} if patch is None else {"patch": "W10=", "patchType": "JSONPatch"}
+    named = {"auditAnnotations": {"decision-id": decision_id}} if decision_id else {}
 
-    answer = encode_response(AdmissionResponse(uid, True, patch=patch), "admission.k8s.io/v1beta1")
+    response = AdmissionResponse(uid, True, decision_id=decision_id, patch=patch)
+    answer = encode_response(response, "admission.k8s.io/v1beta1")
 
     assert json.loads(answer) == {
         "kind": "AdmissionReview",
         "apiVersion": "admission.k8s.io/v1beta1",
-        "response": {"uid": uid, "allowed": True, "status": status, **told},
+        "response": {"uid": uid, "allowed": True, "status": status, **named, **told},
     }

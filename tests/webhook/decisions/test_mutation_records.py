@@ -57,7 +57,7 @@ def recorded(obj: dict[str, Any], *documents: dict[str, Any], **settings: Any) -
     jsonschema_rs.validator_for(
         orjson.loads((ROOT / "docs" / "decision-record.schema.json").read_bytes())
     ).validate(record)
-    assert told.audit_annotations == {"decision-id": record["id"]}
+    assert told.decision_id == record["id"]
     return record
 
 

@@ -128,7 +128,7 @@ def test_a_recorder_tells_generations_and_the_policies_that_decided() -> None:
         responses = snapshot.review(AugmentedReview(asked))
         answer = verdict.judge(asked.uid, responses)
         told = recorder.answered(Reviewed(asked, responses, snapshot, (1.0, 1.5)), answer)
-        assert told.audit_annotations is not None
+        assert told.decision_id
     exporter.settle()
     recorder.unanswered(Reviewed(asked, None, snapshot, (1.0, 1.5)), 504, "too late")
     for event in (
@@ -149,7 +149,7 @@ def test_a_recorder_tells_generations_and_the_policies_that_decided() -> None:
     assert first["results"][0]["constraint"]["generation"] == 3
     assert first["results"][0]["constraint"]["annotations"] == {"x": "y"}
     assert first["queueDurationNs"] == 500_000_000
-    assert told.audit_annotations == {"decision-id": second["id"]}
+    assert told.decision_id == second["id"]
     assert (failed["verdict"], failed["errors"]) == ("error", ["too late"])
 
 
@@ -220,7 +220,7 @@ def test_a_decision_without_room_is_counted_and_no_record_of_it_is_made() -> Non
     answer = verdict.allowed(asked.uid)
     unreadable: Any = object()  # making a record of it would be a bug, and counted as one
     told = recorder.answered(Reviewed(asked, unreadable, None, (0.0, 0.0)), answer)
-    assert told.audit_annotations == {"decision-id": exporter.origin.process + "-2"}
+    assert told.decision_id == exporter.origin.process + "-2"
     recorder.unanswered(Reviewed(asked, unreadable, None, (0.0, 0.0)), 504, "too late")
     assert exporter.counters.dropped == {"queue_full": 2}
     assert exporter.counters.offered == 3
