@@ -1,7 +1,7 @@
 """The log: one JSON object a line, with the keys of Gatekeeper's (zap's) log.
 
 Every line has ``level``, ``ts`` (seconds since 1970), ``logger`` and ``msg``; on a
-terminal it is words instead: time, level, message and fields.
+terminal it is words instead: time, level, message and fields, those with lines of their own below.
 Text of users and policies is data: characters that a terminal would obey are
 escaped, C1 controls and line separators too, which JSON does not ask for.
 
@@ -87,17 +87,37 @@ _WORDS_FIRST: Final = ("level", "ts", "logger", "msg")
 def words_line(event: dict[str, Any]) -> bytes:
     """One event, keyed as JSON's lines are by default, as a line for people.
 
+    A field that has lines stands in lines of its own below, where a mark points at what it means.
     What a terminal would obey is written out, as in JSON: text of policies and users is data.
     """
     moment = time.strftime("%H:%M:%S", time.localtime(event["ts"]))
     words = [moment, event["level"].upper().ljust(7), event["msg"]]
-    words += [f" {key}={_word(value)}" for key, value in event.items() if key not in _WORDS_FIRST]
-    line = " ".join(words).encode(errors="replace")
-    return one_line(_CONTROLS.sub(b" ", line)[:LINE_BYTES_MAX]) + b"\n"
+    below = b""
+    for key, value in event.items():
+        if type(value) is str and "\n" in value and key not in _WORDS_FIRST:
+            below += _lines_below(key, value)
+        elif key not in _WORDS_FIRST:
+            words.append(f" {key}={_word(value)}")
+    line = _CONTROLS.sub(b" ", " ".join(words).encode(errors="replace")) + below
+    return one_line(line[:LINE_BYTES_MAX]) + b"\n"
 
 
 _CONTROLS: Final = re.compile(rb"[\x00-\x1f]+")
 """Of a message: fields have theirs written out by JSON."""
+
+_INDENT: Final = "\n    "
+"""Before each line of a field that has several: none of them can be taken for an event."""
+
+
+def _lines_below(key: str, value: str) -> bytes:
+    """A field that has lines, as they are: a mark stands below what it is about."""
+    shown = _INDENT.join([f"{key}:", *(line.expandtabs(4) for line in value.split("\n"))])
+    text = (_INDENT + shown).encode(errors="replace")
+    return b"\n".join(_CONTROLS.sub(_written_out, line) for line in text.split(b"\n"))
+
+
+def _written_out(controls: re.Match[bytes]) -> bytes:
+    return b"".join(b"\\u%04x" % one for one in controls.group())
 
 
 def _word(value: Any) -> str:

@@ -78,12 +78,22 @@ def test_a_broken_policy_at_the_start_is_told_with_its_file_and_its_line(tmp_pat
     with served(policies) as terminal:
         terminal.read_until("Not ready: ")
         terminal.read_until("Files are read again")
-        told = next(line for line in terminal.text.splitlines() if " ERROR " in line)
+        told = terminal.text.partition(" ERROR ")[2]
         assert f"{policies}/0.yaml:2: ConstraintTemplate requiredlabel: " in told
         assert "undefined function nothing" in told
         (policies / "0.yaml").write_text(REQUIRED_LABELS)
         (policies / "1.yaml").write_text(constraint("needs-owner", "owner"))
         terminal.read_until("Ready: 1 constraint is in force")
+
+
+def test_what_is_left_out_at_the_start_is_told_beside_what_is_served(tmp_path: Path) -> None:
+    other = BROKEN.replace("requiredlabel", "otherlabel").replace("RequiredLabel", "OtherLabel")
+    policies = write_policies(tmp_path, REQUIRED_LABELS, constraint("needs-owner", "owner"), other)
+    with served(policies) as terminal:
+        terminal.read_until("Ready: 1 constraint is in force.\nWhat cannot be used is left out: ")
+        terminal.read_until("Ask it from another terminal")
+        assert "Not ready" not in terminal.text
+        assert "\\n" not in terminal.text, "lines of a fault are lines"
 
 
 def test_where_no_terminal_is_lines_are_json_alone(tmp_path: Path) -> None:

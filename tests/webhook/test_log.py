@@ -58,15 +58,27 @@ def test_the_level_s_key_and_spelling_can_be_chosen() -> None:
 HOSTILE = "\x00\x07\x1b[31m\n\r\x7f\x85\x9b\u2028\u2029\u061c\u200e\u202e\u2066\u206f"
 
 
-def test_words_are_one_line_whatever_they_hold() -> None:
+@pytest.mark.parametrize("fault", [HOSTILE.replace("\n", ""), HOSTILE])
+def test_words_are_one_event_whatever_they_hold(fault: str) -> None:
     lines = Lines(words=True)
-    lines.log.logger("x").error(f"it {HOSTILE} broke", fault=HOSTILE, count=3, where="a/b.yaml:1")
-    (line,) = lines.raw
-    assert line.endswith(b" count=3  where=a/b.yaml:1\n")
-    assert b" ERROR   it " in line
-    shown = line[:-1].decode()
-    assert shown.isprintable()
-    assert shown.count("\\u202e") == 2
+    lines.log.logger("x").error(f"it {HOSTILE} broke", fault=fault, count=3, where="a/b.yaml:1")
+    (written,) = lines.raw
+    line, *below = written.decode().removesuffix("\n").split("\n")
+    assert line.endswith(" count=3  where=a/b.yaml:1")
+    assert " ERROR   it " in line
+    assert all(one.isprintable() for one in (line, *below))
+    assert "".join((line, *below)).count("\\u202e") == 2
+    assert len(below) == (3 if "\n" in fault else 0)
+    assert all(one.startswith("    ") for one in below), "none is taken for an event"
+
+
+def test_words_of_several_lines_keep_a_mark_below_what_it_is_about() -> None:
+    lines = Lines(words=True)
+    lines.log.logger("x").error("refused", fault="a.yaml:1: no rule\n\tp { q\n\t  ^")
+    (written,) = lines.raw
+    assert written.decode().partition("\n")[2] == (
+        "    fault:\n    a.yaml:1: no rule\n        p { q\n          ^\n"
+    )
 
 
 def test_only_people_are_told_what_is_no_event() -> None:

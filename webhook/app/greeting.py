@@ -47,12 +47,20 @@ def waiting(where: Mapping[str, str]) -> str:
     )
 
 
-def ready(constraints: int, where: Mapping[str, str], folder: Path) -> str:
-    """It answers; one command to see it, for who stands in ``folder``."""
+def ready(constraints: int, where: Mapping[str, str], folder: Path, *, faulty: bool = False) -> str:
+    """It answers; one command to see it, for who stands in ``folder``.
+
+    ``faulty`` says that the log has told of something that is left out.
+    """
     body = f"@{EXAMPLE}" if (folder / EXAMPLE).is_file() else f"'{_REVIEW}'"
     number = "1 constraint is" if constraints == 1 else f"{constraints} constraints are"
+    without = (
+        f"\nWhat cannot be used is left out: it is above, and at any time at\n  {_readyz(where)}\n"
+        if faulty
+        else " "
+    )
     return (
-        f"Ready: {number} in force. Ask it from another terminal, as an API server would:\n\n"
+        f"Ready: {number} in force.{without}Ask it from another terminal, as an API server would:\n\n"
         f"  curl -sk https://{_at(where['admission'])}/v1/admit"
         f" -H 'Content-Type: application/json' -d {body}\n"
     )

@@ -266,11 +266,13 @@ class Process:
         told = False
         while self._serving.revision is None:
             await asyncio.sleep(GREET_SECONDS)
-            if not told and self._policies.faults():
+            # Asked last: what is in force comes with its faults, and both may come while it slept.
+            if not told and self._policies.faults() and self._serving.revision is None:
                 told = True
                 self._lines.say(greeting.waiting(where))
         count = len(tuple(self._serving.revision.snapshot.constraints))
-        self._lines.say(greeting.ready(count, where, Path.cwd()))
+        faulty = bool(self._policies.faults())
+        self._lines.say(greeting.ready(count, where, Path.cwd(), faulty=faulty))
 
     def _make_client(self) -> MeteredClient:
         driver: Driver = self._driver
