@@ -60,6 +60,7 @@ def test_a_walk_from_a_roll_out_by_its_exception_to_mutators_and_the_replica_tha
         "2026-11-21T08:04:00Z warn",
     ]
     assert "the audit found 3 violations" in text
+    assert "Now warn quiet=24h, then deny." in text
 
     text = come_to(browser, "RequiredLabel/deployments-have-owners", "deployments-have-owners")
     assert "legacy-billing" in text, "whom it leaves out"
@@ -69,6 +70,7 @@ def test_a_walk_from_a_roll_out_by_its_exception_to_mutators_and_the_replica_tha
 
     text = come_to(browser, "Policies", "Policies")
     assert "always-pull" in text
+    assert f"2 of 3\n{living.REPLICAS[-1]}: error" in text, "the generation is not what is behind"
     text = come_to(browser, "Assign/always-pull", "always-pull")
     assert "imagePullPolicy" in text
 

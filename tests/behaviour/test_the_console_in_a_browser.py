@@ -60,10 +60,15 @@ def look(browser: Browser, console: RunningConsole, path: str, heading: str) -> 
     assert browser.texts("h1") == [heading]
     assert browser.texts("nav [aria-current]") in ([heading], []), "one page is the present one"
     assert browser.run(INNOCENT)
+    fits(browser)
+    assert browser.complaints(console.address) == []
+
+
+def fits(browser: Browser) -> None:
+    """See that a page is as wide as a telephone, and as a desk's screen."""
     for size in (TELEPHONE, DESKTOP):
         browser.resize(*size)
-        assert browser.run(FITS), f"{path} at {size}: {widest(browser)}"
-    assert browser.complaints(console.address) == []
+        assert browser.run(FITS), f"at {size}: {widest(browser)}"
 
 
 def widest(browser: Browser) -> object:
@@ -110,15 +115,56 @@ def test_labels_of_bars_end_where_bars_begin(browser, console):
 def test_pages_of_one_policy_and_one_resource_do_too(browser, console):
     browser.go(f"{console.address}/policy?kind=RequiredLabel&name=needs-team")
     assert browser.run(INNOCENT)
-    assert browser.run(FITS), widest(browser)
+    fits(browser)
     assert SCRIPT in browser.texts("main")[0]
     for name in (LONG, RIGHT_TO_LEFT, SCRIPT):
         query = urlencode({"apiVersion": "v1", "kind": "Pod", "namespace": "", "name": name})
         browser.go(f"{console.address}/resource?{query}")
         assert name in browser.texts("main")[0]
         assert browser.run(INNOCENT)
-        assert browser.run(FITS), widest(browser)
+        fits(browser)
     assert browser.complaints(console.address) == []
+
+
+def test_long_words_of_messages_and_paths_are_broken_and_those_of_headings_are_not(
+    browser, tmp_path
+):
+    field = "spec.containers[0].securityContext.allowPrivilegeEscalation"
+    write_folder(tmp_path, constraint("long-" + "m" * 40, f"'{field}'", action="dryrun"))
+    shown = {"apiVersion": "v1", "kind": "Pod", "namespace": "", "name": SCRIPT}
+    pages = (
+        f"/resource?{urlencode(shown)}",
+        "/violations",
+        "/policies",
+        "/policy?kind=ConstraintTemplate&name=requiredlabel",
+    )
+    with console_over(tmp_path) as console:
+        for path in pages:
+            browser.go(console.address + path)
+            fits(browser)
+            assert browser.run(BROKEN_HEADINGS) == [], f"{path}: a word in two lines"
+
+
+BROKEN_HEADINGS = """
+return [...document.querySelectorAll('th')]
+  .filter(one => one.clientHeight > 1.9 * parseFloat(getComputedStyle(one).lineHeight)
+    && !/\\s/.test(one.innerText.trim()))
+  .map(one => one.innerText)
+"""
+
+
+def test_a_telephone_shows_a_row_below_itself_instead_of_columns_of_letters(browser, console):
+    browser.go(f"{console.address}/violations")
+    browser.resize(*TELEPHONE)
+    try:
+        narrow = browser.run(
+            "const all = document.documentElement.clientWidth;"
+            "return [...document.querySelectorAll('td')].filter(one => one.innerText.trim()"
+            " && one.clientWidth < all / 2).length"
+        )
+    finally:
+        browser.resize(*DESKTOP)
+    assert narrow == 0
 
 
 def test_one_comes_from_the_overview_to_what_is_wrong_by_links_alone(browser, console):
@@ -235,9 +281,7 @@ def test_one_signs_in_at_the_provider_and_out_again(browser, tmp_path):
             browser.until("return document.querySelector('h1')?.innerText === 'Policies'")
             until(lambda: look_at(browser, console, "requiredlabel"), "the template")
             assert browser.texts(".visitor span") == ["ada"]
-            for size in (TELEPHONE, DESKTOP):
-                browser.resize(*size)
-                assert browser.run(FITS), widest(browser)
+            fits(browser)
             assert browser.complaints(console.address) == []
             browser.click(".visitor button")
             browser.until("return document.querySelector('h1')?.innerText === 'Signed out'")

@@ -7,14 +7,14 @@ from collections import Counter
 from difflib import unified_diff
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.revision import ROLLBACK, InvalidRevision
+from webhook.api.revision import InvalidRevision
 from webhook.api.shapes import object_of
 from webhook.api.timestamp import seconds_of
 from webhook.console import violations
 from webhook.console.picture import CATEGORIES, STATES
 from webhook.console.source_text import as_yaml, numbered, sources
+from webhook.console.steering import commands, to_come
 from webhook.console.violations import Search, counted, groups, page_of
-from webhook.constraint.rollout import ABORT, PAUSE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -233,6 +233,7 @@ def policy(picture: Picture, query: Query) -> Document:
             "rows": [violations.row(one) for one in own[:OWN_VIOLATIONS]],
         },
         "rollout": item.rollout,
+        "toCome": to_come(item),
         "revisions": [_revision(item, one) for one in item.revisions],
         "commands": commands(item) if picture.over == "cluster" else [],
     }
@@ -267,31 +268,6 @@ def _shown_manifest(document: Mapping[str, Any]) -> Document:
         for name, value in document.items()
         if name != "status"
     }
-
-
-def commands(item: ShownPolicy) -> list[Document]:
-    """What would be typed to roll a policy back, to pause or to abort its roll-out."""
-    what = f"kubectl annotate {item.kind.lower()} {item.name}"
-    commands = [
-        {
-            "what": f"roll back to generation {one.generation}",
-            "command": f"{what} {ROLLBACK}={one.generation} --overwrite",
-        }
-        for one in item.revisions
-        if one.generation != item.generation
-    ]
-    if item.rollout is not None:
-        commands += [
-            {
-                "what": "pause the roll-out",
-                "command": f"{what} {PAUSE}=true --overwrite",
-            },
-            {
-                "what": "abort the roll-out",
-                "command": f"{what} {ABORT}=true --overwrite",
-            },
-        ]
-    return commands
 
 
 def violation_page(picture: Picture, query: Query) -> Document:
@@ -357,7 +333,7 @@ def rollouts(picture: Picture, query: Query) -> Document:
     return {
         "over": picture.over,
         "rollouts": [
-            {**summary(item), "rollout": dict(item.rollout)}
+            {**summary(item), "rollout": dict(item.rollout), "toCome": to_come(item)}
             for item in picture.policies
             if item.rollout is not None
         ],

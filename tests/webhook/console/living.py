@@ -103,6 +103,6 @@ def said(listing: Listing, replica: str, subject: StatusSubject, *, fault: str =
         subject,
         errors=[StatusError("invalid", fault)] if fault else (),
         enforced=None if subject.status is pod_status.TEMPLATE else not fault,
-        additions={"since": SINCE, "activeGeneration": 0 if fault else 1},
+        additions={"since": SINCE, "activeGeneration": 1},
     )
     listing.put(status_resource(subject.status), made)

@@ -109,8 +109,32 @@ def test_a_roll_out_is_shown_with_the_action_of_its_stage():
     assert picture.policies[0].action == "dryrun"
     [row] = pages.rollouts(picture, {})["rollouts"]
     assert (row["stage"], row["rollout"]["steps"]) == ("dryrun: Progressing", record["steps"])
+    assert row["toCome"] == ["dryrun after=24h", "warn", "deny"]
     told = pages.policy(picture, {"kind": KIND, "name": "owner"})
     assert "waddle.dev/rollout-pause" in str(told["commands"])
+
+
+def test_what_was_steered_is_undone_by_a_command_that_is_shown():
+    annotations = {
+        "waddle.dev/rollout": "dryrun after=24h",
+        "waddle.dev/rollout-pause": "true",
+        "waddle.dev/rollback-to": "1",
+    }
+    record = {
+        "observedGeneration": 2,
+        "state": "Paused",
+        "action": "dryrun",
+        "steps": [{"action": "dryrun", "since": "2026-01-01T00:00:00Z"}],
+    }
+    document = policy(metadata={"annotations": annotations}, status={"rollout": record})
+    picture = picture_of(ClusterObjects([document]))
+    told = pages.policy(picture, {"kind": KIND, "name": "owner"})["commands"]
+    kubectl = "kubectl annotate requiredlabel owner waddle.dev/"
+    assert {one["what"]: one["command"] for one in told} == {
+        "enforce the spec again": f"{kubectl}rollback-to-",
+        "go on with the roll-out": f"{kubectl}rollout-pause-",
+        "abort the roll-out": f"{kubectl}rollout-abort=true --overwrite",
+    }
 
 
 def test_revisions_are_told_with_what_is_otherwise_now_and_how_to_go_back():
