@@ -21,6 +21,10 @@ HELD = {
         "tests/behaviour/test_the_first_policy.py",
         "waddle(*test)",
     ),
+    "waddle test -f first/template.yaml -f owners/": (
+        "tests/behaviour/test_exceptions_leave_out_what_the_page_says.py",
+        "waddle(*typed.split())",
+    ),
     "waddle verify first": ("tests/behaviour/test_the_first_policy.py", "waddle(*verify)"),
     "waddle serve --policies first --host 127.0.0.1": (
         "tests/behaviour/test_the_first_policy.py",
