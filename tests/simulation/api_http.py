@@ -35,6 +35,15 @@ def _content_length(head: bytes) -> int:
     return int(rest.partition(b"\r\n")[0]) if found else 0
 
 
+def _merged(item: Any, patch: Any) -> Any:
+    """By a JSON merge patch (RFC 7396)."""
+    if type(patch) is not dict:
+        return patch
+    before = item if type(item) is dict else {}
+    changed = {key: _merged(before.get(key), value) for key, value in patch.items()}
+    return {key: value for key, value in {**before, **changed}.items() if value is not None}
+
+
 class ApiServer:
     """One start of the API server over its storage."""
 
@@ -124,6 +133,8 @@ class _Connection(asyncio.Protocol):
 
     def _do(self, method: str, path: list[str], query: dict[str, str], body: bytes) -> Json | None:
         storage = self._server.storage
+        if path[0] not in {"api", "apis"}:
+            raise Refusal(404, "NotFound", "the server could not find the requested resource")
         group, version, *rest = ("", *path[1:]) if path[0] == "api" else path[1:]
         if not rest:
             return storage.resources(group, version)
@@ -147,6 +158,9 @@ class _Connection(asyncio.Protocol):
                 return storage.create(served, namespace, orjson.loads(body))
             case "PUT":
                 return storage.replace(served, namespace, name, orjson.loads(body), subresource)
+            case "PATCH":
+                changed = _merged(storage.get(served, namespace, name), orjson.loads(body))
+                return storage.replace(served, namespace, name, changed, subresource)
             case "DELETE":
                 asked = orjson.loads(body) if body else {}
                 uid = (asked.get("preconditions") or {}).get("uid", "")

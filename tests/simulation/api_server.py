@@ -10,6 +10,9 @@ from typing import Any, Final
 Json = dict[str, Any]
 
 PAGE_MAX: Final = 500
+WITH_STATUS: Final = frozenset({"status.gatekeeper.sh", "policy.waddle.dev"})
+"""Groups whose kinds have their status in themselves, without a subresource."""
+
 CRD_KIND: Final = "CustomResourceDefinition"
 
 
@@ -193,7 +196,7 @@ class Storage:
             for key in ("uid", "generation", "creationTimestamp", "namespace"):
                 if key in kept:
                     after["metadata"][key] = kept[key]
-            if served.group != "status.gatekeeper.sh" and "status" in before:
+            if served.group not in WITH_STATUS and "status" in before:
                 after["status"] = before["status"]
             if after.get("spec") != before.get("spec"):
                 after["metadata"]["generation"] = kept["generation"] + 1

@@ -90,8 +90,9 @@ class ControlPlane:
         crd = self.storage.items(CRDS).get(("", name))
         if crd is None or "status" in crd:
             return
+        since = "2026-01-01T00:00:00Z"
         status = {
-            "conditions": [{"type": "Established", "status": "True"}],
+            "conditions": [{"type": "Established", "status": "True", "lastTransitionTime": since}],
             "acceptedNames": crd["spec"]["names"],
         }
         self.storage.replace(CRDS, "", name, crd | {"status": status}, "status")

@@ -1,0 +1,207 @@
+"""A replica's session at a small API server: the simulated one, on a real socket and in real time."""
+
+import asyncio
+import contextvars
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from tests.cluster import write_kubeconfig
+from tests.patience import PATIENCE_SECONDS
+from tests.simulation.api_http import ApiServer, _Connection
+from tests.simulation.api_server import Json, Refusal, Served, Storage
+from tests.simulation.control_plane import NAMESPACES, PODS, ControlPlane
+from webhook.api.pod_status import Pod
+from webhook.cluster.client import ClusterClient
+from webhook.cluster.credentials import load_credentials
+from webhook.constraint.client import Client
+from webhook.constraint.drivers.cel import CelDriver
+from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.targets.admission import AdmissionTarget
+from webhook.controllers.following import Following
+from webhook.controllers.generation_scope import GenerationOptions
+from webhook.controllers.prevalidation import Trier
+from webhook.generation.plan import Options
+from webhook.log import Log
+from webhook.metrics.registry import Registry
+from webhook.serving.revision import Serving
+
+NAMESPACE = "waddle"
+VAP_GROUP = "admissionregistration.k8s.io"
+VAPS = Served(VAP_GROUP, "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy")
+BINDINGS = Served(
+    VAP_GROUP, "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding"
+)
+CONFIGURATIONS = Served(
+    VAP_GROUP, "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration"
+)
+CONFIG_MAPS = Served("", "v1", "configmaps", "ConfigMap", namespaced=True)
+REVISIONS = ("policy.waddle.dev", "policyrevisions")
+
+
+class _RealLoop(SimpleNamespace):
+    """The running loop, as the simulated API server uses one."""
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        super().__init__(
+            random=random.Random(1),
+            director=SimpleNamespace(context=contextvars.copy_context()),
+            call_later=loop.call_later,
+            call_at=loop.call_at,
+            time=loop.time,
+            tell=lambda *_: None,
+            _follow=None,
+        )
+
+    def process(self, _name: str) -> SimpleNamespace:
+        """What its callbacks run in."""
+        return SimpleNamespace(context=contextvars.copy_context())
+
+
+class Refusing(Storage):
+    """Refuses some writes."""
+
+    refused: dict[str, int]
+    """By kind, or kind and subresource, with the code."""
+
+    def create(self, served: Served, namespace: str, body: Json) -> Json:
+        self._check(served)
+        return super().create(served, namespace, body)
+
+    def delete(self, served: Served, namespace: str, name: str, uid: str = "") -> Json:
+        self._check(served)
+        return super().delete(served, namespace, name, uid)
+
+    def replace(
+        self, served: Served, namespace: str, name: str, body: Json, subresource: str
+    ) -> Json:
+        if f"{served.kind}/{subresource}" in self.refused:
+            raise Refusal(self.refused[f"{served.kind}/{subresource}"], "Refused", "as wanted")
+        return super().replace(served, namespace, name, body, subresource)
+
+    def _check(self, served: Served) -> None:
+        if served.kind in self.refused:
+            raise Refusal(self.refused[served.kind], "Refused", "as the test wants it")
+
+
+class Session:
+    """One replica and what it follows."""
+
+    def __init__(self, storage: Refusing) -> None:
+        self.storage = storage
+        self.serving = Serving()
+        self.registry = Registry()
+        self.lines: list[bytes] = []
+        self.states: list[str] = []
+        self.events: list[tuple[str, dict[str, Any]]] = []
+        self.following: Following = None  # type: ignore[assignment]  # until it begins
+
+    def make(self, group: str, plural: str, body: Json, namespace: str = "") -> Json:
+        """A new object."""
+        return self.storage.create(self.storage.kinds[group, plural], namespace, body)
+
+    def change(self, group: str, plural: str, name: str, **fields: Any) -> Json:
+        """Other fields of an object."""
+        served = self.storage.kinds[group, plural]
+        before = self.storage.get(served, "", name)
+        return self.storage.replace(served, "", name, {**before, **fields}, "")
+
+    def drop(self, group: str, plural: str, name: str) -> None:
+        """Delete an object."""
+        self.storage.delete(self.storage.kinds[group, plural], "", name)
+
+    def get(self, group: str, plural: str, name: str, namespace: str = "") -> Json:
+        """An object as it is; empty where there is none."""
+        return self.storage.objects.get((group, plural), {}).get((namespace, name), {})
+
+    def all(self, group: str, plural: str) -> list[Json]:
+        """All objects of a kind."""
+        return list(self.storage.objects.get((group, plural), {}).values())
+
+    async def until(self, condition: Callable[[], object], what: str = "") -> None:
+        """Wait for what the replica does."""
+        end = asyncio.get_running_loop().time() + PATIENCE_SECONDS
+        while not condition():
+            if asyncio.get_running_loop().time() > end:
+                shown = b"".join(self.lines[-20:]).decode()
+                raise AssertionError(f"never came: {what or condition}; {self.states[-1:]} {shown}")
+            await asyncio.sleep(0.01)
+
+    def serves(self, kind: str, name: str) -> Any:
+        """The constraint in force; None for none."""
+        revision = self.serving.revision
+        found = () if revision is None else revision.snapshot.constraints
+        return next((one for one in found if one.key == (kind, name)), None)
+
+
+@asynccontextmanager
+async def session(
+    folder: Path,
+    *operations: str,
+    prepare: Callable[[Session], object] = lambda _: None,
+    alone: bool = False,
+    synced: bool = False,
+    left_out: tuple[str, ...] = (),
+    trier: Trier | None = None,
+) -> AsyncIterator[Session]:
+    """A replica of these operations, whose Pod is there; what there is before it, ``prepare`` makes."""
+    loop = _RealLoop()
+    storage = Refusing()
+    storage.refused = {}
+    ControlPlane(loop, storage, left_out=left_out)  # type: ignore[arg-type]
+    for served in (VAPS, BINDINGS, CONFIGURATIONS, CONFIG_MAPS):
+        storage.serve(served)
+    server = ApiServer(loop, None, storage)  # type: ignore[arg-type]
+    storage.listeners.append(server._happened)
+    storage.create(NAMESPACES, "", {"metadata": {"name": NAMESPACE}})
+    ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    pod = storage.create(
+        PODS, NAMESPACE, {"metadata": {"name": "waddle-1", "labels": LABELS}, "status": ready}
+    )
+    made = Session(storage)
+    prepare(made)
+    listening = await asyncio.get_running_loop().create_server(
+        lambda: _Connection(server), "127.0.0.1", 0
+    )
+    port = listening.sockets[0].getsockname()[1]
+    path = write_kubeconfig(folder / "kubeconfig", f"http://127.0.0.1:{port}")
+    try:
+        async with (
+            ClusterClient(load_credentials(path)) as client,
+            asyncio.TaskGroup() as tasks,
+        ):
+            made.following = Following(
+                client,
+                Pod("waddle-1", NAMESPACE, pod["metadata"]["uid"], operations),
+                Client(targets=[AdmissionTarget()], drivers=[RegoDriver(), CelDriver()]),
+                made.serving,
+                operations=frozenset(operations),
+                wait_for_broken=False,
+                kept_revisions=2,
+                registry=made.registry,
+                log=Log(made.lines.append).logger("cluster"),
+                tell=lambda state, faults: made.states.append(state),
+                record=lambda event, **details: made.events.append((event, details)),
+                certificate_writes=lambda: (1, 0),
+                generation=GenerationOptions(
+                    Options(alone=alone),
+                    wait_seconds=0,
+                    synced=synced,
+                    configuration="waddle",
+                    exempted=(),
+                ),
+                trier=trier,
+                tick_seconds=0.02,
+            )
+            running = tasks.create_task(made.following.run())
+            yield made
+            running.cancel()
+    finally:
+        listening.close()
+
+
+LABELS = {"app.kubernetes.io/name": "waddle", "gatekeeper.sh/operation": "webhook"}

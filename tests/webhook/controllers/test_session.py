@@ -1,0 +1,282 @@
+"""A replica at an API server: what it holds is enforced, kept, generated and told."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from tests.simulation.policies import constraint, template
+from tests.webhook.controllers.session import (
+    BINDINGS,
+    NAMESPACE,
+    REVISIONS,
+    VAP_GROUP,
+    VAPS,
+    Session,
+    session,
+)
+from webhook.api.shapes import conditions_of
+from webhook.controllers import generation_keeper, orphans, revision_keeper
+
+TEMPLATES = ("templates.gatekeeper.sh", "constrainttemplates")
+ALPHAS = ("constraints.gatekeeper.sh", "alpha")
+STATUSES = ("status.gatekeeper.sh", "constraintpodstatuses")
+EVERYTHING = ("webhook", "status", "generate")
+
+
+async def enforced(made: Session, name: str = "c", **metadata: Any) -> None:
+    """A template is there, and a constraint of it in force."""
+    made.make(*TEMPLATES, template("Alpha", 0))
+    await made.until(lambda: ALPHAS in made.storage.kinds, "the constraint's kind")
+    document = constraint("Alpha", name, 0)
+    document["metadata"] |= metadata
+    made.make(*ALPHAS, document)
+    await made.until(lambda: made.serves("Alpha", name), "the constraint in force")
+
+
+def state_of(made: Session, *named: str) -> str:
+    """What an object's conditions say."""
+    held = [
+        item["type"]
+        for item in conditions_of(made.get(*named).get("status", {}))
+        if item["status"] == "True"
+    ]
+    return " ".join(sorted(held))
+
+
+async def until_says(made: Session, condition: str, *named: str) -> None:
+    """Wait until an object has a condition."""
+    await made.until(lambda: condition in state_of(made, *named), f"{condition} of {named}")
+
+
+async def until_none(made: Session, group: str, plural: str) -> None:
+    """Wait until there is no object of a kind."""
+    await made.until(lambda: not made.all(group, plural), f"no {plural}")
+
+
+async def until_kept(made: Session, number: int, generation: int) -> None:
+    """Wait until so many revisions are kept, the newest of this generation."""
+
+    def are_kept() -> bool:
+        kept = [one["spec"]["generation"] for one in made.all(*REVISIONS)]
+        return len(kept) == number and max(kept) == generation
+
+    await made.until(are_kept, f"{number} revisions up to {generation}")
+
+
+def test_what_the_cluster_holds_is_enforced_and_kept_and_every_object_says_so(tmp_path):
+    async def run():
+        async with session(tmp_path, *EVERYTHING) as made:
+            await enforced(made)
+            for named in ((*TEMPLATES, "alpha"), (*ALPHAS, "c")):
+                await until_says(made, "Active", *named)
+                (entry,) = made.get(*named)["status"]["byPod"]
+                assert entry["id"] == "waddle-1"
+            await made.until(lambda: len(made.all(*REVISIONS)) == 2, "a revision of each")
+
+            broken = template("Alpha", 3)["spec"]
+            made.change(*TEMPLATES, "alpha", spec=broken)
+            await until_says(made, "Error", *TEMPLATES, "alpha")
+            assert made.serves("Alpha", "c")  # The last good one stays.
+            assert made.following.client is not None
+            assert any(b"what was in force before stays" in line for line in made.lines)
+
+            made.drop(*ALPHAS, "c")
+            await made.until(lambda: not made.serves("Alpha", "c"))
+            await made.until(lambda: not made.all(*STATUSES), "no status of what is gone")
+
+    asyncio.run(run())
+
+
+def test_a_template_that_goes_takes_its_constraints_and_its_watch_along(tmp_path):
+    async def run():
+        async with session(tmp_path, *EVERYTHING) as made:
+            await enforced(made)
+            made.drop(*TEMPLATES, "alpha")
+            await made.until(lambda: made.serves("Alpha", "c") is None)
+            await made.until(lambda: ALPHAS not in made.storage.kinds, "the CRD collected")
+            await enforced(made, "again")
+
+    asyncio.run(run())
+
+
+def test_a_status_of_a_pod_that_is_gone_is_deleted(tmp_path, monkeypatch):
+    monkeypatch.setattr(orphans, "ORPHAN_SECONDS", 0.05)
+
+    def left_behind(made):
+        for name, owner in (("gone", "waddle-0"), ("kept", "waddle-1")):
+            pods = made.storage.kinds["", "pods"]
+            pod = made.storage.items(pods).get((NAMESPACE, owner))
+            # The collector finds the Namespace's, and leaves it to us.
+            uid = (pod or made.get("", "namespaces", NAMESPACE))["metadata"]["uid"]
+            owners = [{"apiVersion": "v1", "kind": "Pod", "name": owner, "uid": uid}]
+            body = {
+                "metadata": {"name": name, "ownerReferences": owners, "labels": {}},
+                "status": {"operations": ["webhook"]},
+            }
+            made.make(*STATUSES, body, NAMESPACE)
+
+    async def run():
+        async with session(tmp_path, "webhook", "status", prepare=left_behind) as made:
+            await made.until(lambda: not made.get(*STATUSES, "gone", NAMESPACE))
+
+    asyncio.run(run())
+
+
+def test_an_orphan_that_cannot_be_deleted_is_told_of_and_tried_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(orphans, "ORPHAN_SECONDS", 0.05)
+
+    def left_behind(made):
+        uid = made.get("", "namespaces", NAMESPACE)["metadata"]["uid"]
+        owners = [{"apiVersion": "v1", "kind": "Pod", "name": "waddle-0", "uid": uid}]
+        body = {"metadata": {"name": "gone", "ownerReferences": owners}, "status": {}}
+        made.make(*STATUSES, body, NAMESPACE)
+        made.storage.refused["ConstraintPodStatus"] = 403
+
+    async def run():
+        async with session(tmp_path, "webhook", "status", prepare=left_behind) as made:
+            await made.until(lambda: any(b"orphan not deleted" in line for line in made.lines))
+            made.storage.refused.clear()
+            await made.until(lambda: not made.get(*STATUSES, "gone", NAMESPACE))
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("code", [403, 500])
+def test_a_revision_that_is_refused_is_told_of_and_kept_later(tmp_path, monkeypatch, code):
+    monkeypatch.setattr(revision_keeper, "REFUSED_SECONDS", 0.1)
+    monkeypatch.setattr(revision_keeper, "TURN_SECONDS", 0.1)
+
+    async def run():
+        async with session(tmp_path, *EVERYTHING) as made:
+            made.storage.refused["PolicyRevision"] = code
+            await enforced(made)
+            await made.until(lambda: any(b"revision not written" in line for line in made.lines))
+            made.storage.refused.clear()
+            await made.until(lambda: len(made.all(*REVISIONS)) == 2)
+
+    asyncio.run(run())
+
+
+def test_of_each_object_so_many_revisions_are_kept(tmp_path):
+    async def run():
+        async with session(tmp_path, *EVERYTHING) as made:
+            made.make(*TEMPLATES, template("Alpha", 0))
+            for variant, kept in ((0, 1), (1, 2), (2, 2)):
+                made.change(*TEMPLATES, "alpha", spec=template("Alpha", variant)["spec"])
+                await until_kept(made, kept, variant + 1)
+
+    asyncio.run(run())
+
+
+def test_what_the_audit_found_stands_in_our_status_until_it_finds_no_more(tmp_path):
+    found = {"auditTimestamp": "2026-01-01T00:00:00Z", "totalViolations": 1}
+
+    def shard(made):
+        statuses = made.all(*STATUSES)
+        return statuses[0]["status"].get("audit") if statuses else None
+
+    async def run():
+        async with session(tmp_path, "webhook", "status", "generate", "audit") as made:
+            await enforced(made)
+            made.following.audited({("Alpha", "c"): found, ("Alpha", "unknown"): found})
+            await made.until(lambda: shard(made) == found)
+            again = {**found, "auditTimestamp": "2026-01-02T00:00:00Z"}
+            made.following.audited({("Alpha", "c"): again})
+            made.following.audited({("Alpha", "c"): None})
+            await made.until(lambda: made.all(*STATUSES) and shard(made) is None)
+
+    asyncio.run(run())
+
+
+def test_a_roll_out_goes_on_by_itself_and_each_step_is_told(tmp_path):
+    annotations = {"waddle.dev/rollout": "dryrun after=1s"}
+
+    def record(made):
+        return made.get(*ALPHAS, "c").get("status", {}).get("rollout", {})
+
+    async def run():
+        async with session(tmp_path, *EVERYTHING) as made:
+            await enforced(made, annotations=annotations)
+            await made.until(lambda: record(made).get("state") == "Complete", "the last stage")
+            await made.until(
+                lambda: any(one["reason"] == "RolloutToDeny" for one in made.all("", "events"))
+            )
+        assert [details["action"] for _, details in made.events] == ["dryrun", "deny"]
+        assert made.events[0][1]["message"].startswith("roll-out begins: enforced as dryrun")
+        assert "enforced as deny from now on, dryrun before" in made.events[1][1]["message"]
+
+    asyncio.run(run())
+
+
+def in_cel(*, generates: bool = True) -> Any:
+    """The template, in CEL."""
+    validation = {"expression": "has(object.metadata.labels)", "message": "no labels"}
+    source = {"validations": [validation], "generateVAP": generates}
+    code = [{"engine": "K8sNativeValidation", "source": source}]
+    document = template("Alpha", 0)
+    document["spec"]["targets"] = [{"target": "admission.k8s.gatekeeper.sh", "code": code}]
+    return document
+
+
+def vap_status(made: Session) -> Any:
+    """What the replica says of the template's policy, and of the constraint's binding."""
+    of_template = made.all("status.gatekeeper.sh", "constrainttemplatepodstatuses")
+    of_constraint = made.all(*STATUSES)
+    return (
+        of_template[0]["status"].get("vapGenerationStatus", {}) if of_template else {},
+        of_constraint[0]["status"].get("enforcementPointsStatus", [{}])[0] if of_constraint else {},
+    )
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_policies_and_bindings_are_generated_told_of_and_go_when_they_are_not_wanted(
+    tmp_path, monkeypatch, alone
+):
+    monkeypatch.setattr(generation_keeper, "GRACE_SECONDS", 0.1)
+
+    async def run():
+        async with session(tmp_path, *EVERYTHING, alone=alone) as made:
+            made.make(*TEMPLATES, in_cel())
+            await made.until(lambda: ALPHAS in made.storage.kinds)
+            made.make(*ALPHAS, constraint("Alpha", "c", 0))
+            await made.until(lambda: made.all(VAP_GROUP, BINDINGS.plural), "a binding")
+            assert len(made.all(VAP_GROUP, VAPS.plural)) == 1
+            await made.until(lambda: vap_status(made)[1].get("state") == "generated", "the state")
+            made.change(*TEMPLATES, "alpha", spec=in_cel(generates=False)["spec"])
+            for plural in (BINDINGS.plural, VAPS.plural):
+                await until_none(made, VAP_GROUP, plural)
+            assert made.serves("Alpha", "c")
+
+    asyncio.run(run())
+
+
+def test_a_policy_of_the_name_that_is_not_ours_is_left_and_told_of(tmp_path):
+    theirs = {"metadata": {"name": "gatekeeper-alpha"}, "spec": {"validations": []}}
+
+    def before(made):
+        made.make(VAP_GROUP, VAPS.plural, theirs)
+
+    async def run():
+        async with session(tmp_path, *EVERYTHING, prepare=before) as made:
+            made.make(*TEMPLATES, in_cel())
+            await made.until(lambda: vap_status(made)[0].get("state") == "error")
+            assert "is there, and is not ours" in json.dumps(vap_status(made)[0])
+            assert made.get(VAP_GROUP, VAPS.plural, "gatekeeper-alpha")["spec"] == theirs["spec"]
+
+    asyncio.run(run())
+
+
+def test_a_policy_that_the_api_server_refuses_is_told_of(tmp_path):
+    async def run():
+        async with session(tmp_path, *EVERYTHING) as made:
+            made.storage.refused["ValidatingAdmissionPolicy"] = 422
+            made.make(*TEMPLATES, in_cel())
+            await made.until(lambda: vap_status(made)[0].get("state") == "error")
+            assert "as the test wants it" in vap_status(made)[0]["warning"]
+            made.storage.refused.clear()
+            made.change(*TEMPLATES, "alpha", spec={**in_cel()["spec"], "a": 1})
+            await made.until(lambda: vap_status(made)[0].get("state") == "generated")
+
+    asyncio.run(run())

@@ -1,0 +1,232 @@
+"""A replica's session with all that a cluster may hold: Config, data, mutators, expansion, trials."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.simulation.policies import constraint, template
+from tests.webhook.controllers.session import NAMESPACE, VAP_GROUP, VAPS, Session, session
+from tests.webhook.controllers.test_session import (
+    ALPHAS,
+    EVERYTHING,
+    REVISIONS,
+    TEMPLATES,
+    enforced,
+    in_cel,
+    until_says,
+)
+from tests.webhook.mutation.documents import assign, label
+from webhook.controllers.prevalidation import Trier
+from webhook.metrics.mutation import MUTATORS
+from webhook.serving.namespaces import NamespaceAnswer
+from webhook.trials.trials import Trials
+
+CONFIGS = ("config.gatekeeper.sh", "configs")
+SYNC_SETS = ("syncset.gatekeeper.sh", "syncsets")
+ASSIGN = ("mutations.gatekeeper.sh", "assign")
+ASSIGN_METADATA = ("mutations.gatekeeper.sh", "assignmetadata")
+EXPANSIONS = ("expansion.gatekeeper.sh", "expansiontemplate")
+DATA = ("", "configmaps")
+
+
+def config(*excluded: str, process: str = "*") -> dict[str, Any]:
+    """A Config that excludes namespaces, and wants ConfigMaps."""
+    match = [{"excludedNamespaces": list(excluded), "processes": [process]}] if excluded else []
+    sync = {"syncOnly": [{"group": "", "version": "v1", "kind": "ConfigMap"}]}
+    return {
+        "apiVersion": "config.gatekeeper.sh/v1alpha1",
+        "kind": "Config",
+        "metadata": {"name": "config", "namespace": NAMESPACE},
+        "spec": {"match": match, "sync": sync},
+    }
+
+
+def data(made: Session) -> set[str]:
+    """The names of the ConfigMaps that policies may read."""
+    revision = made.serving.revision
+    found: set[str] = set()
+    if revision is not None:
+        for names in revision.snapshot.inventory.get("namespace", {}).values():
+            found |= set(names.get("v1", {}).get("ConfigMap", {}))
+    return found
+
+
+def test_data_is_synced_and_what_config_excludes_is_not(tmp_path):
+    async def run():
+        async with session(tmp_path, *EVERYTHING) as made:
+            for namespace in ("shop", "spared"):
+                body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": namespace}}
+                made.make(*DATA, body, namespace)
+            made.make(*CONFIGS, config(), NAMESPACE)
+            await made.until(lambda: data(made) == {"shop", "spared"}, "all data")
+            await made.until(lambda: made.get(*CONFIGS, "config", NAMESPACE).get("status"))
+
+            served = made.storage.kinds[CONFIGS]
+            before = made.get(*CONFIGS, "config", NAMESPACE)
+            spec = config("spared", process="sync")["spec"]
+            made.storage.replace(served, NAMESPACE, "config", {**before, "spec": spec}, "")
+            await made.until(lambda: data(made) == {"shop"}, "what is not excluded")
+
+            kinds = {"gvks": [{"group": "", "version": "v1", "kind": "ConfigMap"}]}
+            made.make(*SYNC_SETS, {"metadata": {"name": "s"}, "spec": kinds})
+            made.storage.delete(served, NAMESPACE, "config")
+            await made.until(lambda: data(made) == {"shop", "spared"}, "all data again")
+            made.drop(*SYNC_SETS, "s")
+            await made.until(lambda: data(made) == set(), "no data")
+
+    asyncio.run(run())
+
+
+def test_mutators_and_expansion_are_followed_and_each_says_what_becomes_of_it(tmp_path):
+    expansion = {
+        "apiVersion": "expansion.gatekeeper.sh/v1alpha1",
+        "kind": "ExpansionTemplate",
+        "metadata": {"name": "pods"},
+        "spec": {
+            "applyTo": [{"groups": ["apps"], "versions": ["v1"], "kinds": ["Deployment"]}],
+            "templateSource": "spec.template",
+            "generatedGVK": {"group": "", "version": "v1", "kind": "Pod"},
+        },
+    }
+
+    def gauge(made, state):
+        return made.registry.gauges.get(MUTATORS, {}).get((state,))
+
+    async def run():
+        async with session(tmp_path, *EVERYTHING) as made:
+            made.make(*ASSIGN, assign("a", "spec.l[name: x].b", 1))
+            made.make(*ASSIGN_METADATA, label("l", "owner", "nobody"))
+            made.make(*EXPANSIONS, expansion)
+            for named in ((*ASSIGN, "a"), (*ASSIGN_METADATA, "l"), (*EXPANSIONS, "pods")):
+                await until_says(made, "Active", *named)
+            await made.until(lambda: gauge(made, "active") == 2)
+            assert made.serving.revision.expansion.names == {"pods"}
+
+            made.make(*ASSIGN, assign("b", "spec.l.b", 1))  # the same place, another shape
+            for name in ("a", "b"):
+                await until_says(made, "Error", *ASSIGN, name)
+            made.drop(*ASSIGN, "b")
+            await until_says(made, "Active", *ASSIGN, "a")
+
+            broken = label("l", "owner", "x")["spec"] | {"location": "metadata..labels"}
+            made.change(*ASSIGN_METADATA, "l", spec=broken)
+            await until_says(made, "Error", *ASSIGN_METADATA, "l")
+            assert len(made.serving.revision.mutations.mutators) == 2  # The last good one stays.
+            made.drop(*EXPANSIONS, "pods")
+            await made.until(lambda: not made.serving.revision.expansion.names)
+
+    asyncio.run(run())
+
+
+def test_where_kinds_are_not_installed_nothing_waits_for_them(tmp_path):
+    async def run():
+        left_out = ("mutations.gatekeeper.sh", "expansion.gatekeeper.sh")
+        async with session(tmp_path, *EVERYTHING, left_out=left_out) as made:
+            await made.until(lambda: made.serving.revision is not None)
+            assert any("waiting for" in state for state in made.states)
+            await enforced(made)
+
+    asyncio.run(run())
+
+
+@pytest.fixture
+def trier():
+    """How a replica tries policies."""
+    trials = Trials(tell=lambda message, *, error: None, tries_all=lambda: True)
+    yield Trier(trials, 1.0)
+    trials.stop()
+
+
+def test_what_is_new_is_tried_and_its_outcome_stands_before_it_is_enforced(tmp_path, trier):
+    def outcomes(made):
+        return [
+            one.get("status", {}).get("outcome", {}).get("verdict") for one in made.all(*REVISIONS)
+        ]
+
+    async def run():
+        async with session(tmp_path, *EVERYTHING, trier=trier) as made:
+            await made.until(lambda: made.serving.revision is not None)
+            await enforced(made)
+            assert outcomes(made) == ["passed", "passed"]
+            made.change(*TEMPLATES, "alpha", spec=template("Alpha", 3)["spec"])
+            await until_says(made, "Error", *TEMPLATES, "alpha")
+            assert sorted(outcomes(made)) == ["passed", "passed", "refused"]
+            assert made.serves("Alpha", "c")
+
+    asyncio.run(run())
+
+
+def test_a_status_that_is_refused_is_told_of_and_written_later(tmp_path):
+    async def run():
+        async with session(tmp_path, *EVERYTHING) as made:
+            made.storage.refused["ConstraintTemplate/status"] = 403
+            made.make(*TEMPLATES, template("Alpha", 0))
+            await made.until(lambda: any(b"byPod not written" in line for line in made.lines))
+            made.storage.refused["ConstraintTemplate/status"] = 409
+            await asyncio.sleep(0)
+            made.storage.refused.clear()
+            made.change(*TEMPLATES, "alpha", spec=template("Alpha", 1)["spec"])
+            await until_says(made, "Active", *TEMPLATES, "alpha")
+
+    asyncio.run(run())
+
+
+def test_a_constraint_that_is_made_anew_begins_anew(tmp_path):
+    """Under another UID nothing of the old one counts."""
+
+    async def run():
+        async with session(tmp_path, *EVERYTHING) as made:
+            await enforced(made)
+            first = made.serves("Alpha", "c").document["metadata"]["uid"]
+            made.drop(*ALPHAS, "c")
+            made.make(*ALPHAS, constraint("Alpha", "c", 1))
+            await made.until(
+                lambda: (
+                    made.serves("Alpha", "c")
+                    and made.serves("Alpha", "c").document["metadata"]["uid"] != first
+                )
+            )
+            await until_says(made, "Active", *ALPHAS, "c")
+
+    asyncio.run(run())
+
+
+def test_a_namespace_that_the_watch_has_told_of_is_not_asked_for(tmp_path):
+    async def run():
+        async with session(tmp_path, "webhook") as made:
+            await made.until(lambda: made.serving.revision is not None)
+            found = await made.following.read_namespace(NAMESPACE, 60.0)
+            assert found.document["metadata"]["name"] == NAMESPACE
+            assert await made.following.read_namespace("none", 60.0) == NamespaceAnswer(None)
+
+    asyncio.run(run())
+
+
+def test_generated_policies_have_the_scope_of_the_webhook_s_own_configuration(tmp_path):
+    selector = {"matchLabels": {"reviewed": "yes"}}
+    rule = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["*"]}
+    webhook = {
+        "name": "validation.gatekeeper.sh",
+        "namespaceSelector": selector,
+        "rules": [rule],
+    }
+
+    def configured(made):
+        made.make(
+            VAP_GROUP,
+            "validatingwebhookconfigurations",
+            {"metadata": {"name": "waddle"}, "webhooks": [webhook]},
+        )
+
+    async def run():
+        async with session(tmp_path, *EVERYTHING, prepare=configured, synced=True) as made:
+            made.make(*CONFIGS, config("spared"), NAMESPACE)
+            made.make(*TEMPLATES, in_cel())
+            await made.until(lambda: made.all(VAP_GROUP, VAPS.plural), "a policy")
+            (policy,) = made.all(VAP_GROUP, VAPS.plural)
+            text = str(policy["spec"])
+            assert "reviewed" in text
+            await made.until(lambda: "spared" in str(made.all(VAP_GROUP, VAPS.plural)[0]["spec"]))
+
+    asyncio.run(run())
