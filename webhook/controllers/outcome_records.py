@@ -66,7 +66,9 @@ class OutcomeRecords:
         nothing stands: it could not be written.
         """
         backoff = Backoff(initial_seconds=0.2, max_seconds=2.0)
-        for attempt in range(1, TRIES + 1):
+        attempt = 0
+        while True:
+            attempt += 1
             try:
                 async with asyncio.timeout(WRITE_SECONDS):
                     made = await self._written(document, digest, outcome, over)
@@ -79,7 +81,6 @@ class OutcomeRecords:
                 await asyncio.sleep(backoff.next_seconds())
             else:
                 return self._standing(document, made)
-        raise AssertionError("the last attempt returns")
 
     def _standing(self, document: Mapping[str, Any], made: Json) -> Outcome | None:
         standing = read_outcome(made)
@@ -102,7 +103,9 @@ class OutcomeRecords:
             except ApiError as error:
                 if not error.is_conflict:
                     raise
-        for attempt in range(1, LOOKS + 1):
+        attempt = 0
+        while True:
+            attempt += 1
             try:
                 current = await self._client.get(REVISIONS, name)
             except ApiError as error:
@@ -112,7 +115,7 @@ class OutcomeRecords:
                 return await self._made(document, digest, outcome)
             standing = read_outcome(current)
             if standing is not None and not _may_follow(standing, outcome, over):
-                break
+                return current
             self.writes += 1
             version = current["metadata"]["resourceVersion"]
             patch = {
@@ -126,7 +129,6 @@ class OutcomeRecords:
                     return await self._made(document, digest, outcome)
                 if not error.is_conflict or attempt == LOOKS:
                     raise
-        return current
 
     async def _made(self, document: Mapping[str, Any], digest: str, outcome: Outcome) -> Json:
         self.writes += 1

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api import config, pod_status
 from webhook.api.config import AUDIT_PROCESS, MUTATION_PROCESS, SYNC_PROCESS
 from webhook.constraint import wildcard
-from webhook.constraint.errors import InvalidData
 from webhook.controllers.spoiled import described
 
 if TYPE_CHECKING:
@@ -186,11 +185,7 @@ class SyncController:
         return f"{self._digest:0{2 * _DIGEST_BYTES}x}"
 
     def _add(self, document: Mapping[str, Any]) -> None:
-        try:
-            self._client.add_data(document)
-        except InvalidData:
-            # The API server serves no object without kind, version and name.
-            raise AssertionError(f"not an object: {document}") from None
+        self._client.add_data(document)
         self._weigh(document, 1)
 
     def _remove(self, document: Mapping[str, Any]) -> None:

@@ -8,10 +8,12 @@ import pytest
 
 from tests.patience import PATIENCE_SECONDS
 from tests.webhook.cluster.fault_server import scripted, status
-from webhook.api.gvk import GroupKind
+from webhook.api.gvk import GroupKind, GroupVersionKind
 from webhook.cluster.client import ClusterClient
+from webhook.cluster.errors import ApiError
 from webhook.controllers.expression_keeper import FIELD, ExpressionKeeper, named_kinds
 from webhook.controllers.observed import TEMPLATES
+from webhook.controllers.openapi import KindTypes
 from webhook.generation.plan import Enforced
 from webhook.log import Log
 
@@ -118,6 +120,39 @@ def test_an_expression_that_does_not_fit_a_kind_is_told_of_its_constraint(tmp_pa
     assert "no matching overload" in json.dumps(warning)
     assert asked == ["/openapi/v3", "/openapi/v3/api/v1"]
     assert lines == []
+
+
+def test_a_group_is_asked_at_its_preferred_version_and_a_document_that_is_the_same_is_not_read_again(
+    tmp_path,
+):
+    """A group that is not served has no types, and neither has one without a document."""
+    types = "x-kubernetes-group-version-kind"
+    gvk = {"group": "apps", "version": "v2", "kind": "Scale"}
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}, types: [gvk]}
+    index = answer({"paths": {"apis/apps/v2": {"serverRelativeURL": "/openapi/apps?hash=1"}}})
+    apps = answer({"preferredVersion": {"version": "v2"}})
+    bare = answer({"preferredVersion": {"version": "v1"}})
+    script = [index, apps, answer({"components": {"schemas": {"s": schema}}}), bare, status(404)]
+
+    async def run():
+        async with (
+            scripted(tmp_path, *script, index, apps, bare, status(404), status(500)) as (server, c),
+            ClusterClient(c) as client,
+        ):
+            kinds = KindTypes(client)
+            asked = [GroupKind("gone", "A"), GroupKind("apps", "Scale"), GroupKind("bare", "B")]
+            first = await kinds.look(sorted(asked, key=lambda one: one.kind == "A"))
+            assert list(first) == [GroupVersionKind("apps", "v2", "Scale")]
+            assert await kinds.look(asked) == first
+            with pytest.raises(ApiError):
+                await kinds.look(asked)
+            assert await kinds.look([]) == {}
+            return [path for path, _ in server.requests]
+
+    asked = asyncio.run(run())
+    looked = ["/openapi/v3", "/apis/apps", "/openapi/apps", "/apis/bare", "/apis/gone"]
+    assert asked[:5] == looked
+    assert asked[5:] == ["/openapi/v3", "/apis/apps", "/apis/bare", "/apis/gone", "/openapi/v3"]
 
 
 def test_an_expression_that_would_cost_an_api_server_too_much_is_told_of_its_template(tmp_path):
