@@ -287,30 +287,6 @@ def test_what_is_left_at_the_end_of_the_grace_period_is_counted(tmp_path: Path) 
     asyncio.run(run())
 
 
-def test_audit_waits_for_room_and_leaves_half_of_it_to_admissions(tmp_path: Path) -> None:
-    async def run() -> None:
-        exporter = make(tmp_path, queue={"maxRecords": 20})
-        async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
-
-            async def sweep() -> None:
-                for n in range(300):
-                    assert await exporter.put({"n": n})
-                    assert exporter.queued <= 11
-
-            sweeping = tasks.create_task(sweep())
-            while exporter.queued < 11:  # noqa: ASYNC110  # another task fills it
-                await asyncio.sleep(0)
-            assert exporter.offer({"admission": True})
-            async with Peer(tmp_path, obliging):
-                tasks.create_task(exporter.run())
-                await sweeping
-                await exporter.drain(PATIENCE_SECONDS)
-        assert exporter.counters.acknowledged == 301
-        assert exporter.counters.dropped == {}
-
-    asyncio.run(run())
-
-
 def test_without_acknowledgements_the_stream_is_plain_ndjson(tmp_path: Path) -> None:
     async def listening(peer: Peer) -> None:
         try:

@@ -1,17 +1,18 @@
 """Group commit: what arrives together is appended so that it finds room as sinks drain."""
 
 import asyncio
+import errno
 from pathlib import Path
 
 import orjson
 
-from tests.patience import PATIENCE_SECONDS
-from webhook.decisions.sidecar.disk import OSDisk
+from tests.patience import PATIENCE_SECONDS, turns_until
+from webhook.decisions.sidecar.disk import AppendFile, OSDisk
 from webhook.decisions.sidecar.intake import Intake
 from webhook.decisions.sidecar.log import LogLimits, SegmentLog
 from webhook.decisions.sidecar.streams import Streams
 from webhook.decisions.wire.framing import Record, StreamID
-from webhook.log import open_log
+from webhook.log import Log, open_log
 
 STREAM = StreamID("pod", "process")
 TIGHT = LogLimits(segment_bytes=1000, max_bytes=4000, min_free_bytes=0)
@@ -54,3 +55,59 @@ def test_more_than_the_log_holds_arrives_at_once_and_is_committed_as_a_sink_take
     assert log.marks == {STREAM: 100}
     again = SegmentLog(OSDisk(), tmp_path / "queue", TIGHT)
     assert (again.marks, again.end) == ({STREAM: 100}, 100)
+
+
+class FullDisk(OSDisk):
+    """A disk that has no room for segments a few times."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def append(self, path: Path) -> AppendFile:
+        if self.left:
+            self.left -= 1
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return super().append(path)
+
+
+def test_what_a_disk_does_not_take_is_tried_again_and_told_of(tmp_path: Path) -> None:
+    """Until it is durable nobody is told so."""
+    lines: list[bytes] = []
+
+    async def run() -> Intake:
+        log = SegmentLog(FullDisk(3), tmp_path / "queue", TIGHT)
+        intake = Intake(log, Streams(), Log(lines.append).logger("sidecar"))
+        intake.accept([Record(line(1), STREAM, 1)], "owner")
+        assert intake.durable(STREAM) == 0
+        committed = asyncio.Event()
+        intake.listen("sink", committed.set)
+        intake.start()
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await committed.wait()
+            await intake.close()
+        assert intake.durable(STREAM) == 1
+        return intake
+
+    intake = asyncio.run(run())
+    assert (intake.commits, intake.commit_failures, intake.blocked) == (1, 3, False)
+    told = [orjson.loads(item)["failures"] for item in lines if b"commit failed" in item]
+    assert told == [1, 2]
+
+
+def test_what_is_pending_when_a_process_gives_up_is_not_committed(tmp_path: Path) -> None:
+    """Nobody was told that it is: who sent it sends it again."""
+
+    async def run() -> None:
+        log = SegmentLog(FullDisk(1_000_000), tmp_path / "queue", TIGHT)
+        intake = Intake(log, Streams(), Log(list[bytes]().append).logger("sidecar"))
+        intake.accept([Record(line(1), STREAM, 1)], "owner")
+        intake.start()
+        await turns_until(lambda: intake.commit_failures)
+        intake.abandon()
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await intake.close()
+        assert (intake.committed, intake.durable(STREAM)) == (0, 0)
+
+    asyncio.run(run())

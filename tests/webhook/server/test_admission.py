@@ -23,6 +23,7 @@ from webhook.server.admission import Admission, AdmissionOptions
 from webhook.server.decoding import LARGE_BYTES
 from webhook.server.outcome import Pending, Unanswerable
 from webhook.server.preparation import Preparations, SlowReviewer
+from webhook.serving.recorder import Recorder
 from webhook.serving.revision import Revision, Serving
 
 TEMPLATE = "templates.gatekeeper.sh/v1"
@@ -37,6 +38,7 @@ class Admitting:
         *documents: str,
         isolation: Isolation = isolations.DEFAULT,
         reviewer: SlowReviewer | None = None,
+        recorder: Recorder | None = None,
         **options: Any,
     ) -> None:
         client = Client(targets=[AdmissionTarget()], drivers=[RegoDriver()], isolation=isolation)
@@ -50,7 +52,12 @@ class Admitting:
         log = Log(self.lines.append).logger("test")
         chosen = AdmissionOptions(**options)
         self.admission = Admission(
-            self.serving, chosen, self.registry, log, preparations=Preparations(reviewer=reviewer)
+            self.serving,
+            chosen,
+            self.registry,
+            log,
+            recorder,
+            Preparations(reviewer=reviewer),
         )
 
     def ask(self, request: AdmissionRequest, query: bytes = b"", late: float = 0.0) -> Any:
