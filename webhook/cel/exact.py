@@ -150,6 +150,10 @@ class _Builder:
             return paths.composited(operand, field, tests=node.tests)
         if paths.goes_on(node.operand, self.checked):
             return paths.further(operand, nodes.constant(field), tests=node.tests)
+        branches = self.branches_going_on(node.operand)
+        if branches is not None:
+            tested = field if node.tests else None
+            return branches(nodes.constant(field), node.optional, tested)
         stored = self.stored(node.operand)
         if node.tests:
             return paths.presence(operand, field, stored)
@@ -176,6 +180,35 @@ class _Builder:
         of = self.operand(root)
         return lambda env, meter: type(of(env, meter)) is not Optional
 
+    def branches_going_on(self, node: Expr) -> Callable[[Run, bool, str | None], Run] | None:
+        """What takes an item of a conditional: by a key, with a question mark or without.
+
+        With a field as well it is asked whether this is there. None where neither branch is a path
+        with a question mark in it, which goes on by itself.
+        """
+        if not (isinstance(node, Call) and node.function == "_?_:_"):
+            return None
+        test, *branches = node.args
+        going_on = [paths.goes_on(one, self.checked) for one in branches]
+        if not any(going_on):
+            return None
+
+        def taken(key: Run, optional: bool, tested: str | None) -> Run:
+            runs = []
+            for one, goes_on in zip(branches, going_on, strict=True):
+                run = self.operand(one)
+                if goes_on:
+                    runs.append(paths.further(run, key, tests=tested is not None))
+                elif tested is not None:
+                    runs.append(paths.presence(paths.opened(run), tested, None))
+                elif optional:
+                    runs.append(paths.optional(paths.opened(run), key, None))
+                else:
+                    runs.append(nodes.index(access.item, paths.opened(run), key))
+            return nodes.conditional(self.build(test), *runs)
+
+        return taken
+
     def branch(self, node: Expr) -> Run:
         """One of a conditional."""
         run = self.build(node)
@@ -187,6 +220,9 @@ class _Builder:
         of, key = self.operand(node.args[0]), self.key(node.args[1])
         if paths.goes_on(node.args[0], self.checked):
             return paths.further(of, key)
+        branches = self.branches_going_on(node.args[0])
+        if branches is not None:
+            return branches(key, node.function == "_[?_]", None)
         stored = self.stored(node.args[0])
         if stored is None:
             return nodes.index(_BINARY[node.function], of, key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook.cel.paths import goes_on, stored_in
-from webhook.cel.syntax.ast import children
+from webhook.cel.syntax.ast import Call, children
 from webhook.rego.write.expression import Kind
 
 if TYPE_CHECKING:
@@ -35,7 +35,10 @@ def within_path(function: str, operand: Expr, checked: Checked) -> str:
     """What takes an item: an optional that lies in the middle of a path is left to the exact form."""
     if goes_on(operand, checked):
         return "further_item"
-    return function if stored_in(operand) is None else f"plain_{function}"
+    is_root = stored_in(operand) is None
+    if isinstance(operand, Call) and operand.function == "_?_:_":
+        is_root = not any(goes_on(one, checked) for one in operand.args[1:])
+    return function if is_root else f"plain_{function}"
 
 
 def cost_of(node: Expr) -> int:

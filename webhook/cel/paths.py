@@ -86,8 +86,10 @@ def presence(operand: Run, field: str, stored: Run | None) -> Run:
 
     def asked(env: dict[Any, Value], meter: Meter) -> Value:
         value = operand(env, meter)
-        if stored is not None and type(value) is Optional and stored(env, meter):
-            return False
+        if stored is not None and type(value) is Optional:
+            if stored(env, meter):
+                return False
+            return access.further_item(value, field).value is not NOTHING
         return access.has_field(value, field)
 
     return asked
@@ -118,6 +120,7 @@ def within(operand: Run, key: Run, stored: Run) -> Run:
                 return access.closed_item(key(env, meter))
             if value.value is NOTHING:
                 return NONE  # and nobody asks for the key
+            return access.further_item(value, key(env, meter))
         return access.item(value, key(env, meter))
 
     return selected
@@ -135,6 +138,8 @@ def optional(operand: Run, key: Run, stored: Run | None) -> Run:
                 return NONE
             if value.value is NOTHING:
                 return NONE  # and nobody asks for the key
+            if stored is not None:
+                return access.further_item(value, key(env, meter))
         return access.optional_item(value, key(env, meter))
 
     return selected
