@@ -9,6 +9,7 @@ import pytest
 
 from tests.differential.cel.__main__ import questions
 from tests.differential.cel.agreement import Question, compare, shown
+from tests.differential.cel.numbers import numbers
 from tests.differential.cel.operands import calls, readings
 from tests.differential.cel.oracle import CelOracle
 from tests.programs import Programs
@@ -57,6 +58,14 @@ def test_every_form_that_can_be_written(oracle: CelOracle) -> None:
     assert found == []
     assert counted["value"] > 250
     assert counted["compile"] > 150
+
+
+def test_numbers_and_spans_of_time(oracle: CelOracle) -> None:
+    """How they are shown, converted, compared and computed with, whatever the other is."""
+    found, counted = differences(oracle, map(Question, dict.fromkeys(numbers())))
+    assert found == []
+    assert counted["value"] > 1000
+    assert counted["eval"] > 500
 
 
 @pytest.mark.parametrize("seed", [11, 12])

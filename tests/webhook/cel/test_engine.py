@@ -295,6 +295,9 @@ def test_errors_are_told_with_the_words_of_kubernetes(source, error):
         ("[dyn('a'), dyn(object.all.filter(x, true))].join()", f"{JOIN}[1, 0, {{m: [2]}}]"),
         ("[dyn(optional.of(1)), dyn(object.all)].unwrapOpt()", f"value {ALL} is not optional"),
         ("[dyn('a'), dyn(list), dyn(map)].join()", f"{JOIN}list(dyn)"),
+        # Of a zero no sign is shown, of what rounds to it its own.
+        ("'%f|%.1f|%.0f'.format([-0.0, -0.0, -0.4])", "0.000000|0.0|-0"),
+        ("'%e'.format([-0.0])", "0.000000\u00d710\u2070\u2070"),
         (
             "'%s'.format([dyn([quantity('1')])])",
             "error during formatting: no formatting function for kubernetes.Quantity",

@@ -119,7 +119,7 @@ def _decimal(value: Value) -> str:
 
 def _number(value: Value, clause: str) -> float:
     if type(value) is float:
-        return float(value)
+        return value or 0.0  # of a zero no sign is shown
     if type(value) is str and value in {"NaN", "Infinity", "-Infinity"}:
         return float(value)
     raise _refused(clause, value)
