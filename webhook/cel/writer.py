@@ -162,6 +162,8 @@ class Writer(LoopLines):
             return source.call(
                 within_path("optional_item", node.operand, self.checked), operand, field
             )
+        if operand.kind not in {Kind.ANY, Kind.DICT}:
+            raise UnwrittenError  # what has no fields; of a literal Python would warn
         return source.item(operand, field.source)
 
     def is_composed(self, node: Select) -> bool:

@@ -1,5 +1,7 @@
 """The fast form of expressions: the value of the exact form, or none."""
 
+import warnings
+
 import pytest
 
 from tests.conformance.cel import load
@@ -146,3 +148,14 @@ def test_every_case_of_kubernetes_is_the_same_in_both_forms():
         names = ("object", "oldObject", "request", "namespaceObject", "params")
         gave += compared(expression, {**dict.fromkeys(names), **case.variables})
     assert gave > 500
+
+
+@pytest.mark.parametrize(
+    "source", ["dyn([1]).x", "dyn('a').x", "dyn(1).x", "dyn(null).x", "dyn(true).x", "dyn([1]).x.y"]
+)
+def test_a_field_of_what_has_none_is_compiled_without_a_word_of_python(source):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        expression = compile_expression(source, admission({}, params=False))
+    with pytest.raises(EvaluationError, match=r"no such key: x|unsupported index type"):
+        expression.evaluate({}, Meter())
