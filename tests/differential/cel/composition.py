@@ -64,6 +64,12 @@ FORMS: Final = (
     *("semver(A).major()", "isSemver(A)", "format.dns1123Label().validate(A)", "A.find('[a-z]+')", "A.findAll('.')"),
     *("has(A.x) && A.x == 1", "!has(A.x) || A.x.y == B", "has(A.x) ? A.x : B", "A.x == 'a' || A == B"),
     *("A.filter(i, has(i.x)).map(i, i.x)", "A.exists(i, i == 1) || A.all(i, i == 'a')", "A.map(i, string(i)).join(',')"),
+    *("timestamp(A).getHours('America/New_York')", "duration(A).getSeconds()", "'%s'.format([[A, B]])", "A.split('')"),
+    *("A.sortBy(i, i.x)", "A.map(i, [i, B])", "A.exists(i, i.startsWith('a'))", "A.exists(i, i.x in ['a', 'b'])"),
+    *("A.x.all(i, i == 1)", "A.?x[?0]", "A.?x['y']", "(A == B ? A : B).x", "(A == B ? A.?x : B.?x).y", "A.transformMapEntry(k, v, {v: k})"),
+    *("A.map(i, i.x).distinct()", "A.substring(A.indexOf('b'))", "A.size() > 0 && A[0] == B", "A.exists(i, i in B)"),
+    *("sets.contains(A, [B])", "has(A.x) && has(A.x.y)", "!(A in ['a', 'b'])", "A.filter(i, i in B).size() == 0"),
+    *("A + ':' + string(B)", "A.lowerAscii() == B.lowerAscii()", "A.map(i, {'k': i}).filter(j, j.k == B)"),
     *("A in B || !(A in B)", "A.x + '!'", "A == 1 && B == 1 || A == B", "A == B ? (B == 1 ? 1 : 2) : 3", "A[0] == A[B]"),
 )  # fmt: skip
 """``A`` and ``B`` are values of any kind, known to nobody before the expression is run."""
