@@ -1,11 +1,13 @@
 """The documentation as pages: what is staged, what is found to ask other hosts, and the build itself."""
 
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests import site
+from tests.drawings import DRAWINGS, PICTURES, svg
 from tests.programs import ROOT
 
 MKDOCS = ROOT / ".venv-site" / "bin" / "python"
@@ -17,6 +19,24 @@ def test_every_page_and_picture_that_pages_lead_to_is_staged(tmp_path: Path) -> 
     assert (tmp_path / "docs" / "pictures" / "console-overview.png").is_file()
     assert (tmp_path / "policies" / "README.md").is_file()
     assert "(adr/README.md)" in (tmp_path / "docs" / "README.md").read_text()
+
+
+def test_what_pages_show_is_shown_on_the_site_too(tmp_path: Path) -> None:
+    """Its Markdown knows no diagrams in code, and ends a list at whatever is indented by less."""
+    site.stage(tmp_path)
+    wrong = [
+        f"{page.relative_to(tmp_path)}:{number}: {line}"
+        for page in sorted(tmp_path.rglob("*.md"))
+        for number, line in enumerate(page.read_text().splitlines(), 1)
+        if re.match(r" {1,3}(```|!\[)|\s*```mermaid", line)
+    ]
+    assert wrong == []
+
+
+def test_the_drawn_pictures_are_as_they_are_drawn() -> None:
+    """`python -m tests.drawings` draws them anew."""
+    for name, drawing in DRAWINGS.items():
+        assert (PICTURES / name).read_text() == svg(drawing), name
 
 
 @pytest.mark.parametrize(
