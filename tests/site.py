@@ -19,6 +19,8 @@ CONFIGURATION = ROOT / "docs" / "site.yaml"
 _LINK = re.compile(r"\]\(([^)#\s]+)(#[^)\s]*)?\)")
 _OUTSIDE = re.compile(r"^(https?:)?//")
 _URL = re.compile(rb"url\(\s*['\"]?((?:https?:)?//[^)'\"]+)")
+_PRE = re.compile(r"<pre.*?</pre>", re.DOTALL)
+_MARK = re.compile(r"\n(\d+\. |[-*] |\| )[^\n]{0,60}|```")
 LOADS = {
     ("script", "src"),
     ("img", "src"),
@@ -126,6 +128,18 @@ def foreign(folder: Path) -> list[str]:
     return found
 
 
+def unread(folder: Path) -> list[str]:
+    """Where a page shows marks that were meant for its Markdown: a list or a block that was not seen."""
+    found = []
+    for page in sorted(folder.rglob("*.html")):
+        _, _, article = page.read_text(encoding="utf-8").partition("<article")
+        shown = _PRE.sub("", article.partition("</article")[0])
+        found += [
+            f"{page.relative_to(folder)}: {mark[0].strip()}" for mark in _MARK.finditer(shown)
+        ]
+    return found
+
+
 def main(folder: Path) -> int:
     """Build, look, and say what is wrong."""
     try:
@@ -136,9 +150,12 @@ def main(folder: Path) -> int:
     found = foreign(folder)
     for line in found:
         print(f"asks another host: {line}", file=sys.stderr)
-    if not found:
+    marks = unread(folder)
+    for line in marks:
+        print(f"is not read as it is meant: {line}", file=sys.stderr)
+    if not found and not marks:
         print(f"{folder}: {sum(1 for _ in folder.rglob('*.html'))} pages; open index.html")
-    return 1 if found else 0
+    return 1 if found or marks else 0
 
 
 if __name__ == "__main__":

@@ -58,6 +58,14 @@ def test_what_would_be_asked_of_another_host_is_found(loaded: str, tmp_path: Pat
     assert len(site.foreign(tmp_path)) == 1
 
 
+def test_a_list_that_was_not_read_as_one_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("<article><p>One.\n2. <strong>Two</strong></p></article>")
+    assert site.unread(tmp_path) == ["page.html: 2. <strong>Two</strong></p>"]
+    page.write_text("<article><pre>\n- a\n```</pre><ol>\n<li>Two</li></ol></article>\n- a")
+    assert site.unread(tmp_path) == []
+
+
 @pytest.mark.skipif(not MKDOCS.exists(), reason="no MkDocs here: make site")
 def test_the_pages_are_built_strictly_can_be_searched_and_ask_nobody(tmp_path: Path) -> None:
     done = subprocess.run(
