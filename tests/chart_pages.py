@@ -148,7 +148,8 @@ def values(text: str) -> Iterator[Value]:
         for key, value in node.value:
             path = f"{above}{key.value}"
             group = isinstance(value, yaml.MappingNode) and path not in FREE
-            default = yaml.safe_load(yaml.serialize(value))
+            written = yaml.serialize(value, Dumper=yaml.CSafeDumper)
+            default = yaml.load(written, yaml.CSafeLoader)
             described = comment_above(lines, key.start_mark.line)
             if not described and not group:
                 raise UndescribedError(path)
@@ -156,7 +157,7 @@ def values(text: str) -> Iterator[Value]:
             if group:
                 yield from walk(value, f"{path}.")
 
-    root = yaml.compose(text)
+    root = yaml.compose(text, yaml.CSafeLoader)
     assert isinstance(root, yaml.MappingNode)
     yield from walk(root, "")
 

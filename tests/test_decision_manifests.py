@@ -19,7 +19,8 @@ FOLDERS = (
 
 
 def documents(path: Path) -> list[dict[str, Any]]:
-    return [document for document in yaml.safe_load_all(path.read_text()) if document]
+    found = yaml.load_all(path.read_text(), yaml.CSafeLoader)
+    return [document for document in found if document]
 
 
 def configurations() -> list[tuple[str, str, str]]:
