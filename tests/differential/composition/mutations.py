@@ -14,6 +14,7 @@ import copy
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 PAYING: Final = re.compile(
@@ -47,7 +48,8 @@ class Mutant:
     what: str
     source: str
     """The line as it is without the fault."""
-    tree: ast.Module
+    tree: Callable[[], ast.Module]
+    """Makes the module's tree with the fault in it."""
 
     @property
     def name(self) -> str:
@@ -64,13 +66,17 @@ def mutants(module: str, text: str) -> Iterator[Mutant]:
         if id(node) in skipped or not hasattr(node, "lineno"):
             continue
         for what, change in _changes(node):
-            copied = copy.deepcopy(tree)
-            target = next(one for number, one in enumerate(ast.walk(copied)) if number == at)
-            replaced = _Replace(target, change(target)).visit(copied)
-            assert isinstance(replaced, ast.Module)
-            ast.fix_missing_locations(replaced)
             source = lines[node.lineno - 1].strip()
-            yield Mutant(module, node.lineno, what, source, replaced)
+            yield Mutant(module, node.lineno, what, source, partial(_changed, tree, at, change))
+
+
+def _changed(tree: ast.Module, at: int, change: Change) -> ast.Module:
+    """A copy of the tree, with another node in place of the one of that number."""
+    copied = copy.deepcopy(tree)
+    target = next(one for number, one in enumerate(ast.walk(copied)) if number == at)
+    replaced = _Replace(target, change(target)).visit(copied)
+    assert isinstance(replaced, ast.Module)
+    return ast.fix_missing_locations(replaced)
 
 
 class _Replace(ast.NodeTransformer):

@@ -1,20 +1,27 @@
 """The tool that puts faults into the generator finds those that are, and no others."""
 
 import ast
+from collections.abc import Iterator
 
+from tests.differential.composition import reached
 from tests.differential.composition.comparison import Asked
 from tests.differential.composition.mutants import (
-    GENERATOR,
     UNIT_TESTS,
-    WRITTEN,
-    Fate,
-    Question,
-    outcome,
+    all_mutants,
+    reasons,
     through_lines,
-    without_a_fault,
 )
 from tests.differential.composition.mutations import Mutant
 from tests.differential.composition.prepared import prepared
+from tests.differential.composition.trial import (
+    GENERATOR,
+    WRITTEN,
+    Fate,
+    Question,
+    Trial,
+    ended,
+    without_a_fault,
+)
 from tests.differential.oracle import Oracle
 from webhook.rego.engine import CompileOptions
 
@@ -24,29 +31,71 @@ RULES = {
 }
 
 
-def test_a_generator_without_a_fault_writes_the_same_code_and_one_with_it_is_killed(opa: Oracle):
+def questions(opa: Oracle, *rules: Asked) -> list[Question]:
+    """Prepared, and answered as by OPA."""
     options = CompileOptions(compile_parts=WRITTEN.compile_parts)
-    rules = [Asked(name, "body", rule) for name, rule in RULES.items()]
     asked = [*map(Question, prepared(opa, rules, options))]
     assert all(one.is_as_real() for one in asked)
     assert through_lines(asked)
+    return asked
+
+
+def fault(module: str, right: str, wrong: str) -> Mutant:
+    """The module with other text."""
+    text = (GENERATOR / module).read_text()
+    assert right in text
+    return Mutant(module, 1, wrong, "", lambda: ast.parse(text.replace(right, wrong)))
+
+
+def test_a_generator_without_a_fault_writes_the_same_code_and_one_with_it_is_killed(opa: Oracle):
+    asked = questions(opa, *(Asked(name, "body", rule) for name, rule in RULES.items()))
     for module in ("inline.py", "expression.py", "wanted.py"):
-        assert outcome(without_a_fault(module), asked).fate is Fate.UNTOLD
-    text = (GENERATOR / "expression.py").read_text()
-    wrong = text.replace('" and ".join', '" or ".join')
-    assert wrong != text
-    mutant = Mutant("expression.py", 1, "or for and", "", ast.parse(wrong))
-    assert outcome(mutant, asked).fate is Fate.KILLED
+        assert Trial(without_a_fault(module), asked).outcome().fate is Fate.UNTOLD
+    found = Trial(fault("expression.py", '" and ".join', '" or ".join'), asked).outcome()
+    assert found.fate is Fate.KILLED
+    assert found.killer in asked
+
+
+def test_several_at_once_are_told_apart(opa: Oracle):
+    asked = questions(opa, Asked("p", "body", RULES["p"]))
+    wrong = fault("expression.py", '" and ".join', '" or ".join')
+    broken = fault("expression.py", '" and ".join', '" and ) ".join')
+    some = [without_a_fault("inline.py"), wrong, broken, without_a_fault("wanted.py"), wrong]
+    begun: list[Trial] = []
+
+    def trials() -> Iterator[Trial]:
+        for one in some:
+            begun.append(Trial(one, asked))
+            yield begun[-1]
+
+    over = []
+    for trial in ended(trials(), jobs=2):
+        assert len(begun) - len(over) <= 2
+        over.append(trial)
+        expected = Fate.UNTOLD if trial.mutant.what == "no fault" else Fate.KILLED
+        assert trial.outcome().fate is expected
+    assert sorted(map(id, over)) == sorted(map(id, begun))
+    assert [one.mutant for one in begun] == some
 
 
 def test_a_fault_that_only_costs_time_is_killed_by_the_tests_of_fast_ways(opa: Oracle):
-    options = CompileOptions(compile_parts=WRITTEN.compile_parts)
-    rules = [Asked("p", "body", "p contains i if { some i, v in input.parameters.vs; v == null }")]
-    asked = [*map(Question, prepared(opa, rules, options))]
-    through_lines(asked)
-    text = (GENERATOR / "unification.py").read_text()
-    slower = text.replace("if a.value is None or", "if a.value is None and")
-    assert slower != text
-    mutant = Mutant("unification.py", 1, "and for or", "", ast.parse(slower))
-    assert outcome(mutant, asked).fate is Fate.SURVIVED
-    assert outcome(mutant, asked, unit_tests=UNIT_TESTS).fate is Fate.KILLED
+    asked = questions(
+        opa, Asked("p", "body", "p contains i if { some i, v in input.parameters.vs; v == null }")
+    )
+    mutant = fault("unification.py", "if a.value is None or", "if a.value is None and")
+    assert Trial(mutant, asked).outcome().fate is Fate.SURVIVED
+    assert Trial(mutant, asked, UNIT_TESTS).outcome().fate is Fate.CAUGHT
+
+
+def test_each_fault_that_has_a_reason_can_be_put_in():
+    names = {one.name for one in all_mutants()}
+    assert sorted(reasons().keys() - names) == [], "no such line: it was changed, or is gone"
+
+
+def test_each_line_that_has_a_reason_is_there():
+    gone = [
+        f"{file} | {source}"
+        for file, source in reached.reasons()
+        if source not in map(str.strip, (GENERATOR / file).read_text().splitlines())
+    ]
+    assert gone == [], "no such line: it was changed, or is gone"
