@@ -152,7 +152,7 @@ coverage-generator: setup ## which lines and branches of the Rego generator noth
 	$(BIN)/python -m tests.differential.composition.reached
 
 MUTANTS ?=
-mutants: setup ## faults put into the Rego generator: which of them compositions find; an hour; MUTANTS="--share 0.1"
+mutants: setup ## faults put into the Rego generator: which of them compositions find; 10 minutes; MUTANTS="--share 0.1"
 	$(BIN)/python -m tests.differential.composition.mutants $(MUTANTS)
 
 FUZZ_SECONDS ?= 600

@@ -249,6 +249,17 @@ RULES: Final = (
     "@ contains [i, x, y] if { EACH; [[x, v], 1] = [y, x] }",
     "@ contains [i, x] if { EACH; k := input.review.k; {k: v} = {k: x} }",
     "@ contains [i, x, y] if { EACH; {1: x, `a`: v, null: 2} = {1: v, `a`: y, null: 2} }",
+    # By names that are variables; OPA leaves some unbound where two names turn out equal.
+    "@ contains [i, x, y] if { EACH; v != `a`; {v: x, `a`: 2} = {v: 1, `a`: y} }",
+    "@ contains [i, x, y] if { EACH; v != `a`; {`a`: x, v: 2} = {`a`: 1, v: y} }",
+    "@ contains [i, x, y] if { EACH; v != `a`; w := input.review.a; {v: x, w: 2} = {v: 1, w: y} }",
+    "@ contains [i, x, y] if { EACH; v != `a`; w := input.review.a; {v: x, w: y} = {w: v, v: 1} }",
+    "@ contains [i, x, y] if { EACH; v != `a`; w := input.review.a; {v: 1, w: 1} = {v: x, w: y} }",
+    "@ contains [i, x, y] if { EACH; v != `b`; [{k: x, `b`: 1}, k] = [{k: 2, `b`: y}, v] }",
+    (
+        "@ contains [i, x] if { EACH; not v in [`a`, 1, `ab`]; w := input.review.a; "
+        "some u in input.review.xs; {v: i, w: 2} = {v: x, u: 2} }"
+    ),
     "@ contains [i, j, b] if { EACH; some j, w in input.parameters.vs; s := upper(v); [s, x] = [w, 1]; b := is_array(w) }",
     "@ contains [i, j] if { EACH; some j, w in input.parameters.vs; s := upper(v); [s, x] = [w, 1]; is_string(w) }",
     "@ contains [i, j, b] if { EACH; some j, w in input.parameters.vs; upper(v, w); b := is_array(w) }",

@@ -37,6 +37,21 @@ def test_an_object_is_asked_for_only_where_it_is_found():
     assert value(source, {"review": {"object": {"metadata": {}}}}) == "{}"
 
 
+@pytest.mark.parametrize(
+    ("objects", "found"),
+    [
+        ("{k: x, `c`: 2} = {k: 1, `c`: y}", [["a", "a"], ["a", "b"], ["b", "a"], ["b", "b"]]),
+        ("{k: x, `b`: 2} = {k: 1, `b`: y}", [["a", "a"], ["a", "b"]]),
+        ("{`a`: x, l: 2} = {`a`: 1, l: y}", [["a", "b"], ["b", "b"]]),
+        ("{k: x, l: 2} = {k: 1, l: y}", [["a", "b"], ["b", "a"]]),
+        ("{k: x, l: 1} = {k: 1, l: x}", [["a", "b"], ["b", "a"]]),
+    ],
+)
+def test_objects_whose_names_turn_out_equal_bind_nothing(objects, found):
+    source = f"r contains [k, l] if {{ some k in input; some l in input; {objects} }}"
+    assert value(source, ["a", "b"]) == found
+
+
 @pytest.mark.parametrize("form", ["any_prefix_match", "any_suffix_match"])
 def test_what_begins_or_ends_like_one_of_many_may_be_a_collection(form):
     source = f'r := is_string(v) if {{ v := input; strings.{form}(v, ["a", "b"]) }}'
