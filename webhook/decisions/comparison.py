@@ -90,9 +90,10 @@ def _of_records(records: Iterable[Mapping[str, Any]]) -> Iterator[Violation]:
         if record.get("eventType") != "decision" or record.get("enforcementPoint") != ADMISSION:
             continue
         key = (record.get("podUID"), record.get("process"), record.get("sequence"))
-        if key in seen:
-            continue
-        seen.add(key)
+        if key[2] is not None:  # that of another sender may have none
+            if key in seen:
+                continue
+            seen.add(key)
         for result in record.get("results", ()):
             constraint = result.get("constraint", {})
             yield (

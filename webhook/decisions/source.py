@@ -20,6 +20,35 @@ POLL_SECONDS: Final = 0.2
 """Between two looks for what was added: soon for a reader, nothing for a disk."""
 
 
+_TEXTS: Final = (
+    "podUID",
+    "process",
+    "eventType",
+    "verdict",
+    "enforcementPoint",
+    "timestamp",
+    "resourceNamespace",
+)
+"""What is compared and counted by."""
+
+
+def _is_record(value: Any) -> bool:
+    """Whether a line has the shape of a record: whoever may send to a sidecar may send any object."""
+    if type(value) is not dict:
+        return False
+    results, errors = value.get("results", []), value.get("errors", [])
+    return (
+        all(type(value.get(name, "")) is str for name in _TEXTS)
+        and type(value.get("sequence", 0)) is int
+        and type(errors) is list
+        and type(results) is list
+        and all(
+            type(result) is dict and type(result.get("constraint", {})) is dict
+            for result in results
+        )
+    )
+
+
 class RecordSource:
     """The records of ``path``, each a mapping; ``unreadable`` counts lines that are none.
 
@@ -40,7 +69,7 @@ class RecordSource:
                 record = orjson.loads(line)
             except orjson.JSONDecodeError:
                 record = None
-            if type(record) is dict:
+            if _is_record(record):
                 yield record
             else:
                 self.unreadable += 1

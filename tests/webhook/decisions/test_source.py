@@ -1,0 +1,134 @@
+"""Records read back: from files as they are written, from queues, and among lines that are none."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.webhook.cli.in_process import waddle
+from webhook.decisions import source
+from webhook.decisions.comparison import ADMISSION, compare
+from webhook.decisions.sidecar.disk import OSDisk
+from webhook.decisions.sidecar.log import LogLimits, SegmentLog
+from webhook.decisions.source import RecordSource
+
+GOOD = {
+    "eventType": "decision",
+    "podUID": "u",
+    "process": "p",
+    "sequence": 1,
+    "verdict": "deny",
+    "results": [{"constraint": {"kind": "A", "name": "a"}, "message": "no"}],
+}
+
+ODD: list[Any] = [
+    [],
+    5,
+    {**GOOD, "results": [1]},
+    {**GOOD, "results": None},
+    {**GOOD, "results": [{"constraint": None}]},
+    {**GOOD, "errors": 5},
+    {**GOOD, "verdict": []},
+    {**GOOD, "eventType": {}},
+    {**GOOD, "enforcementPoint": []},
+    {**GOOD, "podUID": []},
+    {**GOOD, "sequence": "1"},
+    {**GOOD, "timestamp": 5},
+]
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Path:
+    """A file of records, among others of all shapes, and one that is cut off."""
+    path = tmp_path / "records"
+    text = b"\n".join([orjson.dumps(one) for one in (*ODD, GOOD)])
+    path.write_bytes(text + b"\n\n" + orjson.dumps(GOOD)[:-5])
+    return path
+
+
+def test_what_has_not_the_shape_of_a_record_is_counted_as_none(lines: Path) -> None:
+    read = RecordSource(lines)
+    assert list(read) == [GOOD]
+    assert read.unreadable == len(ODD) + 1
+
+
+@pytest.mark.parametrize("command", ["tail", "stats"])
+def test_such_lines_end_no_command_and_are_told_of(lines: Path, command: str) -> None:
+    """They ended it with a traceback."""
+    found = waddle("decisions", command, lines)
+    assert found.returncode == 0
+    assert "A/a" in found.stdout
+    assert f"{len(ODD) + 1} lines were no records" in found.stderr
+
+
+def ends_after(number: int, then: Callable[[], object]) -> Callable[[float], None]:
+    """A sleep that does something the first time, and ends what follows for ever at last."""
+    left = [number]
+
+    def sleep(_seconds: float) -> None:
+        if left[0] == number:
+            then()
+        left[0] -= 1
+        if not left[0]:
+            raise KeyboardInterrupt
+
+    return sleep
+
+
+def followed(records: Iterator[Any]) -> list[int]:
+    """What is read until it is interrupted."""
+    found: list[int] = []
+    with pytest.raises(KeyboardInterrupt):
+        found.extend(record["sequence"] for record in records)
+    return found
+
+
+def test_a_file_is_followed_also_where_a_line_is_written_in_two_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "records"
+    first, second = (orjson.dumps({**GOOD, "sequence": number}) for number in (1, 2))
+    path.write_bytes(first + b"\n" + second[:10])
+
+    def go_on() -> None:
+        with path.open("ab") as file:
+            file.write(second[10:] + b"\n")
+
+    monkeypatch.setattr(source, "time", SimpleNamespace(sleep=ends_after(2, go_on)))
+    assert followed(iter(RecordSource(path, follow=True))) == [1, 2]
+
+
+def test_a_queue_is_followed_into_segments_that_are_begun_and_past_those_that_are_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = LogLimits(segment_bytes=64 * 1024, min_free_bytes=0)
+    log = SegmentLog(OSDisk(), tmp_path, limits)
+
+    def append(number: int) -> None:
+        record = {**GOOD, "sequence": number, "x": "y" * 40_000}
+        log.append([orjson.dumps(record)], {})
+
+    append(1)
+
+    def go_on() -> None:
+        append(2)
+        append(3)
+        (tmp_path / f"{9:020d}.segment").write_bytes(b"")  # just begun
+
+    monkeypatch.setattr(source, "time", SimpleNamespace(sleep=ends_after(2, go_on)))
+    assert followed(iter(RecordSource(tmp_path, follow=True))) == [1, 2, 3]
+    log.close()
+
+
+def test_records_without_a_number_are_compared_each() -> None:
+    """All of another sender's but the first were taken for that one again."""
+    record = {key: value for key, value in GOOD.items() if key != "sequence"}
+    records = [{**record, "enforcementPoint": ADMISSION}] * 3
+    assert compare(records, []).ours.total() == 3
+    numbered = [{**GOOD, "enforcementPoint": ADMISSION}] * 3
+    assert compare(numbered, []).ours.total() == 1
+    assert json.dumps(compare(records, []).document())
