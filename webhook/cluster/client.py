@@ -17,6 +17,7 @@ import uvloop
 from webhook import __version__
 from webhook.api.encoding import DecodeError, decode, encode
 from webhook.backoff import Backoff
+from webhook.cluster.credentials import CredentialsError
 from webhook.cluster.errors import ApiError, UnreachableError, api_error
 from webhook.cluster.event_loop import EventLoop
 from webhook.cluster.store import Object, slim
@@ -203,18 +204,20 @@ class ClusterClient:
         inactivity_seconds: float | None = None,
     ) -> aiohttp.ClientResponse:
         """A response that is a success, to be closed; after a 401 with the token read anew."""
-        for attempt in (1, 2):
-            response = await self._send(method, path, query, headers, data, inactivity_seconds)
-            if response.status < 400:
-                return response
+        response = await self._send(method, path, query, headers, data, inactivity_seconds)
+        if response.status == 401:
             async with response:
-                if response.status == 401 and attempt == 1:
-                    self.unauthorized += 1
-                    self.credentials.reread()
-                    continue
-                body = await _read_some(response, _REFUSAL_BYTES_MAX)
-                raise api_error(response.status, body, response.headers.get("Retry-After"))
-        raise AssertionError("the second attempt returns or raises")
+                self.unauthorized += 1
+            try:
+                self.credentials.reread()
+            except CredentialsError as error:
+                raise UnreachableError(f"{method} {path}: 401, and {error}") from error
+            response = await self._send(method, path, query, headers, data, inactivity_seconds)
+        if response.status < 400:
+            return response
+        async with response:
+            body = await _read_some(response, _REFUSAL_BYTES_MAX)
+            raise api_error(response.status, body, response.headers.get("Retry-After"))
 
     async def _send(
         self,
@@ -242,7 +245,7 @@ class ClusterClient:
                 proxy=self.credentials.proxy,
                 server_hostname=self.credentials.server_name,
             )
-        except (aiohttp.ClientError, OSError) as error:
+        except (aiohttp.ClientError, OSError, CredentialsError) as error:
             raise UnreachableError(f"{method} {path}: {_described(error)}") from error
 
     # --- reading ------------------------------------------------------------------------------

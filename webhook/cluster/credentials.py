@@ -60,8 +60,11 @@ class Credentials:
 
     def _read_token(self) -> None:
         self._read_at = time.monotonic()
-        # The package's hook renews what expires by its own knowledge.
-        value = self._configuration.get_api_key_with_prefix("BearerToken")
+        try:
+            # The package's hook renews what expires by its own knowledge.
+            value = self._configuration.get_api_key_with_prefix("BearerToken")
+        except Exception as error:  # most of all a file that is being written
+            raise CredentialsError(f"cannot read the token: {error}") from error
         headers = {"Authorization": value.strip()} if value else {}
         self.rotations += bool(self._headers) and headers != self._headers
         self._headers = headers
@@ -92,7 +95,7 @@ def load_credentials(
                     client_configuration=configuration,
                     persist_config=False,
                 )
-        except (config.ConfigException, OSError, ValueError) as error:
+        except Exception as error:  # the package raises whatever a file's shape makes of it
             raise CredentialsError(f"cannot read credentials from {source}: {error}") from error
         return configuration
 
