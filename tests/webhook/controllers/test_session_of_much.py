@@ -230,3 +230,24 @@ def test_generated_policies_have_the_scope_of_the_webhook_s_own_configuration(tm
             await made.until(lambda: "spared" in str(made.all(VAP_GROUP, VAPS.plural)[0]["spec"]))
 
     asyncio.run(run())
+
+
+def test_a_crd_that_somebody_deletes_is_made_anew_and_begins_with_nothing(tmp_path):
+    """Its constraints went with it: none is enforced, and those that are made again are."""
+    crds = ("apiextensions.k8s.io", "customresourcedefinitions")
+    name = "alpha.constraints.gatekeeper.sh"
+
+    async def run():
+        async with session(tmp_path, *EVERYTHING) as made:
+            await enforced(made)
+            first = made.get(*crds, name)["metadata"]["uid"]
+            made.drop(*crds, name)
+            await made.until(lambda: made.serves("Alpha", "c") is None, "nothing in force")
+            await made.until(
+                lambda: made.get(*crds, name).get("metadata", {}).get("uid", first) != first
+            )
+            await made.until(lambda: ALPHAS in made.storage.kinds, "the kind again")
+            made.make(*ALPHAS, constraint("Alpha", "again", 1))
+            await made.until(lambda: made.serves("Alpha", "again"), "the new one in force")
+
+    asyncio.run(run())
