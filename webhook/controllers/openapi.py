@@ -28,13 +28,20 @@ def schema_name(definitions: Mapping[str, Any], gvk: GroupVersionKind) -> str | 
 
 
 def kind_type(document: Mapping[str, Any], gvk: GroupVersionKind) -> ObjectType | None:
-    """The type of a kind's objects in the OpenAPI v3 document of its group and version, if it says."""
+    """The type of a kind's objects in the OpenAPI v3 document of its group and version, if it says.
+
+    Whoever made its CRD wrote its schema: one that cannot be followed, for its depth or its shape,
+    says nothing.
+    """
     # Here and not above: who has no template in CEL shall not pay for the engine.
     from webhook.cel.check.objects import object_type  # noqa: PLC0415
 
     definitions = document.get("components", {}).get("schemas", {})
-    name = schema_name(definitions, gvk)
-    return None if name is None else object_type(gvk.kind, name, definitions)
+    try:
+        name = schema_name(definitions, gvk)
+        return None if name is None else object_type(gvk.kind, name, definitions)
+    except (AttributeError, RecursionError, TypeError):
+        return None
 
 
 class KindTypes:

@@ -13,7 +13,7 @@ from webhook.cluster.client import ClusterClient
 from webhook.cluster.errors import ApiError
 from webhook.controllers.expression_keeper import FIELD, ExpressionKeeper, named_kinds
 from webhook.controllers.observed import TEMPLATES
-from webhook.controllers.openapi import KindTypes
+from webhook.controllers.openapi import KindTypes, kind_type
 from webhook.generation.plan import Enforced
 from webhook.log import Log
 
@@ -179,3 +179,31 @@ def test_an_outage_is_told_and_the_kinds_are_looked_up_after_it(tmp_path):
     )
     assert list(found) == [("A", "c")]
     assert lines == ["types of kinds are not looked up"]
+
+
+def nested(levels):
+    """A schema so deep."""
+    schema = {"type": "string"}
+    for _ in range(levels):
+        schema = {"type": "object", "properties": {"a": schema}}
+    return schema
+
+
+@pytest.mark.parametrize(
+    ("schema", "is_known"),
+    [
+        (nested(100), True),
+        (nested(3_000), False),
+        ({"type": "object", "properties": {"a": {"type": "array", "items": []}}}, False),
+        ({"type": "object", "properties": {"a": {"allOf": 5}}}, False),
+        ({"type": "object", "properties": {"a": {"$ref": "nowhere"}}}, True),
+    ],
+)
+def test_a_schema_that_cannot_be_followed_leaves_its_kind_without_a_type(schema, is_known):
+    """It ended the session at the cluster, again and again: no change of policy was followed."""
+    gvk = GroupVersionKind("a", "v1", "A")
+    named = {"x-kubernetes-group-version-kind": [{"group": "a", "version": "v1", "kind": "A"}]}
+    document = {"components": {"schemas": {"A": schema | named}}}
+    assert (kind_type(document, gvk) is not None) is is_known
+    odd = {"components": {"schemas": {"B": None, "A": schema | named}}}
+    assert kind_type(odd, gvk) is None
