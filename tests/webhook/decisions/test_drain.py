@@ -14,6 +14,7 @@ from webhook.decisions.sidecar.disk import AppendFile, OSDisk
 from webhook.decisions.sidecar.drain import DrainSettings
 from webhook.decisions.sidecar.log import LogLimits
 from webhook.decisions.sidecar.queue import Queue
+from webhook.decisions.sidecar.reader import Cursor
 from webhook.decisions.sidecar.settings import SinkSettings
 from webhook.decisions.sinks.otlp import encode_request
 from webhook.decisions.sinks.sink import Item, RecordsRefused
@@ -134,6 +135,11 @@ class FaultyDisk(OSDisk):
         self._fail(path)
         return super().append(path)
 
+    def read(self, path: Path, position: int, count: int) -> bytes:
+        if "segment" in path.name:
+            self._fail(path)
+        return super().read(path, position, count)
+
     def replace(self, path: Path, data: bytes) -> None:
         self._fail(path)
         super().replace(path, data)
@@ -162,6 +168,32 @@ def test_a_disk_that_is_full_for_a_while_costs_no_record(
     assert any(told.encode() in line for line in lines)
     (letter,) = (tmp_path / "a.dead-letters").read_bytes().splitlines()
     assert orjson.loads(letter)["record"] == {"a": "refused"}
+    queue.log.close()
+
+
+def test_a_queue_that_cannot_be_read_for_a_moment_is_read_again_where_it_was(
+    tmp_path: Path,
+) -> None:
+    """It ended the process, and with it what it received; nothing is delivered twice for it."""
+    taken = Taken()
+    settings = DrainSettings("a", backoff_initial_seconds=0.001, backoff_max_seconds=0.01)
+    sink = SinkSettings(settings, lambda _origin, _logger: taken)
+    lines: list[bytes] = []
+    disk = FaultyDisk("segment", 0)
+    limits = LogLimits(segment_bytes=64 * 1024, min_free_bytes=0)
+    queue = Queue(disk, tmp_path, limits, [sink], Log(lines.append).logger("test"))
+    records = [{"n": number, "x": "y" * 40_000} for number in range(4)]
+    for record in records:
+        queue.log.append([orjson.dumps(record)], {})
+    drain = queue.drains[0]
+    drain.reader.cursor = Cursor(2)  # its place in the segment is to be looked for
+    disk.times = 3
+    queue.finish()
+    drain._drain()
+    assert disk.times == 0
+    assert taken.records == records[2:]
+    assert drain.reader.dropped == 0
+    assert any(b"queue: No space left on device" in line for line in lines)
     queue.log.close()
 
 

@@ -134,7 +134,11 @@ class Drain(threading.Thread):
     def _drain(self) -> None:
         try:
             while not self._stop_requested.is_set():
-                lines = self.reader.peek(self._settings.max_records, self._settings.max_bytes)
+                try:
+                    lines = self.reader.peek(self._settings.max_records, self._settings.max_bytes)
+                except OSError as error:
+                    self._wait(SinkUnavailable(f"queue: {error.strerror}"))
+                    continue
                 self._tell_losses()
                 if lines:
                     self._deliver(lines)

@@ -84,9 +84,17 @@ class Reader:
         return Cursor(max(part.end - left, part.first), part.first, cursor.position)
 
     def peek(self, max_records: int, max_bytes: int) -> list[bytes]:
-        """The next records in order, at least one if there is any; the same until advanced."""
+        """The next records in order, at least one if there is any; the same until advanced.
+
+        Raises :class:`OSError`, after which the same call may be made again.
+        """
         if not self._lines:
-            self._lines = self._read(max_bytes)
+            before = self.cursor, self.dropped, self.corrupt
+            try:
+                self._lines = self._read(max_bytes)
+            except OSError:
+                self.cursor, self.dropped, self.corrupt = before
+                raise
         size = 0
         for index, line in enumerate(self._lines):
             size += len(line)
