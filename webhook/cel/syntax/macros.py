@@ -16,8 +16,10 @@ _QUANTIFIERS: Final[dict[str, FoldKind]] = {
     "all": "all",
     "exists": "exists",
     "exists_one": "exists_one",
-    "existsOne": "exists_one",
 }
+_OF_PAIRS: Final[dict[str, FoldKind]] = {**_QUANTIFIERS, "existsOne": "exists_one"}
+"""Of two variables, for which there is another name that those of one do not have."""
+
 _TRANSFORMS: Final[dict[str, FoldKind]] = {
     "transformList": "list",
     "transformMap": "map_value",
@@ -43,9 +45,9 @@ def expand(call: Call) -> Expr:
     if name in _QUANTIFIERS and len(args) == 2:
         variable = _variable(args[0], "argument must be a simple name")
         return Fold(call.at, _QUANTIFIERS[name], target, variable, None, None, args[1])
-    if name in _QUANTIFIERS and len(args) == 3:
+    if name in _OF_PAIRS and len(args) == 3:
         first, second = _two(args[0], args[1])
-        return Fold(call.at, _QUANTIFIERS[name], target, first, second, None, args[2])
+        return Fold(call.at, _OF_PAIRS[name], target, first, second, None, args[2])
     if name == "map" and len(args) in {2, 3}:
         variable = _variable(args[0], "argument is not an identifier")
         test = args[1] if len(args) == 3 else None
