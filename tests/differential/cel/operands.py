@@ -47,6 +47,24 @@ def calls() -> Iterator[str]:
                 yield written(name, changed, member=overload.member)
 
 
+MACROS: Final = (
+    "all", "exists", "exists_one", "existsOne", "map", "filter", "transformList", "transformMap",
+    "transformMapEntry", "optMap", "optFlatMap", "sortBy", "has", "bind", "greatest", "encode",
+)  # fmt: skip
+"""Names of macros, and of functions that other environments have."""
+
+
+def arities() -> Iterator[str]:
+    """Each function and macro of none to three operands, and as a member of one."""
+    for name in dict.fromkeys([*(name for name, _ in overloads()), *MACROS]):
+        if name.isidentifier() or "." in name:
+            for count in range(4):
+                args = ["object.s"] * count
+                yield written(name, args, member=False)
+                if name.isidentifier():
+                    yield written(name, ["object.s", *args], member=True)
+
+
 def readings() -> Iterator[str]:
     """Each function that reads a text with each text of its kind, known ahead or not."""
     for name, overload in overloads():

@@ -10,7 +10,7 @@ import pytest
 from tests.differential.cel.__main__ import questions
 from tests.differential.cel.agreement import Question, compare, shown
 from tests.differential.cel.numbers import numbers
-from tests.differential.cel.operands import calls, readings
+from tests.differential.cel.operands import arities, calls, readings
 from tests.differential.cel.oracle import CelOracle
 from tests.programs import Programs
 
@@ -36,7 +36,8 @@ def differences(oracle: CelOracle, asked: Iterator[Question]) -> tuple[list[str]
 
 def test_every_function_with_operands_of_every_kind(oracle: CelOracle) -> None:
     """Each overload as it should be, and with each operand in turn a wrong one."""
-    found, counted = differences(oracle, map(Question, dict.fromkeys(calls())))
+    asked = dict.fromkeys((*calls(), *arities()))
+    found, counted = differences(oracle, map(Question, asked))
     assert found == []
     assert counted["eval"] > 2000
     assert counted["value"] > 500

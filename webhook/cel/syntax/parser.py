@@ -289,11 +289,19 @@ class _Parser:
         return self.fail(f"mismatched input '{name.text}' expecting {_BEGINNINGS}")
 
     def named(self, first: Token, name: Token, dot: str) -> Expr:
-        if opening := self.accept("("):
-            return self.expanded(Call(opening.at, dot + name.text, self.arguments()))
-        if name.text in RESERVED:
+        opening = self.accept("(")
+        made = Call(opening.at, dot + name.text, self.arguments()) if opening else None
+        if name.text in RESERVED and not self.is_message():
             self.report(first.at, f"reserved identifier: {name.text}")
-        return Name(name.at, dot + name.text)
+            return Constant(first.at, None)
+        return Name(name.at, dot + name.text) if made is None else self.expanded(made)
+
+    def is_message(self) -> bool:
+        """Whether fields follow the rest of a name."""
+        at = self.place
+        while self.tokens[at].text == "." and self.tokens[at + 1].kind == "NAME":
+            at += 2
+        return self.tokens[at].kind == "OP" and self.tokens[at].text == "{"
 
     # --- literals -----------------------------------------------------------------------------
 
