@@ -60,12 +60,16 @@ def functions() -> dict[str, tuple[Overload, ...]]:
     return {name: tuple(overloads) for name, overloads in by_name.items()}
 
 
+UNDEFINED: Final = {"duration": types.DURATION, "timestamp": types.TIMESTAMP}
+"""Names of types that Kubernetes' checker knows, and nobody who evaluates."""
+
 _TYPE_NAMES: Final = {
     **{name: Type(name) for name in ("bool", "int", "uint", "double", "string", "bytes")},
+    **UNDEFINED,
     "null_type": types.NULL,
     "list": types.list_of(types.DYN),
     "map": types.map_of(types.DYN, types.DYN),
-    "type": types.type_of(types.DYN),
+    "type": Type("type"),
     "optional_type": types.optional_of(types.DYN),
     **{
         name: Type(name)

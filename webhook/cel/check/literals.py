@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from webhook.cel.check.environment import UNDEFINED
 from webhook.cel.check.format_literals import problem_of_format
 from webhook.cel.check.types import unwrapped
 from webhook.cel.errors import EvaluationError, Problem
@@ -158,15 +159,19 @@ def _of_parts(empty: Value, parts: Sequence[Expr], checked: Checked) -> Value:
 
 
 def _is_lost(node: Name | OptMap, checked: Checked) -> bool:
-    """Whether it is a variable that holds a type: cel-go takes its name for that of a type.
+    """Whether it is a variable that holds a type, whose name cel-go takes for that of a type.
+
+    Or the name of a type that there is for a checker alone.
 
     That of optMap is read even where its body does not.
     """
     if isinstance(node, OptMap):
         held = checked.types[node.target].parts
         return bool(held) and held[0].name == "type"
-    of = checked.types.get(node)
-    return of is not None and of.name == "type" and checked.names.get(node, ":")[0] != ":"
+    meaning, of = checked.names.get(node, ":"), checked.types.get(node)
+    if meaning[0] == ":":
+        return meaning[1:] in UNDEFINED
+    return of is not None and of.name == "type"
 
 
 def fault_of_constants(checked: Checked) -> str | None:
