@@ -1,6 +1,6 @@
-"""Ask both about random expressions, and about pairs of forms in places, for a while.
+"""Ask both about random expressions, what is written wrongly, and pairs of forms, for a while.
 
-``python -m tests.differential.cel``: three quarters of the time for the former.
+``python -m tests.differential.cel``: two thirds of the time for the first, a tenth for the second.
 Differences are printed with what shows them, the smallest of each kind; 1 if there is any.
 """
 
@@ -18,6 +18,7 @@ from typing import TypeVar
 from tests.differential.cel import composition
 from tests.differential.cel.agreement import Question, compare, shown
 from tests.differential.cel.grammar import Grammar
+from tests.differential.cel.mutations import mutations
 from tests.differential.cel.oracle import CelOracle
 from tests.programs import build
 
@@ -65,8 +66,10 @@ def main(arguments: list[str]) -> int:
         report(Question(told), why)
 
     with CelOracle(build("cel-oracle")) as oracle:
-        asked = until(questions(seed, strange=options.strange), options.seconds * 0.75)
+        asked = until(questions(seed, strange=options.strange), options.seconds * 0.65)
         compare(oracle, asked, report, counted)
+        changed = until(map(Question, mutations(random.Random(seed))), options.seconds * 0.1)
+        compare(oracle, changed, report, counted)
         pairs = until(composition.compositions(random.Random(seed)), options.seconds / 4)
         composition.compare(oracle, pairs, told_of_pair, counted)
     for _, told in sorted(found):

@@ -22,6 +22,8 @@ _OPAQUE = ("net.", "kubernetes.")
 
 _APPLIED = "' applied to '"
 
+_OF_SYNTAX = ("Syntax error", "unsupported syntax", "unable to unescape", "reserved identifier")
+
 NO_OVERLOAD = "no such overload"
 
 EXCEEDED = "actual cost limit exceeded"
@@ -134,6 +136,6 @@ def passed_over(found: dict[str, Any], wanted: dict[str, Any]) -> str:
         return "the same problems in another order, or told twice"
     if "recursion limit" in mine or "nested too deeply" in mine:
         return "nested deeper than Waddle reads"
-    if "Syntax error" in mine and "Syntax error" in real:
+    if "Syntax error" in real and any(words in mine for words in _OF_SYNTAX):
         return "words of syntax errors"
     return ""
