@@ -98,11 +98,9 @@ class _Builder:
                 return self.select(node)
             case Call():
                 return self.call(node)
-            case ListOf():
-                made = self.list_of(node)
+            case ListOf() | MapOf():
+                made = self.list_of(node) if isinstance(node, ListOf) else self.map_of(node)
                 return made if known_value(node, self.checked) is NOTHING else nodes.once(made)
-            case MapOf():
-                return self.map_of(node)
             case Message():
                 return self.message(node)
             case Fold():

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def once(literal: Run) -> Run:
-    """A list of constants, which is one wherever it is asked for: as a key it finds itself."""
+    """A list or map of constants, which is one whenever it is asked for: as a key it finds itself."""
     kept: list[Value] = []
 
     def same(env: dict[Any, Value], meter: Meter) -> Value:

@@ -157,6 +157,11 @@ def test_numbers_are_found_in_constants_as_in_a_set(source, found):
         ("{null: 1}.transformMap(k, v, v).size()", 1),
         ("[1, 2].transformMapEntry(i, v, {null: 1})", "insert failed: key 0 already exists"),
         ("[1, 2].transformMapEntry(i, v, {[1]: v})", "insert failed: key [1] already exists"),
+        (
+            "[1, 2].transformMapEntry(i, v, {dyn({'a': 1}): v})",
+            "insert failed: key {a: 1} already exists",
+        ),
+        ("[1, 2].transformMapEntry(i, v, {dyn({'a': v}): v}).size()", 2),
         ("'%s'.format([{null: 1}])", NO_KEY),
         # Of two zeros the later is the key; an entry that has none is none.
         ("{0.0: 1, -0.0: 2}.map(k, string(k))", ["-0"]),
