@@ -1,18 +1,21 @@
 """Pages for the night name metrics, flags, alerts, messages and rights that there are."""
 
+import json
 import re
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.manifests import MANIFESTS
-from tests.programs import ROOT
+from tests.manifests import MANIFESTS, helmed, with_components
+from tests.programs import ROOT, Programs
 from tests.test_alerts import SUFFIXES, alerts
 from webhook.cli.documents import PAGES as GENERATED
 from webhook.metrics.catalogue import METRICS
 
-PAGES = ("troubleshooting", "sizing", "security", "operating", "telemetry", "console")
+PAGES = ("troubleshooting", "sizing", "security", "operating", "telemetry", "console", "monitoring")
 OF_SIDECARS = "waddle_decisions_sink_", "waddle_decisions_queue_"
 OF_OTHERS = {"--server-side", "--tail", "--prefix", "--no-hooks", "--yes", "--show-managed-fields"}
 TEXTS = {page: (ROOT / "docs" / f"{page}.md").read_text() for page in PAGES}
@@ -40,6 +43,42 @@ def test_flags_of_a_page_are_there(page: str) -> None:
     known = GENERATED["flags.md"]() + GENERATED["command-line.md"]()
     flags = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", TEXTS[page])) - OF_OTHERS
     assert {flag for flag in flags if flag not in known} == set()
+
+
+def test_dashboards_and_panels_of_the_page_are_there() -> None:
+    files = sorted((MANIFESTS / "dashboards").glob("*.json"))
+    boards = {board["title"]: board for board in map(json.loads, map(Path.read_text, files))}
+    rows = re.findall(r"^\| ([a-z, ]+) \| [^|]+ \| (\*.*) \|$", TEXTS["monitoring"], re.MULTILINE)
+    assert {f"Waddle: {name}" for name, _ in rows} == boards.keys()
+    for name, panels in rows:
+        known = {panel["title"] for panel in boards[f"Waddle: {name}"]["panels"]}
+        named = set(re.findall(r"\*([^*]+)\*", panels))
+        assert named <= {title.partition(",")[0] for title in known} | known, name
+
+
+def test_expressions_and_components_of_the_page_can_be_used(
+    tmp_path: Path, program: Programs
+) -> None:
+    queries = re.findall(r"^\| [^|]+ \| `([^`]+\))[^`]*` \|$", TEXTS["monitoring"], re.MULTILINE)
+    assert len(queries) == 5
+    rules = [{"record": f"r{number}", "expr": query} for number, query in enumerate(queries)]
+    file = tmp_path / "rules.yaml"
+    file.write_text(yaml.safe_dump({"groups": [{"name": "page", "rules": rules}]}))
+    checked = subprocess.run(
+        [program("promtool"), "check", "rules", file], check=False, capture_output=True, text=True
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    mine, values = map(
+        yaml.safe_load, re.findall(r"```yaml\n(.*?)```", TEXTS["monitoring"], re.DOTALL)
+    )
+    components = [one.removeprefix("manifests/") for one in mine["components"]]
+    by_components = with_components(tmp_path, *components)
+    told = ",".join(f"{name}.enabled=true" for name in values)
+    for kinds in (
+        {kind for kind, _, _ in by_components},
+        {kind for kind, _, _ in helmed("--set", told)},
+    ):
+        assert {"PodMonitor", "PrometheusRule", "ConfigMap"} <= kinds
 
 
 def test_refusals_are_worded_as_the_page_has_them() -> None:
