@@ -25,6 +25,14 @@ HELD = {
         "tests/behaviour/test_exceptions_leave_out_what_the_page_says.py",
         "waddle(*typed.split())",
     ),
+    "waddle check -f tags/template.yaml -f tags/samples/constraint.yaml": (
+        "tests/behaviour/test_writing_policies.py",
+        "waddle(*check)",
+    ),
+    "waddle verify tags --verbose": (
+        "tests/behaviour/test_writing_policies.py",
+        "waddle(*verify)",
+    ),
     "waddle verify first": ("tests/behaviour/test_the_first_policy.py", "waddle(*verify)"),
     "waddle serve --policies first --host 127.0.0.1": (
         "tests/behaviour/test_the_first_policy.py",
