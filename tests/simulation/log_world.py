@@ -182,9 +182,9 @@ class LogWorld:
 
         add, queued = outbox.add, self.queued.setdefault(name, set())
 
-        def added(sequence: int, line: bytes, count: int = 1) -> None:
+        def added(sequence: int, *parts: bytes | memoryview, count: int = 1) -> None:
             queued.update(range(sequence - count + 1, sequence + 1))
-            add(sequence, line, count)
+            add(sequence, *parts, count=count)
 
         # An Outbox has slots: it is asked through a stand-in that notes and hands on.
         exporter.outbox = _Noting(outbox, noted, added)  # type: ignore[assignment]
@@ -226,11 +226,11 @@ class LogWorld:
     def _decide(self, exporter: Exporter, text: str) -> None:
         """What a recorder does with a decision."""
         noted = exporter.noted
-        if len(noted.rows) >= noted.limit:
+        if len(noted.ends) >= noted.limit:
             if exporter.refuse():
                 return
             exporter.open_rows(NO_POLICIES)
-        noted.rows.append(orjson.dumps((1.5, None, exporter.decision_id(), text, *NAMES[2:])))
+        noted.note(orjson.dumps((1.5, None, exporter.decision_id(), text, *NAMES[2:])))
         exporter.counters.offered += 1
 
     async def _misfortune(self) -> None:
@@ -443,7 +443,7 @@ class _Noting:
         self,
         outbox: Any,
         acknowledge: Callable[[int], int],
-        add: Callable[[int, bytes, int], None],
+        add: Callable[..., None],
     ) -> None:
         self.__dict__["_outbox"] = outbox
         self.__dict__["acknowledge"] = acknowledge

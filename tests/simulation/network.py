@@ -29,6 +29,10 @@ class Socket:
         """SO_PEERCRED: a process, a user and a group."""
         return struct.pack("3i", 7, 1000, 1000)
 
+    def fileno(self) -> int:
+        """None: what is sent goes by way of the transport."""
+        return -1
+
 
 class Link:
     """What two ends share: how fast it is, and whether it still carries anything."""

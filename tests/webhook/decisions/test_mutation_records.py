@@ -52,7 +52,7 @@ def recorded(obj: dict[str, Any], *documents: dict[str, Any], **settings: Any) -
         (1.0, 1.5),
     )
     told = AdmissionRecorder(exporter).mutated(reviewed, verdict.allowed("1"))
-    (line,) = exporter.outbox.take(10**6).splitlines()
+    (line,) = bytes(exporter.outbox.take(10**6)).splitlines()
     record: dict[str, Any] = orjson.loads(line)
     jsonschema_rs.validator_for(
         orjson.loads((ROOT / "docs" / "decision-record.schema.json").read_bytes())

@@ -42,6 +42,6 @@ def test_details_that_are_as_many_values_as_an_evaluation_may_write_are_left_out
     assert exporter.offer(record)
 
     assert record["truncated"] == ["results.details"]
-    (line,) = exporter.outbox.take(10**6).splitlines()
+    (line,) = bytes(exporter.outbox.take(10**6)).splitlines()
     assert orjson.loads(line)["verdict"] == "deny"
     assert balanced(exporter)

@@ -63,7 +63,9 @@ def client(*constraints: tuple[str, str]) -> Client:
 def lines_of(exporter: Exporter) -> list[dict[str, Any]]:
     """The records that are queued."""
     exporter.settle()
-    return [orjson.loads(line) for line in expanded(exporter.outbox.take(10**6)).splitlines()]
+    return [
+        orjson.loads(line) for line in expanded(bytes(exporter.outbox.take(10**6))).splitlines()
+    ]
 
 
 def request(**fields: Any) -> Any:
@@ -226,7 +228,7 @@ def test_a_decision_without_room_is_counted_and_no_record_of_it_is_made() -> Non
     assert exporter.counters.offered == 3
     exporter.outbox.acknowledge(1)
     recorder.event("stopping")
-    (line,) = exporter.outbox.take(10**6).splitlines()
+    (line,) = bytes(exporter.outbox.take(10**6)).splitlines()
     assert orjson.loads(line)["sequence"] == 4, "the sidecar sees the gap"
 
 

@@ -22,6 +22,7 @@ from webhook.decisions.exporter.outbox import Outbox
 from webhook.decisions.exporter.pauses import Pauses
 from webhook.decisions.exporter.record import SPEC_VERSION
 from webhook.decisions.exporter.rows import (
+    END,
     ROWS,
     ROWS_RECORD_BYTES_MIN,
     NotedRows,
@@ -69,13 +70,14 @@ class Exporter:
         self.connected = False
         self._logger = logger
         self._sequence = 0
-        self._acknowledged = 0
+        self._acknowledged, self._heard = 0, 0.0
         self.ids = f"{origin.process}-"
         self.numbers = itertools.count(1)
         self._closing = False
-        self._ending = asyncio.Event()
         self._finished = asyncio.Event()
         self._wake = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._moment: asyncio.TimerHandle | None = None
         self._room = asyncio.Event()
         self._changed = asyncio.Event()
         self._pauses = Pauses(settings, self.counters, logger)
@@ -93,7 +95,7 @@ class Exporter:
     @property
     def queued(self) -> int:
         """Records not yet acknowledged."""
-        return len(self.outbox) + len(self.noted.rows)
+        return len(self.outbox) + len(self.noted.ends)
 
     @property
     def newest(self) -> int:
@@ -183,21 +185,22 @@ class Exporter:
         a few requests later or when they are sent.
         """
         noted = self.noted
-        if policies is not noted.policies or len(noted.rows) >= ROWS:
+        if policies is not noted.policies or len(noted.ends) >= ROWS:
             self.settle()
             noted.begin(policies)
         # Where room is scarce it is asked for each.
         ample = self.outbox.has_room(RECORD_BYTES_MIN, ROWS)
-        noted.limit = ROWS if ample else len(noted.rows) + 1
-        self._wake.set()
+        noted.limit = ROWS if ample else len(noted.ends) + 1
+        if self._moment is None:
+            self._wake_later()
 
     def settle(self) -> None:
         """Put the rows together that were noted."""
         noted = self.noted
         noted.limit = 0
-        if noted.rows:
-            rows, noted.rows = noted.rows, []
-            self._queue_rows(rows)
+        if noted.ends:
+            ends, noted.ends = noted.ends, []
+            self._queue_rows(ends, 0, len(ends))
             noted.begin(noted.policies)
 
     def refuse(self) -> bool:
@@ -205,7 +208,7 @@ class Exporter:
 
         Where rules leave records out, it takes the record to say which: then it is to be offered.
         """
-        waiting = len(self.noted.rows) + 1
+        waiting = len(self.noted.ends) + 1
         has_room = self.outbox.has_room(RECORD_BYTES_MIN, waiting) and not self._closing
         if has_room or not self._as_made:
             return False
@@ -216,7 +219,7 @@ class Exporter:
 
     def _has_room(self, size: int) -> bool:
         """Whether there is room for a record of so many bytes beside the rows that are noted."""
-        return self.outbox.has_room(size, len(self.noted.rows) + 1)
+        return self.outbox.has_room(size, len(self.noted.ends) + 1)
 
     def lose(self, error: Exception) -> None:
         """A bug kept a record from being made or queued: count and tell it."""
@@ -253,6 +256,7 @@ class Exporter:
 
     async def run(self) -> None:
         """Connect and send until :meth:`drain`; for ever otherwise."""
+        self._loop = asyncio.get_running_loop()
         while not self._finished.is_set():
             try:
                 await self._session()
@@ -286,7 +290,6 @@ class Exporter:
         """
         self.settle()
         self._closing = True
-        self._ending.set()
         self._room.set()
         self._wake.set()
         try:
@@ -332,33 +335,35 @@ class Exporter:
         sequence = self._sequence + 1
         return self._queue(sequence, b"%s%d,%s" % (self._prefix, sequence, body[1:]))
 
-    def _queue_rows(self, rows: Sequence[bytes]) -> None:
-        """Queue rows on one line if they may be; else half of them on each of two."""
+    def _queue_rows(self, ends: Sequence[int], first: int, last: int) -> None:
+        """Queue these of the rows that ended there on one line if they may be; else half by half."""
         try:
-            if self._are_queued(rows):
+            if self._are_queued(ends[first - 1] if first else 0, ends[last - 1], last - first):
                 return
         except Exception as bug:  # noqa: BLE001  # the log's boundary: the decisions stand
-            if len(rows) == 1:  # it keeps no other from being recorded
+            if last - first == 1:  # it keeps no other from being recorded
                 self.counters.drop("bug")
                 self._logger.fault("bug: a decision was not recorded", bug)
                 return
-        self._queue_rows(rows[: len(rows) // 2])
-        self._queue_rows(rows[len(rows) // 2 :])
+        middle = (first + last) // 2
+        self._queue_rows(ends, first, middle)
+        self._queue_rows(ends, middle, last)
 
-    def _are_queued(self, rows: Sequence[bytes]) -> bool:
+    def _are_queued(self, begin: int, end: int, count: int) -> bool:
         """Queue these together, or count a single one as dropped; False where they must be fewer."""
-        noted, count = self.noted, len(rows)
-        line = self._row_writer.line(self._sequence + 1, noted, rows)
-        fits = longest_record(line, noted.results) <= self._settings.max_record_bytes
-        if fits and self.outbox.has_room(len(line), count):
+        noted = self.noted
+        line = self._row_writer.beginning(self._sequence + 1, noted), noted.text(begin, end), END
+        size = sum(map(len, line))
+        fits = longest_record(size, noted.results) <= self._settings.max_record_bytes
+        if fits and self.outbox.has_room(size, count):
             self._sequence += count
-            self.outbox.add(self._sequence, line, count)
+            self.outbox.add(self._sequence, *line, count=count)
         elif count > 1:
             return False
         elif fits:
-            self._queue(self._sequence + 1, line)
+            self._queue(self._sequence + 1, b"".join(line))
         else:
-            body = self._encode_bounded(self._row_writer.record(line, noted.policies))
+            body = self._encode_bounded(self._row_writer.record(b"".join(line), noted.policies))
             if body is not None:
                 self._add(body)
         return True
@@ -371,9 +376,16 @@ class Exporter:
             self.counters.drop("shutdown" if self._closing else "queue_full")
             return False
         self.outbox.add(sequence, line)
-        if not self._wake.is_set():
-            self._wake.set()
+        if self._moment is None:
+            self._wake_later()
         return True
+
+    def _wake_later(self) -> None:
+        """Have the records of a moment sent together: a wake-up for each would cost more."""
+        if self._loop is None:
+            self._wake.set()  # nothing is sent before :meth:`run`
+        else:
+            self._moment = self._loop.call_later(self._settings.flush_seconds, self._wake.set)
 
     async def _converse(self, connection: SidecarConnection) -> None:
         """Use one connection until it fails, the address changes, or all is done."""
@@ -393,6 +405,7 @@ class Exporter:
             ]
             if self._settings.acknowledged:
                 others.append(tasks.create_task(self._receive(connection)))
+                others.append(tasks.create_task(self._watch_silence()))
             await asyncio.wait([sender])
             for task in others:
                 task.cancel()
@@ -415,13 +428,13 @@ class Exporter:
     async def _send(self, connection: SidecarConnection) -> None:
         while not self._finished.is_set():
             await self._wake.wait()
-            if not self._closing:
-                # Records of a moment go together: a wake-up and a call for each would cost more.
-                await _wait(self._ending, self._settings.flush_seconds)
             self._wake.clear()
+            if self._moment is not None:
+                self._moment.cancel()
+                self._moment = None
             self.settle()
             while lines := self.outbox.take(SEND_BYTES):
-                await connection.send(lines if self.in_rows else expanded(lines))
+                await connection.send(lines if self.in_rows else expanded(bytes(lines)))
                 if not self._settings.acknowledged:
                     self.counters.sent += self.outbox.release()
                     self._room.set()
@@ -432,19 +445,9 @@ class Exporter:
 
     async def _receive(self, connection: SidecarConnection) -> None:
         while True:
-            waiting = time.monotonic()
-            try:
-                async with asyncio.timeout(self._settings.acknowledge_seconds):
-                    frame = await connection.receive()
-            except TimeoutError:
-                if self.outbox.in_flight:
-                    seconds = round(time.monotonic() - waiting, 1)
-                    raise ConnectionAbortedError(
-                        f"no acknowledgement for {seconds} seconds"
-                    ) from None
-                continue
-            match frame:
+            match await connection.receive():
                 case Ack(sequence):
+                    self._heard = time.monotonic()
                     self._take_ack(sequence)
                     self._pauses.succeeded()
                 case Refusal(code, message):
@@ -460,6 +463,21 @@ class Exporter:
         self._room.set()
         if self._closing:
             self._wake.set()
+
+    async def _watch_silence(self) -> None:
+        """End a connection whose receiver owes acknowledgements and has sent none for too long.
+
+        Beside :meth:`_receive`: a timeout of its own for each would cost more than reading it.
+        """
+        self._heard = time.monotonic()
+        while True:
+            silent = time.monotonic() - self._heard
+            if silent < self._settings.acknowledge_seconds:
+                await asyncio.sleep(self._settings.acknowledge_seconds - silent)
+            elif self.outbox.in_flight:
+                raise ConnectionAbortedError(f"no acknowledgement for {silent:.1f} seconds")
+            else:
+                self._heard = time.monotonic()
 
     async def _watch_address(self) -> None:
         await self._changed.wait()

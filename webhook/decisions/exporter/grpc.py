@@ -84,8 +84,8 @@ class _GRPCConnection:
         )
         await self._write(pb.ClientFrame(hello=frame))
 
-    async def send(self, lines: bytes) -> None:
-        await self._write(pb.ClientFrame(batch=pb.Batch(ndjson=lines)))
+    async def send(self, lines: bytes | memoryview) -> None:
+        await self._write(pb.ClientFrame(batch=pb.Batch(ndjson=bytes(lines))))
 
     async def bye(self, bye: Bye) -> None:
         await self._write(pb.ClientFrame(bye=pb.Bye(last_sequence=bye.last_sequence)))

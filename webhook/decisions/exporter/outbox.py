@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 PAGE_BYTES: Final = 64 * 1024
 """Some sixty records of reviews."""
 
+_NEWLINE: Final = 10
+_NOTHING: Final = memoryview(b"")
+
 SPARE_PAGES: Final = 8
 """What a busy moment fills between two acknowledgements, some 400 records, is not given back."""
 
@@ -23,7 +26,8 @@ SPARE_PAGES: Final = 8
 class _Page:
     """Lines of records that stand one behind the other, each with its newline."""
 
-    text: bytearray
+    text: memoryview
+    """Assigned to, it copies what is read once; a bytearray copies it twice, by way of another."""
     sequences: list[int] = field(default_factory=list)
     """Of each line, the number of its last record."""
     ends: list[int] = field(default_factory=list)
@@ -102,20 +106,22 @@ class Outbox:
             self._count + count <= self.max_records and self.queued_bytes + size <= self.max_bytes
         )
 
-    def add(self, sequence: int, line: bytes, count: int = 1) -> None:
-        """Queue a line, which has no newline, of records up to this number.
+    def add(self, sequence: int, *parts: bytes | memoryview, count: int = 1) -> None:
+        """Queue a line, which has no newline and may be in parts, of records up to this number.
 
         The caller has asked :meth:`has_room`.
         """
-        size = len(line)
+        size = sum(map(len, parts))
         page = self._pages[-1] if self._pages else self._turn(size + 1)
         begin = page.end
         if begin + size >= len(page.text):
             page = self._turn(size + 1)
             begin = 0
-        end = begin + size
-        page.text[begin:end] = line
-        page.text[end] = 10
+        text, end = page.text, begin
+        for part in parts:
+            begin, end = end, end + len(part)
+            text[begin:end] = part
+        text[end] = _NEWLINE
         page.end = end + 1
         page.sequences.append(sequence)
         page.ends.append(end + 1)
@@ -123,10 +129,11 @@ class Outbox:
         self._count += count
         self.queued_bytes += size
 
-    def take(self, max_bytes: int) -> bytes:
+    def take(self, max_bytes: int) -> memoryview:
         """Move unsent records into flight, up to ``max_bytes`` and at least a line; they, with newlines.
 
-        No more than what stands on one page.
+        No more than what stands on one page, where others will stand once these are acknowledged:
+        who keeps them copies them.
         """
         for page in self._pages:
             first = page.sent
@@ -136,8 +143,8 @@ class Outbox:
             last = max(bisect_right(page.ends, begin + max_bytes, first), first + 1)
             page.sent = last
             self._in_flight += page.records(first, last)
-            return bytes(memoryview(page.text)[begin : page.ends[last - 1]])
-        return b""
+            return page.text[begin : page.ends[last - 1]]
+        return _NOTHING
 
     def acknowledge(self, sequence: int) -> int:
         """Forget everything up to ``sequence``; how many records that were.
@@ -183,9 +190,9 @@ class Outbox:
     def _turn(self, size: int) -> _Page:
         """An empty page behind the others, with room for so many bytes."""
         if size > PAGE_BYTES:
-            page = _Page(bytearray(size))
+            page = _Page(memoryview(bytearray(size)))
         else:
-            page = self._spare.pop() if self._spare else _Page(bytearray(PAGE_BYTES))
+            page = self._spare.pop() if self._spare else _Page(memoryview(bytearray(PAGE_BYTES)))
         self._pages.append(page)
         return page
 

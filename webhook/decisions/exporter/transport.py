@@ -45,8 +45,11 @@ class SidecarConnection(Protocol):
     async def hello(self, hello: ClientHello) -> None:
         """Send the first frame."""
 
-    async def send(self, lines: bytes) -> None:
-        """Send records, each with its newline; returns when the peer may be given more."""
+    async def send(self, lines: bytes | memoryview) -> None:
+        """Send records, each with its newline; returns when the peer may be given more.
+
+        What it keeps until then it copies: others stand there once these are acknowledged.
+        """
 
     async def bye(self, bye: Bye) -> None:
         """Send the last frame."""
