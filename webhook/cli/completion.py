@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from webhook.cli import exit_codes
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem, ShellComplete
+
 SHELLS: Final = ("bash", "zsh", "fish")
+VARIABLE: Final = "_WADDLE_COMPLETE"
+"""In the environment where a shell asks what may stand at a place."""
 
 _HELP = """Print the script that completes `waddle` in a shell.
 
@@ -24,12 +29,59 @@ _HELP = """Print the script that completes `waddle` in a shell.
 def command(shell: str) -> int:
     """Print it."""
     # Here and not above: only a shell that completes needs it.
-    from click.shell_completion import ShellComplete, get_completion_class  # noqa: PLC0415
+    from click.shell_completion import ShellComplete  # noqa: PLC0415
 
-    shell_class = get_completion_class(shell)
-    assert shell_class is not None, "click knows these shells"
     program = click.get_current_context().find_root().command
-    made = shell_class(program, {}, "waddle", "_WADDLE_COMPLETE")
+    made = _classes()[shell](program, {}, "waddle", VARIABLE)
     # Not its own `source`, which runs bash to ask for its version.
     click.echo(ShellComplete.source(made))
     return exit_codes.OK
+
+
+def enable() -> None:
+    """Have what a shell asks for answered by the classes below."""
+    from click.shell_completion import add_completion_class  # noqa: PLC0415
+
+    for made in _classes().values():
+        add_completion_class(made)
+
+
+def _classes() -> dict[str, type[ShellComplete]]:
+    """Click's shells, which also complete files wherever a value may be one.
+
+    Most options for files are texts to Click (`-`, sources of a decision log), of which it knows no
+    completion, and a shell that is told nothing completes nothing.
+    """
+    from click.shell_completion import (  # noqa: PLC0415
+        BashComplete,
+        CompletionItem,
+        FishComplete,
+        ShellComplete,
+        ZshComplete,
+        _resolve_context,
+        _resolve_incomplete,
+    )
+
+    class Files(ShellComplete):
+        def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[str]]:
+            context = _resolve_context(self.cli, self.ctx_args, self.prog_name, args)
+            asked, word = _resolve_incomplete(context, args, incomplete)
+            found = asked.shell_complete(context, word)
+            if found or not isinstance(asked, click.Parameter):
+                return found
+            is_text = isinstance(asked.type, click.types.StringParamType)
+            return [CompletionItem(word, type="file")] if is_text else []
+
+    class Bash(Files, BashComplete):
+        pass
+
+    class Zsh(Files, ZshComplete):
+        pass
+
+    class Fish(Files, FishComplete):
+        # What a command does may have commas.
+        source_template = FishComplete.source_template.replace(
+            'string split ","', 'string split --max 1 ","'
+        )
+
+    return {"bash": Bash, "zsh": Zsh, "fish": Fish}

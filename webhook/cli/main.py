@@ -61,6 +61,10 @@ def main() -> None:
     """Run the program and exit."""
     garbage.starting()
     sys.stdout, sys.stderr = _whole(sys.stdout), _whole(sys.stderr)
+    if "_WADDLE_COMPLETE" in os.environ:  # a shell asks
+        from webhook.cli import completion  # noqa: PLC0415
+
+        completion.enable()
     try:
         code = waddle.main(prog_name="waddle", standalone_mode=False)
         sys.stdout.flush()

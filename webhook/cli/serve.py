@@ -44,10 +44,12 @@ class ServeCommand(click.Command):
         return f"{_HELP}\n{codes}\n\n{usage(ServeSettings)}".rstrip("\n")
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """The flags, which click does not know."""
+        """The flags, which click does not know, and files for their values."""
         from click.shell_completion import CompletionItem  # noqa: PLC0415  # for this alone
 
         del ctx
+        if incomplete and not incomplete.startswith("-"):
+            return [CompletionItem(incomplete, type="file")]
         return [
             CompletionItem(f"--{flag.name}", help=flag.help)
             for flag in flags_of(ServeSettings)

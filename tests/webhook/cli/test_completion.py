@@ -52,6 +52,54 @@ def test_what_is_typed_is_completed(typed, wanted):
     assert {line.partition(",")[2] for line in run.stdout.splitlines()} == wanted
 
 
+@pytest.mark.parametrize(
+    ("typed", "wanted"),
+    [
+        ("waddle test -f poli", "file,poli\n"),
+        ("waddle verify poli", "file,poli\n"),
+        ("waddle serve --policies poli", "file,poli\n"),
+        ("waddle rego eval -d poli", "file,poli\n"),
+        ("waddle test -o x", "\n"),
+        ("waddle nothing", "\n"),
+    ],
+)
+def test_where_a_file_may_stand_the_shell_completes_files(typed, wanted):
+    """A shell that is told nothing would complete nothing."""
+    environment = {
+        **os.environ,
+        "_WADDLE_COMPLETE": "bash_complete",
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(typed.count(" ")),
+    }
+    run = subprocess.run(
+        [sys.executable, "-c", "from webhook.cli.main import main; main()"],
+        check=False,
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+    assert run.stdout == wanted
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="there is no fish")
+def test_fish_completes_files_and_shows_what_a_command_does_to_its_end(tmp_path):
+    (tmp_path / "waddle").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m webhook "$@"\n')
+    (tmp_path / "waddle").chmod(0o755)
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "waddle.fish").write_text(waddle("completion", "fish").stdout)
+    asked = "source waddle.fish; complete -C 'waddle conf'; complete -C 'waddle test -f poli'"
+    run = subprocess.run(
+        ["fish", "--no-config", "-c", asked],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert "conftest\tTest files of any format, as conftest does." in run.stdout
+    assert "policies/" in run.stdout
+
+
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
 def test_bash_takes_the_script():
     script = waddle("completion", "bash").stdout
