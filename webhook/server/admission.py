@@ -219,14 +219,14 @@ class Admission:
             what = f"bug: {type(error).__name__}"
             recorder.unanswered(Reviewed(request, None, snapshot, times), 500, what)
             raise
-        if isinstance(outcome, Pending):
-            return outcome
-        # As calling Reviewed would, at a third of its cost.
-        reviewed = tuple.__new__(Reviewed, (request, responses, snapshot, times))
+        if type(outcome) is AdmissionResponse:  # As nearly all are.
+            # As calling Reviewed would, at a third of its cost.
+            reviewed = tuple.__new__(Reviewed, (request, responses, snapshot, times))
+            return recorder.answered(reviewed, outcome)
         if isinstance(outcome, Unanswerable):
+            reviewed = Reviewed(request, responses, snapshot, times)
             recorder.unanswered(reviewed, outcome.code, outcome.message)
-            return outcome
-        return recorder.answered(reviewed, outcome)
+        return outcome
 
     def _decide(
         self, request: AdmissionRequest, query: bytes, received_at: float, prepared: _Prepared
