@@ -249,6 +249,9 @@ RULES: Final = (
     "@ contains [i, x, y] if { EACH; [[x, v], 1] = [y, x] }",
     "@ contains [i, x] if { EACH; k := input.review.k; {k: v} = {k: x} }",
     "@ contains [i, x, y] if { EACH; {1: x, `a`: v, null: 2} = {1: v, `a`: y, null: 2} }",
+    # Both sides of an equation go through what they have: the first around the second.
+    "@ := [[x, y] | v := [input.review.a, `b`, `a`]; v[x] = v[y]]",
+    "@ := [[x, y] | v := [input.review.a, `b`, `a`]; [v[x], 1] = [v[y], 1]]",
     # By names that are variables; OPA leaves some unbound where two names turn out equal.
     "@ contains [i, x, y] if { EACH; v != `a`; {v: x, `a`: 2} = {v: 1, `a`: y} }",
     "@ contains [i, x, y] if { EACH; v != `a`; {`a`: x, v: 2} = {`a`: 1, v: y} }",

@@ -52,6 +52,9 @@ FOUND = {
         'p contains x if { some k in ["a"]; {k: x} = {"a": 1} }'
     ),
     "the same within an array": 'p contains x if { [{k: x}, k] = [{"a": 1}, "a"] }',
+    "both sides of an equation go through collections: the first around the second": (
+        "p := [[a, b, c] | v := [`r`, `s`, `r`]; v[a] = v[b]; [v[c], 1] = [v[a], 1]]"
+    ),
     "a literal that only prints has no `not` and no `with`": (
         "p contains v if { v := 1; not print(v) }\np contains 2 if print(input) with input as 3"
     ),

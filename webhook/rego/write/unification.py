@@ -176,15 +176,13 @@ class Unification:
             and not (terms.evaluable(x) or terms.evaluable(y))
         ):
             return self._unify_objects(x, y, waiting, i)
-        elif terms.evaluable(x) and terms.bound(x):
+        elif terms.bound(x) or (terms.evaluable(x) and not terms.bound(y)):
+            # Where both open loops, those of the first are around those of the second.
             waiting.pop(i)
             self.match(y, terms.operand(x))
         elif terms.evaluable(y):
             waiting.pop(i)
             self.match(x, terms.operand(y))
-        elif terms.evaluable(x):  # it opens loops
-            waiting.pop(i)
-            self.match(y, terms.operand(x))
         else:
             return False
         return True
