@@ -36,7 +36,7 @@ def stored_in(node: Expr) -> Expr | None:
 
 def goes_on(node: Expr, checked: Checked) -> bool:
     """Whether it is part of a path, with a question mark in it, that goes on."""
-    is_part = isinstance(node, Select) or (
+    is_part = (isinstance(node, Select) and not node.tests) or (
         isinstance(node, Call) and node.function in {"_[_]", "_[?_]"}
     )
     return is_part and node not in checked.names and stored_in(node) is None

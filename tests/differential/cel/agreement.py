@@ -121,6 +121,8 @@ def passed_over(found: dict[str, Any], wanted: dict[str, Any]) -> str:
     if text and ("NamedFormat" in text or not text.startswith(_OPAQUE)):
         return "values that the oracle cannot show"
     mine, real = str(found.get("error", "")), str(wanted.get("error", ""))
+    if re.search(r"\{\w+ 0x[0-9a-f]+ \d+\}", real):  # a format, by where it lies in memory
+        return "values that the oracle cannot show"
     if (EXCEEDED in mine) or (EXCEEDED in real):
         return "cost, which each counts by its own measure"
     of = str(wanted.get("type")).startswith("optional_type(")

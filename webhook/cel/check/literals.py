@@ -179,7 +179,7 @@ def fault_of_constants(checked: Checked) -> str | None:
     # As cel-go plans it: operands before what they are operands of, from left to right.
     for node, _ in reversed(list(_walk(checked.parsed.root))):
         if isinstance(node, Name | OptMap) and _is_lost(node, checked):
-            return f"reference to undefined type: {node.name}"
+            return f"reference to undefined type: {node.name.removeprefix('.')}"
         if isinstance(node, Message) and checked.names[node][0] != ":":
             return f"unknown type: {node.type_name}"
         if isinstance(node, MapOf) and known_value(node, checked) is not NOTHING:
