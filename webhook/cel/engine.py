@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING
 
-from webhook.cel.check.checker import Checked, check
+from webhook.cel.check.checker import Checked, check, planned
 from webhook.cel.check.literals import fault_of_constants, problems_of_literals
 from webhook.cel.check.types import DYN
 from webhook.cel.costed import may_end
@@ -140,4 +140,4 @@ def checked_expression(source: str, environment: Environment) -> Checked:
     problems = problems or problems_of_literals(checked)
     if problems:
         raise CompileError(source, problems)
-    return checked
+    return planned(checked)

@@ -375,6 +375,7 @@ class _Builder:
         names = [node.first] if node.second is None else [node.first, node.second]
         slots = self.slot(*names)
         test = None if node.test is None else self.build(node.test)
+        key = None if node.key is None else self.entry_key(node.key)
         body = self.build(node.body)
         self.scopes.pop()
         turns = folds.turns_of(range_, slots)
@@ -383,12 +384,12 @@ class _Builder:
         if node.kind == "exists_one":
             return folds.counted(turns, body)
         if node.kind in {"map_value", "map_entry"}:
-            return folds.mapped(turns, test, body, slots[0] if node.kind == "map_value" else None)
+            return folds.mapped(turns, test, body, key)
         return folds.listed(turns, test, body)
 
     def opt_map(self, node: OptMap) -> Run:
         target = self.build(node.target)
-        (slot,) = self.slot(node.name)
+        (slot,) = self.slot(node.variable.name)
         body = self.build(node.body)
         self.scopes.pop()
         flat = node.flat

@@ -84,18 +84,18 @@ def counted(turns: Turns, body: Run) -> Run:
 def listed(turns: Turns, test: Run | None, body: Run) -> Run:
     """``map``, ``filter`` and ``transformList``."""
 
-    def add(items: Any, _env: dict[Any, Value], value: Value) -> None:
+    def add(items: Any, _env: dict[Any, Value], _meter: Meter, value: Value) -> None:
         items.append(value)
 
     return _gathered(turns, test, body, list, add)
 
 
-def mapped(turns: Turns, test: Run | None, body: Run, key: int | None) -> Run:
-    """``transformMap``, by the variable that has the key, and ``transformMapEntry``."""
+def mapped(turns: Turns, test: Run | None, body: Run, key: Run | None) -> Run:
+    """``transformMap``, by what reads the key, and ``transformMapEntry``."""
 
-    def add(entries: Any, env: dict[Any, Value], value: Value) -> None:
+    def add(entries: Any, env: dict[Any, Value], meter: Meter, value: Value) -> None:
         if key is not None:
-            access.inserted(entries, env[key], value)
+            access.inserted(entries, key(env, meter), value)
             return
         if type(value) is not dict:
             raise EvaluationError("no such overload: cel.@mapInsert")
@@ -110,7 +110,7 @@ def _gathered(
     test: Run | None,
     body: Run,
     begin: Callable[[], Any],
-    add: Callable[[Any, dict[Any, Value], Value], None],
+    add: Callable[[Any, dict[Any, Value], Meter, Value], None],
 ) -> Run:
     """Of several errors CEL tells the last of the tests', else the first of the results'.
 
@@ -133,7 +133,7 @@ def _gathered(
             if fault is None:
                 meter.charge(1)
                 try:
-                    add(gathered, env, body(env, meter))
+                    add(gathered, env, meter, body(env, meter))
                 except EndedError:
                     raise
                 except EvaluationError as error:

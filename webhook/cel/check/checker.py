@@ -6,10 +6,11 @@ asked what the calls that cel-go writes for it would ask.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final
 
 from webhook.cel.check import types
+from webhook.cel.check.environment import VALUES
 from webhook.cel.check.types import BOOL, DYN, ERROR, INT, Mapping, Type
 from webhook.cel.errors import Problem
 from webhook.cel.run.values import Uint
@@ -91,6 +92,19 @@ def check(parsed: Parsed, environment: Environment) -> tuple[Checked, list[Probl
     return Checked(
         parsed, checked_type, checker.names, checker.functions, checker.overloads
     ), checker.problems
+
+
+def planned(checked: Checked) -> Checked:
+    """The same, with each variable that holds a type and is named as one for the type of that name.
+
+    So cel-go's planner reads whatever has a type for its value, by nothing but its name.
+    """
+    types_of = checked.types
+    names = {
+        node: f":{meaning}" if types_of[node].name == "type" and meaning in VALUES else meaning
+        for node, meaning in checked.names.items()
+    }
+    return replace(checked, names=names)
 
 
 class _Checker:
@@ -345,7 +359,7 @@ class _Checker:
         variables = self.variables_of(node, node.range.at if range_at is None else range_at)
         begin = self.accumulator(node)
         self.scopes.append(variables)
-        step = self.step(node, variables[node.first], begin)
+        step = self.step(node, begin)
         self.scopes.pop()
         if not self.mapping.fits(begin, step):
             self.mismatch(node.at, begin, step)
@@ -364,9 +378,10 @@ class _Checker:
                 return types.map_of(self.mapping.new(), self.mapping.new())
         return types.list_of(self.mapping.new())
 
-    def step(self, node: Fold, key: Type, begin: Type) -> Type:
+    def step(self, node: Fold, begin: Type) -> Type:
         """The type of what a macro goes on with after an item."""
         test = None if node.test is None else self.check(node.test)
+        key = [] if node.key is None else [self.check(node.key)]
         body = self.check(node.body)
         at = node.at
         match node.kind:
@@ -376,10 +391,8 @@ class _Checker:
                 return self.mismatch(node.body.at, BOOL, body)
             case "exists_one":
                 test, step = body, self.resolve(at, "_+_", [begin, INT], member=False)
-            case "map_value":
-                step = self.resolve(at, "cel.@mapInsert", [begin, key, body], member=False)
-            case "map_entry":
-                step = self.resolve(at, "cel.@mapInsert", [begin, body], member=False)
+            case "map_value" | "map_entry":
+                step = self.resolve(at, "cel.@mapInsert", [begin, *key, body], member=False)
             case _:
                 step = self.resolve(at, "_+_", [begin, types.list_of(body)], member=False)
         if test is None:
@@ -395,9 +408,11 @@ class _Checker:
             for function in ("hasValue", "value"):  # what the macro is written with
                 self.no_overload(node.at, function, [of], member=True)
             within = test = types.ERROR
-        if node.name.startswith(".") and node.name[1:] not in self.environment.variables:
-            self.undeclared(node.at, node.name)  # nobody sees what has a point before its name
-        self.scopes.append({node.name: self.mapping.resolved(within)})
+        within = self.mapping.resolved(within)
+        self.scopes.append({node.variable.name: within})
+        variable = self.check(node.variable)  # another, if there is a point before its name
+        if not self.mapping.fits(within, variable):
+            self.mismatch(node.at, within, variable)
         body = self.check(node.body)
         self.scopes.pop()
         mapped = body if node.flat else types.optional_of(body)

@@ -63,14 +63,16 @@ def functions() -> dict[str, tuple[Overload, ...]]:
 UNDEFINED: Final = {"duration": types.DURATION, "timestamp": types.TIMESTAMP}
 """Names of types that Kubernetes' checker knows, and nobody who evaluates."""
 
+_FREE: Final = (Type("A", free=True), Type("B", free=True))
+
 _TYPE_NAMES: Final = {
     **{name: Type(name) for name in ("bool", "int", "uint", "double", "string", "bytes")},
     **UNDEFINED,
     "null_type": types.NULL,
-    "list": types.list_of(types.DYN),
-    "map": types.map_of(types.DYN, types.DYN),
+    "list": types.list_of(_FREE[0]),
+    "map": types.map_of(*_FREE),
     "type": Type("type"),
-    "optional_type": types.optional_of(types.DYN),
+    "optional_type": Type("optional_type"),
     **{
         name: Type(name)
         for name in (
@@ -81,7 +83,10 @@ _TYPE_NAMES: Final = {
         )
     },
 }
-"""Types that have a name as values."""
+"""Types that have a name as values; of what parts is not said."""
+
+VALUES: Final = _TYPE_NAMES.keys() - UNDEFINED.keys()
+"""Names of types that whoever evaluates knows, too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.cel.check.environment import UNDEFINED
+from webhook.cel.check.environment import UNDEFINED, VALUES
 from webhook.cel.check.format_literals import problem_of_format
 from webhook.cel.check.types import unwrapped
 from webhook.cel.errors import EvaluationError, Problem
@@ -14,7 +14,7 @@ from webhook.cel.run.conversions import CONVERSIONS
 from webhook.cel.run.membership import constants, is_unhashable
 from webhook.cel.run.meter import Meter
 from webhook.cel.run.values import NOTHING, TypeValue
-from webhook.cel.syntax.ast import Call, Constant, ListOf, MapOf, Message, Name, OptMap, children
+from webhook.cel.syntax.ast import Call, Constant, ListOf, MapOf, Message, Name, children
 from webhook.cel.syntax.places import place_of
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from webhook.cel.check.types import Type
     from webhook.cel.run.values import Value
     from webhook.cel.syntax.ast import Expr
+
+_PROVIDED: Final = (VALUES | UNDEFINED.keys()) - {"type", "optional_type"}
 
 _EXEMPT: Final = "format"
 """The function whose arguments may be of different types."""
@@ -158,29 +160,32 @@ def _of_parts(empty: Value, parts: Sequence[Expr], checked: Checked) -> Value:
     return empty if known else NOTHING
 
 
-def _is_lost(node: Name | OptMap, checked: Checked) -> bool:
+def _is_lost(node: Name, checked: Checked) -> bool:
     """Whether it is a variable that holds a type, whose name cel-go takes for that of a type.
 
     Or the name of a type that there is for a checker alone.
-
-    That of optMap is read even where its body does not.
     """
-    if isinstance(node, OptMap):
-        held = checked.types[node.target].parts
-        return bool(held) and held[0].name == "type"
     meaning, of = checked.names.get(node, ":"), checked.types.get(node)
     if meaning[0] == ":":
         return meaning[1:] in UNDEFINED
     return of is not None and of.name == "type"
 
 
+def _is_message(meaning: str) -> bool:
+    """Whether cel-go takes it for the name of a message until it makes one.
+
+    Kubernetes' provider knows types by the name alone, a variable's as well.
+    """
+    return meaning.startswith(":") or meaning in _PROVIDED
+
+
 def fault_of_constants(checked: Checked) -> str | None:
     """Why a conversion of a constant, a constant pattern, or a map of constants has no value."""
     # As cel-go plans it: operands before what they are operands of, from left to right.
     for node, _ in reversed(list(_walk(checked.parsed.root))):
-        if isinstance(node, Name | OptMap) and _is_lost(node, checked):
+        if isinstance(node, Name) and _is_lost(node, checked):
             return f"reference to undefined type: {node.name.removeprefix('.')}"
-        if isinstance(node, Message) and checked.names[node][0] != ":":
+        if isinstance(node, Message) and not _is_message(checked.names[node]):
             return f"unknown type: {node.type_name}"
         if isinstance(node, MapOf) and known_value(node, checked) is not NOTHING:
             for entry in node.entries:

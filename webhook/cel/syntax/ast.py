@@ -103,7 +103,10 @@ class Message(Node):
 
 @dataclass(slots=True, eq=False)
 class Fold(Node):
-    """A comprehension: its variables, an optional filter, and what is asked of each item."""
+    """A comprehension: its variables, an optional filter, and what is asked of each item.
+
+    ``key`` is how transformMap reads its first variable: as cel-go's macro writes it.
+    """
 
     kind: FoldKind
     range: Expr
@@ -111,14 +114,18 @@ class Fold(Node):
     second: str | None
     test: Expr | None
     body: Expr
+    key: Name | None = None
 
 
 @dataclass(slots=True, eq=False)
 class OptMap(Node):
-    """``target.optMap(name, body)``, or optFlatMap where ``flat``."""
+    """``target.optMap(name, body)``, or optFlatMap where ``flat``.
+
+    ``variable`` is how cel-go's macro reads the name, whether or not the body does.
+    """
 
     target: Expr
-    name: str
+    variable: Name
     body: Expr
     flat: bool
 
@@ -167,9 +174,12 @@ def children(node: Expr) -> Iterator[Expr]:
             yield node.range
             if node.test is not None:
                 yield node.test
+            if node.key is not None:
+                yield node.key
             yield node.body
         case OptMap():
             yield node.target
+            yield node.variable
             yield node.body
         case SortBy():
             yield node.target

@@ -57,14 +57,14 @@ def expand(call: Call) -> Expr:
         return Fold(call.at, "filter", target, variable, None, args[1], args[0])
     if name in _TRANSFORMS and len(args) in {3, 4}:
         first, second = _two(args[0], args[1])
-        if first.startswith(".") and name == "transformMap":  # of which the macro itself reads it
-            raise MacroError(args[0].at, "argument must be a simple name")
         test = args[2] if len(args) == 4 else None
-        return Fold(call.at, _TRANSFORMS[name], target, first, second, test, args[-1])
+        key = Name(call.at, first) if name == "transformMap" else None
+        return Fold(call.at, _TRANSFORMS[name], target, first, second, test, args[-1], key)
     if name in {"optMap", "optFlatMap"} and len(args) == 2:
         if not isinstance(args[0], Name):
             raise MacroError(args[0].at, f"{name}() variable name must be a simple identifier")
-        return OptMap(call.at, target, args[0].name, args[1], flat=name == "optFlatMap")
+        read = Name(call.at, args[0].name)
+        return OptMap(call.at, target, read, args[1], flat=name == "optFlatMap")
     if name == "sortBy" and len(args) == 2:
         return _sort_by(call, target)
     return call
@@ -78,19 +78,23 @@ def _presence(call: Call) -> Expr:
 
 
 def _variable(node: Expr, fault: str) -> str:
+    name = _named(node, fault)
+    if name in ACCUMULATORS:
+        raise MacroError(node.at, "iteration variable overwrites accumulator variable")
+    return name
+
+
+def _named(node: Expr, fault: str) -> str:
     if not isinstance(node, Name):
         raise MacroError(node.at, fault)
-    if node.name in ACCUMULATORS:
-        raise MacroError(node.at, "iteration variable overwrites accumulator variable")
     return node.name
 
 
 def _two(one: Expr, other: Expr) -> tuple[str, str]:
-    first = _variable(one, "argument must be a simple name")
-    second = _variable(other, "argument must be a simple name")
-    if first == second:
-        raise MacroError(other.at, f"duplicate variable name: {first}")
-    return first, second
+    fault = "argument must be a simple name"
+    if _named(one, fault) == _named(other, fault):
+        raise MacroError(other.at, f"duplicate variable name: {_named(other, fault)}")
+    return _variable(one, fault), _variable(other, fault)
 
 
 def _sort_by(call: Call, target: Expr) -> Expr:
