@@ -226,11 +226,11 @@ class LogWorld:
     def _decide(self, exporter: Exporter, text: str) -> None:
         """What a recorder does with a decision."""
         noted = exporter.noted
-        if len(noted.ends) >= noted.limit:
+        if len(noted.rows) >= noted.limit:
             if exporter.refuse():
                 return
             exporter.open_rows(NO_POLICIES)
-        noted.note(orjson.dumps((1.5, None, exporter.decision_id(), text, *NAMES[2:])))
+        noted.rows.append(orjson.dumps((1.5, None, exporter.decision_id(), text, *NAMES[2:])))
         exporter.counters.offered += 1
 
     async def _misfortune(self) -> None:

@@ -307,7 +307,7 @@ def test_a_bug_in_one_row_keeps_no_other_from_being_recorded() -> None:
 def test_a_bug_in_putting_rows_together_keeps_no_other_from_being_recorded() -> None:
     exporter = exporter_of()
     decide(exporter, 5)
-    exporter.noted.ends[4] = object()  # type: ignore[call-overload]
+    exporter.noted.rows[4] = object()  # type: ignore[call-overload]
     assert [record["sequence"] for record in queued(exporter)] == [1, 2, 3, 4]
     assert exporter.counters.dropped == {"bug": 1}
     assert balanced(exporter)

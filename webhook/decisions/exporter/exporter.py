@@ -22,7 +22,6 @@ from webhook.decisions.exporter.outbox import Outbox
 from webhook.decisions.exporter.pauses import Pauses
 from webhook.decisions.exporter.record import SPEC_VERSION
 from webhook.decisions.exporter.rows import (
-    END,
     ROWS,
     ROWS_RECORD_BYTES_MIN,
     NotedRows,
@@ -95,7 +94,7 @@ class Exporter:
     @property
     def queued(self) -> int:
         """Records not yet acknowledged."""
-        return len(self.outbox) + len(self.noted.ends)
+        return len(self.outbox) + len(self.noted.rows)
 
     @property
     def newest(self) -> int:
@@ -185,12 +184,12 @@ class Exporter:
         a few requests later or when they are sent.
         """
         noted = self.noted
-        if policies is not noted.policies or len(noted.ends) >= ROWS:
+        if policies is not noted.policies or len(noted.rows) >= ROWS:
             self.settle()
             noted.begin(policies)
         # Where room is scarce it is asked for each.
         ample = self.outbox.has_room(RECORD_BYTES_MIN, ROWS)
-        noted.limit = ROWS if ample else len(noted.ends) + 1
+        noted.limit = ROWS if ample else len(noted.rows) + 1
         if self._moment is None:
             self._wake_later()
 
@@ -198,9 +197,9 @@ class Exporter:
         """Put the rows together that were noted."""
         noted = self.noted
         noted.limit = 0
-        if noted.ends:
-            ends, noted.ends = noted.ends, []
-            self._queue_rows(ends, 0, len(ends))
+        if noted.rows:
+            rows, noted.rows = noted.rows, []
+            self._queue_rows(rows)
             noted.begin(noted.policies)
 
     def refuse(self) -> bool:
@@ -208,7 +207,7 @@ class Exporter:
 
         Where rules leave records out, it takes the record to say which: then it is to be offered.
         """
-        waiting = len(self.noted.ends) + 1
+        waiting = len(self.noted.rows) + 1
         has_room = self.outbox.has_room(RECORD_BYTES_MIN, waiting) and not self._closing
         if has_room or not self._as_made:
             return False
@@ -219,7 +218,7 @@ class Exporter:
 
     def _has_room(self, size: int) -> bool:
         """Whether there is room for a record of so many bytes beside the rows that are noted."""
-        return self.outbox.has_room(size, len(self.noted.ends) + 1)
+        return self.outbox.has_room(size, len(self.noted.rows) + 1)
 
     def lose(self, error: Exception) -> None:
         """A bug kept a record from being made or queued: count and tell it."""
@@ -335,24 +334,24 @@ class Exporter:
         sequence = self._sequence + 1
         return self._queue(sequence, b"%s%d,%s" % (self._prefix, sequence, body[1:]))
 
-    def _queue_rows(self, ends: Sequence[int], first: int, last: int) -> None:
-        """Queue these of the rows that ended there on one line if they may be; else half by half."""
+    def _queue_rows(self, rows: Sequence[bytes]) -> None:
+        """Queue these on one line if they may be; else half by half."""
         try:
-            if self._are_queued(ends[first - 1] if first else 0, ends[last - 1], last - first):
+            if self._are_queued(rows):
                 return
         except Exception as bug:  # noqa: BLE001  # the log's boundary: the decisions stand
-            if last - first == 1:  # it keeps no other from being recorded
+            if len(rows) == 1:  # it keeps no other from being recorded
                 self.counters.drop("bug")
                 self._logger.fault("bug: a decision was not recorded", bug)
                 return
-        middle = (first + last) // 2
-        self._queue_rows(ends, first, middle)
-        self._queue_rows(ends, middle, last)
+        middle = len(rows) // 2
+        self._queue_rows(rows[:middle])
+        self._queue_rows(rows[middle:])
 
-    def _are_queued(self, begin: int, end: int, count: int) -> bool:
+    def _are_queued(self, rows: Sequence[bytes]) -> bool:
         """Queue these together, or count a single one as dropped; False where they must be fewer."""
-        noted = self.noted
-        line = self._row_writer.beginning(self._sequence + 1, noted), noted.text(begin, end), END
+        noted, count = self.noted, len(rows)
+        line = self._row_writer.line(self._sequence + 1, noted, rows)
         size = sum(map(len, line))
         fits = longest_record(size, noted.results) <= self._settings.max_record_bytes
         if fits and self.outbox.has_room(size, count):

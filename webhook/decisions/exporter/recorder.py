@@ -65,7 +65,7 @@ class AdmissionRecorder:
         noted = self._noted
         try:
             if (
-                len(noted.ends) < noted.limit
+                len(noted.rows) < noted.limit
                 and snapshot is noted.snapshot
                 and responses is not None
             ) or self._is_noted(decision_id, reviewed, response):
@@ -125,7 +125,7 @@ class AdmissionRecorder:
                         int((began - received) * 1e9),
                     )
                 )
-                noted.note(row)
+                noted.rows.append(row)
                 self._counters.offered += 1
                 if len(row) > ROW_BYTES_AMPLE:
                     self._exporter.settle()

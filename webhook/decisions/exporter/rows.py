@@ -10,6 +10,8 @@ from webhook.decisions.exporter.admission import NO_POLICIES, judge, verdict_of
 from webhook.decisions.wire.rows import FRAME, records
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.result import Responses, Result
     from webhook.constraint.snapshot import Snapshot
@@ -25,28 +27,14 @@ ROWS_RECORD_BYTES_MIN: Final = 64 * 1024
 """Where records must be shorter, each is looked at by itself: some 64 of them are as long."""
 
 
-_NOTED_BYTES: Final = 64 * 1024
-
-_COMMA: Final = 0x2C
-
-
 class NotedRows:
-    """Decisions that wait to be put together.
+    """Decisions that wait to be put together."""
 
-    They stand one behind the other where the last ones stood: a text of its own for each, and for
-    all of them together, is memory that the system gives, in pages that are empty, and takes back
-    fifty times a second: that took as long as writing them.
-    """
-
-    __slots__ = (
-        *("_known", "_text", "constraints", "ends", "limit", "policies", "results", "snapshot"),
-    )
+    __slots__ = ("_known", "constraints", "limit", "policies", "results", "rows", "snapshot")
 
     def __init__(self) -> None:
-        self.ends: list[int] = []
-        """Where each row ends, behind its comma; another list after each line."""
-        self._text = memoryview(bytearray(_NOTED_BYTES))
-        """The rows, each as :mod:`webhook.decisions.wire.rows` says, and a comma."""
+        self.rows: list[bytes] = []
+        """Each as :mod:`webhook.decisions.wire.rows` says; another list after each line."""
         self.limit = 0
         """With fewer rows than this, the next may be noted without asking anything more."""
         self.policies = NO_POLICIES
@@ -65,25 +53,6 @@ class NotedRows:
         if self.constraints:
             self.constraints, self._known = [], {}
         self.results = 0
-        if len(self._text) > _NOTED_BYTES:
-            self._text = memoryview(bytearray(_NOTED_BYTES))
-
-    def note(self, row: bytes) -> None:
-        """Add a row."""
-        ends, text = self.ends, self._text
-        begin = ends[-1] if ends else 0
-        end = begin + len(row)
-        if end >= len(text):
-            text = memoryview(bytearray(2 * end))
-            text[:begin] = self._text[:begin]
-            self._text = text
-        text[begin:end] = row
-        text[end] = _COMMA
-        ends.append(end + 1)
-
-    def text(self, begin: int, end: int) -> memoryview:
-        """What stands between these two places, but for the last comma."""
-        return self._text[begin : end - 1]
 
     def more(self, responses: Responses, allowed: bool, error: str, refusal: str) -> dict[str, Any]:
         """What few records have; for the row that is noted next.
@@ -130,28 +99,33 @@ class RowWriter:
         self._origin = origin
         self._common: tuple[RecordedPolicies, bytes] | None = None
 
-    def beginning(self, first: int, noted: NotedRows) -> bytes:
-        """What stands before the rows in a line, the first of which has this number."""
+    def line(self, first: int, noted: NotedRows, rows: Sequence[bytes]) -> list[bytes]:
+        """The line of some of the rows that are noted, the first of which has this number.
+
+        In the parts it has: put together here it would be copied once more, to memory that the
+        system gives, in pages that are empty, and takes back: that took as long as writing it.
+        """
         if self._common is None or self._common[0] is not noted.policies:
             text = orjson.dumps({**self._origin, **noted.policies.common})
             self._common = noted.policies, text
         constraints = b",".join(noted.constraints)
-        return b'%b"sequence":%d,"common":%b,"constraints":[%b],"rows":[' % (
+        beginning = b'%b"sequence":%d,"common":%b,"constraints":[%b],"rows":[' % (
             FRAME,
             first,
             self._common[1],
             constraints,
         )
+        parts = [beginning]
+        for row in rows:
+            parts += (row, b",")
+        parts[-1] = b"]}"
+        return parts
 
     def record(self, line: bytes, policies: RecordedPolicies) -> dict[str, Any]:
         """What the record of a line with one row says, beside its origin and its number."""
         (record,) = records({**orjson.loads(line), "common": policies.common})
         del record["sequence"]
         return record
-
-
-END: Final = b"]}"
-"""What stands behind the rows in a line."""
 
 
 def longest_record(size: int, results: int) -> int:
