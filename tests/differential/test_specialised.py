@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+from tests.conformance.gatekeeper import CONFORMANCE
 from tests.differential import specialised
 from tests.differential.agreement import NOW_NS, Answer, Question, difference, frozen_value, theirs
 from tests.differential.mutation import mutated
@@ -15,11 +16,16 @@ from webhook.rego.errors import EvaluationError
 from webhook.rego.run.limits import EvaluationContext
 from webhook.rego.syntax.parser import parse_module, parse_query
 
+OF_CASES = pytest.mark.skipif(
+    not (CONFORMANCE / "opa").is_dir(), reason=f"no {CONFORMANCE / 'opa'}: set WADDLE_CONFORMANCE"
+)
+
 SEED = 20261121
 REVIEWS = 6
 """Reviews for each set of parameters: code that is used again must not remember."""
 
 
+@OF_CASES
 @pytest.mark.slow
 def test_every_case_of_opa_gives_the_same_with_its_input_in_the_code():
     """What is computed while code is written is what an evaluation finds."""
@@ -34,6 +40,7 @@ def test_every_case_of_opa_gives_the_same_with_its_input_in_the_code():
     assert written > 0.98 * compared
 
 
+@OF_CASES
 @pytest.mark.slow
 def test_every_case_of_opa_gives_the_same_with_its_documents_known():
     """What is computed before the first evaluation is what an evaluation finds."""
@@ -45,6 +52,7 @@ def test_every_case_of_opa_gives_the_same_with_its_documents_known():
     assert compared > 2000
 
 
+@OF_CASES
 @pytest.mark.slow
 def test_other_parameters_give_the_same_too():
     """Strange values where policies expect others: undefined, and errors, stay what they are."""
