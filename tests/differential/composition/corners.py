@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from tests.differential.composition.comparison import Asked
+from tests.differential.composition.edges import EDGES
 from tests.differential.composition.forms import TERMS, TESTS, shown
 from tests.differential.composition.places import EACH
 from tests.differential.composition.values import CONSTANTS
@@ -487,6 +488,7 @@ def corners() -> Iterator[Asked]:
         ("grouped corner", GROUPED),
         ("replaced corner", REPLACED),
         ("kind corner", of_kinds()),
+        ("edge corner", EDGES),
     ):
         for number, text in enumerate(rules):
             name = f"{place[0]}{number}_"

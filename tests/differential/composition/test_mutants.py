@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from tests.differential.composition import reached
 from tests.differential.composition.comparison import Asked
 from tests.differential.composition.mutants import (
+    CAUGHT,
+    SURVIVORS,
     UNIT_TESTS,
+    Tally,
     all_mutants,
     reasons,
     through_lines,
@@ -89,7 +92,33 @@ def test_a_fault_that_only_costs_time_is_killed_by_the_tests_of_fast_ways(opa: O
 
 def test_each_fault_that_has_a_reason_can_be_put_in():
     names = {one.name for one in all_mutants()}
-    assert sorted(reasons().keys() - names) == [], "no such line: it was changed, or is gone"
+    for table in (SURVIVORS, CAUGHT):
+        assert sorted(reasons(table).keys() - names) == [], (
+            "no such line: it was changed, or is gone"
+        )
+
+
+def test_each_fault_has_one_reason_or_none():
+    for table in (SURVIVORS, CAUGHT):
+        lines = [one for one in table.read_text().splitlines() if one and not one.startswith("#")]
+        assert len(lines) == len(reasons(table))
+        assert all(reasons(table).values())
+
+
+def test_what_may_change_an_answer_is_to_be_killed_by_questions(capsys):
+    """Other tests that find it do not count, unless it is said why it changes no answer."""
+    some = [Mutant("m.py", n, "a fault", f"line {n}", lambda: ast.parse("")) for n in range(8)]
+    tally = Tally(some, {some[6].name: "only slower"}, {some[5].name: "only slower"})
+    fates = [*[Fate.KILLED] * 4, *[Fate.CAUGHT] * 2, *[Fate.SURVIVED, Fate.UNTOLD]]
+    for mutant, fate in zip(some, fates, strict=True):
+        tally.add(mutant, fate, 3)
+    assert (tally.killed, tally.same, tally.able, tally.unexplained) == (4, 1, 1, 1)
+    assert tally.share == 4 / 6
+    tally.report()
+    told = capsys.readouterr().out.splitlines()
+    assert told[0].startswith("m.py | a fault | line 4   (line 4, 3 questions, killed by the")
+    assert told[1].startswith("m.py | a fault | line 7 ")
+    assert told[-1] == "66.7 % of 6 that may change an answer killed by questions"
 
 
 def test_each_line_that_has_a_reason_is_there():

@@ -18,7 +18,7 @@ import signal
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import CodeType, ModuleType
@@ -48,8 +48,8 @@ CPU_SECONDS, MEMORY_BYTES = 4.0, 3 << 30
 BEFORE_WRITING: Final = {"constants.py"}
 """What works when questions are prepared, too: parameters are put into the rules."""
 
-CHECKED_AGAIN: Final = 200
-"""Questions of those, whose programs are checked once more for each mutant."""
+CHECKED_AGAIN: Final = 1200
+"""Questions of those, whose programs are checked once more for each mutant: all corners, too."""
 
 ALIASES: Final = re.compile(r"\b[bc]\d+\b")
 """Names of built-ins in generated code."""
@@ -225,26 +225,25 @@ def _tried(mutant: Mutant, questions: Sequence[Question], unit_tests: Sequence[s
     except Exception:  # noqa: BLE001  # whatever it is: the generator does not even begin
         return Fate.KILLED.name
     if mutant.module in BEFORE_WRITING:
-        questions = checked_again(questions[:CHECKED_AGAIN])
-    fate, killer = _asked(questions)
+        fate, killer = _asked(checked_again(questions[:CHECKED_AGAIN]))
+    else:
+        fate, killer = _asked(questions)
     if fate is not Fate.KILLED and unit_tests and _fails(unit_tests):
         fate = Fate.CAUGHT
     return f"{fate.name}:{killer}"
 
 
-def checked_again(questions: Sequence[Question]) -> list[Question]:
-    """The questions, prepared by the code that runs now."""
+def checked_again(questions: Iterable[Question]) -> Iterator[Question]:
+    """The questions as they are asked, prepared by the code that runs now."""
     programs: dict[int, Any] = {}
-    found = []
     for one in questions:
         at = id(one.rule.compiled)
         if at not in programs:
             programs[at] = one.rule.again()
-        found.append(Question(replace(one.rule, compiled=programs[at]), one.digest))
-    return found
+        yield Question(replace(one.rule, compiled=programs[at]), one.digest)
 
 
-def _asked(questions: Sequence[Question]) -> tuple[Fate, int | str]:
+def _asked(questions: Iterable[Question]) -> tuple[Fate, int | str]:
     fate = Fate.UNTOLD
     for number, one in enumerate(questions):
         WRITTEN.same = one.digest
