@@ -71,6 +71,10 @@ EDGES: Final = (
     "@ contains [i, w] if { EACH; some w in [[true], [1], [`a`]]; v == w }",
     "@ := [x | {`a`: x} = input.parameters.vs[4]]",
     "@ := [x | [x] = input.parameters.vs[10]]",
+    # What is no array, and an array of another length, of which CPython warns where it is written.
+    *(f"@ := [x | [x] = input.parameters.vs[{at}]]" for at in (0, 1, 4, 14, 21)),
+    "@ contains x if { some [x, y] in input.parameters.vs[24]; y == `a` }",
+    "@ := [@f(input.parameters.vs[4]) | true]\n@f([y]) := y",
     "@ := [x | {`a`: x} = input.parameters.vs[10]]",
     f"@ := x if {{ x := input.review.one < {_LONG} }}",
     # Operands of a kind that the built-in does not take.

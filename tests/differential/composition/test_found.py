@@ -1,12 +1,16 @@
 """What composed literals have found, each reduced to the policy that shows it."""
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
 from tests.differential.agreement import Question, difference, ours, theirs
 from tests.differential.composition.comparison import Asked, Batch, compared
 from tests.differential.oracle import Oracle
+from webhook.rego.engine import EvaluationContext, specialise_modules
+from webhook.rego.run.values import RegoSet
+from webhook.rego.syntax.parser import parse_module
 
 FOUND = {
     "a number that only its text gives exactly, in a joined text": (
@@ -74,12 +78,39 @@ ABOUT_VALUES = {
         "f(u, w) := x if { z := [e | some e in [1, 2, 3]; e != w]; x := [u, z] }"
     ),
 }
+_IN_CONFLICT = "\nf(w) := 1 if w != 3\nf(w) := 2 if w == 1"
+TOLD = {
+    "names of an object that turn out equal, compared": (
+        'p contains v if { v := input.a; {"r": 1} == {v: 1, "r": 1} }'
+    ),
+    "the same in an equation": 'p contains v if { v := input.a; w := {"r": 1}; w = {v: 1, "r": 1} }',
+    **{
+        f"a conflict for what is not sought, {where}": f"p contains x if {{ {body} }}{_IN_CONFLICT}"
+        for where, body in {
+            "outside of a loop": "v := input.v; x := [j | some j, w in input.xs; w == v; f(w)]",
+            "of an object": (
+                "some v in input.vs; x := {j: 1 | some j, w in input.xs; w == v; f(w)}"
+            ),
+            "with walk": "some v in input.vs; x := [1 | walk(input.xs, [_, w]); w == v; f(w)]",
+            "with print": (
+                "some v in input.vs; x := [j | some j, w in input.xs; w == v; print(w); f(w)]"
+            ),
+            "with a template string": (
+                'some v in input.vs; x := [$"{v}" | some j, w in input.xs; w == v; f(w)]'
+            ),
+        }.items()
+    },
+}
+"""What docs/compatibility.md tells: nothing is found there, or a conflict, and here there is a value."""
+
 OTHER = "package q\nr.s := 1"
 
 
 def question(rule: str) -> Question:
     """A policy beside another package."""
-    return Question((OTHER, f"package t\n{rule}"), "data.t.p = x", input={"a": "r"}, has_input=True)
+    input_value = {"a": "r", "v": 2, "vs": [2], "xs": [1, 2]}
+    modules = OTHER, f"package t\n{rule}"
+    return Question(modules, "data.t.p = x", input=input_value, has_input=True)
 
 
 @pytest.mark.parametrize("rule", FOUND.values(), ids=FOUND.keys())
@@ -94,3 +125,38 @@ def test_what_was_found_about_values_is_as_in_opa_in_each_way(rule: str, opa: Or
     found = compared(opa, Batch([Asked("p", "body", rule)]), counted)
     assert [one.shown() for one in found] == []
     assert counted["asked"] == 1
+
+
+@pytest.mark.parametrize("rule", TOLD.values(), ids=TOLD.keys())
+def test_what_is_told_to_differ_does(rule: str, opa: Oracle):
+    """Or the page is to say so no longer."""
+    asked = question(rule)
+    (kind, found), (there, told) = ours(asked), theirs(opa, asked)
+    assert (kind, _members(found)) == ("results", 1)
+    if _IN_CONFLICT in rule:
+        assert [code for code, _ in told] == ["eval_conflict_error"]
+    else:
+        assert (there, _members(told)) == ("results", 0)
+
+
+def test_a_conflict_for_what_is_not_sought_is_met_where_the_page_says_so(opa: Oracle):
+    """In a loop over what the review holds, but not in code of a constraint over its parameters."""
+    rule = (
+        "p contains x if { some v in input.review.vs; "
+        f"x := [j | some j, w in input.parameters.xs; w == v; f(w)] }}{_IN_CONFLICT}"
+    )
+    input_value = {"review": {"vs": [2]}, "parameters": {"xs": [1, 2]}}
+    asked = Question((f"package t\n{rule}",), "data.t.p = x", input=input_value, has_input=True)
+    mine = ours(asked)
+    assert (mine[0], difference(asked, mine, theirs(opa, asked))) == ("eval", "")
+    (module,) = (parse_module(source, "t.rego", "v1") for source in asked.modules)
+    own = specialise_modules([module], input_value["parameters"])
+    assert own is not None
+    assert own.rule("data.t.p")(input_value, {}, EvaluationContext()) == RegoSet([[1]])
+
+
+def _members(found: Counter[Any]) -> int:
+    """Of the one set that is bound."""
+    ((_, bindings),) = found
+    ((_, (_, members)),) = bindings
+    return len(members)

@@ -1,6 +1,7 @@
 """What parameters alone decide is computed before the first evaluation, and nothing else is."""
 
 import datetime as dt
+import warnings
 
 import pytest
 
@@ -215,3 +216,29 @@ def test_what_the_time_of_an_evaluation_decides_is_not_known_while_code_is_writt
         at = now + dt.timedelta(days=later, minutes=1)
         context = EvaluationContext(now_ns=int(at.timestamp()) * 1_000_000_000)
         assert answer(rule, given, context) is valid
+
+
+@pytest.mark.parametrize("parameter", [None, True, False, 0, 1, -1, 1.5, "a", [], ["a", "b"], {}])
+@pytest.mark.parametrize(
+    "literal",
+    [
+        "[x] = input.parameters.n",
+        "y := input.parameters.n; [x] = y",
+        "[[x], 1] = [input.parameters.n, 1]",
+        "some [x] in [input.parameters.n]",
+        "{`a`: [x]} = {`a`: input.parameters.n}",
+        "x := f(input.parameters.n)",
+        "{`a`: x} = input.parameters.n",
+        "x := input.parameters.n.a",
+        "x := input.parameters.n[2]",
+        "x := input.parameters.n[input.review.none]",
+    ],
+)
+def test_what_has_no_such_item_is_compiled_without_a_word_of_python(literal, parameter):
+    module = parse_module(f"package a\np := [x | {literal}]\nf([x]) := x", "m.rego", "v1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        own = specialise_modules([module], {"n": parameter})
+        assert own is not None
+        rule = own.rule("data.a.p")
+    assert answer(rule, {"parameters": {"n": parameter}, "review": {}}) == []

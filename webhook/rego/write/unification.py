@@ -53,6 +53,8 @@ class Unification:
                 for one, its in zip(pattern.items, known, strict=True):
                     self.match(one, terms.constant(its))
                 return
+            if value.is_known:  # of an item of a number, written out, CPython would warn
+                function.condition(FALSE)
             value = function.simple(value)
             tests = [compare(call("len", value), "==", str(len(pattern.items)))]
             if value.kind is not Kind.LIST:
