@@ -119,7 +119,8 @@ class _GRPCConnection:
         try:
             await self._call.write(frame)
         except grpc.aio.AioRpcError as error:
-            raise _lost(error) from None
+            # Of a stream that ended meanwhile this may be no more than "Internal error from Core".
+            raise ConnectionResetError(f"the stream has ended: {_lost(error)}") from None
         except _ENDED as error:
             raise ConnectionResetError(f"the stream has ended: {error}") from None
 
