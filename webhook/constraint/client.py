@@ -435,7 +435,7 @@ class Client:
         points = enforcement.points_of(document, self._points) if action == "scoped" else {}
         spec = document.get("spec") or {}
         match = spec.get("match")
-        parameters = {} if spec.get("parameters") is None else spec["parameters"]
+        parameters = spec.get("parameters")
         return constraints.Constraint(
             kind=entry.template.kind,
             name=name_of(document),
