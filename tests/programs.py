@@ -264,6 +264,8 @@ def _digest(source: Source) -> str:
     digest = hashlib.sha256(repr((source, maker)).encode())
     if isinstance(source, Folder | Given):
         folder = (ROOT if isinstance(source, Folder) else CONFORMANCE) / source.path
+        if not folder.is_dir():
+            raise ProgramUnavailableError(f"no {folder}: set WADDLE_CONFORMANCE")
         for file in sorted(folder.rglob("*")):
             if file.is_file() and file.suffix != ".md":
                 digest.update(f"\0{file.relative_to(folder)}\0".encode() + file.read_bytes())

@@ -22,6 +22,15 @@ from tests.programs import ROOT
 CONFORMANCE = Path(os.environ.get("WADDLE_CONFORMANCE", ROOT.parent / "shared" / "conformance"))
 
 
+def require(*folders: str) -> None:
+    """Skips the module that calls this as it is imported, where the data have no such folder."""
+    for folder in folders:
+        if not (CONFORMANCE / folder).is_dir():
+            pytest.skip(
+                f"no {CONFORMANCE / folder}: set WADDLE_CONFORMANCE", allow_module_level=True
+            )
+
+
 def library() -> Path:
     """The folder of the library; skips the test where it is not."""
     folder = CONFORMANCE / "gatekeeper-library"

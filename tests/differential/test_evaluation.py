@@ -5,11 +5,14 @@ from collections import Counter
 
 import pytest
 
+from tests.conformance.gatekeeper import require
 from tests.differential.agreement import Question, difference, ours, theirs
 from tests.differential.known import reason
 from tests.differential.oracle import Oracle
 from tests.differential.policies import of_cases, of_library
 from tests.differential.search import search, shown
+
+require("opa", "gatekeeper-library")
 
 SECONDS = float(os.environ.get("FUZZ_SECONDS", "40"))
 # The same questions in every run, so that a failure is a change's; `make fuzz` asks new ones.

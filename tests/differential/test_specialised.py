@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from tests.conformance.gatekeeper import CONFORMANCE
+from tests.conformance.gatekeeper import require
 from tests.differential import specialised
 from tests.differential.agreement import NOW_NS, Answer, Question, difference, frozen_value, theirs
 from tests.differential.mutation import mutated
@@ -16,9 +16,7 @@ from webhook.rego.errors import EvaluationError
 from webhook.rego.run.limits import EvaluationContext
 from webhook.rego.syntax.parser import parse_module, parse_query
 
-for folder in ("opa", "gatekeeper-library"):
-    if not (CONFORMANCE / folder).is_dir():
-        pytest.skip(f"no {CONFORMANCE / folder}: set WADDLE_CONFORMANCE", allow_module_level=True)
+require("opa", "gatekeeper-library")
 
 SEED = 20261121
 REVIEWS = 6

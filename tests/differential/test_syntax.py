@@ -11,12 +11,15 @@ from typing import Any
 
 import pytest
 
+from tests.conformance.gatekeeper import require
 from tests.differential.opa_syntax import comparable, module_json
 from tests.differential.oracle import Oracle
 from tests.differential.policies import of_cases
 from tests.properties.test_rego_syntax import WORDS
 from webhook.rego.errors import RegoErrors
 from webhook.rego.syntax.parser import parse_module
+
+require("opa")
 
 SECONDS = float(os.environ.get("FUZZ_SECONDS", "10"))
 # The same modules in every run, so that a failure is a change's.
