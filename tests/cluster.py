@@ -5,13 +5,16 @@ data, certificates and ports: clients see a restart of the server that they knew
 """
 
 import base64
+import http.client
 import json
+import select
 import ssl
 import subprocess
 import tempfile
+import threading
 import time
-import urllib.error
 import urllib.request
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,12 +82,32 @@ def write_kubeconfig(path: Path, server: str) -> Path:
     return path
 
 
+class _Kept:
+    """A connection that is used again, and closed with whoever had it."""
+
+    def __init__(self, connection: http.client.HTTPConnection) -> None:
+        self.connection = connection
+        weakref.finalize(self, connection.close)
+
+    def is_over(self) -> bool:
+        """Whether the server has closed it, or said what nobody asked for, since its last answer."""
+        if self.connection.sock is None:
+            return True
+        poll = select.poll()
+        poll.register(self.connection.sock, select.POLLIN)
+        return bool(poll.poll(0))
+
+
 @dataclass(frozen=True, slots=True)
 class Api:
-    """Plain requests to an API server, as the kubeconfig's current user. Bodies are JSON."""
+    """Plain requests to an API server, as the kubeconfig's current user. Bodies are JSON.
+
+    Each thread keeps its connection: a handshake costs more than what most requests are for.
+    """
 
     server: str
     context: ssl.SSLContext
+    _kept: threading.local = field(default_factory=threading.local, repr=False, compare=False)
 
     @classmethod
     def of(cls, kubeconfig: Path) -> Self:
@@ -111,28 +134,37 @@ class Api:
         accept: str = "application/json",
     ) -> Any:
         """The decoded answer. Raises ApiError for an answer that is not a success."""
-        request = urllib.request.Request(
-            self.server + path,
-            method=method,
-            data=None if body is None else encode(body),
-            headers={"Content-Type": content_type, "Accept": accept},
-        )
-        return obeying(lambda: self._once(request))
+        data = None if body is None else encode(body)
+        headers = {"Content-Type": content_type, "Accept": accept}
+        return obeying(lambda: self._once(method, path, data, headers))
 
-    def _once(self, request: urllib.request.Request) -> Any:
+    def _once(self, method: str, path: str, data: bytes | None, headers: dict[str, str]) -> Any:
+        """As :meth:`request`. Raises OSError where the server cannot be reached, or goes away."""
+        connection = self._connection()
         try:
-            with urllib.request.urlopen(
-                request, timeout=PATIENCE_SECONDS, context=self.context
-            ) as answer:
-                content = answer.read()
-        except urllib.error.HTTPError as error:
-            with error:
-                after = error.headers.get("Retry-After")
-                raise ApiError(error.code, error.read().decode(), after) from error
+            connection.request(method, path, data, headers)
+            answer = connection.getresponse()
+            content = answer.read()
+        except BaseException:
+            connection.close()  # what comes yet would be taken for the next answer
+            raise
+        if answer.status >= http.client.BAD_REQUEST:
+            raise ApiError(answer.status, content.decode(), answer.getheader("Retry-After"))
         try:
             return decode(content)
         except ValueError:
             return content.decode()
+
+    def _connection(self) -> http.client.HTTPConnection:
+        kept: _Kept | None = getattr(self._kept, "mine", None)
+        if kept is None or kept.is_over():
+            scheme, _, address = self.server.partition("://")
+            kept = self._kept.mine = _Kept(
+                http.client.HTTPSConnection(address, context=self.context, timeout=PATIENCE_SECONDS)
+                if scheme == "https"
+                else http.client.HTTPConnection(address, timeout=PATIENCE_SECONDS)
+            )
+        return kept.connection
 
     def apply(self, path: str, manifest: Any, *, manager: str = "waddle-tests") -> Any:
         """Server-side apply of one object at its path."""
@@ -151,6 +183,7 @@ class Cluster:
     arguments: Sequence[str] = ()
     process: subprocess.Popen[str] | None = None
     facts: dict[str, Any] = field(default_factory=dict)
+    _api: "Api | None" = None
 
     @classmethod
     def start(cls, program: Path, folder: Path, *arguments: str) -> Self:
@@ -181,8 +214,10 @@ class Cluster:
 
     @property
     def api(self) -> Api:
-        """A client with an administrator's rights."""
-        return Api.of(self.kubeconfig)
+        """A client with an administrator's rights; of one cluster it is the same."""
+        if self._api is None:
+            self._api = Api.of(self.kubeconfig)
+        return self._api
 
     @property
     def log(self) -> Path:

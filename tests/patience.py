@@ -10,6 +10,9 @@ PATIENCE_SECONDS = float(os.environ.get("WADDLE_TEST_PATIENCE", "240"))
 on a machine with ten times the work that it has cores for, what takes 20 seconds alone may come
 late. Less than the end that pytest puts to each test (`timeout` in pyproject.toml)."""
 
+PAUSE_SHARE, PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.05, 0.02, 0.1
+"""The pause between two questions as a share of what was waited so far, and its bounds."""
+
 
 def until(
     condition: Callable[..., object],
@@ -18,13 +21,15 @@ def until(
 ) -> None:
     """Ask again until it is so; the API server has no event for most of what is asked here.
 
+    What takes long is asked for less often: each question takes time of what is waited for.
     ``what`` is called only when it never came, to tell how things are then.
     """
-    end = time.monotonic() + seconds
+    start = time.monotonic()
     while not condition():
-        if time.monotonic() >= end:
+        waited = time.monotonic() - start
+        if waited >= seconds:
             raise AssertionError(f"never came: {what if isinstance(what, str) else what()}")
-        time.sleep(0.02)
+        time.sleep(min(max(waited * PAUSE_SHARE, PAUSE_SECONDS_MIN), PAUSE_SECONDS_MAX))
 
 
 async def turns_until(condition: Callable[[], object]) -> None:

@@ -4,6 +4,10 @@ import threading
 from collections.abc import Callable
 from typing import Self
 
+BREATH_SECONDS = 0.02
+"""A caller's pause between two admissions, of several callers at once: more than 100 a second, which
+is about what two cores answer that other tests use too, and something is left of them."""
+
 
 class Repeating:
     """Calls each of these again and again, on a thread of its own, while a block runs.

@@ -1,16 +1,19 @@
 """The API server that other tests rely on."""
 
 import json
+import queue
+import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from tests.cluster import Api, ApiError, Cluster
+from tests.patience import PATIENCE_SECONDS
 from tests.programs import Programs
 from webhook.cli.demonstration.build import KUBERNETES_VERSION
 
@@ -51,8 +54,86 @@ def answering(*answers: tuple[int, dict[str, str]]) -> Iterator[Api]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,)).start()
-        yield Api(f"http://127.0.0.1:{server.server_port}", ssl.create_default_context())
-        server.shutdown()
+        try:
+            yield Api(f"http://127.0.0.1:{server.server_port}", ssl.create_default_context())
+        finally:
+            server.shutdown()
+
+
+class Counted(ThreadingHTTPServer):
+    """A server that keeps connections: how many requests each has brought, and which have ended."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        self.counts: list[int] = []
+        self.connections: list[socket.socket] = []
+        self.ended: queue.SimpleQueue[int] = queue.SimpleQueue()
+        super().__init__(("127.0.0.1", 0), CountedRequests)
+
+
+class CountedRequests(BaseHTTPRequestHandler):
+    """One connection."""
+
+    protocol_version = "HTTP/1.1"
+    server: Counted
+
+    def setup(self) -> None:
+        super().setup()
+        self.number = len(self.server.counts)
+        self.server.counts.append(0)
+        self.server.connections.append(self.connection)
+
+    def do_GET(self) -> None:
+        self.server.counts[self.number] += 1
+        self.send_response(200 if self.path == "/" else 404)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    def finish(self) -> None:
+        super().finish()
+        self.server.ended.put(self.number)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def counting() -> Iterator[tuple[Api, Counted]]:
+    """A client, and the server that it asks."""
+    with Counted() as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
+        try:
+            yield (
+                Api(f"http://127.0.0.1:{server.server_port}", ssl.create_default_context()),
+                server,
+            )
+        finally:
+            server.shutdown()
+
+
+def test_each_thread_of_the_client_keeps_a_connection():
+    """After refusals, too; it is closed when its thread has ended."""
+    with counting() as (api, server):
+        for path in ("/", "/none", "/"):
+            with suppress(ApiError):
+                api.request("GET", path)
+        assert server.counts == [3]
+        other = threading.Thread(target=api.request, args=("GET", "/"))
+        other.start()
+        other.join()
+        assert server.counts == [3, 1]
+        assert server.ended.get(timeout=PATIENCE_SECONDS) == 1
+
+
+def test_a_connection_that_the_server_has_closed_is_not_used_again():
+    """As after a restart of the server: nothing is sent twice, and nothing fails."""
+    with counting() as (api, server):
+        api.request("GET", "/")
+        server.connections[0].shutdown(socket.SHUT_RDWR)
+        assert api.request("GET", "/") == {}
+        assert server.counts == [1, 1]
 
 
 def test_the_client_comes_again_when_it_is_told_when():

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from tests.cluster import Api, ApiError
 from tests.patience import PATIENCE_SECONDS, until
-from tests.repeating import Repeating
+from tests.repeating import BREATH_SECONDS, Repeating
 from tests.system.replicas import CONFIG_MAPS, config_map
 
 LATE_TURN_SECONDS = 0.2
@@ -22,7 +22,7 @@ class Load(Repeating):
         self.word = word
         self.denied = 0
         self.wrong: list[str] = []
-        super().__init__(*[self.ask] * threads)
+        super().__init__(*[self.ask] * threads, pause_seconds=BREATH_SECONDS)
 
     def ask(self) -> None:
         """One admission."""

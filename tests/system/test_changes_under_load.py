@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 
 from tests.patience import until
-from tests.repeating import Repeating
+from tests.repeating import BREATH_SECONDS, Repeating
 from tests.system.proxy import Proxy
 from tests.system.replicas import PATIENT_SECONDS, Plane, Replica, config_map, constraint, template
 
@@ -72,7 +72,7 @@ def test_load_goes_on_through_changes_of_templates_and_constraints(
     words: dict[tuple[str, str], str] = {}
     asking = [Asking(replica, "stays") for replica in trio]
     try:
-        with Repeating(*asking):
+        with Repeating(*asking, pause_seconds=BREATH_SECONDS):
             for number in range(1, CHANGES + 1):
                 kind, name = KINDS[number % 2], f"moving-{number % 6}"
                 if number % 10 == 0:

@@ -13,6 +13,7 @@ import pytest
 
 from tests.cluster import ApiError
 from tests.patience import until
+from tests.repeating import BREATH_SECONDS
 from tests.system.mutating import clean, enforced, place_of, post, three
 from tests.system.proxy import Proxy
 from tests.system.replicas import Plane, Replica
@@ -78,7 +79,7 @@ class Load:
 
     def _create(self, worker: int) -> None:
         made = 0
-        while not self._stop.is_set() and not self.wrong:
+        while not self._stop.wait(BREATH_SECONDS) and not self.wrong:
             made += 1
             body = {"metadata": {"name": f"load-{worker}-{made}"}, "data": {"own": "x"}}
             try:

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from tests.patience import until
-from tests.repeating import Repeating
+from tests.repeating import BREATH_SECONDS, Repeating
 from tests.system.conftest import ALL_OPERATIONS, StartReplica
 from tests.system.load import Load
 from tests.system.proxy import Proxy
@@ -202,7 +202,8 @@ def test_a_restart_of_the_api_server_loses_no_policy(plane: Plane, trio: list[Re
                 wrong.append(number)
             answered[number] += 1
 
-        with Repeating(*(partial(ask, number) for number in range(len(trio)))):
+        asking = (partial(ask, number) for number in range(len(trio)))
+        with Repeating(*asking, pause_seconds=BREATH_SECONDS):
             # As after a power cut: told to stop, it would wait a minute for its watches.
             plane.cluster.kill()
             plane.cluster.run()
