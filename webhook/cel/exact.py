@@ -246,7 +246,7 @@ class _Builder:
     def call(self, node: Call) -> Run:
         function = node.function
         if function in {"_&&_", "_||_"}:
-            return nodes.logic([self.build(arg) for arg in node.args], ends=function == "_||_")
+            return folds.logic([self.build(arg) for arg in node.args], ends=function == "_||_")
         if function == "_?_:_":
             test, *branches = node.args
             return nodes.conditional(self.build(test), *[self.branch(one) for one in branches])

@@ -1,7 +1,8 @@
-"""Folds of the exact form: what macros over lists and maps give, and which of several errors."""
+"""Folds of the exact form, and of operands: what they give, and which of several errors they tell."""
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from webhook.cel.errors import EndedError, EvaluationError
@@ -9,7 +10,7 @@ from webhook.cel.run import access
 from webhook.cel.run.values import from_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
     from webhook.cel.run.meter import Meter
     from webhook.cel.run.values import Value
@@ -44,11 +45,28 @@ def turns_of(range_: Run, slots: list[int]) -> Turns:
 def quantified(turns: Turns, body: Run, *, ends: bool) -> Run:
     """``all`` and ``exists``: an item that decides makes up for errors of others."""
 
+    def each(env: dict[Any, Value], meter: Meter) -> Iterator[tuple[Any, Run]]:
+        return zip(turns(env, meter), repeat(body), strict=False)
+
+    return _decided(each, ends=ends)
+
+
+def logic(operands: list[Run], *, ends: bool) -> Run:
+    """``&&`` and ``||``: an operand that decides makes up for errors in the others."""
+    numbered = list(enumerate(operands))
+    return _decided(lambda _env, _meter: numbered, ends=ends)
+
+
+def _decided(
+    asked: Callable[[dict[Any, Value], Meter], Iterable[tuple[Any, Run]]], *, ends: bool
+) -> Run:
+    """Whether one of what is asked is ``ends``; if none is, the first error of any is told."""
+
     def evaluated(env: dict[Any, Value], meter: Meter) -> Value:
         fault: EvaluationError | None = None
-        for _ in turns(env, meter):
+        for _, operand in asked(env, meter):
             try:
-                if access.condition(body(env, meter)) is ends:
+                if access.condition(operand(env, meter)) is ends:
                     return ends
             except EndedError:
                 raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.cel import costed
-from webhook.cel.errors import EndedError, EvaluationError
+from webhook.cel.errors import EvaluationError
 from webhook.cel.library.all import invoke
 from webhook.cel.run import access, membership
 from webhook.cel.run.values import NONE, NOTHING, Optional, there
@@ -150,23 +150,3 @@ def conditional(test: Run, then: Run, other: Run) -> Run:
         return chosen(env, meter)
 
     return conditional
-
-
-def logic(operands: list[Run], *, ends: bool) -> Run:
-    """``&&`` and ``||``: an operand that decides makes up for errors in the others."""
-
-    def logic(env: dict[Any, Value], meter: Meter) -> Value:
-        fault: EvaluationError | None = None
-        for operand in operands:
-            try:
-                if access.condition(operand(env, meter)) is ends:
-                    return ends
-            except EndedError:
-                raise
-            except EvaluationError as error:
-                fault = fault or error
-        if fault is not None:
-            raise fault
-        return not ends
-
-    return logic
