@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+
+MOST_TOLD: Final = 100
+"""Problems of one expression that are told, each with its line."""
 
 _WIDE_DOT, _WIDE_CARET = "\uff0e", "\uff3e"
 
@@ -50,7 +53,7 @@ class TimeUpError(LimitError):
     """An evaluation that was ended since there is no time left for it."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Problem:
     """One fault of an expression; lines count from 1, columns (code points) from 0."""
 
@@ -60,19 +63,24 @@ class Problem:
 
 
 class CompileError(Exception):
-    """An expression that cannot be compiled, with all that is wrong with it."""
+    """An expression that cannot be compiled, with what is wrong with it: the first that was found."""
 
     def __init__(self, source: str, problems: list[Problem]) -> None:
         super().__init__(source, problems)
         self.source = source
-        self.problems = sorted(problems)
+        self.problems = sorted(problems[:MOST_TOLD], key=lambda one: (one.line, one.column))
+        """By place; what is wrong at one place in the order in which it was found."""
+        self.untold = len(problems) - len(self.problems)
 
     is_early: bool = False
     """Whether it is one of the text, or of a constant, and not of types."""
 
     def __str__(self) -> str:
         lines = self.source.split("\n")
-        return "\n".join(_told(problem, lines) for problem in self.problems)
+        told = [_told(problem, lines) for problem in self.problems]
+        if self.untold:
+            told.append(f"{self.untold} more errors were truncated")
+        return "\n".join(told)
 
 
 class ParseError(CompileError):

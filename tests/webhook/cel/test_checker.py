@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.cel.engine import checked_expression
+from webhook.cel.engine import checked_expression, compile_expression
 from webhook.cel.errors import CompileError
 from webhook.cel.kubernetes import admission
 
@@ -70,3 +70,78 @@ def test_a_step_that_does_not_fit_is_told_as_the_call_that_cel_go_writes_for_it(
 def test_what_a_type_is_made_of_is_left_open_by_its_name(source, told):
     with pytest.raises(CompileError, match=told):
         checked_expression(source, ENVIRONMENT)
+
+
+def problems(source):
+    with pytest.raises(CompileError) as refused:
+        compile_expression(source, ENVIRONMENT)
+    return [(one.column + 1, one.message) for one in refused.value.problems]
+
+
+def test_what_is_wrong_with_the_target_of_opt_map_is_told_as_often_as_the_macro_writes_it():
+    undeclared = "undeclared reference to 'a' (in container '')"
+    assert problems("optional.of(a).optMap(x, x)") == [(13, undeclared)] * 2
+    assert problems("optional.of(a).optMap(x, x).optMap(y, y)") == [(13, undeclared)] * 4
+    told = "invalid duration argument"
+    assert problems("optional.of(duration('x')).optMap(x, 1)") == [(22, told)] * 2
+    # A copy's fields are where the macro is.
+    assert problems("optional.of(int{f: 1}).optMap(x, x)")[2:] == [
+        (18, "undefined field 'f'"),
+        (30, "undefined field 'f'"),
+    ]
+
+
+def test_targets_within_targets_are_not_checked_without_end():
+    source = "optional.of(a)" + ".optMap(x, x)" * 40
+    assert len(problems(source)) == 2**5
+
+
+def test_problems_of_one_place_are_told_as_they_were_found():
+    assert problems("(1).optMap(x, x)") == [
+        (11, "found no matching overload for 'hasValue' applied to 'int.()'"),
+        (11, "found no matching overload for 'value' applied to 'int.()'"),
+    ]
+    invalid = "invalid argument to has() macro"
+    assert problems("[1].map(has(has(i)), 1)") == [
+        (17, invalid),
+        (17, invalid),
+        (17, "argument is not an identifier"),
+    ]
+
+
+def test_of_very_many_problems_the_first_hundred_are_told():
+    source = "[" + "x, " * 103 + "]"
+    with pytest.raises(CompileError) as refused:
+        compile_expression(source, ENVIRONMENT)
+    assert len(refused.value.problems) == 100
+    assert str(refused.value).endswith("^\n3 more errors were truncated")
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("[in1].map(x, x{})", [(2, "undeclared reference to 'in1' (in container '')")]),
+        ("[type(nope)].map(x, x{})", [(22, "'error' is not a message type")]),
+        ("[type([])].map(x, x{})", [(20, "'list' is not a message type")]),
+        ("[type(dyn(1))].map(x, x{a: 1})", [(26, "undefined field 'a'")]),
+        (
+            "[type(dyn(1))].map(int, int{number_value: 1})",
+            [(41, "expected type of field 'number_value' is 'double' but provided type is 'int'")],
+        ),
+        (
+            "[type(quantity('1'))].map(x, x{a: 1})",
+            [(33, "unexpected failed resolution of 'kubernetes.Quantity'")],
+        ),
+        (
+            "[type(request)].map(x, x{name: 1})",
+            [(30, "expected type of field 'name' is 'string' but provided type is 'int'")],
+        ),
+    ],
+)
+def test_a_variable_that_holds_a_type_is_a_message_as_that_type_is(source, told):
+    assert problems(source)[-len(told) :] == told
+
+
+def test_a_pattern_that_is_known_before_evaluation_is_read_then():
+    with pytest.raises(CompileError, match="error parsing regexp: missing closing"):
+        compile_expression("'a'.find(string(b'('))", ENVIRONMENT)

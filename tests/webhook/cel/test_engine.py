@@ -359,3 +359,9 @@ def test_what_is_refused_early_is_told_with_the_words_of_kubernetes(source, told
 )
 def test_a_quantity_is_shown_as_kubernetes_shows_it(text, shown):
     assert evaluate(f"quantity('{text}')").shown == shown
+
+
+def test_a_sum_begins_with_zero():
+    assert evaluate("string(object.l.sum())", {"object": {"l": [-0.0, -0.0]}}) == "0"
+    assert evaluate("[dyn(-0.0)].sum() + -0.0 == 0.0", {}) is True
+    assert evaluate("1.0 / [dyn(-0.0)].sum()", {}) == float("inf")

@@ -32,8 +32,6 @@ class EchoEvaluator:
     def __init__(self, messages: list[str]) -> None:
         self.messages = messages
 
-    reads_constraint = False
-
     def begin(self, limits: Any, inventory: Any) -> Any:
         """Nothing is shared."""
         return inventory
@@ -42,7 +40,7 @@ class EchoEvaluator:
         """The messages, or the failure that is among them."""
         found = []
         for message in self.messages:
-            if message.startswith("!") and message[1:] in ((parameters or {}).get("fail"), ""):
+            if message.startswith("!") and message[1:] in (parameters.get("fail"), ""):
                 raise PolicyError(message)
             if not message.startswith("!"):
                 found.append(DriverViolation(message, {"parameters": parameters}))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.cel.check import types
 from webhook.cel.check.environment import VALUES
+from webhook.cel.check.message_literals import field_of, made_of
 from webhook.cel.check.types import BOOL, DYN, ERROR, INT, Mapping, Type
 from webhook.cel.errors import Problem
 from webhook.cel.run.values import Uint
@@ -48,18 +49,8 @@ _CONSTANTS: dict[type, Type] = {
 }
 
 
-_MESSAGES: Final[dict[Type, tuple[str, ...]]] = {
-    types.DURATION: ("nanos", "seconds"),
-    types.TIMESTAMP: ("nanos", "seconds"),
-    types.NULL: (),
-}
-"""Types of what is written as a message, with their fields."""
-
-_DECLARED: Final = frozenset(
-    {"bool", "bytes", "double", "int", "list", "string", "uint"}
-    | {of.name for of in _MESSAGES if of != types.NULL}
-)
-"""Types that a provider of Kubernetes knows by their names."""
+MAX_COPIES: Final = 5
+"""Targets of optMap within each other that are checked as often as cel-go checks them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +109,8 @@ class _Checker:
         self.functions: dict[Call, str] = {}
         self.overloads: dict[Call, Overload] = {}
         self.problems: list[Problem] = []
+        self.targets = 0
+        self.copied_at: int | None = None
 
     def report(self, at: int, message: str) -> Type:
         self.problems.append(Problem(*place_of(self.source, at), message))
@@ -243,9 +236,9 @@ class _Checker:
         common: Type | None = None
         fitting = 0
         for overload in self.environment.functions[function]:
-            if overload.member is not member or len(overload.args) != len(args):
+            if overload.member is not member:
                 continue
-            params, result = self.fresh(overload)
+            params, result = self.fresh(overload)  # which counts them, whether it fits or not
             if self.mapping.all_fit(args, params):
                 result = self.mapping.resolved(result)
                 fitting += 1
@@ -286,8 +279,10 @@ class _Checker:
 
     def optional_item(self, node: Expr, optional: bool) -> Type:
         item = self.check(node)
-        if not optional:
-            return item
+        return self.opened(node, item) if optional else item
+
+    def opened(self, node: Expr, item: Type) -> Type:
+        """The type of what stands behind a question mark: what it holds."""
         inner, is_optional = types.unwrapped(item)
         if not is_optional and not inner.is_dyn:
             self.mismatch(node.at, types.optional_of(inner), inner)
@@ -310,28 +305,20 @@ class _Checker:
         found = self.lookup(node, node.type_name)
         if found is None:
             return self.undeclared(node.at, node.type_name)
-        made, told = ERROR, node.type_name.removeprefix(".")
-        if found.name != "type":
-            self.report(node.at, f"'{found.name}' is not a type")
-        else:
-            made = found.parts[0]
-            if made in _MESSAGES:
-                told = "google.protobuf.NullValue" if made == types.NULL else made.name
-            else:
-                made = self.report(node.at, f"'{made.name}' is not a message type")
+        made = made_of(found, node.type_name.removeprefix("."))
+        if made.fault is not None:
+            self.report(node.at, made.fault)
         for one in node.fields:
-            of = self.optional_item(one.value, one.optional)
-            if told == "map":
-                continue  # which a provider knows, and fields of any name with it
-            wanted = INT if one.name in _MESSAGES.get(made, ()) else ERROR
-            if told not in _DECLARED:
-                self.report(one.at, f"unexpected failed resolution of '{told}'")
-            elif wanted is ERROR:
-                self.report(one.at, f"undefined field '{one.name}'")
+            item = self.check(one.value)
+            wanted, fault = field_of(made.name, one.name, self.environment.messages)
+            at = one.at if self.copied_at is None else self.copied_at
+            if fault is not None:
+                self.report(at, fault)
+            of = self.opened(one.value, item) if one.optional else item
             if not self.mapping.fits(wanted, of):
                 types_told = f"is '{wanted}' but provided type is '{of}'"
-                self.report(one.at, f"expected type of field '{one.name}' {types_told}")
-        return made
+                self.report(at, f"expected type of field '{one.name}' {types_told}")
+        return made.type
 
     # --- macros -------------------------------------------------------------------------------
 
@@ -400,26 +387,38 @@ class _Checker:
         return self.resolve(at, "_?_:_", [test, step, begin], member=False)
 
     def opt_map(self, node: OptMap) -> Type:
-        target = self.check(node.target)
-        value = types.optional_of(self.mapping.new())
-        within, test = value.parts[0], BOOL
-        if not self.mapping.fits(target, value):
-            of = self.mapping.resolved(target, closed=True)
-            for function in ("hasValue", "value"):  # what the macro is written with
-                self.no_overload(node.at, function, [of], member=True)
-            within = test = types.ERROR
-        within = self.mapping.resolved(within)
+        self.targets += 1
+        test = self.resolve(node.at, "hasValue", [self.check(node.target)], member=True)
+        self.mapping.new()  # of the empty list that the macro goes through
+        within = self.resolve(node.at, "value", [self.copied(node)], member=True)
+        self.targets -= 1
         self.scopes.append({node.variable.name: within})
         variable = self.check(node.variable)  # another, if there is a point before its name
         if not self.mapping.fits(within, variable):
             self.mismatch(node.at, within, variable)
-        body = self.check(node.body)
+        mapped = self.mapping.resolved(self.check(node.body))
         self.scopes.pop()
-        mapped = body if node.flat else types.optional_of(body)
-        nothing = types.optional_of(self.mapping.new())
+        if not node.flat:
+            mapped = self.resolve(node.at, "optional.of", [mapped], member=False)
+        nothing = self.resolve(node.at, "optional.none", [], member=False)
         return self.resolve(node.at, "_?_:_", [test, mapped, nothing], member=False)
 
+    def copied(self, node: OptMap) -> Type:
+        """The type of the target, which the macro copies: what is wrong with it is told twice.
+
+        A copy's fields of messages are said to be where the macro is. One that is within so many
+        others that it would be checked too often is not checked again.
+        """
+        if self.targets > MAX_COPIES:
+            return self.types[node.target]
+        before = self.copied_at
+        self.copied_at = node.at if before is None else before
+        again = self.check(node.target)
+        self.copied_at = before
+        return again
+
     def sort_by(self, node: SortBy) -> Type:
+        self.mapping.new()  # of the empty list that the macro goes through
         fold = Fold(node.at, "map", node.target, node.name, None, None, node.key)
         keys = self.fold(fold, node.at)
         args = [self.types[node.target], keys]

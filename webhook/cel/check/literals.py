@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from webhook.cel.check.checker import MAX_COPIES
 from webhook.cel.check.environment import UNDEFINED, VALUES
 from webhook.cel.check.format_literals import problem_of_format
 from webhook.cel.check.types import unwrapped
@@ -14,11 +15,11 @@ from webhook.cel.run.conversions import CONVERSIONS
 from webhook.cel.run.membership import constants, is_unhashable
 from webhook.cel.run.meter import Meter
 from webhook.cel.run.values import NOTHING, TypeValue
-from webhook.cel.syntax.ast import Call, Constant, ListOf, MapOf, Message, Name, children
+from webhook.cel.syntax.ast import Call, Constant, ListOf, MapOf, Message, Name, OptMap, children
 from webhook.cel.syntax.places import place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from webhook.cel.check.checker import Checked
     from webhook.cel.check.types import Type
@@ -35,23 +36,30 @@ def problems_of_literals(checked: Checked) -> list[Problem]:
     """Literals that cannot be read, formats that cannot be filled, lists of different types."""
     source = checked.parsed.source
     problems: list[tuple[int, str]] = []
-    for node, exempt in _walk(checked.parsed.root):
+    for node, exempt, times in _walk(checked.parsed.root):
+        found: Iterable[tuple[int, str]] = ()
         if isinstance(node, Call):
-            problems += _arguments(node, checked)
+            found = _arguments(node, checked)
         elif isinstance(node, ListOf) and not exempt:
-            problems += _items(node, checked)
+            found = _items(node, checked)
         elif isinstance(node, MapOf) and not exempt:
-            problems += _entries(node, checked)
+            found = _entries(node, checked)
+        problems += [one for one in found for _ in range(times)]
+    problems.sort(key=lambda one: one[0])
     return [Problem(*place_of(source, at), text) for at, text in problems]
 
 
-def _walk(root: Expr) -> Iterator[tuple[Expr, bool]]:
-    waiting: list[tuple[Expr, bool]] = [(root, False)]
+def _walk(root: Expr) -> Iterator[tuple[Expr, bool, int]]:
+    """Each node, whether its items may differ, and how often cel-go has it: optMap copies targets."""
+    waiting: list[tuple[Expr, bool, int]] = [(root, False, 1)]
     while waiting:
-        node, exempt = waiting.pop()
-        yield node, exempt
+        node, exempt, times = waiting.pop()
+        yield node, exempt, times
         within = exempt or (isinstance(node, Call) and node.function == _EXEMPT)
-        waiting.extend([(child, within) for child in children(node)])
+        waiting.extend([(child, within, times) for child in children(node)])
+        if isinstance(node, OptMap):  # whose target is the first of its children
+            most = min(2 * times, 2**MAX_COPIES)
+            waiting[-3] = (node.target, within, most)
 
 
 def _arguments(node: Call, checked: Checked) -> Iterator[tuple[int, str]]:
@@ -182,7 +190,7 @@ def _is_message(meaning: str) -> bool:
 def fault_of_constants(checked: Checked) -> str | None:
     """Why a conversion of a constant, a constant pattern, or a map of constants has no value."""
     # As cel-go plans it: operands before what they are operands of, from left to right.
-    for node, _ in reversed(list(_walk(checked.parsed.root))):
+    for node, _, _ in reversed(list(_walk(checked.parsed.root))):
         if isinstance(node, Name) and _is_lost(node, checked):
             return f"reference to undefined type: {node.name.removeprefix('.')}"
         if isinstance(node, Message) and not _is_message(checked.names[node]):
@@ -201,8 +209,9 @@ def fault_of_constants(checked: Checked) -> str | None:
                     return fault
             elif node.function in {"find", "findAll", "matches"}:
                 pattern = node.args[0 if node.target is not None else -1]
-                if isinstance(pattern, Constant) and type(pattern.value) is str:
-                    invoke(Meter(), "matches", "", pattern.value)
+                known = known_value(pattern, checked)
+                if type(known) is str:
+                    invoke(Meter(), "matches", "", known)
         except EvaluationError as error:
             return error.text
     return None

@@ -59,7 +59,7 @@ def total(meter: Meter, items: list[Value]) -> Value:
     meter.charge(len(items))
     if not items:
         return 0
-    total = items[0]
+    total = items[0] + 0.0 if type(items[0]) is float else items[0]  # of which -0.0 is none
     for item in items[1:]:
         total = add(total, there(item))
     return total

@@ -264,7 +264,7 @@ class _Parser:
             return expand(call)
         except MacroError as error:
             self.report(error.at, error.text)
-            return call
+            return Constant(error.at, None)  # whatever is asked of it is told at the fault's place
 
     def primary(self) -> Expr:
         token = self.take()

@@ -1,0 +1,94 @@
+"""Types that can be written as messages, ``some.Type{field: value}``, and what they have for fields.
+
+A name between may be that of a variable which holds a type: cel-go looks at the variable's type
+first, and for the fields at what that type is called as a message (cel-go, checker/checker.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, TypeAlias
+
+from webhook.cel.check import types
+from webhook.cel.check.types import DYN, ERROR, INT, STRING, Type
+from webhook.values import dataclass
+
+Fields: TypeAlias = Mapping[str, Type]
+
+_OF_ANYTHING: Final = types.map_of(STRING, DYN)
+_OF_TIME: Final[Fields] = {"nanos": INT, "seconds": INT}
+_VALUE: Final = "google.protobuf.Value"
+_STRUCT: Final = "google.protobuf.Struct"
+_LIST: Final = "google.protobuf.ListValue"
+
+_PROVIDED: Final[Mapping[str, Fields]] = {
+    **{name: {} for name in ("bool", "bytes", "double", "int", "list", "string", "uint")},
+    types.DURATION.name: _OF_TIME,
+    types.TIMESTAMP.name: _OF_TIME,
+    _VALUE: {
+        "null_value": INT,
+        "number_value": types.DOUBLE,
+        "string_value": STRING,
+        "bool_value": types.BOOL,
+        "struct_value": _OF_ANYTHING,
+        "list_value": types.list_of(DYN),
+    },
+    _STRUCT: {"fields": _OF_ANYTHING},
+    _LIST: {"values": types.list_of(DYN)},
+}
+"""What a provider of Kubernetes knows by its name, with its fields."""
+
+_ANY_FIELD: Final = "map"
+"""It knows this one, too, and fields of any name and type with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The type of what is written as a message, and by which name its fields are looked for."""
+
+    type: Type
+    name: str
+    fault: str | None = None
+
+
+def made_of(found: Type, name: str) -> Made:
+    """What is made by a name, of what the name means."""
+    if found == ERROR:
+        return Made(ERROR, name)
+    if found.name != "type":
+        return Made(ERROR, name, f"'{found.name}' is not a type")
+    of = found.parts[0]
+    called = _message_name(of)
+    if called is None:
+        told = "error" if of == ERROR else of.name
+        return Made(ERROR, name, f"'{told}' is not a message type")
+    return Made(of, called)
+
+
+def _message_name(of: Type) -> str | None:
+    """What a type is called as a message; None for what none is made of."""
+    if of.is_dyn:
+        return _VALUE
+    if of in {types.DURATION, types.TIMESTAMP}:
+        return of.name
+    if of == types.NULL:
+        return "google.protobuf.NullValue"
+    if of == types.list_of(DYN):
+        return _LIST
+    if of == _OF_ANYTHING:
+        return _STRUCT
+    return of.name if of.name.startswith("kubernetes.") else None
+
+
+def field_of(
+    name: str, field: str, declared: Mapping[str, Mapping[str, Type]]
+) -> tuple[Type, str | None]:
+    """The type of a field of the message of this name, ERROR with the fault where it has none."""
+    if name == _ANY_FIELD:
+        return DYN, None
+    fields = declared.get(name, _PROVIDED.get(name))
+    if fields is None:
+        return ERROR, f"unexpected failed resolution of '{name}'"
+    if field not in fields:
+        return ERROR, f"undefined field '{field}'"
+    return fields[field], None
