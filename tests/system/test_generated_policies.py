@@ -24,6 +24,9 @@ from tests.system.replicas import (
     try_request,
     until,
 )
+from tests.webhook.generation.test_plan import ODD_TEXTS, plan_of
+from tests.webhook.generation.test_plan import constraint as plain_constraint
+from tests.webhook.generation.test_plan import template as plain_template
 
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 POLICIES = f"{ADMISSION}/validatingadmissionpolicies"
@@ -245,6 +248,24 @@ def test_policies_and_bindings_come_change_and_go_with_their_templates_and_const
     for name in (f"{POLICIES}/gatekeeper-generated", f"{BINDINGS}/gatekeeper-generated-one"):
         until(lambda name=name: try_request(plane.api, "GET", name) is None, "it is deleted")
     until(lambda: state(plane, f"{TEMPLATES}/generated") == [None] * 2, "nothing is said of it")
+
+
+def test_names_and_messages_that_are_not_generated_are_those_that_the_api_server_refuses(
+    plane: Plane,
+) -> None:
+    """Each by itself, in a policy that it takes without it."""
+    plan = plan_of(plain_template(), plain_constraint())
+    policy = plan.policies["gatekeeper-named"]
+    plane.api.request("POST", f"{POLICIES}?{DRY_RUN}", policy)
+    for source, _ in ODD_TEXTS:
+        fields = {
+            "matchConditions" if name == "matchCondition" else name: value
+            for name, value in source.items()
+        }
+        odd = {**policy, "spec": {**policy["spec"], **fields}}
+        with pytest.raises(ApiError) as refused:
+            plane.api.request("POST", f"{POLICIES}?{DRY_RUN}", odd)
+        assert refused.value.status == 422, source
 
 
 def test_the_scope_of_policies_follows_the_webhook_and_config(

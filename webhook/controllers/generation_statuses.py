@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from webhook.constraint.enforcement import VAP
 from webhook.controllers.observed import TEMPLATES
+from webhook.generation.plan import WITHOUT
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def generation_statuses(
         _tell(statuses, before, (TEMPLATES, name), state, {"vapGenerationStatus": entry})
     bindings: Counter[str] = Counter()
     for key, made in plan.constraints.items():
-        state, message = _binding_state(plan, made, policy, binding, alone=alone)
+        state, message = _binding_state(plan, key[0], made, policy, binding, alone=alone)
         bindings[state] += 1
         entry = {
             "enforcementPoint": VAP,
@@ -79,10 +80,15 @@ def _policy_state(plan: GenerationPlan, made: Made, policy: Found) -> tuple[str,
 
 
 def _binding_state(
-    plan: GenerationPlan, made: Made, policy: Found, binding: Found, *, alone: bool
+    plan: GenerationPlan, kind: str, made: Made, policy: Found, binding: Found, *, alone: bool
 ) -> tuple[str, str]:
     if made.error:
         return "error", made.error
+    of_template = plan.templates.get(kind.lower())
+    if of_template is not None:
+        state, message = _policy_state(plan, of_template, policy)
+        if state == "error":
+            return state, f"{WITHOUT}{message}"
     if made.waiting:
         return "waiting", made.waiting
     if alone:

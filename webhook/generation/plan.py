@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from webhook.generation.scope import PolicyScope
 
 NO_ENGINE: Final = "K8sNativeValidation engine is missing"
+WITHOUT: Final = "its template has no policy: "
 NOT_WANTED: Final = (
     "conditions are not satisfied to generate ValidatingAdmissionPolicy and "
     "ValidatingAdmissionPolicyBinding: its template is not to have one (generateVAP)"
@@ -215,7 +216,7 @@ class Planner:
                 return _Constraint(given, template)  # nobody asked for it
             raise NotExpressibleError(NO_ENGINE if template.code is None else NOT_WANTED)
         if template.made is not None and template.made.error:
-            raise NotExpressibleError(f"its template has no policy: {template.made.error}")
+            raise NotExpressibleError(f"{WITHOUT}{template.made.error}")
         alone, policy, warning = self._options.alone, None, ""
         if alone:
             policy, warning = constraint_policy(

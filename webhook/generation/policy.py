@@ -22,6 +22,7 @@ from webhook.constraint.targets.admission import NAME as ADMISSION
 from webhook.constraint.template import CEL, read_template
 from webhook.generation import conditions
 from webhook.generation.literal import literal
+from webhook.generation.refused import fault_of_texts
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -151,6 +152,8 @@ def _spec(
     source = code.source
     if not source.validations:
         raise NotExpressibleError("it has no validations")
+    if fault := fault_of_texts(source):
+        raise NotExpressibleError(fault)
     match_constraints, warning = scope.match_constraints(code.operations)
     all_conditions = [
         *({"name": one.name, "expression": one.expression} for one in source.match_conditions),
@@ -171,7 +174,7 @@ def _spec(
                 name: value
                 for name, value in (
                     ("expression", one.expression),
-                    ("message", one.message),
+                    ("message", one.message if one.message.strip() else ""),
                     ("messageExpression", one.message_expression),
                 )
                 if value

@@ -208,6 +208,31 @@ def test_match_conditions_that_read_variables_are_told_and_not_generated():
     assert "match condition m reads variables" in made.constraints["Named", "one"].error
 
 
+ODD_TEXTS = [
+    ({"validations": [{"expression": "true", "message": "a\nb"}]}, "has line breaks"),
+    ({"validations": [{"expression": "true", "message": "a\rb"}]}, "has line breaks"),
+    ({"variables": [{"name": "a-b", "expression": "1"}]}, '"a-b", which is no identifier'),
+    ({"variables": [{"name": "namespace", "expression": "1"}]}, "is no identifier of CEL"),
+    ({"variables": [{"expression": "1"}]}, '"", which is no identifier'),
+    ({"matchCondition": [{"expression": "true"}]}, "name part must be non-empty"),
+    ({"matchCondition": [{"name": "a b", "expression": "true"}]}, "name part must consist of"),
+]
+"""Sources that the webhook takes, and what is told of their policy."""
+
+
+@pytest.mark.parametrize(("source", "fault"), ODD_TEXTS)
+def test_names_and_messages_that_an_api_server_refuses_are_told_and_not_generated(source, fault):
+    plan = plan_of(template(**source), constraint())
+    assert plan.policies == plan.bindings == {}
+    assert fault in plan.templates["named"].error
+    assert fault in plan.constraints["Named", "one"].error
+
+
+def test_a_message_of_spaces_is_none():
+    plan = plan_of(template(validations=[{"expression": "true", "message": " \n"}]), constraint())
+    assert plan.policies["gatekeeper-named"]["spec"]["validations"] == [{"expression": "true"}]
+
+
 def test_whether_a_template_has_a_policy_is_its_own_word_before_the_flag_s():
     assert plan_of(template(), options=Options(policies=False)).policies == {}
     assert plan_of(template(generateVAP=True), options=Options(policies=False)).policies

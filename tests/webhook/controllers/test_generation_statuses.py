@@ -1,0 +1,56 @@
+"""What statuses and metrics say of a plan, by what became of its objects."""
+
+from typing import Any
+
+import pytest
+
+from tests.webhook.generation.test_plan import constraint, plan_of, template
+from webhook.controllers.generation_statuses import Told, generation_statuses
+from webhook.controllers.observed import TEMPLATES
+
+OF_TEMPLATE, OF_CONSTRAINT = (TEMPLATES, "named"), ("Named", "one")
+
+
+def told(
+    policy: tuple[str, str], binding: tuple[str, str], before: Any = None, **plan: Any
+) -> Told:
+    made = plan_of(template(), constraint(), **plan)
+    return generation_statuses(
+        made, lambda *_: policy, lambda *_: binding, before or {}, alone=False
+    )
+
+
+def point(state: str, **more: Any) -> dict[str, Any]:
+    entry = {"enforcementPoint": "vap.k8s.io", "state": state, "observedGeneration": 2, **more}
+    return {"enforcementPointsStatus": [entry]}
+
+
+def test_what_is_generated_is_said_to_be() -> None:
+    said = told(("generated", ""), ("generated", ""))
+    assert said.statuses == {
+        OF_TEMPLATE: {"vapGenerationStatus": {"state": "generated", "observedGeneration": 3}},
+        OF_CONSTRAINT: point("generated"),
+    }
+    assert said.policies == said.bindings == {("active",): 1.0, ("error",): 0.0}
+
+
+@pytest.mark.parametrize("plan", [{}, {"waits": lambda _: "until later"}])
+def test_a_policy_that_the_api_server_refuses_is_told_of_its_constraints_too(plan: Any) -> None:
+    """Their bindings are not written, so nothing else would ever be said of them."""
+    said = told(("error", "refused: why"), ("", ""), **plan)
+    entry = said.statuses[OF_TEMPLATE]["vapGenerationStatus"]
+    assert entry["warning"] == "ValidatingAdmissionPolicy is not generated: refused: why"
+    message = "its template has no policy: refused: why"
+    assert said.statuses[OF_CONSTRAINT] == point("error", message=message)
+    assert said.policies == said.bindings == {("active",): 0.0, ("error",): 1.0}
+
+
+def test_what_is_being_written_says_what_it_said_before() -> None:
+    before = told(("generated", ""), ("generated", "")).statuses
+    assert told(("", ""), ("", ""), before).statuses == before
+    assert told(("", ""), ("", "")).statuses == {}
+
+
+def test_a_binding_that_waits_says_for_what() -> None:
+    said = told(("generated", ""), ("", ""), waits=lambda _: "until later")
+    assert said.statuses[OF_CONSTRAINT] == point("waiting", message="until later")
