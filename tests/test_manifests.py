@@ -22,34 +22,27 @@ from tests.manifests import (
 )
 from tests.programs import ROOT, ProgramUnavailableError, gatekeeper_sources
 from webhook import __version__
+from webhook.api.pod_status import CONFIG as CONFIG_STATUS
+from webhook.api.pod_status import EXPANSION as EXPANSION_STATUS
+from webhook.api.pod_status import MUTATOR as MUTATOR_STATUS
 from webhook.cli.console import command
 from webhook.constraint.selector import compile_selector
+from webhook.controllers.status_fields import OWN_FIELDS
 from webhook.settings.reading import read
 
 pytestmark = pytest.mark.usefixtures("program")  # kustomize and Helm
 
-ACTIVE = {"activeGeneration", "activeDigest", "activeRevision", "rolledBackTo"}
-MUTATED = {"since", "preview", "fighting", *ACTIVE}
 CONDITIONS = {"conditions", "additionalPrinterColumns"}
-MUTATOR = {"rollout", *MUTATED, *CONDITIONS}
+MUTATOR = {"rollout", *OWN_FIELDS[MUTATOR_STATUS], *CONDITIONS}
 ADDITIONS = {
+    **{kind.plural: fields for kind, fields in OWN_FIELDS.items() if kind != CONFIG_STATUS},
+    # Of a Config replicas say nothing of their own; its CRDs have room for two fields all the same.
     "configpodstatuses": {"activeGeneration", "since"},
     "configs": {"activeGeneration", "since"},
-    "constraintpodstatuses": {
-        *("since", "enforcementAction", "lastViolation", "fault", "breaker", "audit"),
-        "expressionWarnings",
-        *ACTIVE,
-    },
-    "constrainttemplatepodstatuses": {
-        *("since", "missingData", "fault", "expressionWarnings"),
-        *ACTIVE,
-    },
-    "constrainttemplates": {"conditions", "additionalPrinterColumns"},
+    "constrainttemplates": CONDITIONS,
     "syncsets": set(),
     **dict.fromkeys(("assign", "assignimage", "assignmetadata", "modifyset"), MUTATOR),
-    "mutatorpodstatuses": MUTATED,
-    "expansiontemplate": {"since", *ACTIVE, *CONDITIONS},
-    "expansiontemplatepodstatuses": {"since", *ACTIVE},
+    "expansiontemplate": {*OWN_FIELDS[EXPANSION_STATUS], *CONDITIONS},
 }
 """The fields of ours in Gatekeeper's CRDs."""
 
