@@ -81,8 +81,15 @@ CASES = {
         f'{D}export_faults_total{{pod="w-0"}}', RISE, FLAT, POD
     ),
     "WaddleDecisionsSidecarAway": Case(
-        {f'{D}queued{{pod="w-0"}}': "4x60", f'{D}queue_bytes{{pod="w-1",queue="own"}}': "1x60"},
-        {f'{D}queued{{pod="w-0"}}': "4x60", f"{D}queue_bytes{{{OWN}}}": "1x60"},
+        {
+            f'{D}queued{{pod="w-0"}}': "4x60",
+            f'{D}queued{{pod="w-1"}}': "4x60",
+            f'{D}queue_bytes{{pod="w-1",queue="own"}}': "1x60",
+        },
+        {
+            f'{D}queued{{pod="w-0"}}': "4x60",
+            f'{D}queue_bytes{{pod="exporter-0",queue="own"}}': "1x60",
+        },
         POD,
     ),
     "WaddleDecisionsQueueBlocked": steady(

@@ -186,3 +186,19 @@ def test_the_job_before_an_uninstall_asks_for_what_waddle_understands():
     assert context.params["name"] == "guard"
     without = templated("--set", "uninstallHook.enabled=false")
     assert not [name for _, _, name in without if "uninstall" in name]
+
+
+@pytest.mark.usefixtures("program")
+def test_every_pod_runs_where_it_is_told():
+    """The exporter's was left where nodes of its kind may not be."""
+    where = "nodeSelector.disk=fast,tolerations[0].operator=Exists"
+    found = templated("--set", f"{where},decisions.mode=exporter,console.enabled=true")
+    pods = {
+        name: item["spec"]["template"]["spec"] if kind != "Pod" else item["spec"]
+        for (kind, _, name), item in found.items()
+        if kind in ("Deployment", "Job", "Pod")
+    }
+    assert len(pods) >= 5
+    for name, pod in pods.items():
+        assert pod["nodeSelector"] == {"kubernetes.io/os": "linux", "disk": "fast"}, name
+        assert pod["tolerations"] == [{"operator": "Exists"}], name

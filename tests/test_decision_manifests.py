@@ -1,5 +1,6 @@
 """The decision log's manifests: what they configure is accepted, what they alert on exists."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from webhook.decisions.sidecar import settings as sidecar_settings
 MANIFESTS = ROOT / "manifests" / "decisions"
 FOLDERS = (
     *("sidecar", "persistent", "exporter", "vector"),
-    *("audit-report", "gatekeeper-format", "alerts"),
+    *("audit-report", "gatekeeper-format", "exporter-gatekeeper-format", "alerts"),
 )
 
 
@@ -50,8 +51,10 @@ def test_each_configuration_is_accepted(
         if folder == "audit-report":  # a sink more, read after the sidecar's own file
             section = with_sidecar(section)
         found_sidecar = sidecar_settings.read_settings(section)
-        assert (found_sidecar.adopt_after_seconds is not None) is (folder != "exporter")
+        adopts = not folder.startswith("exporter")
+        assert (found_sidecar.adopt_after_seconds is not None) is adopts
         formats = {"gatekeeper-format": ["gatekeeper"], "audit-report": ["decision", "gatekeeper"]}
+        formats["exporter-gatekeeper-format"] = ["gatekeeper"]
         assert [sink.format for sink in found_sidecar.sinks] == formats.get(folder, ["decision"])
     else:
         assert name == "vector.yaml"
@@ -71,8 +74,9 @@ def test_each_folder_names_files_that_exist_and_patches_what_the_base_has(folder
         assert (MANIFESTS / folder / name).exists(), name
     for patch in kustomization.get("patches", ()):
         if "path" not in patch:
-            assert patch["target"]["kind"] == "Deployment"
-            assert patch["target"]["name"] in ("waddle-(webhook|audit)", "waddle-audit")
+            target = patch.get("target") or yaml.safe_load(patch["patch"])["metadata"]
+            assert target.get("kind", "Deployment") == "Deployment"
+            assert re.match(r"waddle-(\(webhook\|audit\)|webhook|audit|exporter)$", target["name"])
             continue
         for document in documents(MANIFESTS / folder / patch["path"]):
             if document["kind"] == "Deployment":
@@ -109,3 +113,19 @@ def test_the_base_exports_nothing() -> None:
     """The decision log is off unless it is chosen."""
     for path in (ROOT / "manifests" / "base").glob("*.yaml"):
         assert "decision-log" not in path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("of", "format_"),
+    [("sidecar", "gatekeeper-format"), ("exporter", "exporter-gatekeeper-format")],
+)
+def test_gatekeeper_s_format_changes_the_format_and_nothing_else(of: str, format_: str) -> None:
+    own, other = (
+        yaml.safe_load(
+            documents(MANIFESTS / folder / "configuration.yaml")[0]["data"]["sidecar.yaml"]
+        )
+        for folder in (of, format_)
+    )
+    for sink in own["sinks"]:
+        sink["format"] = "gatekeeper"
+    assert other == own

@@ -43,7 +43,7 @@ ADDED = (
     ("decisions/sidecar", "components/telemetry", "reports/audit", "reports/admission"),
     ("decisions/sidecar", "decisions/persistent", "decisions/audit-report"),
     ("decisions/sidecar", "decisions/gatekeeper-format", "decisions/alerts"),
-    ("decisions/exporter",),
+    ("decisions/exporter", "decisions/exporter-gatekeeper-format"),
     ("decisions/vector",),
 )
 """What is added to the base."""
