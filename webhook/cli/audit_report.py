@@ -27,6 +27,8 @@ def missing(outcome: AuditOutcome) -> list[str]:
         return lines
     lines += [f"not wholly audited: {gvk}: {reason}" for gvk, reason in sorted(end.failed.items())]
     lines += [f"no right to list: {gvk}" for gvk in sorted(end.unreadable)]
+    if end.left_out:
+        lines.append(f"could not be audited: {end.left_out} objects")
     lines += [f"no total can be told: {kind}/{name}" for kind, name in sorted(end.undecided)]
     return lines
 

@@ -89,7 +89,7 @@ class AuditOutcome:
         """Whether every policy was audited by, on every object that it is about."""
         end = self.ended
         return end is not None and not (
-            self.faults or end.failed or end.unreadable or end.undecided
+            self.faults or end.failed or end.unreadable or end.undecided or end.left_out
         )
 
     async def start(self, start: SweepStart) -> None:

@@ -16,7 +16,7 @@ from webhook.cli.terminal import complain, write
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.cli.check_run import Checked
+    from webhook.cli.check_run import BeforeAndAfter, Checked
     from webhook.constraint.client import Client
     from webhook.policies.manifests import Manifest
 
@@ -87,11 +87,17 @@ def command(  # noqa: PLR0913  # one for each option
 ) -> int:
     """Check and report."""
     del namespace  # Of no meaning here: no replica is asked.
+    if decisions == "-" and "-" in filenames:
+        raise click.UsageError("standard input is either policies or decisions")
     # Here and not above: --help, completion and a mistyped option need none of it.
     from webhook.cli.sources import CannotTest, read_sources  # noqa: PLC0415
 
     try:
-        sources = read_sources([Path(name) for name in filenames], any_value=False)
+        sources = read_sources(
+            [Path(name) for name in filenames],
+            any_value=False,
+            standard_input=decisions != "-",  # the records come from there
+        )
     except CannotTest as error:
         for line in error.lines:
             complain(line)
@@ -119,12 +125,17 @@ def command(  # noqa: PLR0913  # one for each option
             complain(line)
         return exit_codes.NO
     seconds = budget_milliseconds / 1000
-    if on_cluster:
-        checked = _with_cluster(
-            kubeconfig, context, base, manifests, seconds, decisions=decisions, vap=vap
-        )
-    else:
-        checked = _on_its_own(base, manifests, seconds, decisions=decisions, vap=vap)
+    try:
+        if on_cluster:
+            checked = _with_cluster(
+                kubeconfig, context, base, manifests, seconds, decisions=decisions, vap=vap
+            )
+        else:
+            checked = _on_its_own(base, manifests, seconds, decisions=decisions, vap=vap)
+    except CannotTest as error:
+        for line in error.lines:
+            complain(line)
+        return exit_codes.UNKNOWN
     if checked is None:
         return exit_codes.UNKNOWN
     write(check_report.as_json(checked) if output == "json" else check_report.as_table(checked))
@@ -147,11 +158,28 @@ def _on_its_own(
     checked = check_run.Checked()
     policies = check_run.prepare(manifests, base, seconds, checked)
     checked.manifests = check_run.effect_on_manifests(policies, manifests, checked)
-    if decisions is not None:
-        check_run.effect_on_decisions(policies, Path(decisions), checked)
-    if vap is not None:
-        check_run.compare_generated(policies, manifests, decisions, vap, checked)
+    _ask_about_records(policies, manifests, checked, decisions=decisions, vap=vap)
     return checked
+
+
+def _ask_about_records(
+    policies: BeforeAndAfter,
+    manifests: Sequence[Manifest],
+    checked: Checked,
+    *,
+    decisions: str | None,
+    vap: str | None,
+) -> None:
+    """What recorded decisions would be, and whether generated policies say the same."""
+    from webhook.cli import check_run  # noqa: PLC0415  # see command
+
+    records = None if decisions is None else check_run.Recorded(decisions)
+    if records is not None and vap is not None:
+        records.keep()
+    if records is not None:
+        check_run.effect_on_decisions(policies, records, checked)
+    if vap is not None:
+        check_run.compare_generated(policies, manifests, records, vap, checked)
 
 
 def _with_cluster(
@@ -178,10 +206,7 @@ def _with_cluster(
             before = await check_run.read_policies(client, base)
             extensions = await check_run.read_extensions(client)
             policies = check_run.prepare(manifests, before, seconds, checked, extensions)
-            if decisions is not None:
-                check_run.effect_on_decisions(policies, Path(decisions), checked)
-            if vap is not None:
-                check_run.compare_generated(policies, manifests, decisions, vap, checked)
+            _ask_about_records(policies, manifests, checked, decisions=decisions, vap=vap)
             checked.cluster = await check_run.effect_on_cluster(
                 client, policies, checked, PAGE_OBJECTS
             )

@@ -13,6 +13,7 @@ from webhook.api.gvk import gvk_of, name_of, namespace_of
 from webhook.cli import check_mutators
 from webhook.cli.check_mutators import MutationChecked, is_extension, mutated
 from webhook.cli.cluster_access import REVIEW_SECONDS
+from webhook.cli.sources import CannotTest
 from webhook.constraint import constraint, enforcement
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.limits import Limits
@@ -25,7 +26,7 @@ from webhook.policies.validation import is_policy, validate
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
     from webhook.cluster.client import ClusterClient
@@ -144,12 +145,31 @@ def _shown(document: Mapping[str, Any]) -> str:
     return f"{gvk_of(document).kind} {name}"
 
 
-def effect_on_decisions(policies: BeforeAndAfter, source: Path, checked: Checked) -> None:
-    """Review again what was recorded with its object, by the policies to come.
+class Recorded:
+    """Decisions of a file of records, a sidecar's queue, or ``-``: standard input.
 
-    ``source`` is a file of records, a sidecar's queue, or ``-`` for standard input.
+    They can be gone through more than once; raises :class:`CannotTest` where they cannot be read.
     """
-    replayed = checked.decisions = replay(RecordSource(source), policies.after.snapshot)
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._kept: list[dict[str, Any]] | None = None
+
+    def keep(self) -> None:
+        """Keep what can be read only once."""
+        if self._source == "-":
+            self._kept = list(self)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        try:
+            yield from RecordSource(Path(self._source)) if self._kept is None else self._kept
+        except OSError as error:
+            raise CannotTest(f"reading decisions: {self._source}: {error.strerror}") from None
+
+
+def effect_on_decisions(policies: BeforeAndAfter, records: Recorded, checked: Checked) -> None:
+    """Review again what was recorded with its object, by the policies to come."""
+    replayed = checked.decisions = replay(records, policies.after.snapshot)
     # What other policies once said, and are not here to say again, is no effect of these.
     changes = [
         replace(
@@ -167,7 +187,7 @@ def effect_on_decisions(policies: BeforeAndAfter, source: Path, checked: Checked
 def compare_generated(
     policies: BeforeAndAfter,
     manifests: Iterable[Manifest],
-    decisions: str | None,
+    records: Recorded | None,
     mode: str,
     checked: Checked,
 ) -> None:
@@ -180,8 +200,8 @@ def compare_generated(
         for item in manifests
         if not is_policy(item.document) and not is_extension(item.document)
     ]
-    if decisions is not None:
-        requests += recorded_requests(RecordSource(Path(decisions)))
+    if records is not None:
+        requests += recorded_requests(records)
     checked.generated = agreement(
         policies.after.snapshot,
         policies.keys,

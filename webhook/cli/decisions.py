@@ -17,7 +17,7 @@ from webhook.cli.terminal import complain, listed, printable, styled, write
 from webhook.decisions.source import RecordSource
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.policies.replay import ChangedReview, Replay
 
@@ -64,13 +64,11 @@ def tail(source: Path, *, follow: bool) -> None:
     """Print each record."""
     records = _open(source, follow=follow)
     try:
-        for record in records:
+        for record in _read(records, source):
             for line in describe(record):
                 write(line)
     except KeyboardInterrupt:
         return
-    except OSError as error:
-        raise _NoAnswer(f"{source}: {error.strerror}") from None
     _complain_of_unreadable(records)
 
 
@@ -84,10 +82,7 @@ def stats(source: Path, *, output: str, top: int) -> None:
     from webhook.decisions.statistics import count  # noqa: PLC0415  # likewise
 
     records = _open(source)
-    try:
-        document = count(records).document()
-    except OSError as error:
-        raise _NoAnswer(f"{source}: {error.strerror}") from None
+    document = count(_read(records, source)).document()
     if output == "json":
         write(as_json(document))
     else:
@@ -135,11 +130,10 @@ def replay(source: Path, *, paths: Sequence[Path], output: str) -> int:
         raise _NoAnswer("\n".join(printable(str(fault)) for fault in report.faults))
     if report.skipped:
         complain(f"skipped, for it is no object of Kubernetes: {listed(report.skipped)}")
+    if not client.snapshot.constraints:
+        raise _NoAnswer("nothing was replayed: there is no constraint in what was given")
     records = _open(source)
-    try:
-        replayed = run(records, client.snapshot)
-    except OSError as error:
-        raise _NoAnswer(f"{source}: {error.strerror}") from None
+    replayed = run(_read(records, source), client.snapshot)
     _show_replay(replayed, as_json=output == "json")
     _complain_of_unreadable(records)
     if not replayed.replayed:
@@ -236,6 +230,14 @@ def _open(source: Path, *, follow: bool = False) -> RecordSource:
     if str(source) != "-" and not source.exists():
         raise _NoAnswer(f"no such file or directory: {source}")
     return RecordSource(source, follow=follow)
+
+
+def _read(records: RecordSource, source: Path) -> Iterator[dict[str, Any]]:
+    """The records; raises :class:`_NoAnswer` where their source cannot be read."""
+    try:
+        yield from records
+    except OSError as error:
+        raise _NoAnswer(f"{source}: {error.strerror}") from None
 
 
 def _complain_of_unreadable(records: RecordSource) -> None:

@@ -24,7 +24,7 @@ INTERRUPTED: Final = 130
 
 OF_ALL: Final[Mapping[int, str]] = {
     USAGE: "the command line cannot be understood",
-    UNWRITTEN: "what was found could not be written, for a full disk for instance",
+    UNWRITTEN: "what was found could not be written, for a full disk or a closed pipe for instance",
     INTERRUPTED: "interrupted",
 }
 
@@ -74,7 +74,7 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
         OK: "no verdict changed",
         NO: "one did",
         UNKNOWN: "nothing could be replayed: no record with its object, a source that cannot be "
-        "read, or policies that cannot be loaded",
+        "read, policies that cannot be loaded, or no constraint among them",
     },
     "decisions stats": {OK: "counted", UNKNOWN: "the source cannot be read"},
     "decisions tail": {OK: "shown", UNKNOWN: "the source cannot be read"},

@@ -5,6 +5,7 @@ What it exits with stands in :mod:`webhook.cli.exit_codes`.
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -65,11 +66,12 @@ def main() -> None:
         from webhook.cli import completion  # noqa: PLC0415
 
         completion.enable()
+    shown = sys.stdout
     try:
-        code = waddle.main(prog_name="waddle", standalone_mode=False)
-        sys.stdout.flush()
+        code = _run()
+        shown.flush()
     except OSError as error:
-        if not _is_lost(sys.stdout):
+        if not _is_lost(shown):
             raise
         complain(f"standard output: {error.strerror}")
         sys.exit(exit_codes.UNWRITTEN)
@@ -82,6 +84,20 @@ def main() -> None:
     except click.Abort:
         sys.exit(exit_codes.INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _run() -> object:
+    """Run the command; what it returned."""
+    shown, told = sys.stdout, sys.stderr
+    try:
+        return waddle.main(prog_name="waddle", standalone_mode=False)
+    except SystemExit:
+        if sys.stdout is shown:
+            raise
+        # Click puts others in their place where a pipe is closed, and ends with 1: in our table
+        # that says something else.
+        sys.stdout, sys.stderr = shown, told
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)) from None
 
 
 def _is_lost(stream: TextIO) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.cli.formats.document import as_yaml as yaml_of
 from webhook.cli.formats.finding import Report, ShownFinding, level_of
 from webhook.cli.formats.patch import patch_lines
+from webhook.cli.formats.pipelines import as_read_by
 from webhook.cli.table import table
 from webhook.cli.terminal import one_line, printable, printable_json, styled
 from webhook.rego.go.strings import quote
@@ -101,25 +102,12 @@ def report(outcome: CheckOutcome) -> Report:
         )
         for item in outcome.shown
     ]
-    return Report(outcome.constraints, findings)
-
-
-def _as_sarif(outcome: CheckOutcome) -> str:
-    from webhook.cli.formats.sarif import as_sarif  # noqa: PLC0415  # each format for itself
-
-    return as_sarif(report(outcome))
-
-
-def _as_junit(outcome: CheckOutcome) -> str:
-    from webhook.cli.formats.junit import as_junit  # noqa: PLC0415  # each format for itself
-
-    return as_junit(report(outcome))
+    missing = [*outcome.faults, *([outcome.nothing] if outcome.nothing else ())]
+    return Report(outcome.constraints, findings, missing)
 
 
 def _as_github(outcome: CheckOutcome) -> str:
-    from webhook.cli.formats.github import as_github  # noqa: PLC0415  # each format for itself
-
-    return "\n".join(filter(None, (as_github(report(outcome)), summary(outcome))))
+    return "\n".join(filter(None, (as_read_by("github", report(outcome)), summary(outcome))))
 
 
 def _result(item: CheckedViolation) -> dict[str, Any]:
@@ -173,7 +161,7 @@ FORMATS: Final[Mapping[str, Callable[[CheckOutcome], str]]] = {
     "text": as_text,
     "json": as_json,
     "yaml": as_yaml,
-    "sarif": _as_sarif,
-    "junit": _as_junit,
+    "sarif": lambda outcome: as_read_by("sarif", report(outcome)) or "",
+    "junit": lambda outcome: as_read_by("junit", report(outcome)) or "",
     "github": _as_github,
 }

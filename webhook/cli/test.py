@@ -125,6 +125,9 @@ def command(  # noqa: PLR0913  # each is an option
         for warning in sources.warnings[told:]:
             complain(warning)
     except CannotTest as error:
+        from webhook.cli.formats.pipelines import emit_refusal  # noqa: PLC0415  # as above
+
+        emit_refusal(outputs, error.lines)
         for line in error.lines:
             complain(line)
         return exit_codes.NO

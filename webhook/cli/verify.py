@@ -88,7 +88,11 @@ def command(
     except InvalidFilter as error:
         raise click.BadParameter(str(error), param_hint="--run") from None
     suites = _find(paths)
-    if suites is None:
+    if isinstance(suites, str):
+        from webhook.cli.formats.pipelines import emit_refusal  # noqa: PLC0415  # as above
+
+        emit_refusal(outputs, [suites])
+        complain(suites)
         return exit_codes.NO
     # And what is not there is said without the engine.
     from webhook.cli import verify_report  # noqa: PLC0415
@@ -114,21 +118,23 @@ def command(
         if at_once and (verbose or result.ran or result.skipped):
             write(verify_report.suite_text(result, verbose=verbose))
     summary = summarize(results)
+    missing = [] if summary.ran else [_nothing(paths, selected, bool(suites))]
     for output in outputs:
         if output.word != "table":
-            emit(output, verify_report.FORMATS[output.word](results, summary))
+            emit(output, verify_report.FORMATS[output.word](results, summary, missing))
         elif output.file is not None:
             emit(output, verify_report.table(results, summary, verbose=verbose))
         elif summary.ran:
             write(verify_report.summary_text(summary))
-    if not summary.ran:
-        complain(_nothing(paths, selected, bool(suites)))
+    for line in missing:
+        complain(line)
+    if missing:
         return exit_codes.UNKNOWN
     return exit_codes.OK if summary.ok else exit_codes.NO
 
 
-def _find(paths: tuple[str, ...]) -> list[tuple[Suite, str]] | None:
-    """The suites at the paths, each once, with the path to show; None after a complaint."""
+def _find(paths: tuple[str, ...]) -> list[tuple[Suite, str]] | str:
+    """The suites at the paths, each once, with the path to show; or why they cannot be read."""
     from webhook.policies.suite import InvalidSuite, find_suites  # noqa: PLC0415  # see command
 
     suites: dict[str, tuple[Suite, str]] = {}
@@ -138,11 +144,9 @@ def _find(paths: tuple[str, ...]) -> list[tuple[Suite, str]] | None:
             for suite in find_suites(Path(folder)):
                 suites.setdefault(os.path.realpath(suite.path), (suite, str(suite.path)))
         except InvalidSuite as error:
-            complain(f"listing test files: {error}")
-            return None
+            return f"listing test files: {error}"
         except OSError as error:
-            complain(f"listing test files: {folder}: {error.strerror}")
-            return None
+            return f"listing test files: {folder}: {error.strerror}"
     return list(suites.values())
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.cli.formats.document import as_json, as_yaml
 from webhook.cli.formats.finding import Report, ShownFinding
 from webhook.cli.formats.github import as_github
-from webhook.cli.formats.junit import written, xml_text
+from webhook.cli.formats.junit import add_missing, written, xml_text
 from webhook.cli.formats.sarif import as_sarif
 from webhook.cli.terminal import printable, styled
 
@@ -88,8 +88,11 @@ def document_of(results: Sequence[SuiteResult], summary: SuiteSummary) -> dict[s
     }
 
 
-def report(results: Sequence[SuiteResult]) -> Report:
-    """As SARIF and annotations tell it: a rule for each test, a finding for each failure."""
+def report(results: Sequence[SuiteResult], missing: Sequence[str] = ()) -> Report:
+    """As SARIF and annotations tell it: a rule for each test, a finding for each failure.
+
+    ``missing`` says why nothing was run.
+    """
     findings = []
     for suite in results:
         for test in suite.tests:
@@ -103,22 +106,25 @@ def report(results: Sequence[SuiteResult]) -> Report:
     rules = dict.fromkeys(
         test.name for suite in results for test in suite.tests if not test.skipped
     )
-    return Report(list(rules), findings)
+    return Report(list(rules), findings, missing)
 
 
-def as_junit(results: Sequence[SuiteResult], summary: SuiteSummary) -> str:
+def as_junit(
+    results: Sequence[SuiteResult], summary: SuiteSummary, missing: Sequence[str] = ()
+) -> str:
     """JUnit's XML: a testsuite for each test of a suite, a testcase for each case."""
     cases = summary.passed + summary.failed + summary.skipped
     root = ET.Element(
         "testsuites",
         tests=str(cases),
         failures=str(summary.failed),
-        errors=str(summary.tests_failed),
+        errors=str(summary.tests_failed + len(missing)),
         skipped=str(summary.skipped),
     )
     for suite in results:
         for test in suite.tests:
             _junit_test(root, suite.path, test)
+    add_missing(root, missing)
     return written(root)
 
 
@@ -162,12 +168,20 @@ def table(results: Sequence[SuiteResult], summary: SuiteSummary, *, verbose: boo
     return "\n".join([*suites, *([summary_text(summary)] if summary.ran else ())])
 
 
-FORMATS: Final[Mapping[str, Callable[[Sequence[SuiteResult], SuiteSummary], str]]] = {
-    "json": lambda results, summary: as_json(document_of(results, summary)),
-    "yaml": lambda results, summary: as_yaml(document_of(results, summary)),
+def _as_github(
+    results: Sequence[SuiteResult], summary: SuiteSummary, missing: Sequence[str]
+) -> str:
+    told = as_github(report(results, missing))
+    return "\n".join(filter(None, (told, summary_text(summary) if summary.ran else "")))
+
+
+FORMATS: Final[
+    Mapping[str, Callable[[Sequence[SuiteResult], SuiteSummary, Sequence[str]], str]]
+] = {
+    "json": lambda results, summary, _: as_json(document_of(results, summary)),
+    "yaml": lambda results, summary, _: as_yaml(document_of(results, summary)),
     "junit": as_junit,
-    "sarif": lambda results, _: as_sarif(report(results)),
-    "github": lambda results, summary: "\n".join(
-        filter(None, (as_github(report(results)), summary_text(summary) if summary.ran else ""))
-    ),
+    "sarif": lambda results, _, missing: as_sarif(report(results, missing)),
+    "github": _as_github,
 }
+"""By its word, what a form makes of results, their summary and why nothing was run."""

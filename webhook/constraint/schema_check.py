@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-import re2
-
 from webhook.constraint.field import invalid
 from webhook.constraint.schema_types import type_faults
 from webhook.constraint.template import OWN_KINDS
+from webhook.rego.errors import BuiltinError
+from webhook.rego.run.patterns import pattern as compile_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -229,8 +229,8 @@ def _logic(schema: Schema, path: str) -> Iterator[str]:
     pattern = schema.get("pattern")
     if pattern is not None:
         try:
-            re2.compile(pattern)
-        except re2.error as error:
+            compile_pattern(pattern)
+        except BuiltinError as error:
             why = f"must be a valid regular expression, but isn't: {error}"
             yield invalid(f"{path}.pattern", pattern, why)
 

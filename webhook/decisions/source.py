@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 import time
 from typing import TYPE_CHECKING, Any, Final
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from webhook.decisions.sidecar import segment
-from webhook.decisions.sidecar.disk import OSDisk
+from webhook.decisions.sidecar.disk import LOCK, OSDisk
 from webhook.decisions.sidecar.scan import read_header, scan
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 POLL_SECONDS: Final = 0.2
 """Between two looks for what was added: soon for a reader, nothing for a disk."""
 
+
+_NAMED_MAX: Final = 3
+"""Queues that a complaint about the folder around them names."""
 
 _TEXTS: Final = (
     "podUID",
@@ -101,6 +105,7 @@ class RecordSource:
     def _queue(self) -> Iterator[bytes]:
         disk = OSDisk()
         first, position = -1, 0
+        _check_queue(disk, self._path)
         while True:
             firsts = [
                 offset
@@ -123,3 +128,15 @@ class RecordSource:
             if not self._follow:
                 return
             time.sleep(POLL_SECONDS)
+
+
+def _check_queue(disk: OSDisk, directory: Path) -> None:
+    """Raise :class:`OSError` for a directory that no sidecar has used: it would pass for empty."""
+    names = disk.names(directory)
+    if LOCK in names or any(segment.first_offset(name) is not None for name in names):
+        return
+    queues = [name for name in names if disk.is_queue(directory / name)]
+    said = "no sidecar's queue"
+    if queues:
+        said += f"; there are {len(queues)} in it: {', '.join(queues[:_NAMED_MAX])}"
+    raise OSError(errno.ENOENT, said, str(directory))

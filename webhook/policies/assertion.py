@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import re2
-
+from webhook.rego.errors import BuiltinError
 from webhook.rego.go.strings import quote
+from webhook.rego.run.patterns import pattern
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -38,12 +38,12 @@ class Assertion:
         if self.message is None:
             return len(messages)
         try:
-            pattern = re2.compile(self.message)
-        except re2.error as error:
+            compiled = pattern(self.message)
+        except BuiltinError as error:
             raise AssertionFailure(
                 f"message contains invalid regular expression: {error}"
             ) from None
-        return sum(pattern.search(message) is not None for message in messages)
+        return sum(map(compiled.found_in, messages))
 
     def _fault(self, matching: int) -> str:
         counted = f"got {matching} violations"

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import re2
+from webhook.rego.errors import BuiltinError
+from webhook.rego.run import patterns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +49,6 @@ class Filter:
 
 def _compile(pattern: str) -> Callable[[str], bool]:
     try:
-        compiled = re2.compile(pattern)
-    except re2.error as error:
+        return patterns.pattern(pattern).found_in
+    except BuiltinError as error:
         raise InvalidFilter(f"invalid test filter: {error}") from None
-    return lambda name: compiled.search(name) is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import pytest
 import yaml
@@ -73,3 +74,15 @@ def test_every_other_format_tells_the_same(outcome):
         audit_report.summary(outcome),
     ]
     assert audit_report.as_table(outcome, 20).endswith(audit_report.summary(outcome))
+
+
+def test_an_object_that_could_not_be_audited_is_missing_in_each_format_and_for_the_exit_code(
+    outcome,
+):
+    assert outcome.ended is not None
+    outcome.ended = replace(outcome.ended, unreadable=frozenset(), left_out=2)
+
+    assert not outcome.whole
+    assert audit_report.missing(outcome) == ["could not be audited: 2 objects"]
+    (run,) = json.loads(audit_report.FORMATS["sarif"](outcome))["runs"]
+    assert run["invocations"][0]["executionSuccessful"] is False

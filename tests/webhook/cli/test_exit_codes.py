@@ -141,6 +141,8 @@ ENDS = [
     ("check", 1, ["-f", "broken.yaml"]),
     ("check", 2, ["-f", "pod.yaml"]),
     ("check", 2, ["-f", "none.yaml"]),
+    ("check", 2, ["--decisions", "none", "-f", "denies.yaml"]),
+    ("check", 2, ["--decisions", ".", "-f", "denies.yaml"]),
     ("conftest parse", 0, ["pod.yaml"]),
     ("conftest parse", 1, ["bad.yaml"]),
     ("conftest test", 0, ["pod.yaml", "-p", "warns.rego"]),
@@ -158,13 +160,16 @@ ENDS = [
     ("decisions replay", 2, ["records", "--policies", "bad.yaml"]),
     ("decisions replay", 2, ["empty", "--policies", "denies.yaml"]),
     ("decisions replay", 2, ["none", "--policies", "denies.yaml"]),
+    ("decisions replay", 2, ["records", "--policies", "template.yaml"]),
     ("decisions stats", 0, ["records"]),
     ("decisions stats", 2, ["none"]),
+    ("decisions stats", 2, ["."]),
     ("decisions compare", 0, ["told", "--gatekeeper-log", "logged"]),
     ("decisions compare", 1, ["told", "--gatekeeper-log", "empty"]),
     ("decisions compare", 2, ["empty", "--gatekeeper-log", "empty"]),
     ("decisions tail", 0, ["records"]),
     ("decisions tail", 2, ["none"]),
+    ("decisions tail", 2, ["."]),
     ("expand", 0, ["-f", "pod.yaml"]),
     ("expand", 2, ["-f", "none.yaml"]),
     ("krm", 0, ["-f", "warns.yaml", "<list.yaml"]),
@@ -302,6 +307,7 @@ def test_an_interrupted_command_is_130(tmp_path):
         ["test", "-f", "warns.yaml", "-f", "pod.yaml"],
         ["verify", "passes.yaml"],
         ["conftest", "test", "pod.yaml", "-p", "warns.rego"],
+        ["decisions", "tail", "records"],
         ["--help"],
     ],
     ids=lambda arguments: arguments[0],
@@ -315,6 +321,25 @@ def test_what_cannot_be_written_is_told_and_is_74(folder, arguments):
         )
 
     assert run.stderr == b"standard output: No space left on device\n"
+    assert run.returncode == exit_codes.UNWRITTEN
+
+
+@pytest.mark.parametrize(
+    "arguments", [["test", "-f", "warns.yaml", "-f", "pod.yaml"], ["decisions", "tail", "records"]]
+)
+def test_a_pipe_that_nobody_reads_is_told_and_is_74(folder, arguments):
+    """1 would say that something is denied."""
+    ours, theirs = os.pipe()
+    os.close(ours)
+    try:
+        program = Path(sys.executable).with_name("waddle")
+        run = subprocess.run(
+            [program, *arguments], cwd=folder, stdout=theirs, stderr=subprocess.PIPE, check=False
+        )
+    finally:
+        os.close(theirs)
+
+    assert run.stderr == b"standard output: Broken pipe\n"
     assert run.returncode == exit_codes.UNWRITTEN
 
 

@@ -147,6 +147,52 @@ def test_junit_has_a_suite_for_each_constraint(found):
     assert case[0].attrib == {"type": "deny", "message": "no"}
 
 
+UNCHECKED = [
+    (("test", "-f", "p.yaml", "-f", "m.yaml", "-f", "none.yaml"), 'path "none.yaml"'),
+    (("test", "-f", "p.yaml", "-f", "m.yaml", "-f", "unreadable.yaml"), "unreadable.yaml: line"),
+    (("test", "-f", "broken.yaml", "-f", "m.yaml"), 'adding template "k8sdeny"'),
+    (("test", "-f", "empty.yaml"), "no input data identified"),
+    (("test", "-f", "p.yaml"), "there is no object besides"),
+    (("test", "-f", "m.yaml"), "there is no constraint"),
+    (("verify", "unreadable.yaml"), "unreadable.yaml"),
+    (("verify", "none"), "none: No such file"),
+    (("verify", "m.yaml"), "no test suite found in m.yaml"),
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"), UNCHECKED, ids=[" ".join(arguments) for arguments, _ in UNCHECKED]
+)
+def test_what_was_not_checked_is_an_error_in_each_form_that_a_pipeline_reads(
+    found, arguments, reason
+):
+    """A report that is green, or is not there, is taken for a good one."""
+    (found / "unreadable.yaml").write_text("kind: Suite\na: [")
+    (found / "broken.yaml").write_text(yaml.safe_dump(template(rego="package p\nviolation[{")))
+    (found / "empty.yaml").write_text("")
+    forms = [f"{word}={word}.out" for word in ("sarif", "junit", "github")]
+
+    ended = waddle(*arguments, *(f"-o{form}" for form in forms), cwd=found)
+
+    assert ended.returncode in {1, 2}
+    assert reason in ended.stderr
+    document = json.loads((found / "sarif.out").read_text())
+    code_scanning(document)
+    (invocation,) = document["runs"][0]["invocations"]
+    assert invocation["executionSuccessful"] is False
+    told = [item["message"]["text"] for item in invocation["toolExecutionNotifications"]]
+    assert any(reason in line for line in told)
+    root = ET.fromstring((found / "junit.out").read_text())
+    errors = [error.attrib["message"] for error in root.iter("error")]
+    assert int(root.attrib["errors"]) == len(errors)
+    assert any(reason in line for line in errors)
+    annotations = (found / "github.out").read_text()
+    assert any(
+        line.startswith("::error title=waddle::") and reason in line
+        for line in annotations.splitlines()
+    )
+
+
 def test_annotations_are_of_files_and_lines_with_the_severest_first(found):
     assert run(found, "-o", "github").stdout.splitlines() == [
         "::error file=m.yaml,line=7,title=K8sDeny/denies (deny)::v1/Pod shop/web: no",

@@ -102,6 +102,7 @@ def test_a_filter_that_is_none_is_a_usage_error(folder):
 
     assert run.returncode == 64
     assert "--run" in run.stderr
+    assert "error parsing regexp: missing closing ): `(`" in run.stderr
 
 
 def test_json_tells_everything(folder):

@@ -8,8 +8,10 @@ from typing import Any
 
 import orjson
 import pytest
+import yaml
 
 from tests.webhook.cli.in_process import waddle
+from tests.webhook.constraint.policies import constraint, pod, template
 from webhook.decisions import source
 from webhook.decisions.comparison import ADMISSION, compare
 from webhook.decisions.sidecar.disk import OSDisk
@@ -132,3 +134,33 @@ def test_records_without_a_number_are_compared_each() -> None:
     numbered = [{**GOOD, "enforcementPoint": ADMISSION}] * 3
     assert compare(numbered, []).ours.total() == 1
     assert json.dumps(compare(records, []).document())
+
+
+def test_a_folder_that_is_no_queue_is_told_with_the_queues_that_are_in_it(tmp_path: Path) -> None:
+    """It was taken for a queue without records."""
+    queue = tmp_path / "webhook" / "a-pod"
+    log = SegmentLog(OSDisk(), queue, LogLimits(min_free_bytes=0))
+    lock = OSDisk().lock(queue)
+    for name in ("tail", "stats"):
+        assert waddle("decisions", name, queue).returncode == 0, "a sidecar's, without records yet"
+        found = waddle("decisions", name, queue.parent)
+        assert (found.returncode, found.stdout) == (2, "")
+        assert "no sidecar's queue; there are 1 in it: a-pod" in found.stderr
+    assert lock is not None
+    lock.release()
+    log.close()
+
+
+def test_a_check_reads_recorded_decisions_from_standard_input(tmp_path: Path) -> None:
+    """They were read as policies."""
+    policy, records = tmp_path / "policy.yaml", tmp_path / "records"
+    policy.write_text(yaml.safe_dump_all([template(), constraint()]))
+    record = {**GOOD, "verdict": "allow", "constraintsEvaluated": 1, "operation": "CREATE"}
+    line = orjson.dumps({**record, "results": [], "object": pod()}) + b"\n"
+    records.write_bytes(line * 2)
+    for more in ([], ["--vap", "template"]):
+        arguments = ["check", "-f", policy, "--decisions", "-", "-o", "json", *more]
+        with records.open() as stdin:
+            found = waddle(*arguments, stdin=stdin)
+        assert json.loads(found.stdout)["decisions"]["replayed"] == 2, found.stderr
+    assert waddle("check", "-f", "-", "--decisions", "-").returncode == 64

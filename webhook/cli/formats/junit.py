@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 from webhook.cli.terminal import printable_xml
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from webhook.cli.formats.finding import Report, ShownFinding
 
 # What XML 1.0 cannot hold, however written.
@@ -38,13 +40,19 @@ def as_junit(report: Report) -> str:
             ET.SubElement(suite, "testcase", name="every object", classname=xml_text(rule))
         for item in items:
             _failure(suite, item)
-    if report.missing:
-        count = str(len(report.missing))
-        suite = ET.SubElement(root, "testsuite", name="not looked at", tests=count, errors=count)
-        for line in report.missing:
-            case = ET.SubElement(suite, "testcase", name=xml_text(line), classname="waddle")
-            ET.SubElement(case, "error", message=xml_text(line))
+    add_missing(root, report.missing)
     return written(root)
+
+
+def add_missing(root: ET.Element, missing: Sequence[str]) -> None:
+    """Add what was not looked at, each an error."""
+    if not missing:
+        return
+    count = str(len(missing))
+    suite = ET.SubElement(root, "testsuite", name="not looked at", tests=count, errors=count)
+    for line in missing:
+        case = ET.SubElement(suite, "testcase", name=xml_text(line), classname="waddle")
+        ET.SubElement(case, "error", message=xml_text(line))
 
 
 def _failure(suite: ET.Element, item: ShownFinding) -> None:

@@ -1,0 +1,43 @@
+"""A report in the forms that pipelines read, each imported when it is asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.cli.formats.finding import Report
+from webhook.cli.formats.words import emit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from webhook.cli.formats.words import Output
+
+
+def as_read_by(word: str, report: Report) -> str | None:
+    """The report in the form ``sarif``, ``junit`` or ``github``; None for other words."""
+    match word:
+        case "sarif":
+            from webhook.cli.formats.sarif import as_sarif  # noqa: PLC0415  # each for itself
+
+            return as_sarif(report)
+        case "junit":
+            from webhook.cli.formats.junit import as_junit  # noqa: PLC0415  # each for itself
+
+            return as_junit(report)
+        case "github":
+            from webhook.cli.formats.github import as_github  # noqa: PLC0415  # each for itself
+
+            return as_github(report)
+    return None
+
+
+def emit_refusal(outputs: Iterable[Output], lines: Sequence[str]) -> None:
+    """Say why nothing was checked in each form that has words for it.
+
+    A pipeline that finds no report, or an empty one, takes that for a good one, or keeps showing
+    the one before.
+    """
+    for output in outputs:
+        text = as_read_by(output.word, Report([], [], lines))
+        if text is not None:
+            emit(output, text)
