@@ -159,7 +159,16 @@ def test_a_check_reads_recorded_decisions_from_standard_input(tmp_path: Path) ->
     line = orjson.dumps({**record, "results": [], "object": pod()}) + b"\n"
     records.write_bytes(line * 2)
     for more in ([], ["--vap", "template"]):
-        arguments = ["check", "-f", policy, "--decisions", "-", "-o", "json", *more]
+        arguments: list[str | Path] = [
+            "check",
+            "-f",
+            policy,
+            "--decisions",
+            "-",
+            "-o",
+            "json",
+            *more,
+        ]
         with records.open() as stdin:
             found = waddle(*arguments, stdin=stdin)
         assert json.loads(found.stdout)["decisions"]["replayed"] == 2, found.stderr
