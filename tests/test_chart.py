@@ -202,3 +202,18 @@ def test_every_pod_runs_where_it_is_told():
     for name, pod in pods.items():
         assert pod["nodeSelector"] == {"kubernetes.io/os": "linux", "disk": "fast"}, name
         assert pod["tolerations"] == [{"operator": "Exists"}], name
+
+
+@pytest.mark.usefixtures("program")
+@pytest.mark.parametrize(
+    ("replicas", "strategy", "mode"),
+    [(1, "Recreate", "ReadWriteOnce"), (2, "RollingUpdate", "ReadWriteMany")],
+)
+def test_several_audits_are_replaced_one_by_one_and_share_their_reports_volume(
+    replicas, strategy, mode
+):
+    values = "decisions.mode=sidecar,decisions.auditReport.enabled=true"
+    found = templated("--set", f"audit.replicas={replicas},{values}")
+    assert found["Deployment", NAMESPACE, "waddle-audit"]["spec"]["strategy"] == {"type": strategy}
+    claim = found["PersistentVolumeClaim", NAMESPACE, "waddle-audit-report"]
+    assert claim["spec"]["accessModes"] == [mode]

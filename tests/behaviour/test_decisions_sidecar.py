@@ -419,6 +419,9 @@ def test_the_sidecar_imports_only_what_its_configuration_uses(
         ({"queue": {"directory": "/q", "maxBytes": 5_000_000}}, "four times segmentBytes"),
         ({"queue": {"directory": "/q", "maxBytes": 300_000}}, "4194304 or more"),
         ({"colour": "blue"}, "unknown key colour"),
+        ({"metricsAddress": "nonsense"}, "metricsAddress: expected host:port"),
+        ({"metricsAddress": "127.0.0.1:99999"}, "metricsAddress: expected host:port"),
+        ({"metricsAddress": "0.0.0.0:"}, "metricsAddress: expected host:port"),
     ],
 )
 def test_a_wrong_configuration_is_refused_with_its_place(

@@ -403,11 +403,16 @@ def test_a_record_that_otlp_rejects_is_found_among_its_batch(tmp_path: Path) -> 
     assert numbers == [n for n in range(1, counters["offered"] + 1) if n != 5]
 
 
-def test_an_extra_that_is_not_installed_is_named(tmp_path: Path) -> None:
-    """A sidecar without the Kafka extra says which to install."""
+@pytest.mark.parametrize("broken", [False, True])
+def test_an_extra_that_is_not_installed_is_named(tmp_path: Path, broken: bool) -> None:
+    """A sidecar without the Kafka extra, or with one that lacks its library, says which it is."""
     sink = {"name": "k", "type": "kafka", "settings": {"brokers": ["a:1"], "topic": "t"}}
     sidecar = Sidecar(tmp_path, [sink])
-    program = "import sys; sys.modules['confluent_kafka'] = None; from webhook.cli.main import main; main()"
+    (tmp_path / "confluent_kafka.py").write_text("raise ImportError('librdkafka.so.1: no such')")
+    without = "sys.modules['confluent_kafka'] = None"
+    if broken:
+        without = f"sys.path.insert(0, {str(tmp_path)!r})"
+    program = f"import sys; {without}; from webhook.cli.main import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", program, "sidecar", "--config", str(sidecar.config), "--check"],
         capture_output=True,

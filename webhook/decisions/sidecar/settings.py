@@ -79,6 +79,8 @@ def read_settings(section: Section) -> SidecarSettings:
         adopt_after_seconds=adopt,
     )
     section.finish()
+    if settings.metrics_address and not _is_address(settings.metrics_address):
+        raise section.error("metricsAddress", "expected host:port")
     if not settings.listeners:
         raise section.error("listen", "expected at least one address")
     if not settings.sinks:
@@ -87,6 +89,11 @@ def read_settings(section: Section) -> SidecarSettings:
     if len(set(names)) < len(names):
         raise section.error("sinks", "two sinks have the same name")
     return settings
+
+
+def _is_address(text: str) -> bool:
+    _, colon, port = text.rpartition(":")
+    return bool(colon) and port.isascii() and port.isdecimal() and int(port) <= 65535
 
 
 def _listener(section: Section) -> ListenerSettings:

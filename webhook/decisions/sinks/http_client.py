@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import email.utils
 import http.client
+import re
 import ssl
 import time
 from dataclasses import field
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 RETRIED: Final = frozenset({401, 403, 404, 407, 408, 425, 429})
 """Client errors that another try may cure: a credential or a route that is being rolled out
 refuses every record alike, and a queue full of dead letters would be no help then."""
+
+_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+"""What http.client writes of names and values; of others it says what they are."""
 
 MAX_ANSWER_BYTES: Final = 64 * 1024
 """Read of an answer; more closes the connection."""
@@ -56,6 +61,10 @@ def read_endpoint(section: Section) -> Endpoint:
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise section.error("url", "expected http://… or https://…")
     tls = section.section("tls")
+    for key in ("headers", "headerFiles"):
+        for name, value in section.text_map(key).items():
+            if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value if key == "headers" else ""):
+                raise section.error(key, f"{name!r} is no header of HTTP, or its value is none")
     return section.read(
         Endpoint,
         header_files={name: Path(file) for name, file in section.text_map("headerFiles").items()},
@@ -121,12 +130,18 @@ class Poster:
     def _headers(self) -> dict[str, str]:
         headers = dict(self._endpoint.headers)
         for name, path in self._endpoint.header_files.items():
-            headers[name] = path.read_text().strip()
+            headers[name] = _secret(path)
         if self._endpoint.bearer_token_file is not None:
-            headers["Authorization"] = (
-                f"Bearer {self._endpoint.bearer_token_file.read_text().strip()}"
-            )
+            headers["Authorization"] = f"Bearer {_secret(self._endpoint.bearer_token_file)}"
         return headers
+
+
+def _secret(path: Path) -> str:
+    """A file's text for a header. What is wrong with it is told without it: it stands in a log."""
+    text = path.read_text().strip()
+    if not _VALUE.fullmatch(text):
+        raise ValueError(f"{path} holds no value of a header of HTTP")
+    return text
 
 
 def _retry_after(value: str | None) -> float:

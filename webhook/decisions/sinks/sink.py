@@ -80,7 +80,7 @@ def configure(kind: str, section: Section) -> MakeSink:
     """
     try:
         module = import_module(TYPES[kind])
-    except ModuleNotFoundError as error:
+    except ImportError as error:  # not there, or without a library that it is made of
         if kind not in EXTRAS:
             raise
         extra = EXTRAS[kind]
