@@ -60,7 +60,12 @@ INGESTION = "gatekeeper_constraint_template_ingestion_duration_seconds"
 SINK = "waddle_decisions_sink_"
 
 SERVING = (
-    Panel("Replicas ready", "none", ((gauge("waddle_ready"), "ready"),), stat=True),
+    Panel(
+        "Replicas ready",
+        "none",
+        ((gauge("waddle_ready", more='process="admission"'), "ready"),),
+        stat=True,
+    ),
     Panel(
         "Certificate ends in",
         "s",

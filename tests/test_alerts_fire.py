@@ -130,8 +130,15 @@ CASES = {
     "WaddleDecisionsRejected": steady(f'{D}rejected_total{{pod="w-0"}}', RISE, FLAT, POD),
     # --- everything else
     "WaddleNotReady": Case(
-        {'waddle_ready{pod="w-0"}': "0x60", 'waddle_ready{pod="w-1"}': "0x60"},
-        {'waddle_ready{pod="w-0"}': "0x60", 'waddle_ready{pod="w-1"}': "1x60"},
+        {
+            'waddle_ready{pod="w-0",process="admission"}': "0x60",
+            'waddle_ready{pod="w-1",process="admission"}': "1x20 _x40",
+            'waddle_ready{pod="a-0",process="audit"}': "1x60",
+        },
+        {
+            'waddle_ready{pod="w-0",process="admission"}': "0x60",
+            'waddle_ready{pod="w-1",process="admission"}': "1x60",
+        },
     ),
     "WaddleReplicasDiffer": Case(
         {
@@ -249,7 +256,7 @@ CASES = {
         "80m",
     ),
     "WaddleAuditLate": steady(
-        'gatekeeper_audit_last_run_end_time{pod="a-0"}', "0x60", "0+60x60", {}, "50m"
+        'gatekeeper_audit_last_run_end_time{pod="a-0"}', "0+60x10 _x50", "0+60x60", {}, "50m"
     ),
     "WaddleAuditIncomplete": steady(
         'waddle_audit_constraints_undecided{pod="a-0"}', "2x60", "0x60", {}, "45m"

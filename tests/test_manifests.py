@@ -14,7 +14,6 @@ from tests.manifests import (
     ENVIRONMENT,
     MANIFESTS,
     NAMESPACE,
-    Object,
     Objects,
     helmed,
     kustomized,
@@ -249,71 +248,6 @@ def test_a_component_for_what_is_not_there_fails_the_build(tmp_path, components)
     """Gatekeeper's format for sidecars gave the exporter a socket that nobody can reach."""
     with pytest.raises(subprocess.CalledProcessError):
         with_components(tmp_path, *components)
-
-
-MONITORS = {
-    "sidecar": (
-        ("components/service-monitor", "decisions/sidecar"),
-        {"metrics": 2, "decisions": 2},
-    ),
-    "exporter": (
-        ("components/service-monitor", "decisions/exporter"),
-        {"metrics": 2, "decisions": 1},
-    ),
-    "neither": (("components/service-monitor",), {"metrics": 2}),
-}
-
-
-@pytest.mark.parametrize("form", ["kustomize", "helm"])
-@pytest.mark.parametrize("mode", MONITORS)
-def test_a_service_monitor_has_each_container_scraped_that_has_metrics(tmp_path, form, mode):
-    """Sidecars and the exporter, too, and no port that nothing listens at."""
-    components, expected = MONITORS[mode]
-    chosen = [] if mode == "neither" else ["--set", f"decisions.mode={mode}"]
-    objects = (
-        with_components(tmp_path, *components)
-        if form == "kustomize"
-        else helmed("--set", "serviceMonitor.enabled=true", *chosen)
-    )
-
-    assert scraped(objects) == expected
-
-
-def scraped(objects: Objects) -> dict[str, int]:
-    """How many Deployments' containers each endpoint of the ServiceMonitor asks, by its port.
-
-    As Prometheus does: the Services with the label, of each the port with the name, of that the
-    Pods that the Service selects.
-    """
-    monitor = objects["ServiceMonitor", NAMESPACE, "waddle"]["spec"]
-    wanted = monitor["selector"]["matchLabels"].items()
-    pods = [pod_of(objects, name) for kind, _, name in objects if kind == "Deployment"]
-    found: dict[str, int] = {}
-    for endpoint in monitor["endpoints"]:
-        for (kind, _, _), service in objects.items():
-            if kind != "Service" or not wanted <= service["metadata"]["labels"].items():
-                continue
-            for port in service["spec"]["ports"]:
-                if port["name"] != endpoint["port"]:
-                    continue
-                selected = service["spec"]["selector"].items()
-                for pod in pods:
-                    if selected <= pod["metadata"]["labels"].items():
-                        assert port["targetPort"] in listened(pod), (port, pod["metadata"])
-                        found[port["name"]] = found.get(port["name"], 0) + 1
-    return found
-
-
-def listened(pod: Object) -> set[str | int]:
-    """The ports of a Pod's containers by name and number; of a sidecar by number alone."""
-    ports = {
-        key
-        for container in pod["spec"]["containers"]
-        for port in container["ports"]
-        for key in (port["name"], port["containerPort"])
-    }
-    sidecars = pod["spec"].get("initContainers") or ()
-    return ports | {port["containerPort"] for item in sidecars for port in item["ports"]}
 
 
 def read_texts(objects: Objects) -> Any:

@@ -87,7 +87,11 @@ def test_a_hostile_policy_is_refused_and_suspended_while_others_are_decided(
         await_true(lambda: not beset.admit(victim(name))["allowed"] and suspended(beset, name))
         last = beset.admit(victim(name))
         before = others.answered
-        await_true(lambda: beset.metric("waddle_ready") == 1 and others.answered > before)
+        await_true(
+            lambda: (
+                beset.metric('waddle_ready{process="admission"}') == 1 and others.answered > before
+            )
+        )
     assert others.wrong == []
     for answer in (first, last):
         assert answer["allowed"] is False

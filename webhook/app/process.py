@@ -455,7 +455,11 @@ class Process:
         if self._decisions is not None:
             self._decisions.refresh()
         self._telemetry.refresh()
-        self._registry.set(READY, int(not any(check() for check in self._ready.values())))
+        self._registry.set(
+            READY,
+            int(not any(check() for check in self._ready.values())),
+            "audit" if self._admission is None else "admission",
+        )
 
 
 def _bind(host: str, port: int, flag: str) -> socket.socket:

@@ -173,7 +173,7 @@ def _ask_about_records(
     """What recorded decisions would be, and whether generated policies say the same."""
     from webhook.cli import check_run  # noqa: PLC0415  # see command
 
-    records = None if decisions is None else check_run.Recorded(decisions)
+    records = None if decisions is None else check_run.RecordedDecisions(decisions)
     if records is not None and vap is not None:
         records.keep()
     if records is not None:

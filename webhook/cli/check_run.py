@@ -145,7 +145,7 @@ def _shown(document: Mapping[str, Any]) -> str:
     return f"{gvk_of(document).kind} {name}"
 
 
-class Recorded:
+class RecordedDecisions:
     """Decisions of a file of records, a sidecar's queue, or ``-``: standard input.
 
     They can be gone through more than once; raises :class:`CannotTest` where they cannot be read.
@@ -167,7 +167,9 @@ class Recorded:
             raise CannotTest(f"reading decisions: {self._source}: {error.strerror}") from None
 
 
-def effect_on_decisions(policies: BeforeAndAfter, records: Recorded, checked: Checked) -> None:
+def effect_on_decisions(
+    policies: BeforeAndAfter, records: RecordedDecisions, checked: Checked
+) -> None:
     """Review again what was recorded with its object, by the policies to come."""
     replayed = checked.decisions = replay(records, policies.after.snapshot)
     # What other policies once said, and are not here to say again, is no effect of these.
@@ -187,7 +189,7 @@ def effect_on_decisions(policies: BeforeAndAfter, records: Recorded, checked: Ch
 def compare_generated(
     policies: BeforeAndAfter,
     manifests: Iterable[Manifest],
-    records: Recorded | None,
+    records: RecordedDecisions | None,
     mode: str,
     checked: Checked,
 ) -> None:

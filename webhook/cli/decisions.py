@@ -130,10 +130,10 @@ def replay(source: Path, *, paths: Sequence[Path], output: str) -> int:
         raise _NoAnswer("\n".join(printable(str(fault)) for fault in report.faults))
     if report.skipped:
         complain(f"skipped, for it is no object of Kubernetes: {listed(report.skipped)}")
-    if not client.snapshot.constraints:
-        raise _NoAnswer("nothing was replayed: there is no constraint in what was given")
     records = _open(source)
     replayed = run(_read(records, source), client.snapshot)
+    if replayed.replayed and not client.snapshot.constraints:
+        raise _NoAnswer("nothing was replayed: there is no constraint in what was given")
     _show_replay(replayed, as_json=output == "json")
     _complain_of_unreadable(records)
     if not replayed.replayed:

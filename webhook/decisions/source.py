@@ -21,7 +21,7 @@ POLL_SECONDS: Final = 0.2
 """Between two looks for what was added: soon for a reader, nothing for a disk."""
 
 
-_NAMED_MAX: Final = 3
+_QUEUES_MAX: Final = 3
 """Queues that a complaint about the folder around them names."""
 
 _TEXTS: Final = (
@@ -138,5 +138,5 @@ def _check_queue(disk: OSDisk, directory: Path) -> None:
     queues = [name for name in names if disk.is_queue(directory / name)]
     said = "no sidecar's queue"
     if queues:
-        said += f"; there are {len(queues)} in it: {', '.join(queues[:_NAMED_MAX])}"
+        said += f"; there are {len(queues)} in it: {', '.join(queues[:_QUEUES_MAX])}"
     raise OSError(errno.ENOENT, said, str(directory))

@@ -59,6 +59,11 @@ CERT_NOT_AFTER: Final = Metric(
     "When the server's certificate ends, in seconds since 1970.",
 )
 
-READY: Final = Metric("waddle_ready", "gauge", "1 when /readyz says so.")
+READY: Final = Metric(
+    "waddle_ready",
+    "gauge",
+    "1 when /readyz says so, by process: one that answers admissions (admission), or an audit alone.",
+    ("process",),
+)
 
 BUILD: Final = Metric("waddle_build_info", "gauge", "Always 1.", ("version",))
