@@ -7,10 +7,12 @@ import re
 import statistics
 import subprocess
 import sys
+import tomllib
+from fnmatch import fnmatchcase
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.patience import PATIENCE_SECONDS
 from tests.programs import ROOT
@@ -113,6 +115,51 @@ def test_what_decides_is_refused_a_door_to_the_outside(tmp_path):
     )
     assert finished.returncode != 0
     assert "webhook.rego.code_cache -> os" in finished.stdout
+
+
+_HARMLESS = """
+__future__ abc base64 binascii bisect collections contextlib dataclasses datetime decimal enum fractions
+functools gc gzip hashlib hmac html importlib io ipaddress itertools json marshal math operator random re
+reprlib sys threading time traceback types typing urllib.parse uuid weakref zlib zoneinfo
+cryptography graphql orjson re2 yaml
+"""
+HARMLESS = frozenset(_HARMLESS.split())
+"""What opens no file, no connection and no process, of the standard library and of others."""
+
+
+def contract(name: str) -> dict[str, Any]:
+    """One of the contracts on imports."""
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    contracts = config["tool"]["importlinter"]["contracts"]
+    return next(one for one in contracts if one["id"] == name)
+
+
+def of_others(path: Path) -> Iterator[str]:
+    """The modules of the standard library and of other projects that a module imports."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def test_what_decides_imports_only_what_is_known_to_have_no_door():
+    """A list of doors is never whole: what is on neither list is looked at before it is imported."""
+    doors = contract("doors")
+    assert not HARMLESS & set(doors["forbidden_modules"])
+    excused = {tuple(one.split(" -> ")) for one in doors["ignore_imports"]}
+    rooms = {importer for importer, imported_ in excused if imported_ == "*"}
+    unknown = {
+        f"{module} -> {name}"
+        for module, path in modules().items()
+        if any(f"{module}.".startswith(f"{one}.") for one in doors["source_modules"])
+        and not any(fnmatchcase(module, one.replace(".*", "*")) for one in rooms)
+        for name in of_others(path)
+        if name.partition(".")[0] not in {*HARMLESS, "webhook"}
+        and name not in HARMLESS
+        and (module, name) not in excused
+    }
+    assert unknown == set()
 
 
 LANGUAGES = (

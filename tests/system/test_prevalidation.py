@@ -4,7 +4,6 @@ import contextlib
 import copy
 import os
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from tests.system.replicas import (
     template,
 )
 from webhook.api.revision import digest_of, name_of
-from webhook.controllers.outcome_records import RECORD_SECONDS
 
 REVISIONS = "/apis/policy.waddle.dev/v1alpha1/policyrevisions"
 ENDED = 'waddle_policy_trials_total{outcome="ended"}'
@@ -182,7 +180,6 @@ def test_a_large_policy_is_tried_by_one_though_the_api_server_is_long_in_taking_
         gate.hold(is_about_revisions)
         plane.put_template(template("Claimed", LARGE.replace("package large", "package claimed")))
         gate.wait_for(2)
-        time.sleep(2 * RECORD_SECONDS)  # who would not wait for an answer begins
         gate.open()
 
         def is_ended() -> bool:

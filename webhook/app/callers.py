@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import GroupVersionKind, split_group_version
-from webhook.api.resource import Resource
+from webhook.cluster import authorization
 from webhook.cluster.discovery import Discovery, UnknownKindError
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.kinds import NAMESPACE
@@ -22,17 +22,6 @@ if TYPE_CHECKING:
 
 ASK_SECONDS: Final = 5.0
 """For all questions to the API server about one caller."""
-
-TOKEN_REVIEWS: Final = Resource(
-    GroupVersionKind("authentication.k8s.io", "v1", "TokenReview"),
-    "tokenreviews",
-    namespaced=False,
-)
-ACCESS_REVIEWS: Final = Resource(
-    GroupVersionKind("authorization.k8s.io", "v1", "SubjectAccessReview"),
-    "subjectaccessreviews",
-    namespaced=False,
-)
 
 
 class CertifiedCallers:
@@ -68,17 +57,11 @@ class ClusterCallers:
             return Access(503, f"who you are, and what you may, could not be asked: {why}")
 
     async def _access(self, client: ClusterClient, token: str) -> Access:
-        body = {
-            "apiVersion": "authentication.k8s.io/v1",
-            "kind": "TokenReview",
-            "spec": {"token": token},
-        }
-        status = (await client.create(TOKEN_REVIEWS, body)).get("status") or {}
-        user = status.get("user") or {}
-        if not status.get("authenticated") or not user.get("username"):
+        user = await authorization.user_of(client, token)
+        if user is None:
             return Access(401, "the bearer token is not valid")
         path = {"nonResourceAttributes": {"path": PATH, "verb": "post"}}
-        if not await _may(client, user, path):
+        if not await authorization.may(client, user, path):
             name = user["username"]
             return Access(403, f"{name} may not post to the path {PATH} (nonResourceURLs of RBAC)")
         return Access(200, reads=await self._reads(client, user))
@@ -89,7 +72,7 @@ class ClusterCallers:
         for gvk in self._kinds():
             resource = await discovery.resource(gvk)
             attributes = {"group": gvk.group, "resource": resource.plural, "verb": "list"}
-            if not await _may(client, user, {"resourceAttributes": attributes}):
+            if not await authorization.may(client, user, {"resourceAttributes": attributes}):
                 return False
         return True
 
@@ -106,22 +89,3 @@ def _kinds_of(inventory: Mapping[str, Any]) -> Iterator[GroupVersionKind]:
         for api_version, kinds in place.items():
             for kind in kinds:
                 yield GroupVersionKind(*split_group_version(api_version), kind)
-
-
-async def _may(
-    client: ClusterClient, user: Mapping[str, Any], attributes: Mapping[str, Any]
-) -> bool:
-    """Whether the API server allows a user this."""
-    body = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SubjectAccessReview",
-        "spec": {
-            "user": user["username"],
-            "uid": user.get("uid", ""),
-            "groups": user.get("groups") or [],
-            "extra": user.get("extra") or {},
-            **attributes,
-        },
-    }
-    status = (await client.create(ACCESS_REVIEWS, body)).get("status") or {}
-    return status.get("allowed") is True

@@ -19,7 +19,6 @@ from webhook.app.certificate_options import certificate_options
 from webhook.app.compilation import CodeProcess
 from webhook.app.engine_faults import EngineFaults
 from webhook.app.fault_injection import FaultRefusedError, RefusingDriver, refused_kind
-from webhook.app.files import Watched
 from webhook.app.isolation import isolation
 from webhook.app.priority import BEHIND, SWITCH_INTERVAL_SECONDS, go_first
 from webhook.app.specialisation import SpecialisingThread
@@ -30,6 +29,7 @@ from webhook.constraint.client import Client
 from webhook.constraint.drivers.cel import CelDriver
 from webhook.constraint.drivers.rego import NEEDS_A_DOOR, RegoDriver
 from webhook.constraint.targets.known import ADMISSION_ALONE, TARGETS
+from webhook.file_changes import Watched
 from webhook.metrics.exposition import Exposition
 from webhook.metrics.registry import Registry
 from webhook.metrics.server import BUILD, READY

@@ -14,11 +14,11 @@ import time
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 
-from webhook.app.fair_queue import FairQueue, Party
 from webhook.app.priority import give_precedence
 from webhook.constraint import enforcement
 from webhook.constraint.limits import Budget, Limits
 from webhook.rego.errors import EvaluationError
+from webhook.server.fair_queue import FairQueue, Party
 from webhook.server.profiling import SLOW_REVIEWS
 from webhook.values import dataclass
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import uvloop
 
-from webhook.app.files import Watched, watch
 from webhook.app.priority import stand_behind
+from webhook.file_changes import Watched, watch
 from webhook.metrics.registry import Registry
 from webhook.server.hub import Hub
 from webhook.server.limits import ConnectionLimits

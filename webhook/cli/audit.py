@@ -12,6 +12,7 @@ from webhook.cli import exit_codes
 from webhook.cli.cluster_access import cluster_options
 from webhook.cli.formats import words
 from webhook.cli.formats.words import Output, emit, outputs_option
+from webhook.cli.policy_options import DISABLED_BUILTINS
 from webhook.cli.terminal import complain, listed
 
 if TYPE_CHECKING:
@@ -58,13 +59,7 @@ and constraints of files are tried on a cluster before they are applied to it.
     type=click.IntRange(min=0),
     help="Most objects in a page of a list.",
 )
-@click.option(
-    "--disable-opa-builtin",
-    "disabled_builtins",
-    metavar="NAME",
-    multiple=True,
-    help="A built-in that templates must not call. Repeatable.",
-)
+@DISABLED_BUILTINS
 def command(  # noqa: PLR0913  # each is an option
     *,
     once: bool,

@@ -11,6 +11,7 @@ from webhook.cli import exit_codes
 from webhook.cli.cluster_access import PAGE_OBJECTS, cluster_options
 from webhook.cli.formats import words
 from webhook.cli.formats.words import output_option
+from webhook.cli.policy_options import FILENAMES
 from webhook.cli.terminal import complain, write
 
 if TYPE_CHECKING:
@@ -38,14 +39,7 @@ policies are asked about what would be stored.
 
 
 @click.command("check", help=_HELP + exit_codes.paragraph("check"))
-@click.option(
-    "-f",
-    "--filename",
-    "filenames",
-    metavar="FILE",
-    multiple=True,
-    help="A file, a folder, or - for standard input. Repeatable.",
-)
+@FILENAMES
 @click.option(
     "--cluster", "on_cluster", is_flag=True, help="Show the effect on what is in a cluster."
 )

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from webhook.cli import exit_codes
+from webhook.cli.subcommands import COMPLETE
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem, ShellComplete
 
 SHELLS: Final = ("bash", "zsh", "fish")
-VARIABLE: Final = "_WADDLE_COMPLETE"
-"""In the environment where a shell asks what may stand at a place."""
 
 _HELP = """Print the script that completes `waddle` in a shell.
 
@@ -32,7 +31,7 @@ def command(shell: str) -> int:
     from click.shell_completion import ShellComplete  # noqa: PLC0415
 
     program = click.get_current_context().find_root().command
-    made = _classes()[shell](program, {}, "waddle", VARIABLE)
+    made = _classes()[shell](program, {}, "waddle", COMPLETE)
     # Not its own `source`, which runs bash to ask for its version.
     click.echo(ShellComplete.source(made))
     return exit_codes.OK

@@ -20,6 +20,7 @@ from webhook.console.files import FilesSource, Place
 from webhook.console.gate import LOOPBACK
 from webhook.console.picture import Shown
 from webhook.console.process import listen, serve
+from webhook.constraint.targets.known import ADMISSION_ALONE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,7 +68,8 @@ def run(  # noqa: PLR0913  # one for each option of the command
 
     def source(shown: Shown) -> RunningSource:
         if policies:
-            return FilesSource(Place(policies, manifests), new_client(), shown, logger)
+            client = new_client(asked=ADMISSION_ALONE)
+            return FilesSource(Place(policies, manifests), client, shown, logger)
         # Only for who follows a cluster: it brings aiohttp, and kubernetes for credentials.
         from webhook.cluster.credentials import load_credentials  # noqa: PLC0415
         from webhook.console.cluster import ClusterSource  # noqa: PLC0415

@@ -10,6 +10,7 @@ import click
 from webhook.api.gvk import name_of, text
 from webhook.cli import exit_codes
 from webhook.cli.formats.words import Output, emit, output_option
+from webhook.cli.policy_options import FILENAMES
 from webhook.cli.terminal import complain
 
 _HELP = """Print the resources that those in the files would make, as gator expand does.
@@ -24,14 +25,7 @@ among them are applied to a resource before it is expanded, and to what comes of
 
 
 @click.command(name="expand", help=_HELP + exit_codes.paragraph("expand"))
-@click.option(
-    "-f",
-    "--filename",
-    "filenames",
-    metavar="FILE",
-    multiple=True,
-    help="A file, a folder, or - for standard input. Repeatable.",
-)
+@FILENAMES
 @output_option("yaml", "json", also="--format")
 @click.option(
     "--outputfile",

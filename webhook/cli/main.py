@@ -15,7 +15,7 @@ import click
 
 from webhook import __version__, garbage
 from webhook.cli import exit_codes
-from webhook.cli.subcommands import Subcommands
+from webhook.cli.subcommands import COMPLETE, Subcommands
 from webhook.cli.terminal import complain
 
 _COMMANDS: Final = {
@@ -62,7 +62,7 @@ def main() -> None:
     """Run the program and exit."""
     garbage.starting()
     sys.stdout, sys.stderr = _whole(sys.stdout), _whole(sys.stderr)
-    if "_WADDLE_COMPLETE" in os.environ:  # a shell asks
+    if COMPLETE in os.environ:  # a shell asks
         from webhook.cli import completion  # noqa: PLC0415
 
         completion.enable()

@@ -34,7 +34,6 @@ Grade = Literal["same", "differs", "missing"]
 
 # Rows of docs/compatibility.md, by their first column.
 NUMBERS: Final = "numbers in reviews, parameters and data"
-PARAMS: Final = "`params` in a variable of a template in CEL"
 SYNC_DATA: Final = "`metadata.gatekeeper.sh/requires-sync-data`"
 MANAGED: Final = (
     "`metadata.managedFields` and the annotation `kubectl.kubernetes.io/last-applied-configuration`"
@@ -47,7 +46,7 @@ EXPORT: Final = "export of audit and admission violations"
 RIGHTS: Final = "rights of the manifests"
 LEFT_OUT: Final = "what the manifests' webhook configuration leaves out"
 ROWS: Final = (
-    *(NUMBERS, PARAMS, SYNC_DATA, MANAGED, EXTERNAL, EXTERNAL_MUTATORS),
+    *(NUMBERS, SYNC_DATA, MANAGED, EXTERNAL, EXTERNAL_MUTATORS),
     *(MUTATING, MUTATED_INTEGERS, EXPORT, RIGHTS, LEFT_OUT),
 )
 
@@ -179,10 +178,6 @@ def _on_template(document: Mapping[str, Any]) -> Iterator[Note]:
         text = "evaluated only while the data that it asks for is synced; status lists missingData"
         yield Note("differs", text, SYNC_DATA)
     for source in _sources(document):
-        variables = objects_of(source.get("variables"))
-        if any(re.search(r"\bparams\b", str(item.get("expression"))) for item in variables):
-            text = "in its variables, params is spec.parameters and not the whole constraint"
-            yield Note("differs", text, PARAMS)
         texts = " ".join([str(source.get("rego", "")), *map(str, source.get("libs") or ())])
         if "inventory" in texts and re.search("managedFields|last-applied-config", texts):
             text = "synced objects have neither managedFields nor last-applied-configuration"

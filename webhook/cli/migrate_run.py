@@ -7,8 +7,6 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from webhook.api.gvk import GroupVersionKind
-from webhook.api.resource import Resource
 from webhook.api.targets import declares_target
 from webhook.cli import exit_codes
 from webhook.cli.clients import new_client
@@ -74,15 +72,13 @@ def from_cluster(
 async def _read(client: ClusterClient, namespace: str) -> list[Manifest]:
     from webhook.cluster.discovery import Discovery  # noqa: PLC0415  # see above
     from webhook.cluster.kinds import (  # noqa: PLC0415
+        DEPLOYMENTS,
         MUTATING_CONFIGURATIONS,
         WEBHOOK_CONFIGURATIONS,
     )
 
     discovery = Discovery(client)
-    deployments = Resource(
-        GroupVersionKind("apps", "v1", "Deployment"), "deployments", namespaced=True
-    )
-    items = await list_objects(client, deployments, namespace)
+    items = await list_objects(client, DEPLOYMENTS, namespace)
     for resource in (WEBHOOK_CONFIGURATIONS, MUTATING_CONFIGURATIONS):
         items += await list_objects(client, resource)
     for group, version in GROUPS:

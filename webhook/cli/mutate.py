@@ -8,6 +8,7 @@ import click
 
 from webhook.cli import exit_codes
 from webhook.cli.formats.words import output_option
+from webhook.cli.policy_options import FILENAMES
 from webhook.cli.terminal import complain, write
 
 _HELP = """Print resources as the mutators among the files would leave them.
@@ -23,14 +24,7 @@ names of the mutators.
 
 
 @click.command(name="mutate", help=_HELP + exit_codes.paragraph("mutate"))
-@click.option(
-    "-f",
-    "--filename",
-    "filenames",
-    metavar="FILE",
-    multiple=True,
-    help="A file, a folder, or - for standard input. Repeatable.",
-)
+@FILENAMES
 @output_option("yaml", "json", "patch")
 def command(filenames: tuple[str, ...], output: str) -> int:
     """Mutate and print."""

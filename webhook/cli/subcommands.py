@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from click.shell_completion import CompletionItem
+
+COMPLETE: Final = "_WADDLE_COMPLETE"
+"""In the environment where a shell asks what may stand at a place."""
 
 
 class Subcommands(click.Group):

@@ -10,6 +10,7 @@ import click
 from webhook.cli import exit_codes
 from webhook.cli.formats import words
 from webhook.cli.formats.words import Output, emit, outputs_option
+from webhook.cli.policy_options import DISABLED_BUILTINS, FILENAMES, HTTP_HOSTS, NATIVE_VALIDATION
 from webhook.cli.terminal import complain, printable, write
 
 _HELP = """Check resources against ConstraintTemplates and constraints.
@@ -27,14 +28,7 @@ files besides policies are any documents: a Terraform plan for instance.
 
 
 @click.command(name="test", help=_HELP + exit_codes.paragraph("test"))
-@click.option(
-    "-f",
-    "--filename",
-    "filenames",
-    metavar="FILE",
-    multiple=True,
-    help="A file, a folder, or - for standard input. Repeatable.",
-)
+@FILENAMES
 @outputs_option(*words.FINDINGS, "text")
 @click.option("--deny-only", is_flag=True, help="Show only what is denied.")
 @click.option(
@@ -54,31 +48,9 @@ files besides policies are any documents: a Terraform plan for instance.
     help="Rego that config-validator's older templates call: a file, or a folder. Repeatable.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Show what policies print.")
-@click.option(
-    "--disable-opa-builtin",
-    "disabled_builtins",
-    metavar="NAME",
-    multiple=True,
-    help="A built-in that templates must not call. Repeatable.",
-)
-@click.option(
-    "--http-send-host",
-    "http_hosts",
-    metavar="HOST",
-    multiple=True,
-    help="A host that policies may reach with http.send; without it none. Repeatable.",
-)
-@click.option(
-    "--enable-k8s-native-validation",
-    "native_validation",
-    type=bool,
-    is_flag=False,
-    flag_value="true",
-    default=True,
-    show_default=True,
-    metavar="BOOL",
-    help="Whether code in CEL is evaluated, in place of Rego where a template has both.",
-)
+@DISABLED_BUILTINS
+@HTTP_HOSTS
+@NATIVE_VALIDATION
 def command(  # noqa: PLR0913  # each is an option
     filenames: tuple[str, ...],
     outputs: tuple[Output, ...],

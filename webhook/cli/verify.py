@@ -11,6 +11,7 @@ import click
 from webhook.cli import exit_codes
 from webhook.cli.formats import words
 from webhook.cli.formats.words import Output, emit, outputs_option
+from webhook.cli.policy_options import DISABLED_BUILTINS, HTTP_HOSTS, NATIVE_VALIDATION
 from webhook.cli.terminal import complain, write
 
 if TYPE_CHECKING:
@@ -44,31 +45,9 @@ object under a constraint and says which violations are to be found.
     "-v", "--verbose", is_flag=True, help="Show every test and case, and what they print."
 )
 @outputs_option(*words.FINDINGS)
-@click.option(
-    "--disable-opa-builtin",
-    "disabled_builtins",
-    metavar="NAME",
-    multiple=True,
-    help="A built-in that templates must not call. Repeatable.",
-)
-@click.option(
-    "--http-send-host",
-    "http_hosts",
-    metavar="HOST",
-    multiple=True,
-    help="A host that policies may reach with http.send; without it none. Repeatable.",
-)
-@click.option(
-    "--enable-k8s-native-validation",
-    "native_validation",
-    type=bool,
-    is_flag=False,
-    flag_value="true",
-    default=True,
-    show_default=True,
-    metavar="BOOL",
-    help="Whether code in CEL is evaluated, in place of Rego where a template has both.",
-)
+@DISABLED_BUILTINS
+@HTTP_HOSTS
+@NATIVE_VALIDATION
 def command(
     paths: tuple[str, ...],
     selected: str,

@@ -9,6 +9,12 @@ from webhook.api.resource import Resource
 
 NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
 
+CONFIG_MAPS: Final = Resource(
+    GroupVersionKind("", "v1", "ConfigMap"), "configmaps", namespaced=True
+)
+DEPLOYMENTS: Final = Resource(
+    GroupVersionKind("apps", "v1", "Deployment"), "deployments", namespaced=True
+)
 EVENTS: Final = Resource(GroupVersionKind("", "v1", "Event"), "events", namespaced=True)
 LEASES: Final = Resource(
     GroupVersionKind("coordination.k8s.io", "v1", "Lease"), "leases", namespaced=True
@@ -16,6 +22,17 @@ LEASES: Final = Resource(
 NAMESPACES: Final = Resource(NAMESPACE, "namespaces", namespaced=False)
 PODS: Final = Resource(GroupVersionKind("", "v1", "Pod"), "pods", namespaced=True)
 SECRETS: Final = Resource(GroupVersionKind("", "v1", "Secret"), "secrets", namespaced=True)
+
+ACCESS_REVIEWS: Final = Resource(
+    GroupVersionKind("authorization.k8s.io", "v1", "SubjectAccessReview"),
+    "subjectaccessreviews",
+    namespaced=False,
+)
+TOKEN_REVIEWS: Final = Resource(
+    GroupVersionKind("authentication.k8s.io", "v1", "TokenReview"),
+    "tokenreviews",
+    namespaced=False,
+)
 
 CRDS: Final = Resource(
     GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),

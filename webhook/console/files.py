@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import timestamp
 from webhook.api.gvk import gvk_of, name_of, namespace_of
-from webhook.app.files import Watched, watch
 from webhook.console.live import NotReadable
 from webhook.console.picture import Picture, ShownPolicy, ShownViolation
 from webhook.console.review import review
 from webhook.console.sorts import action_of, category_of, severity_of
 from webhook.constraint.placement import namespace_for
 from webhook.constraint.review import AugmentedObject
+from webhook.file_changes import Watched, watch
 from webhook.policies.directory import PolicyDirectory
 from webhook.policies.extensions import Extensions
 from webhook.policies.manifests import (
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from webhook.console.live import NamedObject
-    from webhook.console.picture import Shown, State
+    from webhook.console.picture import Category, Shown, State
     from webhook.console.visitor import Right
     from webhook.constraint.client import Client
     from webhook.constraint.snapshot import Snapshot
@@ -122,7 +122,7 @@ class FilesSource:
         faults = [*report.faults, *self._extensions.load(report.configuration)]
         snapshot = self._snapshot = self._client.snapshot
         policies = [
-            _policy(item, category, faults)
+            _policy(item, category, faults, _elsewhere(self._client, item, category))
             for item in report.read
             if (category := category_of(item.document)) is not None
         ]
@@ -145,13 +145,25 @@ class FilesSource:
         )
 
 
-def _policy(manifest: Manifest, category: Any, faults: Sequence[PolicyFault]) -> ShownPolicy:
+def _elsewhere(client: Client, manifest: Manifest, category: Category) -> str:
+    """Why nothing of a cluster is asked of a policy, as replicas say it in a status; or empty."""
+    if category == "template":
+        return client.elsewhere(name_of(manifest.document))
+    if category != "constraint":
+        return ""
+    why = client.elsewhere(manifest.gvk.kind.lower())
+    return why and f"its template {why}"
+
+
+def _policy(
+    manifest: Manifest, category: Category, faults: Sequence[PolicyFault], elsewhere: str
+) -> ShownPolicy:
     own = [
         fault
         for fault in faults
         if (fault.file, fault.line, fault.title) == (manifest.file, manifest.line, manifest.title)
     ]
-    state: State = "active"
+    state: State = "error" if elsewhere else "active"
     if own:
         state = "degraded" if all(fault.stays for fault in own) else "error"
     document = manifest.document
@@ -163,7 +175,7 @@ def _policy(manifest: Manifest, category: Any, faults: Sequence[PolicyFault]) ->
         state,
         action=action_of(document) if category == "constraint" else "",
         severity=severity_of(document),
-        faults=tuple(fault.message for fault in own),
+        faults=tuple(fault.message for fault in own) or ((elsewhere,) if elsewhere else ()),
         place=f"{manifest.file}:{manifest.line}",
     )
 

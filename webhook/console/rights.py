@@ -7,7 +7,9 @@ import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from webhook.cluster import authorization
 from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.kinds import ACCESS_REVIEWS
 from webhook.console import sight
 
 if TYPE_CHECKING:
@@ -26,8 +28,6 @@ RIGHTS_SECONDS: Final = 10.0
 
 PICTURES_MAX: Final = 4
 """Pictures of what some may see, kept for the next page; those with the same rights share one."""
-
-_PATH: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
 class RightsUnknown(Exception):
@@ -122,18 +122,14 @@ class Rights:
             "namespace": right.namespace,
             "name": right.name,
         }
-        body = {
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SubjectAccessReview",
-            "spec": {
-                "user": visitor.user,
-                "groups": list(visitor.groups),
-                "resourceAttributes": {name: text for name, text in attributes.items() if text},
-            },
-        }
+        body = authorization.access_review(
+            {"username": visitor.user, "groups": visitor.groups},
+            {"resourceAttributes": {name: text for name, text in attributes.items() if text}},
+        )
+        path = ACCESS_REVIEWS.collection()
         async with self._places:
-            said = await server.request("POST", _PATH, body=body, deadline_seconds=RIGHTS_SECONDS)
-        is_granted = said["status"].get("allowed") is True
+            said = await server.request("POST", path, body=body, deadline_seconds=RIGHTS_SECONDS)
+        is_granted = authorization.is_granted(said)
         self._remember(visitor, right, is_granted=is_granted)
         return is_granted
 

@@ -251,8 +251,8 @@ class Client:
             kept = () if old is None else old.constraints
             others = tuple(OtherTarget(one, self._target(one), None) for one in template.others)
             entry = Entry(template, target, None, kept, crd, on_error, broken, others)
-        self._entries[name] = entry
-        self._snapshot = None
+        if old is None or (entry, entry.template.document) != (old, old.template.document):
+            self._entries[name], self._snapshot = entry, None
 
     def remove_template(self, name: str) -> bool:
         """Remove a template and its constraints; False if it was not there."""
@@ -435,7 +435,7 @@ class Client:
         points = enforcement.points_of(document, self._points) if action == "scoped" else {}
         spec = document.get("spec") or {}
         match = spec.get("match")
-        parameters = {} if spec.get("parameters") is None else spec["parameters"]
+        parameters = spec.get("parameters")
         return constraints.Constraint(
             kind=entry.template.kind,
             name=name_of(document),

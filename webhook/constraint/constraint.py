@@ -35,7 +35,7 @@ class Constraint:
     """One constraint as accepted: defaults filled in, never changed again.
 
     ``points`` gives for each enforcement point the actions of a scoped
-    constraint, sorted. ``parameters`` is ``spec.parameters`` or ``{}``, and
+    constraint, sorted. ``parameters`` is ``spec.parameters``, None where there are none, and
     ``parameters_key`` is equal where they are. ``broken`` says why a newer
     revision than this cannot be used; one that is not ``is_good`` was never
     accepted itself, and is here to be matched and answered for.

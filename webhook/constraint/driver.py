@@ -25,13 +25,17 @@ class DriverViolation(NamedTuple):
 class Evaluator(Protocol):
     """A compiled template. Immutable; reviews share it freely."""
 
+    @property
+    def reads_constraint(self) -> bool:
+        """Whether it is given constraints whole and not their parameters alone."""
+
     def begin(self, limits: Limits, inventory: Mapping[str, Any]) -> Any:
         """What one review's evaluations of this template share, handed back to :meth:`evaluate`."""
 
-    def evaluate(self, parameters: Any, review: Any, state: Any) -> Iterable[DriverViolation]:
+    def evaluate(self, given: Any, review: Any, state: Any) -> Iterable[DriverViolation]:
         """The violations of constraints with these parameters, in the order to be shown.
 
-        They depend on the arguments alone. Raises :class:`~webhook.constraint.errors.PolicyError` when the evaluation fails.
+        ``given`` are the parameters, None where there are none, or the constraint. They depend on the arguments alone. Raises :class:`~webhook.constraint.errors.PolicyError` when the evaluation fails.
         """
 
 

@@ -49,6 +49,18 @@ class Entry:
     broken: Broken | None = None
     others: tuple[OtherTarget, ...] = ()
 
+    def given(self, constraint: Constraint) -> Any:
+        """What its evaluator is given of a constraint."""
+        evaluator = self.evaluator
+        whole = evaluator is not None and evaluator.reads_constraint
+        return constraint.document if whole else constraint.parameters
+
+    def group_of(self, constraint: Constraint) -> bytes:
+        """Equal for constraints that are evaluated together."""
+        if self.evaluator is not None and self.evaluator.reads_constraint:
+            return constraint.name.encode()
+        return constraint.parameters_key
+
     @property
     def targets(self) -> tuple[Target, ...]:
         """What the template is about, foremost first."""

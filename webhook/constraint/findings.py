@@ -135,6 +135,7 @@ class Findings:
         evaluator = entry.evaluator
         assert evaluator is not None  # The plan has put the others aside.
         evaluate: _Evaluate = evaluator.evaluate
+        is_whole = evaluator.reads_constraint
         if (observer := self.limits.observer) is not None:
             evaluate = _observed(evaluate, observer, groups)
         mark = len(self.results)
@@ -144,7 +145,8 @@ class Findings:
         for group in groups:
             self.evaluated += len(group)
             try:
-                told = evaluate(group[0].parameters, review.document, state)
+                given = group[0].document if is_whole else group[0].parameters
+                told = evaluate(given, review.document, state)
             except PolicyError as error:
                 deadline = self.limits.deadline
                 if deadline is not None and time.monotonic() > deadline:
@@ -346,11 +348,11 @@ def _observed(evaluate: _Evaluate, observer: Observer, groups: _Groups) -> _Eval
     """What evaluates the groups, in this order, and tells of each."""
     remaining = iter(groups)
 
-    def evaluated(parameters: Any, document: Any, state: Any) -> Sequence[DriverViolation]:
+    def evaluated(given: Any, document: Any, state: Any) -> Sequence[DriverViolation]:
         group = next(remaining)
         began = time.monotonic_ns()
         try:
-            told = tuple(evaluate(parameters, document, state))
+            told = tuple(evaluate(given, document, state))
         except PolicyError as error:
             observer.evaluated(group, began, time.monotonic_ns(), 0, str(error))
             raise

@@ -1,4 +1,4 @@
-"""The Namespace that an object of a file is reviewed with."""
+"""The Namespace that a request, or an object of a file, is reviewed with."""
 
 from __future__ import annotations
 
@@ -10,7 +10,20 @@ from webhook.api.scope import is_cluster_scoped
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from webhook.api.admission import AdmissionRequest
+
 _UNNAMED: Final[Mapping[str, Any]] = {}
+
+
+def placed(request: AdmissionRequest) -> AdmissionRequest:
+    """A request as it is reviewed: a Namespace is in none.
+
+    Server-side apply names the Namespace here too; see Gatekeeper's issue 792.
+    """
+    if request.namespace and request.kind.kind == "Namespace" and not request.kind.group:
+        document = {name: value for name, value in request.document.items() if name != "namespace"}
+        return request._replace(namespace="", document=document)
+    return request
 
 
 def namespace_for(

@@ -149,7 +149,8 @@ class Plan:
             for constraint, number in step.constraints:
                 outcome = True if number < 0 else outcomes[number]
                 if outcome is True:
-                    chosen.setdefault(constraint.parameters_key, []).append(constraint)
+                    key = step.entry.group_of(constraint)
+                    chosen.setdefault(key, []).append(constraint)
                 elif outcome is not False:
                     unmatchable.append((constraint, outcome))
             if chosen:

@@ -12,14 +12,15 @@ from webhook.cel.check.types import BOOL, DYN, STRING
 from webhook.cel.engine import compile_expression
 from webhook.cel.errors import CompileError, EvaluationError
 from webhook.cel.kubernetes import admission, match_conditions
-from webhook.constraint.drivers.cel_evaluation import (
+from webhook.constraint.drivers.cel_review import variables_of
+from webhook.constraint.drivers.cel_validator import (
     CompiledValidation,
     Composed,
     conditions_hold,
     violations,
 )
-from webhook.constraint.drivers.cel_review import variables_of
 from webhook.constraint.selector import compile_selector
+from webhook.generation.cost_warnings import POLICY_COST
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class GeneratedPolicy:
 
     def say(self, binding: Json, constraint: Json, request: Json, namespace: Json | None) -> Said:
         """What it says of a request; the Namespace where there is one."""
-        place = namespace if request.get("namespace") else None
+        place = namespace if request.get("namespace") and not _is_namespace(request) else None
         matched = (self._constraints, binding["spec"]["matchResources"])
         if not all(_is_about(one, request, place) for one in matched):
             return Said()
@@ -89,11 +90,11 @@ class GeneratedPolicy:
         except EvaluationError as error:
             return Said((error.text,)) if self._fails else Said(ignored=True)
         composed = Composed(self._variables, given, constraint)
-        told = violations(self._validations, composed, fails=True)
+        told = violations(self._validations, composed, fails=True, cost=POLICY_COST)
         if self._fails:
             return Said(tuple(told))
         again = Composed(self._variables, given, constraint)
-        kept = tuple(violations(self._validations, again, fails=False))
+        kept = tuple(violations(self._validations, again, fails=False, cost=POLICY_COST))
         return Said(kept, ignored=len(kept) < len(told))
 
 

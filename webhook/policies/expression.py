@@ -13,9 +13,9 @@ from webhook.cel.kubernetes import admission
 from webhook.cel.run.meter import Meter
 from webhook.cel.run.texts import shown
 from webhook.cel.run.values import NOTHING, Lost, Optional, from_key
-from webhook.constraint.drivers.cel_evaluation import Composed
 from webhook.constraint.drivers.cel_review import any_object, variables_of
 from webhook.constraint.drivers.cel_source import ANY_OBJECT, PARAMS
+from webhook.constraint.drivers.cel_validator import Composed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,6 +10,7 @@ from webhook.api.admission import InvalidReview, read_request
 from webhook.api.gvk import gvk_of, name_of, namespace_of
 from webhook.constraint import enforcement
 from webhook.constraint.limits import Limits
+from webhook.constraint.placement import placed
 from webhook.constraint.review import AugmentedReview
 from webhook.generation.plan import Enforced, Options, Planner
 from webhook.generation.scope import PolicyScope
@@ -156,10 +157,10 @@ def _compare(
     seconds: float,
 ) -> None:
     try:
-        read = read_request(request)
+        read = placed(read_request(request))
     except InvalidReview:
         return
-    place = request.get("namespace") or ""
+    place = read.namespace
     namespace = snapshot.namespaces.get(place) if place else None
     if place and namespace is None:
         labels = {"kubernetes.io/metadata.name": place}

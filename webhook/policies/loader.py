@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from webhook.constraint.client import Client
+    from webhook.constraint.snapshot import Snapshot
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.policies.directory import PolicyReport
@@ -108,7 +109,7 @@ class PolicyLoader:
         # The log comes last: who reads a line finds reviews, probes and metrics so, too.
         if extensions is not None:
             self._log.info("mutators in force", **extensions)
-        if takes and (previous is None or previous.snapshot is not revision.snapshot):
+        if takes and (previous is None or _is_other(revision.snapshot, previous.snapshot)):
             self._tell_in_force(revision, report, seconds)
         self._tell(report, was_serving=previous is not None)
         return not report.faults
@@ -180,6 +181,11 @@ class PolicyLoader:
         self._registry.set(RELOAD_SECONDS, seconds, "policies")
         templates = sum(fault.title.startswith("ConstraintTemplate ") for fault in report.faults)
         self._registry.replace(TEMPLATES, {("active",): report.templates, ("error",): templates})
+
+
+def _is_other(now: Snapshot, before: Snapshot) -> bool:
+    """Whether something else is in force; what is broken is tried anew at each look."""
+    return now.digest != before.digest or now.inventory is not before.inventory
 
 
 def excluded_namespaces(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api.admission import InvalidReview, read_request
 from webhook.constraint import enforcement
 from webhook.constraint.limits import Limits
+from webhook.constraint.placement import placed
 from webhook.constraint.review import AugmentedObject, AugmentedReview
 from webhook.decisions.exporter.admission import verdict_of
 from webhook.values import dataclass
@@ -86,7 +87,7 @@ def subject_of(record: Mapping[str, Any]) -> AugmentedReview | AugmentedObject |
     if record.get("enforcementPoint", "") not in _FROM_REQUEST:
         return AugmentedObject(obj) if type(obj) is dict else None
     try:
-        return AugmentedReview(read_request(_request(record)))
+        return AugmentedReview(placed(read_request(_request(record))))
     except InvalidReview:
         return None
 

@@ -159,5 +159,5 @@ def _evaluate(entry: Entry, item: Constraint, sample: dict[str, Any], seconds: f
     if review is None or entry.evaluator is None:
         return
     state = entry.evaluator.begin(Limits(budget=Budget.of(seconds)), {})
-    for _ in entry.evaluator.evaluate(item.parameters, review.document, state):
+    for _ in entry.evaluator.evaluate(entry.given(item), review.document, state):
         pass

@@ -10,6 +10,7 @@ from webhook.api.admission import AdmissionResponse
 from webhook.api.gvk import name_of
 from webhook.constraint import enforcement
 from webhook.constraint.limits import Limits
+from webhook.constraint.placement import placed
 from webhook.constraint.result import DEFERRED
 from webhook.constraint.review import AugmentedReview
 from webhook.metrics.admission import (
@@ -124,11 +125,7 @@ def _status(outcome: Outcome) -> str:
 
 def _subject(request: AdmissionRequest, prepared: _Prepared) -> AugmentedReview:
     """What is reviewed: the request with its Namespace, if that was read."""
-    if request.namespace and request.kind.kind == "Namespace" and not request.kind.group:
-        # Server-side apply names the Namespace here too; see Gatekeeper's issue 792.
-        document = {name: value for name, value in request.document.items() if name != "namespace"}
-        request = request._replace(namespace="", document=document)
-    return AugmentedReview(request, prepared.namespace_document)
+    return AugmentedReview(placed(request), prepared.namespace_document)
 
 
 class Admission:

@@ -9,7 +9,7 @@ from webhook.console.files import FilesSource, Place
 from webhook.console.picture import Picture, Shown
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
-from webhook.constraint.targets.admission import AdmissionTarget
+from webhook.constraint.targets.known import ADMISSION_ALONE, TARGETS
 
 LOG = log.Log(lambda _: None).logger("test")
 
@@ -18,7 +18,7 @@ class Follower:
     """A source whose files are read when a test says so."""
 
     def __init__(self, policies: Path, *manifests: Path) -> None:
-        client = Client(targets=[AdmissionTarget()], drivers=[RegoDriver()])
+        client = Client(targets=TARGETS, drivers=[RegoDriver()], asked=ADMISSION_ALONE)
         self.source = FilesSource(Place((policies,), manifests), client, Shown(), LOG)
 
     def look(self) -> Picture:
@@ -45,6 +45,19 @@ def test_a_mutator_and_what_is_wrong_with_it_is_shown(tmp_path: Path):
     [item] = Follower(tmp_path).look().policies
     assert (item.category, item.kind, item.state) == ("mutator", "Assign", "error")
     assert item.faults
+
+
+def test_a_policy_about_plans_says_that_it_enforces_nothing_here(tmp_path: Path):
+    """As a replica says it in a status."""
+    about = "validation.resourcechange.terraform.cloud.google.com"
+    of_plans = REQUIRED_LABELS.replace("admission.k8s.gatekeeper.sh", about)
+    write_policies(tmp_path, of_plans, constraint("one", "owner").replace("match:", "# of any:"))
+    found = {item.kind: (item.state, item.faults) for item in Follower(tmp_path).look().policies}
+    why = f"enforces nothing here: it is for {about} alone"
+    assert found == {
+        "ConstraintTemplate": ("error", (why,)),
+        "RequiredLabel": ("error", (f"its template {why}",)),
+    }
 
 
 def test_an_object_in_a_namespace_that_is_among_the_manifests_is_selected_by_its_labels(

@@ -32,6 +32,8 @@ class EchoEvaluator:
     def __init__(self, messages: list[str]) -> None:
         self.messages = messages
 
+    reads_constraint = False
+
     def begin(self, limits: Any, inventory: Any) -> Any:
         """Nothing is shared."""
         return inventory
@@ -40,7 +42,7 @@ class EchoEvaluator:
         """The messages, or the failure that is among them."""
         found = []
         for message in self.messages:
-            if message.startswith("!") and message[1:] in (parameters.get("fail"), ""):
+            if message.startswith("!") and message[1:] in ((parameters or {}).get("fail"), ""):
                 raise PolicyError(message)
             if not message.startswith("!"):
                 found.append(DriverViolation(message, {"parameters": parameters}))

@@ -21,8 +21,9 @@ from webhook.cel.kubernetes import admission
 from webhook.cel.run.meter import Meter
 from webhook.cel.run.values import NOTHING
 from webhook.cel.whole import Part, Whole, whole_form
-from webhook.constraint.drivers.cel_evaluation import CelEvaluator, Composed
+from webhook.constraint.drivers.cel_evaluation import CelEvaluator
 from webhook.constraint.drivers.cel_source import read_source
+from webhook.constraint.drivers.cel_validator import Composed
 from webhook.constraint.limits import UNLIMITED
 
 GIVEN = {
@@ -251,11 +252,10 @@ def test_what_parameters_decide_is_theirs_alone(parameters: Any) -> None:
         "validations": [{"expression": "object.s + '!' in variables.all"}],
     }  # fmt: skip
     failed = "failed expression: object.s + '!' in variables.all"
-    wrong = (
+    lacking = (
         "expression 'object.s + '!' in variables.all' resulted in error: composited variable "
-        '"all" fails to evaluate: no such key: allowed'
+        '"all" fails to evaluate: no such key: parameters'
     )
-    wanted = {"abc": [], "x": [failed], "": [failed]}
-    first = parameters.get("allowed", [""])[0] if parameters is not None else ""
+    wanted = {"abc": [], "x": [failed], "": [failed], None: [lacking]}
+    first = None if parameters is None else parameters.get("allowed", [""])[0]
     assert decided(parameters, **source) == wanted[first]
-    assert wrong

@@ -4,6 +4,9 @@ import pytest
 
 from tests.webhook.constraint.policies import constraint, template
 from webhook.api.admission import read_request
+from webhook.cel.engine import compile_expression
+from webhook.cel.kubernetes import admission
+from webhook.cel.run.meter import EXPRESSION_COST, MATCH_CONDITIONS_COST, Meter
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.cel import CelDriver
 from webhook.constraint.drivers.rego import RegoDriver
@@ -172,6 +175,9 @@ def test_a_deletion_is_seen_as_an_api_server_shows_it(expression):
         (one("int('x') == 1"), "program instantiation failed: type conversion error"),
         ({"matchConditions": []}, "the key is matchCondition"),
         ({"validations": {}}, "must be an array of objects"),
+        (one("true", mesage="x"), r"source.validations\[0\].mesage: unknown key, known: expr"),
+        ({"variables": [{"name": "x", "expr": "1"}]}, r"source.variables\[0\].expr: unknown key"),
+        ({"matchCondition": [{"nam": "x"}]}, r"source.matchCondition\[0\].nam: unknown key"),
         ({"failurePolicy": "Never"}, "unrecognized failure policy: Never"),
         ({"variables": [{"name": "params", "expression": "1"}]}, "reserved name"),
         ({"variables": [{"name": "gatekeeper_internal_x", "expression": "1"}]}, "as a prefix"),
@@ -272,3 +278,120 @@ def test_referential_data_is_a_variable_unless_the_template_has_one_of_its_name(
     assert found({**one("variables.inventory == 3"), "variables": own})[0] == [
         "failed expression: variables.inventory == 3"
     ]
+
+
+def told_by(source, *constraints):
+    """The messages of a review by these constraints of one template."""
+    subject = client(source)
+    for document in constraints:
+        subject.add_constraint({**constraint("K8sCel"), **document})
+    subject.remove_constraint("K8sCel", "c")
+    review = request("CREATE", pod(n=1))
+    return [one.msg for one in subject.snapshot.review(review, limits=UNLIMITED).results]
+
+
+@pytest.mark.parametrize("spec", [None, {}, {"enforcementAction": "warn"}])
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("variables.params == null && !has(variables.params.x)", None),
+        (
+            "size(variables.params) == 0",
+            "expression 'size(variables.params) == 0' resulted in error: no such overload: size",
+        ),
+        ("variables.own", None),
+    ],
+)
+def test_parameters_that_a_constraint_lacks_are_null(spec, expression, message):
+    document = {"metadata": {"name": "lacks"}} | ({} if spec is None else {"spec": spec})
+    own = {"name": "own", "expression": "!has(params.spec.parameters)"}
+    found_ = told_by({"variables": [own], **one(expression)}, document)
+    assert found_ == ([] if message is None else [message])
+    empty = {"metadata": {"name": "empty"}, "spec": {"parameters": {}}}
+    assert told_by(one("variables.params == {}"), empty) == []
+
+
+def test_variables_may_read_the_whole_constraint():
+    source = {
+        "variables": [{"name": "who", "expression": "params.kind + '/' + params.metadata.name"}],
+        **one("false", messageExpression="variables.who + string(size(variables.params))"),
+    }
+    equal = [{"metadata": {"name": name}, "spec": {"parameters": {"x": 1}}} for name in "ab"]
+    assert told_by(source, *equal) == ["K8sCel/a1", "K8sCel/b1"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "reads"),
+    [
+        ("params.spec.parameters", False),
+        ("has(params.spec.parameters) ? params.spec.parameters.x : 1", False),
+        ("[1].all(params, params == 1)", False),
+        ("has(params.spec)", True),
+        ("params.spec.match", True),
+        ("params", True),
+        ("[1].all(x, params.metadata.name == 'x')", True),
+        ("params['spec']['parameters']", True),
+    ],
+)
+def test_constraints_are_told_apart_only_where_a_variable_reads_more_than_parameters(
+    expression, reads
+):
+    subject = client({"variables": [{"name": "v", "expression": expression}], **one("true")})
+    (entry,) = subject.snapshot.entries
+    assert entry.evaluator.reads_constraint is reads
+
+
+def test_variables_that_match_conditions_read_have_no_namespace_there():
+    source = {
+        "variables": [{"name": "nowhere", "expression": "namespaceObject == null"}],
+        "matchCondition": [{"name": "c", "expression": "variables.nowhere"}],
+        **one("variables.nowhere", message="there is one"),
+    }
+    assert found(source, request("CREATE", pod(n=1))) == (["there is one"], [])
+
+
+def test_match_conditions_that_err_alike_are_told_of_once():
+    texts = ["object.spec.x == 1", "object.spec.x == 1", "object.spec.y == 1"]
+    listed = [{"name": f"c{n}", "expression": text} for n, text in enumerate(texts)]
+    (message,), _ = found({"matchCondition": listed, **one("true")})
+    assert message == (
+        "[expression 'object.spec.x == 1' resulted in error: no such key: x, "
+        "expression 'object.spec.y == 1' resulted in error: no such key: y]"
+    )
+
+
+def nested_loops(*counts):
+    """An expression that costs by the steps of its innermost loop."""
+    expression = "true"
+    for number, count in enumerate(counts):
+        items = ", ".join(["1"] * count)
+        expression = f"[{items}].all(x{number}, {expression})"
+    return expression
+
+
+def test_one_match_condition_may_not_cost_what_all_may():
+    loops = nested_loops(10, 10, 10, 10, 30)
+    assert EXPRESSION_COST < cost_of(loops) < MATCH_CONDITIONS_COST
+    condition = {"name": "c", "expression": loops}
+    (message,), _ = found({"matchCondition": [condition], **one("true")})
+    assert message.endswith("resulted in error: operation cancelled: actual cost limit exceeded")
+
+
+def cost_of(expression):
+    meter = Meter(100_000_000)
+    compile_expression(expression, admission({}, params=False)).evaluate({}, meter)
+    return meter.limit - meter.left
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "namespaceObject.metadata.deletionGracePeriodSeconds == 0",
+        "!has(namespaceObject.metadata.creationTimestamp)",
+        "dyn(request).uid == '' && dyn(request).object == null && dyn(request).oldObject == null",
+    ],
+)
+def test_what_go_writes_of_an_empty_field_is_there(expression):
+    namespace = {"metadata": {"name": "d", "deletionGracePeriodSeconds": 0, "generation": 0}}
+    review = AugmentedReview(request("CREATE", pod(n=1)).request, namespace=namespace)
+    assert found(one(expression), review) == ([], [])

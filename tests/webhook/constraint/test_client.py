@@ -161,6 +161,20 @@ def test_a_template_that_no_longer_compiles_goes_on_enforcing():
     assert before == subject.snapshot.digest
 
 
+@pytest.mark.parametrize("before", [[], [template(), constraint()]], ids=["never", "once"])
+def test_a_template_that_is_refused_again_changes_nothing(before):
+    """Files are looked at anew for as long as one is broken."""
+    subject = client(*before)
+    seen = []
+    for fault in ("x", "x", "y"):
+        with pytest.raises(CompileError):
+            subject.add_template(template(rego=f"package p\nviolation[{{ {fault}"))
+        seen.append(subject.snapshot)
+
+    assert seen[0] is seen[1]
+    assert seen[2] is not seen[1]
+
+
 def test_a_constraint_that_is_refused_goes_on_enforcing():
     subject = client(template(), constraint())
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -20,13 +19,15 @@ from tests.isolation_table import (
     cells,
 )
 from tests.webhook.constraint.policies import client, constraint, pod, template
-from webhook.constraint import enforcement
+from webhook.constraint import enforcement, findings
 from webhook.constraint.breaker import OVERRUNS_MAX, Guard
+from webhook.constraint.drivers import budget
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.isolation import ANNOTATION, Isolation, on_error_of
 from webhook.constraint.limits import Budget, Limits
 from webhook.constraint.result import DEFERRED
 from webhook.constraint.review import AugmentedObject
+from webhook.rego.run import limits as rego_limits
 from webhook.server import verdict
 
 WORD = {"type": "object", "properties": {"word": {"type": "string"}}}
@@ -34,6 +35,33 @@ NUMBER = {"type": "object", "properties": {"word": {"type": "integer"}}}
 BROKEN_SCHEMA = {"type": "object", "properties": {"word": {}}}
 
 BUDGET = Budget.of(0.02)
+
+
+class Ticking:
+    """A clock that goes on by so many seconds each time that it is looked at."""
+
+    def __init__(self, seconds):
+        self._seconds = seconds
+        self.now = 0.0
+
+    def monotonic(self):
+        """The time after one more tick."""
+        self.now += self._seconds
+        return self.now
+
+    thread_time = monotonic
+
+
+class Stopped:
+    """Another's clock, which goes on by no look at it."""
+
+    def __init__(self, clock):
+        self._clock = clock
+
+    def monotonic(self):
+        """The time."""
+        return self._clock.now
+
 
 HOW = ("annotated constraint", "annotated template", "flag")
 
@@ -357,24 +385,30 @@ violation[{"msg": "never"}] {
     assert [item.constraint.name for item in found.undecided] == ["a", "c"]
 
 
-def test_a_request_s_time_is_a_matter_of_those_that_deny():
-    """They are evaluated first, and only one of them left undecided leaves it undecided."""
+def test_a_request_s_time_is_a_matter_of_those_that_deny(monkeypatch):
+    """They are evaluated first, and only one of them left undecided leaves it undecided.
+
+    Time passes while an evaluation that takes long looks at the clock, and else not.
+    """
+    clock = Ticking(1.0)
+    monkeypatch.setattr(rego_limits, "time", clock)
+    monkeypatch.setattr(findings, "time", Stopped(clock))
     endless = template("K8sA", ENDLESS)
     fast = template("K8sZ", GOOD)
     subject = client(
         endless, constraint("K8sA", enforcementAction="warn"), fast, constraint("K8sZ")
     )
-    deadline = time.monotonic() + 0.1
+    limits = Limits(deadline=0.5)
 
-    found = subject.snapshot.review(AugmentedObject(pod()), limits=Limits(deadline=deadline))
+    found = subject.snapshot.review(AugmentedObject(pod()), limits=limits)
 
     assert not found.deadline_exceeded
     assert [result.constraint.kind for result in found.results] == ["K8sZ"]
     assert [(item.cause, item.answer) for item in found.undecided] == [("deadline", "warn")]
 
     subject.add_constraint(constraint("K8sA"))
-    deadline = time.monotonic() + 0.1
-    found = subject.snapshot.review(AugmentedObject(pod()), limits=Limits(deadline=deadline))
+    clock.now = 0.0
+    found = subject.snapshot.review(AugmentedObject(pod()), limits=limits)
     assert found.deadline_exceeded
 
 
@@ -409,11 +443,13 @@ def test_the_work_of_each_turn_of_a_loop_is_paid_for(rego):
     assert policy.review(steps=2_000_000).undecided == ()
 
 
-def test_what_waits_lets_others_go_first():
+def test_what_waits_lets_others_go_first(monkeypatch):
+    """For as long as it worked between one look and the next, as its own clock has it."""
+    clock = Ticking(0.005)
+    monkeypatch.setattr(budget, "time", clock)
     policy = Policy(cells("overrun")[0], rego=ENDLESS).enforced()
     rests = []
 
-    policy.review(budget=Budget.of(0.02, rest=rests.append))
+    policy.review(budget=Budget.of(0.022, rest=rests.append))
 
-    assert len(rests) > 2
-    assert 0.01 < sum(rests) < 0.1  # what was worked between one look and the next
+    assert rests == pytest.approx([0.005] * 4)  # of five turns the last is over the budget

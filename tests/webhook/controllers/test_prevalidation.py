@@ -10,7 +10,7 @@ import pytest
 
 from tests.patience import PATIENCE_SECONDS, turns_until
 from tests.webhook.cluster.fault_server import FaultServer, scripted, status
-from tests.webhook.controllers.test_policies import KIND, constraint, template
+from tests.webhook.controllers.test_policies import KIND, REGO, constraint, template
 from webhook import __version__
 from webhook.api.gvk import gvk_of
 from webhook.api.pod_status import Pod
@@ -21,7 +21,7 @@ from webhook.cluster.store import Change, Key
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
-from webhook.controllers import prevalidation
+from webhook.controllers import outcome_records, prevalidation
 from webhook.controllers.outcome_records import OutcomeRecords
 from webhook.controllers.prevalidation import Prevalidation, Trier
 from webhook.controllers.reconciler import TEMPLATE, constraint_gvk
@@ -29,7 +29,7 @@ from webhook.controllers.revision_keeper import RevisionKeeper
 from webhook.controllers.spoiled import Spoiled
 from webhook.log import Log
 from webhook.replicas import rendezvous
-from webhook.trials.trials import Trials
+from webhook.trials.trials import LARGE_BYTES, Trials, is_large
 from webhook.watch.queue import Event
 
 BROKEN = template(rego="package a\nviolation[")
@@ -51,6 +51,9 @@ class RevisionServer(FaultServer):
         self.kept: dict[str, Any] = {}
         self.versions = count(1)
         self.refuses = False
+        self.held_name = ""
+        """Of a revision whose requests wait for ``opened``."""
+        self.opened, self.waits = asyncio.Event(), asyncio.Event()
 
     async def serve(self, reader, writer):
         """One connection."""
@@ -67,6 +70,9 @@ class RevisionServer(FaultServer):
                 asked = json.loads(body) if body else {}
                 name = path.decode().partition("?")[0].rpartition("/")[2]
                 self.requests.append((method.decode(), name))
+                if self.held_name and self.held_name in (name, asked_name(asked)):
+                    self.waits.set()
+                    await self.opened.wait()
                 await self._answer(writer, *self._answered(method, name, asked))
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
@@ -94,6 +100,11 @@ class RevisionServer(FaultServer):
         metadata = {**document["metadata"], "resourceVersion": str(next(self.versions))}
         self.kept[name] = {**document, "metadata": metadata}
         return 200, [json.dumps(self.kept[name]).encode()], "end"
+
+
+def asked_name(asked):
+    """The name of what is sent; empty for nothing."""
+    return asked.get("metadata", {}).get("name", "")
 
 
 class Held:
@@ -263,6 +274,40 @@ def test_a_replica_that_is_first_and_says_nothing_is_not_waited_for_any_longer(
         assert held.holds(template())
         await held.until_released()
         assert held.said(template()) == ("passed", "uid-1")
+
+    played(tmp_path, trials, story)
+
+
+def test_a_large_policy_is_not_tried_before_the_api_server_has_taken_its_word(
+    tmp_path, trials, monkeypatch
+):
+    """However long that takes: each replica would spend seconds of a processor on it."""
+    monkeypatch.setattr(prevalidation, "RECORD_SECONDS", 0.0)
+    for module in (prevalidation, outcome_records):
+        monkeypatch.setattr(module, "WRITE_SECONDS", PATIENCE_SECONDS)
+    tried, find_out = [], trials.found_out_all
+
+    def noted(asked, seconds, tell):
+        tried.extend(is_large(one.document) for one in asked)
+        find_out(asked, seconds, tell)
+
+    monkeypatch.setattr(trials, "found_out_all", noted)
+    large = template(rego=REGO + "#" * LARGE_BYTES, uid="large")
+    large["metadata"]["name"] = "k8slarge"
+    large["spec"]["crd"]["spec"]["names"]["kind"] = "K8sLarge"
+
+    async def story(held):
+        held.server.held_name = name_of(large, digest_of(large))
+        assert held.holds(large)
+        await held.server.waits.wait()
+        assert held.holds(template())  # goes all its way meanwhile
+        await held.until_released()
+        assert held.released == [event(template())]
+        assert tried == [False]
+        held.server.opened.set()
+        await held.until_released(2)
+        assert tried == [False, True]
+        assert held.said(large) == ("passed", "uid-1")
 
     played(tmp_path, trials, story)
 

@@ -11,6 +11,8 @@ from webhook.api.admission import read_request
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.cel import CelDriver
 from webhook.constraint.enforcement import WEBHOOK
+from webhook.constraint.limits import UNLIMITED
+from webhook.constraint.placement import placed
 from webhook.constraint.review import AugmentedReview
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.generation.plan import Options
@@ -146,6 +148,69 @@ def test_a_policy_says_what_the_webhook_says_of_random_requests(seed, alone):
     made = plan_of(of_template, of_constraint, options=Options(alone=alone), scope=EVERYTHING)
     for _ in range(4):
         said(chance, made, of_constraint, client)
+
+
+def both_say(source, of_constraint, asked, known=None, *, alone=False):
+    """What the webhook says of a request, and what the policy says."""
+    of_template = template(**source)
+    client = Client(targets=[AdmissionTarget()], drivers=[CelDriver()])
+    client.add_template(of_template)
+    client.add_constraint(of_constraint)
+    made = plan_of(of_template, of_constraint, options=Options(alone=alone), scope=EVERYTHING)
+    bound = made.bindings["gatekeeper-named-one"]
+    policy = GeneratedPolicy(made.policies[bound["spec"]["policyName"]])
+    read = placed(read_request(asked))
+    review = AugmentedReview(read, namespace=known if read.namespace else None)
+    results = client.snapshot.review(review, enforcement_point=WEBHOOK, limits=UNLIMITED).results
+    said_ = policy.say(bound, of_constraint, asked, known)
+    return sorted(one.msg for one in results), sorted(said_.messages)
+
+
+@pytest.mark.parametrize("alone", [False, True], ids=["template", "constraint"])
+@pytest.mark.parametrize("spec", [{}, {"parameters": {}}, {"parameters": {"x": 1}}])
+def test_parameters_that_are_not_there_are_the_same_to_both(spec, alone):
+    source = {
+        "validations": [
+            {"expression": "variables.params != null", "message": "none"},
+            {"expression": "variables.params != {}", "message": "empty"},
+            {"expression": "!has(variables.params.x)", "message": "x"},
+        ]
+    }
+    asked = request(random.Random(1), "", "Pod", "default")
+    webhook, policy = both_say(
+        source, constraint(**spec), asked, NAMESPACES["default"], alone=alone
+    )
+    assert len(webhook) == 1
+    assert webhook == policy
+
+
+def test_variables_that_read_the_constraint_are_the_same_to_both():
+    own = {"name": "own", "expression": "params.metadata.name"}
+    source = {
+        "variables": [own],
+        "validations": [{"expression": "false", "messageExpression": "string(variables.own)"}],
+    }
+    asked = request(random.Random(1), "", "Pod", "default")
+    assert both_say(source, constraint(), asked, NAMESPACES["default"]) == (["one"], ["one"])
+
+
+def test_a_namespace_is_in_none_though_its_request_names_itself():
+    source = {"validations": [{"expression": "namespaceObject != null", "message": "none"}]}
+    asked = {**request(random.Random(1), "", "Namespace", ""), "namespace": "a", "name": "a"}
+    assert both_say(source, constraint(), asked, NAMESPACES["a"]) == (["none"], ["none"])
+
+
+def test_a_policy_may_cost_ten_times_what_an_expression_may():
+    """What the webhook ends for the cost of all, the API server does not."""
+    loops = "true"
+    for number in range(5):
+        loops = f"[1, 1, 1, 1, 1, 1, 1, 1, 1, 1].all(x{number}, {loops})"
+    costs = [{"expression": f"{loops} && false", "message": name} for name in "abc"]
+    asked = request(random.Random(1), "", "Pod", "default")
+    webhook, policy = both_say({"validations": costs}, constraint(), asked, NAMESPACES["default"])
+    assert policy == ["a", "b", "c"]
+    assert webhook[:2] == ["a", "b"]
+    assert webhook[2].endswith("actual cost limit exceeded")
 
 
 def test_some_of_those_are_refused_by_each_form():

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from webhook.cel.errors import EvaluationError
 from webhook.cel.library.registry import form
 from webhook.cel.run.texts import showing
+from webhook.rego.go.strings import ESCAPES
 
 if TYPE_CHECKING:
     from webhook.cel.run.meter import Meter
@@ -163,19 +164,7 @@ def join(meter: Meter, items: list[Value], separator: str = "") -> str:
     return str(meter.made(separator.join(items)))
 
 
-_QUOTED: Final = str.maketrans(
-    {
-        "\a": "\\a",
-        "\b": "\\b",
-        "\f": "\\f",
-        "\n": "\\n",
-        "\r": "\\r",
-        "\t": "\\t",
-        "\v": "\\v",
-        "\\": "\\\\",
-        '"': '\\"',
-    }
-)
+_QUOTED: Final = str.maketrans(ESCAPES)
 
 
 @form("strings.quote", str, charges=True)

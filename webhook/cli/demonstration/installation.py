@@ -6,8 +6,6 @@ import asyncio
 import base64
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.gvk import GroupVersionKind
-from webhook.api.resource import Resource
 from webhook.cli.cluster_access import NAMESPACE, TEMPLATES, constraints_of
 from webhook.cli.demonstration import sources
 from webhook.cluster.errors import ApiError
@@ -15,6 +13,7 @@ from webhook.cluster.kinds import CRDS, NAMESPACES, PODS, WEBHOOK_CONFIGURATIONS
 from webhook.replicas.pods import AUDIT_PODS, WEBHOOK_PODS
 
 if TYPE_CHECKING:
+    from webhook.api.resource import Resource
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Object
 
@@ -200,14 +199,6 @@ class Installation:
 
 def _is_shared(crd: Object) -> bool:
     return not str(crd["spec"]["group"]).endswith((".gatekeeper.sh", ".waddle.dev"))
-
-
-DEPLOYMENTS: Final = Resource(
-    GroupVersionKind("apps", "v1", "Deployment"), "deployments", namespaced=True
-)
-CONFIG_MAPS: Final = Resource(
-    GroupVersionKind("", "v1", "ConfigMap"), "configmaps", namespaced=True
-)
 
 
 def deployment(name: str, *, owner: str = "", privileged: bool = False) -> Object:

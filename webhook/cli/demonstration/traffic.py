@@ -8,14 +8,13 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from webhook.cli.demonstration.installation import (
-    CONFIG_MAPS,
-    DEPLOYMENTS,
     LAB,
     SHOP,
     config_map,
     deployment,
 )
 from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.kinds import CONFIG_MAPS, DEPLOYMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

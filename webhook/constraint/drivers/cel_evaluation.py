@@ -12,30 +12,35 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.cel.check.types import BOOL, DYN, STRING
 from webhook.cel.engine import compile_checked
 from webhook.cel.errors import CompileError as ExpressionError
-from webhook.cel.errors import EvaluationError, LimitError, TimeUpError
+from webhook.cel.errors import EvaluationError, TimeUpError
 from webhook.cel.kubernetes import admission
-from webhook.cel.library.strings import SPACES
-from webhook.cel.operators import KNOWN
-from webhook.cel.run.meter import EXPRESSION_COST, MATCH_CONDITIONS_COST, Meter
+from webhook.cel.run.meter import EXPRESSION_COST, Meter
 from webhook.cel.run.values import NOTHING
+from webhook.cel.syntax.ast import Select, children
 from webhook.cel.whole import Part, whole_form
 from webhook.constraint.driver import DriverViolation
 from webhook.constraint.drivers.cel_review import any_object, objects_of, variables_of
 from webhook.constraint.drivers.cel_source import ANY_OBJECT, INVENTORY, PARAMS
+from webhook.constraint.drivers.cel_validator import (
+    CompiledValidation,
+    Composed,
+    conditions_hold,
+    pass_on,
+    told,
+    violations,
+)
 from webhook.constraint.errors import CompileError, PolicyError
-from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from webhook.cel.check.checker import Checked
     from webhook.cel.check.types import Type
     from webhook.cel.engine import Expression
+    from webhook.cel.syntax.ast import Expr
     from webhook.cel.whole import Whole
     from webhook.constraint.drivers.cel_source import CelSource
     from webhook.constraint.limits import Budget, Limits
-
-_UNPAID: Final = Meter(0)
-"""Pays for nothing: who evaluates gives a meter first."""
 
 PREPARED_MAX: Final = 1_000
 """Constraints of a template whose parameters' part is kept."""
@@ -43,18 +48,6 @@ PREPARED_MAX: Final = 1_000
 _OBJECTS: Final = frozenset({"object", "oldObject"})
 
 _NO_VARIABLES: Final[dict[str, Any]] = {}
-
-MESSAGE_BYTES_MAX: Final = 5 * 1024
-"""Of what a messageExpression gives (pkg/apis/cel/config.go)."""
-
-
-@dataclass(frozen=True, slots=True)
-class CompiledValidation:
-    """What must be true, and what is told where it is not."""
-
-    expression: Expression
-    message: str
-    message_expression: Expression | None
 
 
 class _Compiler:
@@ -99,9 +92,21 @@ class _Compiler:
 
 
 class CelEvaluator:
-    """A compiled template."""
+    """A compiled template.
 
-    __slots__ = ("_conditions", "_fails", "_prepared", "_validations", "_variables", "_whole")
+    One that ``reads_constraint`` is given each constraint whole; any other their parameters alone,
+    so that those with equal ones are evaluated once.
+    """
+
+    __slots__ = (
+        "_conditions",
+        "_fails",
+        "_prepared",
+        "_validations",
+        "_variables",
+        "_whole",
+        "reads_constraint",
+    )
 
     def __init__(self, source: CelSource) -> None:
         """Raises :class:`~webhook.constraint.errors.CompileError`."""
@@ -130,6 +135,9 @@ class CelEvaluator:
                 validations.append(CompiledValidation(expression, one.message, message))
         if compiler.faults:
             raise CompileError("compilation failed: " + "\n".join(compiler.faults))
+        self.reads_constraint = any(
+            _reads_constraint(compiler.parts[one].checked) for one in variables.values()
+        )
         self._variables = variables
         self._conditions = [one for one in conditions if one is not None]
         self._validations = validations
@@ -141,23 +149,33 @@ class CelEvaluator:
         """What evaluations share: the variables of the review, made when they are asked for first."""
         return _Shared(limits, inventory)
 
-    def evaluate(self, parameters: Any, review: Any, state: _Shared) -> Iterable[DriverViolation]:
+    def evaluate(self, given: Any, review: Any, state: _Shared) -> Iterable[DriverViolation]:
         """What one constraint finds, in the order of the template's validations."""
         look = _Clock(state.limits).look
         try:
-            told = None
+            found = None
             if self._whole is not None:
-                told = self._at_once(self._whole, parameters, review, state, look)
-            if told is None:
-                told = self._evaluate(state, state.variables(review), parameters, look)
+                found = self._at_once(self._whole, given, review, state, look)
+            if found is None:
+                found = self._evaluate(state, state.variables(review), given, look)
         except TimeUpError as error:
             raise PolicyError(error.text, overrun=True) from None
-        return told
+        return found
+
+    def _parameters(self, given: Any) -> Any:
+        """The constraint's parameters, null where it has none."""
+        return (given.get("spec") or {}).get("parameters") if self.reads_constraint else given
+
+    def _params(self, given: Any) -> Any:
+        """What variables may read as ``params``: as much of the constraint as they do read."""
+        if self.reads_constraint:
+            return given
+        return {"spec": {} if given is None else {"parameters": given}}
 
     def _at_once(
         self,
         whole: Whole,
-        parameters: Any,
+        given: Any,
         review: Any,
         state: _Shared,
         look: Callable[[], None],
@@ -165,40 +183,40 @@ class CelEvaluator:
         """The same by one function; None where that cannot say."""
         prepared: tuple[Any, ...] | None = ()
         if whole.prepared:
-            prepared = self._prepared_for(whole, parameters, look)
+            prepared = self._prepared_for(whole, given, look)
             if prepared is None:
                 return None
         env = _NO_VARIABLES
         if whole.reads and not whole.reads <= _OBJECTS:
-            env = {**state.variables(review), "params": {"spec": {"parameters": parameters}}}
+            env = {**state.variables(review), "params": self._params(given)}
         elif whole.reads:
             env = objects_of(review)
         operation = review.get("operation") or ""
         of = review.get("oldObject" if operation == "DELETE" else "object")
         meter = Meter(EXPRESSION_COST, look)
         try:
-            told = whole.run(of, parameters, operation, env, meter, prepared)
+            found = whole.run(of, self._parameters(given), operation, env, meter, prepared)
         except TimeUpError:
             raise
         except Exception:  # noqa: BLE001  # whatever it was, the expressions say what it means
             return None
         return [
-            DriverViolation(_told(self._validations[number], message), None)
-            for number, message in told
+            DriverViolation(told(self._validations[number], message), None)
+            for number, message in found
         ]
 
     def _prepared_for(
-        self, whole: Whole, parameters: Any, look: Callable[[], None]
+        self, whole: Whole, given: Any, look: Callable[[], None]
     ) -> tuple[Any, ...] | None:
         """The values of the variables that read nothing but parameters.
 
         None if one has none that must have one.
         """
-        known = self._prepared.get(id(parameters))
+        known = self._prepared.get(id(given))
         if known is not None:
             return known[1]
         composed = Composed(
-            self._variables, {}, {"spec": {"parameters": parameters}}, {PARAMS: parameters}
+            self._variables, {}, self._params(given), {PARAMS: self._parameters(given)}
         )
         composed.meter = Meter(EXPRESSION_COST, look)
         values = []
@@ -206,160 +224,51 @@ class CelEvaluator:
             try:
                 values.append(composed[name])
             except EvaluationError as error:
-                _pass_on(error)
+                pass_on(error)
                 values.append(NOTHING)
         lacks = any(one is NOTHING for one in values[: whole.needed])
         prepared = None if lacks else tuple(values)
         if len(self._prepared) >= PREPARED_MAX:
             self._prepared.clear()
-        # With the parameters, which so keep their identity.
-        self._prepared[id(parameters)] = (parameters, prepared)
+        # With what it was given, which so keeps its identity.
+        self._prepared[id(given)] = (given, prepared)
         return prepared
 
     def _evaluate(
-        self, state: _Shared, given: dict[str, Any], parameters: Any, look: Callable[[], None]
+        self, state: _Shared, seen: dict[str, Any], given: Any, look: Callable[[], None]
     ) -> list[DriverViolation]:
-        known = {ANY_OBJECT: any_object(given), PARAMS: parameters}
+        known = {ANY_OBJECT: any_object(seen), PARAMS: self._parameters(given)}
         if INVENTORY not in self._variables:
             known[INVENTORY] = state.inventory
-        # Nothing of the constraint but its parameters: equal ones are evaluated once.
-        params = {"spec": {"parameters": parameters}}
-        composed = Composed(self._variables, given, params, known)
+        params = self._params(given)
         if self._conditions:
-            # The namespace is not given to match conditions.
-            within = {**composed.env, "namespaceObject": None}
+            # Neither match conditions nor the variables that they read are given the namespace.
+            within = Composed(self._variables, {**seen, "namespaceObject": None}, params, known)
             try:
-                if not conditions_hold(self._conditions, within, look):
+                if not conditions_hold(self._conditions, within.env, look):
                     return []
             except EvaluationError as error:
                 return [DriverViolation(error.text, None)] if self._fails else []
+        composed = Composed(self._variables, seen, params, known)
         messages = violations(self._validations, composed, look, fails=self._fails)
         return [DriverViolation(message, None) for message in messages]
 
 
-def conditions_hold(
-    conditions: Sequence[Expression], env: dict[str, Any], look: Callable[[], None] | None = None
-) -> bool:
-    """Whether all match conditions hold; one that does not makes up for errors in others.
-
-    Raises :class:`~webhook.cel.errors.EvaluationError`.
-    """
-    faults, meter = [], Meter(MATCH_CONDITIONS_COST, look)
-    composed = env.get("variables")
-    if composed is not None:
-        composed.meter = meter
-    for condition in conditions:
-        try:
-            if condition.evaluate(env, meter) is not True:
-                return False
-        except EvaluationError as error:
-            _pass_on(error)
-            faults.append(f"expression '{condition.source}' resulted in error: {error.text}")
-    if faults:
-        raise EvaluationError(faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
-    return True
-
-
-def violations(
-    validations: Sequence[CompiledValidation],
-    composed: Composed,
-    look: Callable[[], None] | None = None,
-    *,
-    fails: bool,
-) -> list[str]:
-    """What the validations that fail say, and where a policy ``fails`` the errors of the others."""
-    texts = []
-    composed.meter = meter = Meter(EXPRESSION_COST, look)
-    for one in validations:
-        try:
-            holds = one.expression.evaluate(composed.env, meter)
-        except EvaluationError as error:
-            _pass_on(error)
-            if fails:
-                text = f"expression '{one.expression.source}' resulted in error: {error.text}"
-                texts.append(text)
-            if type(error) is LimitError:
-                break  # nothing is left for those that follow
-            continue
-        if holds is not True:
-            texts.append(_message(one, composed, meter))
-    return texts
-
-
-def _pass_on(error: EvaluationError) -> None:
-    """What is no fault of the expression is not taken for one."""
-    if isinstance(error, TimeUpError):
-        raise error
-
-
-def _message(one: CompiledValidation, composed: Composed, meter: Meter) -> str:
-    """What a validation that failed says."""
-    message = None
-    if one.message_expression is not None:
-        try:
-            message = one.message_expression.evaluate(composed.env, meter)
-        except EvaluationError as error:
-            _pass_on(error)
-    return _told(one, message)
-
-
-def _told(one: CompiledValidation, message: Any) -> str:
-    """The same, by what its messageExpression gave: what is no text, or too long, is none."""
-    text = message.strip(SPACES) if type(message) is str else ""
-    if "\n" in text or len(text.encode("utf-8", "replace")) > MESSAGE_BYTES_MAX:
-        text = ""
-    return text or one.message.strip(SPACES) or _failed(one)
-
-
-def _failed(one: CompiledValidation) -> str:
-    return f"failed expression: {one.expression.source.strip(SPACES)}"
-
-
-class Composed(dict[str, Any]):
-    """The field ``variables``: each is computed when it is read first, and its error kept, too.
-
-    ``meter`` pays for what is computed.
-    """
-
-    __slots__ = ("_errors", "_variables", "env", "meter")
-
-    def __init__(
-        self,
-        variables: dict[str, Expression],
-        given: dict[str, Any],
-        params: Any,
-        known: dict[str, Any] | None = None,
-    ) -> None:
-        """``params`` is what variables may read under that name; ``known`` are computed already."""
-        super().__init__(known or {})
-        # No other expression than a variable's has a name for the parameters' resource.
-        self.env = {**given, "variables": self, "params": params}
-        for name in KNOWN:
-            if name in self:
-                self.env[f"variables.{name}"] = self[name]
-        self._variables = variables
-        self._errors: dict[str, EvaluationError] = {}
-        self.meter: Meter = _UNPAID
-
-    def __missing__(self, name: str) -> Any:
-        """The value of a variable that is read for the first time."""
-        error = self._errors.get(name)
-        if error is not None:
-            raise error
-        try:
-            value = self[name] = self._variables[name].evaluate(self.env, self.meter)
-        except LimitError as fault:
-            self._errors[name] = fault  # who tries again has no more to spend
-            raise
-        except EvaluationError as fault:
-            text = f'composited variable "{name}" fails to evaluate: {fault.text}'
-            error = self._errors[name] = EvaluationError(text)
-            raise error from None
-        return value
-
-    def keys(self) -> Any:
-        """None: which there are is known before any is asked for."""
-        raise TypeError("variables are no map")
+def _reads_constraint(checked: Checked) -> bool:
+    """Whether a variable reads more of the constraint than its parameters."""
+    waiting: list[Expr] = [checked.parsed.root]
+    while waiting:
+        node = waiting.pop()
+        if checked.names.get(node) == f".{PARAMS}":
+            return True
+        if isinstance(node, Select) and node.field == "parameters":
+            spec = node.operand
+            if isinstance(spec, Select) and spec.field == "spec" and not spec.tests:
+                node = spec.operand
+                if checked.names.get(node) == f".{PARAMS}":
+                    continue
+        waiting.extend(children(node))
+    return False
 
 
 _last: tuple[Any, dict[str, Any]] = (None, {})

@@ -18,6 +18,9 @@ _NAMESPACE_METADATA: Final = (
     "resourceVersion",
     "finalizers",
 )
+_GRACE: Final = "deletionGracePeriodSeconds"
+"""Is there where it is 0, too: in Go it is a pointer."""
+
 _USER: Final = ("username", "uid", "groups", "extra")
 
 
@@ -51,9 +54,15 @@ def any_object(variables: dict[str, Any]) -> Any:
 
 
 def _request(document: dict[str, Any]) -> dict[str, Any]:
-    """An admission request as Go makes it of attributes: what is empty is not there."""
+    """An admission request as Go makes it of attributes: what is empty is not there.
+
+    Three fields are, and empty, which only who reads it as dyn comes by.
+    """
     kind, resource = _three(document, "kind", "kind"), _three(document, "resource", "resource")
     request: dict[str, Any] = {
+        "uid": "",
+        "object": None,
+        "oldObject": None,
         "kind": kind,
         "resource": resource,
         "requestKind": kind,
@@ -83,8 +92,11 @@ def _namespace(given: dict[str, Any] | None) -> dict[str, Any] | None:
     if not given:
         return None
     metadata = given.get("metadata") or {}
-    kept = {name: metadata[name] for name in _NAMESPACE_METADATA if metadata.get(name)}
-    kept.setdefault("creationTimestamp", None)
+    kept = {
+        name: metadata[name]
+        for name in _NAMESPACE_METADATA
+        if metadata.get(name) or (name == _GRACE and metadata.get(name) is not None)
+    }
     return {
         "metadata": kept,
         "spec": given.get("spec") or {},

@@ -17,6 +17,9 @@ _KEYS: Final = frozenset(
     {"validations", "variables", "matchCondition", "failurePolicy", "generateVAP"}
 )
 
+_KEYS_OF_VALIDATIONS: Final = frozenset({"expression", "message", "messageExpression"})
+_KEYS_OF_NAMED: Final = frozenset({"name", "expression"})
+
 SOURCE_MAX: Final = 100_000
 """Characters of all expressions of a template: fourteen times the largest of the public library, and
 at most a few seconds to compile."""
@@ -63,10 +66,7 @@ def read_source(source: Any) -> CelSource:
     """
     if type(source) is not dict:
         raise _invalid("source must be an object")
-    for key in source:
-        if key not in _KEYS:
-            hint = "; the key is matchCondition" if key == "matchConditions" else ""
-            raise _invalid(f"source.{key}: unknown key{hint}, known: {', '.join(sorted(_KEYS))}")
+    _check_keys(source, "source", _KEYS)
     cel_source = CelSource(
         tuple(
             Validation(
@@ -74,10 +74,10 @@ def read_source(source: Any) -> CelSource:
                 _text(item, "message", at),
                 _text(item, "messageExpression", at),
             )
-            for at, item in _items(source, "validations")
+            for at, item in _items(source, "validations", _KEYS_OF_VALIDATIONS)
         ),
-        tuple(_named(item, at) for at, item in _items(source, "variables")),
-        tuple(_named(item, at) for at, item in _items(source, "matchCondition")),
+        tuple(_named(item, at) for at, item in _items(source, "variables", _KEYS_OF_NAMED)),
+        tuple(_named(item, at) for at, item in _items(source, "matchCondition", _KEYS_OF_NAMED)),
         _failure_policy(source) != "Ignore",
         _switch(source, "generateVAP"),
     )
@@ -115,13 +115,25 @@ def _invalid(message: str) -> InvalidTemplate:
     return InvalidTemplate(f"K8sNativeValidation: {message}")
 
 
-def _items(source: dict[str, Any], name: str) -> list[tuple[str, dict[str, Any]]]:
+def _check_keys(given: dict[str, Any], at: str, known: frozenset[str]) -> None:
+    for key in given:
+        if key not in known:
+            hint = "; the key is matchCondition" if key == "matchConditions" else ""
+            raise _invalid(f"{at}.{key}: unknown key{hint}, known: {', '.join(sorted(known))}")
+
+
+def _items(
+    source: dict[str, Any], name: str, known: frozenset[str]
+) -> list[tuple[str, dict[str, Any]]]:
     value = source.get(name)
     if value is None:
         return []
     if type(value) is not list or not all(type(item) is dict for item in value):
         raise _invalid(f"source.{name} must be an array of objects")
-    return [(f"source.{name}[{index}]", item) for index, item in enumerate(value)]
+    items = [(f"source.{name}[{index}]", item) for index, item in enumerate(value)]
+    for at, item in items:
+        _check_keys(item, at, known)
+    return items
 
 
 def _text(item: dict[str, Any], name: str, at: str) -> str:

@@ -53,6 +53,9 @@ _PATH: Final = f"data.{references.ENTRY}.{references.RULE}"
 
 _MISSING: Final = object()
 
+_NO_PARAMETERS: Final[dict[str, Any]] = {}
+"""One object: rules of their own are told by the identity of what they are given."""
+
 
 class ExternalDataClient(Protocol):
     """Asks a provider for keys, on behalf of the built-in ``external_data``."""
@@ -201,6 +204,8 @@ class RegoEvaluator:
 
     __slots__ = ("_on_fault", "_rules", "_services", "_violation")
 
+    reads_constraint: Final = False
+
     def __init__(
         self,
         violation: Entrypoint,
@@ -235,8 +240,9 @@ class RegoEvaluator:
         context.next_check = untouched = budget.steps - FIRST_STEPS
         return data, context, untouched
 
-    def evaluate(self, parameters: Any, review: Any, state: _Shared) -> Iterable[DriverViolation]:
+    def evaluate(self, given: Any, review: Any, state: _Shared) -> Iterable[DriverViolation]:
         """The violations of one constraint, in OPA's order: by details, then by message."""
+        parameters = _NO_PARAMETERS if given is None else given
         data, context, untouched = state
         if untouched and context.next_check != untouched:
             cast("BudgetedContext", context).renew()

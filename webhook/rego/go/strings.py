@@ -19,7 +19,7 @@ def from_utf8(raw: bytes) -> str:
     return raw.decode("utf-8", "surrogateescape")
 
 
-_NAMED: Final = {
+ESCAPES: Final = {
     "\a": "\\a",
     "\b": "\\b",
     "\f": "\\f",
@@ -30,6 +30,7 @@ _NAMED: Final = {
     "\\": "\\\\",
     '"': '\\"',
 }
+"""Characters that Go, and so CEL, writes by a name in quotes."""
 
 
 def quote(text: str) -> str:
@@ -41,13 +42,11 @@ def quote(text: str) -> str:
 
 def quote_ascii(text: str) -> str:
     """The string as Go's ``strconv.QuoteToASCII`` writes it."""
-    return (
-        f'"{"".join(c if " " <= c <= "~" and c not in _NAMED else _escape(c, True) for c in text)}"'
-    )
+    return f'"{"".join(c if " " <= c <= "~" and c not in ESCAPES else _escape(c, True) for c in text)}"'
 
 
 def _escape(character: str, ascii_only: bool = False) -> str:
-    named = _NAMED.get(character)
+    named = ESCAPES.get(character)
     if named is not None:
         return named
     code = ord(character)

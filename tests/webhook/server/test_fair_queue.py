@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webhook.app.fair_queue import FairQueue, Party
+from webhook.server.fair_queue import FairQueue, Party
 
 ALICE, BOB = "alice", "bob"
 

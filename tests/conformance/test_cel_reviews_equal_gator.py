@@ -1,0 +1,238 @@
+"""What our driver of CEL finds in requests, asserted by the real one: `gator verify` of a suite.
+
+Each assertion is a message of ours, whole, with how often it is told; gator evaluates the same
+AdmissionReviews by Gatekeeper's own driver.
+"""
+
+import re
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.patience import PATIENCE_SECONDS
+from tests.programs import Programs
+from tests.webhook.constraint.policies import constraint, template
+from webhook.api.admission import read_request
+from webhook.constraint.client import Client
+from webhook.constraint.drivers.cel import CelDriver
+from webhook.constraint.limits import UNLIMITED
+from webhook.constraint.review import AugmentedReview
+from webhook.constraint.targets.admission import AdmissionTarget
+
+Json = dict[str, Any]
+
+ANY = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+POD: Json = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "p", "namespace": "d", "labels": {"a": "b", "long": "x" * 63}},
+    "spec": {"n": 1, "f": 1.5, "big": 9007199254740993, "pattern": "a(", "yes": True},
+}
+
+
+def request(operation: str, obj: Json | None, old: Json | None, **more: Any) -> Json:
+    return {
+        "uid": "u",
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "name": "p",
+        "namespace": "d",
+        "operation": operation,
+        "userInfo": {"username": "jane", "extra": {"scopes": ["x"]}},
+        **({} if obj is None else {"object": obj}),
+        **({} if old is None else {"oldObject": old}),
+        **more,
+    }
+
+
+REQUESTS: dict[str, Json] = {
+    "creation": request("CREATE", POD, None, options={"kind": "CreateOptions", "apiVersion": "v1"}),
+    "unnamed": request("CREATE", POD, None, name="", dryRun=True),
+    "change": request("UPDATE", {**POD, "spec": {"n": 2}}, POD, subResource="status"),
+    "deletion": request("DELETE", None, POD),
+    "connection": request(
+        "CONNECT",
+        {"apiVersion": "v1", "kind": "PodExecOptions", "command": ["sh"]},
+        None,
+        subResource="exec",
+        kind={"group": "", "version": "v1", "kind": "PodExecOptions"},
+    ),
+}
+
+BOUND = (
+    "object == null",
+    "oldObject == null",
+    "variables.anyObject.spec.n == 1",
+    "object.spec.n == 1",
+    "request.name == 'p'",
+    "has(request.namespace) && has(request.options)",
+    "request.options == null",
+    "request.dryRun",
+    "request.subResource == request.requestSubResource",
+    "has(request.userInfo.groups)",
+    "request.userInfo.extra['scopes'] == ['x']",
+    "request.requestKind == request.kind && request.requestResource == request.resource",
+    "namespaceObject == null",
+    "dyn(request).uid == '' && dyn(request).object == null && dyn(request).oldObject == null",
+    "variables.params == null",
+    "variables.params == {}",
+    "has(variables.params.x)",
+    "size(variables.params) == 0",
+    "object.spec.big == 9007199254740993 && type(object.spec.f) == double",
+    "'a'.matches(object.spec.pattern)",
+)
+"""Expressions over all that is bound: what is false, and what is in error, is a message."""
+
+NO: Json = {"expression": "false", "message": "no"}
+
+
+def named(*expressions: str) -> list[Json]:
+    return [{"name": f"c{at}", "expression": text} for at, text in enumerate(expressions)]
+
+
+def variable(name: str, expression: str) -> list[Json]:
+    return [{"name": name, "expression": expression}]
+
+
+def told(**more: Any) -> Json:
+    return {"validations": [{"expression": "object == oldObject", **more}]}
+
+
+SOURCES: dict[str, Json] = {
+    "bound": {"validations": [{"expression": one} for one in BOUND]},
+    "bound-and-ignored": {
+        "failurePolicy": "Ignore",
+        "validations": [{"expression": one} for one in BOUND],
+    },
+    "nothing": {},
+    "condition-of-variables": {
+        "variables": variable("n", "object.spec.n"),
+        "matchCondition": named("variables.n == 1"),
+        "validations": [NO, {"expression": "variables.n == 2"}],
+    },
+    "conditions-in-error": {
+        "matchCondition": named(
+            "true", "object.spec.x == 1", "object.spec.x == 1", "object.y == 1"
+        ),
+        "validations": [NO],
+    },
+    "conditions-in-error-ignored": {
+        "failurePolicy": "Ignore",
+        "matchCondition": named("object.spec.x == 1"),
+        "validations": [NO],
+    },
+    "condition-that-makes-up-for-errors": {
+        "matchCondition": named("object.spec.x == 1", "request.operation == 'CREATE'"),
+        "validations": [NO],
+    },
+    "variables-of-the-constraint": {
+        "variables": [
+            *variable("name", "params.metadata.name"),
+            *variable("given", "params.spec.parameters"),
+            *variable("match", "has(params.spec.match) || has(params.spec.parameters)"),
+        ],
+        "validations": [
+            {"expression": "variables.match && variables.name == ''"},
+            {"expression": "variables.given == {}"},
+        ],
+    },
+    "variables-in-error": {
+        "variables": [
+            *variable("bad", "object.spec.x"),
+            *variable("worse", "[variables.bad]"),
+            *variable("unread", "object.spec.y"),
+        ],
+        "validations": [
+            {"expression": "variables.worse == []"},
+            {"expression": "variables.bad == 1 || true"},
+            {"expression": "variables.bad == 1", "message": "m"},
+        ],
+    },
+    "spaces": {"validations": [{"expression": "  object ==\n oldObject  "}]},
+    "message": told(message=" \u00a0m\u2003"),
+    "message-of-lines": told(message="a\nb"),
+    "message-of-spaces": told(message=" \n"),
+    "text-of-lines": told(messageExpression="'a\\nb'", message="m"),
+    "text-that-ends-in-a-line": told(messageExpression="' a\\n'", message="m"),
+    "text-of-nothing": told(messageExpression="''"),
+    "text-in-error": told(messageExpression="string(object.spec.x)", message="m"),
+    "text-of-5120": told(messageExpression=f"'{'é' * 2560}'", message="m"),
+    "text-of-5121": told(messageExpression=f"'{'é' * 2560}x'", message="m"),
+    "text-of-a-variable": {
+        "variables": variable("who", "request.userInfo.username + '!'"),
+        **told(messageExpression="variables.who"),
+    },
+    "several": {
+        "validations": [NO, {"expression": "true"}, {"expression": "1 / (size('') - 0) == 1"}, NO]
+    },
+}
+
+SPECS: dict[str, Json] = {"none": {}, "empty": {"parameters": {}}, "some": {"parameters": {"x": 1}}}
+
+
+def ours(of_template: Json, of_constraint: Json, asked: Json) -> list[str]:
+    """The messages of our driver."""
+    client = Client(targets=[AdmissionTarget()], drivers=[CelDriver()])
+    client.add_template(of_template)
+    client.add_constraint(of_constraint)
+    review = AugmentedReview(read_request(asked))
+    return [one.msg for one in client.snapshot.review(review, limits=UNLIMITED).results]
+
+
+def assertions(messages: list[str]) -> list[Json]:
+    if not messages:
+        return [{"violations": "no"}]
+    counts = Counter(messages)
+    return [
+        {"violations": len(messages)},
+        *(
+            {"violations": count, "message": f"^(?s:{re.escape(text)})$"}
+            for text, count in counts.items()
+        ),
+    ]
+
+
+def write(file: Path, document: Json) -> str:
+    file.write_text(yaml.safe_dump(document, allow_unicode=True))
+    return file.name
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_policy_finds_in_each_request_what_gatekeepers_driver_finds(
+    program: Programs, tmp_path: Path, source: str
+) -> None:
+    code = [{"engine": "K8sNativeValidation", "source": SOURCES[source]}]
+    of_template = template("K8sCel", "", schema=ANY, target={"code": code})
+    tests = []
+    for kind, spec in SPECS.items():
+        of_constraint = constraint("K8sCel", kind, **spec)
+        cases = []
+        for name, asked in REQUESTS.items():
+            review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
+            written = write(tmp_path / f"{name}.yaml", {**review, "request": asked})
+            wanted = assertions(ours(of_template, of_constraint, asked))
+            cases.append({"name": name, "object": written, "assertions": wanted})
+        tests.append(
+            {
+                "name": kind,
+                "template": write(tmp_path / "template.yaml", of_template),
+                "constraint": write(tmp_path / f"{kind}.yaml", of_constraint),
+                "cases": cases,
+            }
+        )
+    suite = {"apiVersion": "test.gatekeeper.sh/v1alpha1", "kind": "Suite", "tests": tests}
+    write(tmp_path / "suite.yaml", suite)
+    run = subprocess.run(
+        [program("gator"), "verify", "--verbose", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert run.stdout.count("--- PASS") == len(SPECS) * (len(REQUESTS) + 1)

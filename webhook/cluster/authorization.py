@@ -1,0 +1,45 @@
+"""Who a token is, and what somebody may do: questions that the API server alone answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.api.shapes import object_of
+from webhook.cluster.kinds import ACCESS_REVIEWS, TOKEN_REVIEWS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.api.resource import Resource
+    from webhook.api.shapes import Json
+    from webhook.cluster.client import ClusterClient
+
+
+async def user_of(client: ClusterClient, token: str) -> Json | None:
+    """Whose bearer token this is, as the API server names users; None for nobody's."""
+    body = _question(TOKEN_REVIEWS, {"token": token})
+    status = object_of((await client.create(TOKEN_REVIEWS, body)).get("status"))
+    user = object_of(status.get("user"))
+    return user if status.get("authenticated") is True and user.get("username") else None
+
+
+async def may(client: ClusterClient, user: Mapping[str, Any], attributes: Json) -> bool:
+    """Whether the API server allows a user (as :func:`user_of` gives one) what is asked."""
+    return is_granted(await client.create(ACCESS_REVIEWS, access_review(user, attributes)))
+
+
+def access_review(user: Mapping[str, Any], attributes: Json) -> Json:
+    """The question whether a user may do this: ``resourceAttributes``, or ``nonResourceAttributes``."""
+    spec: Json = {"user": user["username"], "groups": list(user.get("groups") or ()), **attributes}
+    spec |= {name: user[name] for name in ("uid", "extra") if user.get(name)}
+    return _question(ACCESS_REVIEWS, spec)
+
+
+def is_granted(review: Mapping[str, Any]) -> bool:
+    """Whether the API server's answer is a yes."""
+    return object_of(review.get("status")).get("allowed") is True
+
+
+def _question(resource: Resource, spec: Json) -> Json:
+    gvk = resource.gvk
+    return {"apiVersion": gvk.group_version, "kind": gvk.kind, "spec": spec}
