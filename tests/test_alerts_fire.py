@@ -37,13 +37,14 @@ def alerts() -> dict[str, dict[str, Any]]:
 class Case(NamedTuple):
     """Series with their values minute by minute, when an alert fires on one and not on the other.
 
-    ``labels`` are those of the alert that fires, beside its severity.
+    ``labels`` are those of the alert that fires, beside its severity; on ``too`` it fires as well.
     """
 
     fires: dict[str, str]
     quiet: dict[str, str]
     labels: Mapping[str, str] = MappingProxyType({})
     at: str = "30m"
+    too: Mapping[str, str] = MappingProxyType({})
 
 
 POD = {"pod": "w-0"}
@@ -54,6 +55,8 @@ QUEUE = POD | {"queue": "own"}
 SINK = QUEUE | {"sink": "http"}
 RISE = "0x20 3x40"
 """A counter that was 0, and is not after twenty minutes."""
+BEGINS = "_x20 3x40"
+"""A counter with labels that are new: there is no 0 before its first value."""
 FLAT = "3x60"
 
 
@@ -61,6 +64,9 @@ def steady(series: str, fires: str, quiet: str, labels: dict[str, str], at: str 
     """One series, by its values."""
     return Case({series: fires}, {series: quiet}, labels, at)
 
+
+FAULTS = "waddle_policy_faults_total"
+FAULT = 'pod="w-0",constraint_kind="K",cause="error",answer="reject"'
 
 CASES = {
     # --- the decision log
@@ -182,12 +188,12 @@ CASES = {
         "0x60",
         POD | {"subject": "policies"},
     ),
-    "WaddlePolicyFaults": steady(
-        'waddle_policy_faults_total{pod="w-0",constraint_kind="K",cause="error",answer="reject"}',
-        RISE,
-        FLAT,
+    "WaddlePolicyFaults": Case(
+        {f"{FAULTS}{{{FAULT}}}": RISE},
+        {f"{FAULTS}{{{FAULT}}}": FLAT},
         POD | {"constraint_kind": "K", "cause": "error"},
         "25m",
+        {f"{FAULTS}{{{FAULT}}}": BEGINS},
     ),
     "WaddleConstraintSuspended": steady(
         'waddle_constraint_suspended{pod="w-0",constraint_kind="K",constraint_name="n"}',
@@ -208,8 +214,12 @@ CASES = {
         },
         POD,
     ),
-    "WaddleEvaluationErrors": steady(
-        'waddle_evaluation_errors_total{pod="w-0"}', RISE, FLAT, POD, "25m"
+    "WaddleEvaluationErrors": Case(
+        {'waddle_evaluation_errors_total{pod="w-0",constraint_kind="K"}': RISE},
+        {'waddle_evaluation_errors_total{pod="w-0",constraint_kind="K"}': FLAT},
+        POD | {"constraint_kind": "K"},
+        "25m",
+        {'waddle_evaluation_errors_total{pod="w-0",constraint_kind="K"}': BEGINS},
     ),
     "WaddlePolicyError": steady(
         'waddle_policies{pod="w-0",kind="template",state="error"}',
@@ -299,7 +309,9 @@ def test_promtool_says_of_each_alert_when_it_fires_and_when_not(
                 key: rendered(text, case.labels) for key, text in alert["annotations"].items()
             },
         }
-        for series, wanted in ((case.fires, [expected]), (case.quiet, [])):
+        for series, wanted in ((case.fires, [expected]), (case.too, [expected]), (case.quiet, [])):
+            if not series:
+                continue
             tests.append(
                 {
                     "name": f"{name} {'fires' if wanted else 'is quiet'}",

@@ -111,6 +111,9 @@ def test_a_living_sidecar_s_queue_is_not_adopted(tmp_path: Path, receiver: Recei
         receiver.wait_for(20)
         assert sorted(path.name for path in queues.iterdir()) == ["a", "b"]
         assert one.metric("adopted_queues_total") == two.metric("adopted_queues_total") == 0
+        # The loss in a queue that is adopted later rises from a number that was scraped.
+        for name in ("dropped", "corrupt", "dead_lettered"):
+            assert one.metric(f'sink_{name}_total{{queue="adopted",sink="http"}}') == 0
 
 
 def test_a_sidecar_whose_disk_fails_at_its_start_waits_for_it(

@@ -12,7 +12,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from webhook.decisions.sidecar import segment
-from webhook.decisions.sidecar.metrics import counts
+from webhook.decisions.sidecar.metrics import COUNTERS, counts
 from webhook.decisions.sidecar.queue import Queue
 
 if TYPE_CHECKING:
@@ -46,7 +46,10 @@ class Adopter:
         self.queue: Queue | None = None
         self.adopted = 0
         self.failures = 0
-        self.before: Counter[tuple[str, str]] = Counter()
+        # From the first scrape on: what rises is told from what was always so.
+        self.before: Counter[tuple[str, str]] = Counter(
+            {(sink.drain.name, name): 0 for sink in settings.sinks for name in COUNTERS}
+        )
 
     def step(self) -> None:
         """Look for an abandoned queue, or end the adoption of one that is drained."""
