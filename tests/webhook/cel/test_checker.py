@@ -7,6 +7,7 @@ from webhook.cel.errors import CompileError
 from webhook.cel.kubernetes import admission
 
 ENVIRONMENT = admission({}, params=True)
+INVALID = "invalid argument to has() macro"
 
 
 @pytest.mark.parametrize(
@@ -101,10 +102,9 @@ def test_problems_of_one_place_are_told_as_they_were_found():
         (11, "found no matching overload for 'hasValue' applied to 'int.()'"),
         (11, "found no matching overload for 'value' applied to 'int.()'"),
     ]
-    invalid = "invalid argument to has() macro"
     assert problems("[1].map(has(has(i)), 1)") == [
-        (17, invalid),
-        (17, invalid),
+        (17, INVALID),
+        (17, INVALID),
         (17, "argument is not an identifier"),
     ]
 
@@ -145,3 +145,24 @@ def test_a_variable_that_holds_a_type_is_a_message_as_that_type_is(source, told)
 def test_a_pattern_that_is_known_before_evaluation_is_read_then():
     with pytest.raises(CompileError, match="error parsing regexp: missing closing"):
         compile_expression("'a'.find(string(b'('))", ENVIRONMENT)
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("object.`a/b` + has(1)", [(8, "unsupported syntax: '`'"), (20, INVALID)]),
+        ("`a`", [(1, "Syntax error: mismatched input '`a`' expecting")]),
+        ("a`b", [(2, "Syntax error: token recognition error at: '`b'")]),
+        (
+            "google.protobuf.Duration{a: 1, `b`: has(1)}",
+            [(26, "unsupported syntax: '`'")],
+        ),
+        (".true", [(2, "Syntax error: mismatched input 'true' expecting IDENTIFIER")]),
+        ("1 + '\\8'", [(5, "Syntax error: token recognition error at: ''")]),
+        ("", [(0, "Syntax error: mismatched input '<EOF>' expecting")]),
+    ],
+)
+def test_what_cannot_be_read_is_told_where_it_stands(source, told):
+    found = problems(source)[: len(told)]
+    assert [at for at, _ in found] == [at for at, _ in told]
+    assert all(text.startswith(wanted) for (_, text), (_, wanted) in zip(found, told, strict=True))

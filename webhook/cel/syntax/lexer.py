@@ -17,9 +17,12 @@ class Token(NamedTuple):
     at: int
 
 
+_ESCAPED: Final = (
+    r"\\(?:[abfnrtv\"'`\\?]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2})"
+)
 _STRING: Final = (
-    r'(?:"""(?:[^\\]|\\.)*?"""|\'\'\'(?:[^\\]|\\.)*?\'\'\''
-    r'|"(?:[^"\\\n\r]|\\.)*"|\'(?:[^\'\\\n\r]|\\.)*\')'
+    rf'(?:"""(?:[^\\]|{_ESCAPED})*?"""|\'\'\'(?:[^\\]|{_ESCAPED})*?\'\'\''
+    rf'|"(?:[^"\\\n\r]|{_ESCAPED})*"|\'(?:[^\'\\\n\r]|{_ESCAPED})*\')'
 )
 _RAW: Final = r'[rR](?:"""(?s:.)*?"""|\'\'\'(?s:.)*?\'\'\'|"[^"\n\r]*"|\'[^\'\n\r]*\')'
 _TOKEN: Final = re.compile(
@@ -31,6 +34,7 @@ _TOKEN: Final = re.compile(
     | (?P<UINT>(?:0x[0-9a-fA-F]+|[0-9]+)[uU])
     | (?P<INT>0x[0-9a-fA-F]+|[0-9]+)
     | (?P<NAME>[A-Za-z_][A-Za-z0-9_]*)
+    | (?P<QUOTED>`[A-Za-z0-9_.\-/\ ]+`)
     | (?P<OP>==|!=|<=|>=|&&|\|\||[<>+\-*/%!?:.,()\[\]{{}}])
     """,
     re.VERBOSE | re.DOTALL | re.ASCII,
@@ -46,15 +50,8 @@ def tokens_of(source: str) -> tuple[list[Token], list[Problem]]:
         match = _TOKEN.match(source, at)
         if match is None:
             end = _bad_until(source, at)
-            line, column = place_of(source, at)
-            text = "unsupported syntax: '`'" if source[at] == "`" else None
-            problems.append(
-                Problem(
-                    line,
-                    column,
-                    text or f"Syntax error: token recognition error at: '{source[at:end]}'",
-                )
-            )
+            text = f"Syntax error: token recognition error at: '{source[at:end]}'"
+            problems.append(Problem(*place_of(source, at), text))
             at = end
             continue
         if match.lastgroup != "SPACE":

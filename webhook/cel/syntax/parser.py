@@ -68,6 +68,7 @@ RESERVED: Final = frozenset(
 )
 
 _WORDS: Final = {"true": True, "false": False, "null": None}
+_QUOTES: Final = "unsupported syntax: '`'"
 _RELATIONS: Final = frozenset({"<", "<=", ">", ">=", "==", "!=", "in"})
 _BEGINNINGS: Final = (
     "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, "
@@ -81,8 +82,6 @@ def parse(source: str) -> Parsed:
         text = f"expression code point size exceeds limit: size: {len(source)}, limit {MAX_SOURCE}"
         raise ParseError(source[:1], [Problem(0, 0, text)])
     tokens, problems = tokens_of(source)
-    if any("unsupported" in problem.message for problem in problems):
-        raise ParseError(source, problems[:1])
     parser = _Parser(source, tokens, problems)
     try:
         root = parser.expression()
@@ -146,7 +145,9 @@ class _Parser:
             self.fail(f"mismatched input '{self.token.text}' expecting <EOF>")
 
     def fail(self, message: str) -> NoReturn:
-        self.report(self.token.at, f"Syntax error: {message}")
+        line, column = place_of(self.source, self.token.at)
+        at = column if self.source else -1  # the end of nothing
+        self.problems.append(Problem(line, at, f"Syntax error: {message}"))
         raise _SyntaxError
 
     def report(self, at: int, message: str) -> None:
@@ -235,6 +236,9 @@ class _Parser:
     def selected(self, operand: Expr, dot: Token) -> Expr:
         optional = self.accept("?") is not None
         name = self.take()
+        if name.kind == "QUOTED":
+            self.report(name.at, _QUOTES)
+            return Select(dot.at, operand, name.text, optional=optional)
         if name.kind != "NAME" or name.text in {"in", *_WORDS}:
             self.place -= 1
             fault = f"no viable alternative at input '.{name.text}'"
@@ -274,6 +278,9 @@ class _Parser:
             return Constant(token.at, _WORDS[token.text])
         dot = token.kind == "OP" and token.text == "."
         name = self.take() if dot else token
+        if dot and name.text in _WORDS:
+            self.place -= 1
+            self.fail(f"mismatched input '{name.text}' expecting IDENTIFIER")
         if name.kind == "NAME" and name.text != "in":
             return self.named(token, name, dot="." if dot else "")
         if token.kind == "OP" and not dot:
@@ -352,15 +359,21 @@ class _Parser:
 
     def message(self, type_name: str) -> Expr:
         opening = self.take()
+        beginning = self.token.at
         fields: list[FieldOf] = []
         while not self.is_next("}") and (fields or not self.accept(",")):
             optional = self.accept("?") is not None
             name = self.take()
-            if name.kind != "NAME" or name.text in {"in", *_WORDS}:
+            if name.kind == "QUOTED":
+                self.report(beginning, _QUOTES)
+            elif name.kind != "NAME" or name.text in {"in", *_WORDS}:
                 self.place -= 1
                 self.fail(f"mismatched input '{name.text}' expecting IDENTIFIER")
             colon = self.expect(":")
+            found = len(self.problems)
             fields.append(FieldOf(colon.at, name.text, self.expression(), optional))
+            if name.kind == "QUOTED":
+                del self.problems[found:]  # nobody looks at the value
             if not self.accept(","):
                 break
         self.expect("}")
