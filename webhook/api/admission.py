@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final, NamedTuple
 
-from webhook.api.encoding import BeyondBoundsError, DecodeError, decode, encode
+from webhook.api.encoding import BeyondBounds, DecodeError, decode, encode
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.pieces import decode_in_pieces
 
@@ -80,7 +80,7 @@ def decode_review(
             document = decode_in_pieces(body)
         else:
             document = decode(body, max_bytes=max_bytes)
-    except BeyondBoundsError as error:
+    except BeyondBounds as error:
         raise UndecidableReview(str(error)) from None
     except DecodeError as error:
         raise InvalidReview(f"the body is not JSON: {error}") from None

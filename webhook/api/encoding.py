@@ -13,32 +13,32 @@ from typing import Any
 import orjson
 
 from webhook.api.pieces import (
-    BeyondBoundsError,
+    BeyondBounds,
     DecodeError,
-    TooDeepError,
+    TooDeep,
     decode_in_pieces,
     decode_piece,
     encode_deep,
 )
 
-__all__ = ["BeyondBoundsError", "DecodeError", "decode", "encode"]
+__all__ = ["BeyondBounds", "DecodeError", "decode", "encode"]
 
 
 def decode(body: bytes | bytearray | memoryview | str, *, max_bytes: int | None = None) -> Any:
     """Decode one JSON document; raises :class:`DecodeError`.
 
-    It is a :class:`BeyondBoundsError` where a document is larger or deeper, or has longer
+    It is a :class:`BeyondBounds` where a document is larger or deeper, or has longer
     numbers, than can be taken.
     """
     if max_bytes is not None and len(body) > max_bytes:
-        raise BeyondBoundsError(f"document of {len(body)} bytes is larger than {max_bytes}")
+        raise BeyondBounds(f"document of {len(body)} bytes is larger than {max_bytes}")
     if isinstance(body, str):
         body = body.encode()
     elif isinstance(body, memoryview):
         body = bytes(body)
     try:
         return decode_piece(body)
-    except TooDeepError:
+    except TooDeep:
         return decode_in_pieces(body)
 
 

@@ -67,18 +67,18 @@ class DecodeError(ValueError):
     """The bytes are not an acceptable JSON document; the message says why and where."""
 
 
-class BeyondBoundsError(DecodeError):
+class BeyondBounds(DecodeError):
     """JSON as far as can be told, and more of it than can be taken."""
 
 
-class TooDeepError(DecodeError):
+class TooDeep(DecodeError):
     """Deeper than a piece may be."""
 
 
 def decode_piece(raw: bytes | bytearray) -> Any:
     """Decode what is no deeper than orjson goes.
 
-    Raises :class:`DecodeError`, :class:`TooDeepError` among them.
+    Raises :class:`DecodeError`, :class:`TooDeep` among them.
     """
     try:
         value = orjson.loads(raw)
@@ -90,15 +90,15 @@ def decode_piece(raw: bytes | bytearray) -> Any:
         try:
             return json.loads(raw)
         except RecursionError:
-            raise TooDeepError("depth limit exceeded") from None
+            raise TooDeep("depth limit exceeded") from None
         except ValueError as error:  # an integer longer than Python reads
-            raise BeyondBoundsError(str(error)) from None
+            raise BeyondBounds(str(error)) from None
     return value
 
 
 _FAULTS: Final = (
-    ("depth limit exceeded", TooDeepError),
-    ("number is infinity", BeyondBoundsError),
+    ("depth limit exceeded", TooDeep),
+    ("number is infinity", BeyondBounds),
 )
 """What orjson's words mean, where they mean more than that it is no JSON."""
 
@@ -291,7 +291,7 @@ class _Decoder:
         """Put together here what is open: it is too deep, or too long, for a piece."""
         raw = self._raw
         if len(self._frames) + len(self._opens) > DEPTH_MAX:
-            raise BeyondBoundsError(f"nested deeper than {DEPTH_MAX} levels")
+            raise BeyondBounds(f"nested deeper than {DEPTH_MAX} levels")
         for opened, member in zip(self._opens, self._members, strict=False):
             if self._frames[-1].filled:
                 raise DecodeError(f"unexpected content: byte {opened}")

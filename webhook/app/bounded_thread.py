@@ -19,14 +19,14 @@ T = TypeVar("T")
 _Work = tuple["Callable[[], object]", float, "Future[object]"]
 
 
-class TimeIsOverError(BaseException):
+class TimeIsOver(BaseException):
     """Work that was ended by its deadline. No ``except Exception`` of the work may stop it."""
 
 
 class BoundedThread:
     """Does one thing after the other, each for so many seconds at most.
 
-    What takes longer gets :class:`TimeIsOverError` raised in it: between two bytecodes, so it
+    What takes longer gets :class:`TimeIsOver` raised in it: between two bytecodes, so it
     must be work of Python's own that changes nothing others see, as compiling is. (A process
     that is killed would have to be given all policies and data first.)
     """
@@ -59,7 +59,7 @@ class BoundedThread:
         stand_behind()
         while not self._stopped:
             # It may come a moment after the work has ended.
-            with contextlib.suppress(TimeIsOverError):
+            with contextlib.suppress(TimeIsOver):
                 taken = self._queue.get()
                 if taken is None:
                     return
@@ -82,12 +82,12 @@ class BoundedThread:
             try:
                 timer.start()
                 outcome = work()
-            except TimeIsOverError:
+            except TimeIsOver:
                 error = ended
             except Exception as raised:  # noqa: BLE001  # told to whoever waits for it
                 error = raised
             self._leave()
-        except TimeIsOverError:
+        except TimeIsOver:
             self._leave()
             error = error or ended
         timer.cancel()
@@ -110,7 +110,7 @@ class BoundedThread:
 
 
 def _raise_in(thread: int) -> None:
-    _SET(ctypes.c_ulong(thread), ctypes.py_object(TimeIsOverError))
+    _SET(ctypes.c_ulong(thread), ctypes.py_object(TimeIsOver))
 
 
 _SET: Final = ctypes.pythonapi.PyThreadState_SetAsyncExc

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import GroupVersionKind, split_group_version
 from webhook.cluster import authorization
-from webhook.cluster.discovery import Discovery, UnknownKindError
+from webhook.cluster.discovery import Discovery, UnknownKind
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.kinds import NAMESPACE
 from webhook.server.validation import PATH, Access
@@ -52,7 +52,7 @@ class ClusterCallers:
         try:
             async with asyncio.timeout(ASK_SECONDS):
                 return await self._access(client, token)
-        except (ApiError, UnreachableError, TimeoutError, UnknownKindError) as error:
+        except (ApiError, UnreachableError, TimeoutError, UnknownKind) as error:
             why = str(error) or "no answer in time"
             return Access(503, f"who you are, and what you may, could not be asked: {why}")
 

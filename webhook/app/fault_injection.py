@@ -24,7 +24,7 @@ VARIABLE: Final = "WADDLE_INJECT_FAULT_FOR_TESTS"
 FAULT: Final = "refuse-template"
 
 
-class FaultRefusedError(Exception):
+class FaultRefused(Exception):
     """The variable is set where no fault may be injected, or cannot be read."""
 
 
@@ -50,15 +50,15 @@ class RefusingDriver:
 def refused_kind(settings: ServeSettings, environment: Mapping[str, str]) -> str:
     """The kind whose template this replica refuses; empty where no fault is asked for.
 
-    Raises :class:`FaultRefusedError`.
+    Raises :class:`FaultRefused`.
     """
     wanted = environment.get(VARIABLE)
     if wanted is None:
         return ""
     if "KUBERNETES_SERVICE_HOST" in environment or not settings.kubeconfig:
-        raise FaultRefusedError(f"{VARIABLE}: only for a test's process with --kubeconfig")
+        raise FaultRefused(f"{VARIABLE}: only for a test's process with --kubeconfig")
     fault, _, rest = wanted.partition(":")
     kind, _, pod = rest.partition(":")
     if fault != FAULT or not kind or pod != settings.pod_name:
-        raise FaultRefusedError(f"{VARIABLE}: must be {FAULT}:<Kind>:{settings.pod_name}")
+        raise FaultRefused(f"{VARIABLE}: must be {FAULT}:<Kind>:{settings.pod_name}")
     return kind

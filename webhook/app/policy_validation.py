@@ -10,7 +10,7 @@ from webhook.policies.effect import concerned, effect_on_data, only
 from webhook.server.validation import (
     ANSWER_SECONDS,
     WAITING_MAX,
-    RefusedError,
+    PoliciesRefused,
     read_policies,
 )
 from webhook.trials.validation import validate_tried
@@ -45,7 +45,7 @@ class ValidationThread:
                 lambda: self._validate(body, with_effect=with_effect), ANSWER_SECONDS
             )
         except queue.Full:
-            raise RefusedError(429, "other policies are being validated: try later") from None
+            raise PoliciesRefused(429, "other policies are being validated: try later") from None
 
     def stop(self) -> None:
         """Validate nothing more."""

@@ -18,7 +18,7 @@ from webhook.app.admission_port import AdmissionPort
 from webhook.app.certificate_options import certificate_options
 from webhook.app.compilation import CodeProcess
 from webhook.app.engine_faults import EngineFaults
-from webhook.app.fault_injection import FaultRefusedError, RefusingDriver, refused_kind
+from webhook.app.fault_injection import FaultRefused, RefusingDriver, refused_kind
 from webhook.app.isolation import isolation
 from webhook.app.priority import BEHIND, SWITCH_INTERVAL_SECONDS, go_first
 from webhook.app.specialisation import SpecialisingThread
@@ -36,7 +36,7 @@ from webhook.metrics.server import BUILD, READY
 from webhook.policies.loader import PolicyLoader
 from webhook.policies.metered import MeteredClient
 from webhook.rego import program as _  # noqa: F401  # the compiler, now and not beside admissions
-from webhook.rego.code_cache import CodeCache, UnsafeDirectoryError
+from webhook.rego.code_cache import CodeCache, UnsafeDirectory
 from webhook.server.listener import BACKLOG
 from webhook.server.probes import make_health_application, make_metrics_application
 from webhook.server.profiling import make_profiling_application
@@ -313,7 +313,7 @@ class Process:
         if settings.compiled_policies_dir:
             try:
                 cache = CodeCache(Path(settings.compiled_policies_dir))
-            except (OSError, UnsafeDirectoryError) as error:
+            except (OSError, UnsafeDirectory) as error:
                 raise StartupError(f"--compiled-policies-dir: {error}") from None
         driver = RegoDriver(
             disabled_builtins=self._disabled,
@@ -328,7 +328,7 @@ class Process:
         """The kind that a test has this replica refuse; raises :class:`StartupError`."""
         try:
             kind = refused_kind(self._settings, os.environ)
-        except FaultRefusedError as error:
+        except FaultRefused as error:
             raise StartupError(str(error)) from None
         if kind:
             self._log.error("a fault is injected for a test", kind=kind)

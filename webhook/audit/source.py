@@ -30,7 +30,7 @@ SETTLED_SECONDS: Final = 60.0
 _METHOD_NOT_ALLOWED: Final = 405
 
 
-class UnreadableKindError(Exception):
+class UnreadableKind(Exception):
     """The audit has no right to list a kind, or nobody has."""
 
 
@@ -47,7 +47,7 @@ class AuditSource(Protocol):
     def pages(self, snapshot: Snapshot, resource: Resource) -> AsyncGenerator[list[Object], None]:
         """A kind's objects in lists that the caller may empty, last first.
 
-        Raises :class:`UnreadableKindError`, and as :meth:`kinds`. Objects need not
+        Raises :class:`UnreadableKind`, and as :meth:`kinds`. Objects need not
         state their kind.
         """
 
@@ -111,7 +111,7 @@ class ListSource:
                 # It could be read a moment ago: whether that was all is not known.
                 self._readable.discard(gvk)
                 raise
-            raise UnreadableKindError(str(error)) from error
+            raise UnreadableKind(str(error)) from error
         self._readable.add(gvk)
         self._refused.discard(gvk)
 

@@ -17,7 +17,7 @@ from webhook.api.gvk import name_of, namespace_of
 from webhook.audit.kinds import undecided
 from webhook.audit.reviewer import Reviewer
 from webhook.audit.sink import Audited, SweepEnd, SweepStart, identity_of
-from webhook.audit.source import UnreadableKindError
+from webhook.audit.source import UnreadableKind
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.constraint.result import Responses
 
@@ -138,7 +138,7 @@ class Sweep:
                 async for page in pages:
                     while page:
                         await self._one(resource, page.pop())
-        except UnreadableKindError as error:
+        except UnreadableKind as error:
             self._unreadable.add(gvk)
             self._log.warning("kind not audited", kind=str(gvk), error=str(error))
         except ApiError as error:

@@ -20,7 +20,7 @@ from webhook.audit.sweep import Sweep
 from webhook.audit.totals import Totals
 from webhook.cli.clients import new_client
 from webhook.cli.cluster_access import REVIEW_SECONDS, TEMPLATES, list_objects
-from webhook.cluster.discovery import Discovery, UnknownKindError
+from webhook.cluster.discovery import Discovery, UnknownKind
 from webhook.cluster.kinds import NAMESPACES
 from webhook.constraint import constraint, wildcard
 from webhook.constraint.errors import ConstraintFrameworkError
@@ -200,7 +200,7 @@ async def _list(client: ClusterClient, gvk: GroupVersionKind) -> list[Object]:
     """Every object of a kind; none where it is not served."""
     try:
         resource = await Discovery(client).resource(gvk)
-    except UnknownKindError:
+    except UnknownKind:
         return []
     return await list_objects(client, resource)
 

@@ -12,7 +12,7 @@ from webhook.constraint.client import Client
 from webhook.constraint.drivers.cel import CelDriver
 from webhook.constraint.drivers.rego import NEEDS_A_DOOR, RegoDriver
 from webhook.constraint.targets.known import TARGETS
-from webhook.rego.code_cache import CodeCache, UnsafeDirectoryError
+from webhook.rego.code_cache import CodeCache, UnsafeDirectory
 from webhook.trials.driver import TriedDriver, TriedRegoDriver
 from webhook.trials.trials import Trials
 
@@ -84,5 +84,5 @@ def compiled_policies() -> CodeCache | None:
     try:
         caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         return CodeCache(Path(named) if named else caches / "waddle" / "policies")
-    except (OSError, RuntimeError, UnsafeDirectoryError):
+    except (OSError, RuntimeError, UnsafeDirectory):
         return None  # No home, a disk that is full or read-only: it is compiled each time.

@@ -17,10 +17,10 @@ from webhook import __version__
 from webhook.certificates.pairs import self_signed
 from webhook.cli import exit_codes
 from webhook.cli.demonstration.balancer import Balancer, ready
-from webhook.cli.demonstration.build import NoControlPlaneError, control_plane
+from webhook.cli.demonstration.build import NoControlPlane, control_plane
 from webhook.cli.demonstration.control_plane import ControlPlane
-from webhook.cli.demonstration.installation import Installation, OccupiedError
-from webhook.cli.demonstration.processes import Child, NotStartedError
+from webhook.cli.demonstration.installation import Installation, Occupied
+from webhook.cli.demonstration.processes import Child, NotStarted
 from webhook.cli.demonstration.traffic import Traffic
 from webhook.cli.terminal import complain, printable, write
 from webhook.cluster import event_loop
@@ -43,9 +43,9 @@ OURS, THEIRS = "ours", "theirs"
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FAULTS: Final = (
-    NoControlPlaneError,
-    NotStartedError,
-    OccupiedError,
+    NoControlPlane,
+    NotStarted,
+    Occupied,
     CredentialsError,
     ApiError,
     UnreachableError,
@@ -255,7 +255,7 @@ async def _misbehave(installation: Installation) -> None:
 async def _watch_over(plane: ControlPlane) -> None:
     """Without it there is nothing to show."""
     await plane.ended()
-    raise NoControlPlaneError("the control plane has ended")
+    raise NoControlPlane("the control plane has ended")
 
 
 async def _remove(installation: Installation, kubeconfig: Path) -> None:

@@ -29,13 +29,13 @@ They have the text of --help.
 def command(words: tuple[str, ...], directory: Path | None) -> int:
     """Print or write."""
     # Here and not above: it imports what it shows.
-    from webhook.cli.man_page import UnknownCommandError, all_pages, page_of  # noqa: PLC0415
+    from webhook.cli.man_page import UnknownCommand, all_pages, page_of  # noqa: PLC0415
 
     root = click.get_current_context().find_root()
     if directory is None:
         try:
             click.echo(page_of(root, words), nl=False)
-        except UnknownCommandError as error:
+        except UnknownCommand as error:
             raise click.UsageError(str(error)) from None
         return exit_codes.OK
     if words:

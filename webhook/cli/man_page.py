@@ -15,7 +15,7 @@ _WIDTH: Final = 78
 """Columns of a text that is shown as it is: what a terminal of 80 leaves beside man's margin."""
 
 
-class UnknownCommandError(Exception):
+class UnknownCommand(Exception):
     """There is no such command."""
 
 
@@ -28,14 +28,14 @@ def all_pages(root: click.Context) -> Iterator[tuple[str, str]]:
 def page_of(root: click.Context, words: Sequence[str]) -> str:
     """The page of a command by its words; of the program itself without any.
 
-    Raises :class:`UnknownCommandError`.
+    Raises :class:`UnknownCommand`.
     """
     context = root
     for word in words:
         command = context.command
         below = command.get_command(context, word) if isinstance(command, click.Group) else None
         if below is None:
-            raise UnknownCommandError(f"no such command: {' '.join(('waddle', *words))}")
+            raise UnknownCommand(f"no such command: {' '.join(('waddle', *words))}")
         context = click.Context(below, parent=context, info_name=word)
     return _page(context, "-".join(("waddle", *words)))
 

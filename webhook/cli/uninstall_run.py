@@ -58,7 +58,7 @@ class Wanted:
     namespace: str
 
 
-class MustStayError(Exception):
+class MustStay(Exception):
     """It must not be removed now; the message says why."""
 
 
@@ -82,7 +82,7 @@ def run(wanted: Wanted, *, remove: bool, kubeconfig: str | None, context: str | 
 
     try:
         count = event_loop.run(go())
-    except MustStayError as error:
+    except MustStay as error:
         complain(str(error))
         return exit_codes.NO
     except (ApiError, UnreachableError, CredentialsError) as error:
@@ -96,21 +96,19 @@ def run(wanted: Wanted, *, remove: bool, kubeconfig: str | None, context: str | 
 
 
 async def _check(client: ClusterClient, wanted: Wanted) -> None:
-    """Raise :class:`MustStayError` where somebody enforces the policies, or makes them again."""
+    """Raise :class:`MustStay` where somebody enforces the policies, or makes them again."""
     try:
         await client.get(WEBHOOK_CONFIGURATIONS, _GATEKEEPER)
     except ApiError as error:
         if not error.is_absent:
             raise
     else:
-        raise MustStayError(
-            f"Gatekeeper is installed ({_GATEKEEPER}): the policies are its own too"
-        )
+        raise MustStay(f"Gatekeeper is installed ({_GATEKEEPER}): the policies are its own too")
     for label in (WEBHOOK_PODS, AUDIT_PODS):
         pods = await list_objects(client, PODS, wanted.namespace, {"labelSelector": label})
         if pods:
             names = ", ".join(pod["metadata"]["name"] for pod in pods[:3])
-            raise MustStayError(
+            raise MustStay(
                 f"{len(pods)} of its Pods are in {wanted.namespace} ({names}): they would make again"
                 " what is removed; remove its Deployments first"
             )

@@ -187,7 +187,7 @@ class ClusterClient:
         async with await self._open(method, path, query, headers=headers, data=data) as response:
             try:
                 return await _read(response, ANSWER_BYTES_MAX)
-            except _TooLargeError:
+            except _TooLarge:
                 message = f"{method} {path}: an answer of over {ANSWER_BYTES_MAX} bytes"
                 raise UnreachableError(message) from None
             except (aiohttp.ClientError, OSError) as error:
@@ -366,7 +366,7 @@ class ClusterClient:
                 raise
 
 
-class _TooLargeError(Exception):
+class _TooLarge(Exception):
     """An answer is larger than any may be."""
 
 
@@ -377,7 +377,7 @@ async def _read(response: aiohttp.ClientResponse, bytes_max: int) -> bytes:
     async for part in response.content.iter_any():
         size += len(part)
         if size > bytes_max:
-            raise _TooLargeError
+            raise _TooLarge
         parts.append(part)
     return b"".join(parts)
 

@@ -22,7 +22,7 @@ FRESH_SECONDS: Final = 600.0
 _MISSING_SECONDS: Final = 1.0
 
 
-class UnknownKindError(Exception):
+class UnknownKind(Exception):
     """The API server serves no such kind (yet)."""
 
 
@@ -43,7 +43,7 @@ class Discovery:
         self._asking: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def resource(self, gvk: GroupVersionKind) -> Resource:
-        """The kind's resource; raises :class:`UnknownKindError`, and what requests raise."""
+        """The kind's resource; raises :class:`UnknownKind`, and what requests raise."""
         group = gvk.group, gvk.version
         served = self._believed(gvk)
         if served is None:
@@ -52,7 +52,7 @@ class Discovery:
                 served = self._believed(gvk) or await self._look_up(*group)
         listed = served.resources.get(gvk)
         if listed is None:
-            raise UnknownKindError(f"the API server serves no {gvk}")
+            raise UnknownKind(f"the API server serves no {gvk}")
         return listed
 
     def _believed(self, gvk: GroupVersionKind) -> _Served | None:

@@ -25,7 +25,7 @@ LINE_SECONDS_MAX: Final = 60.0
 """From a line's first byte to its end. One that drips is never silent, and never whole."""
 
 
-class LineTooLongError(Exception):
+class LineTooLong(Exception):
     """The stream is no stream of events."""
 
 
@@ -34,7 +34,7 @@ async def read_lines(
 ) -> AsyncGenerator[bytes, None]:
     """Each line without its end; what is left at the end of the stream was torn, and is dropped.
 
-    Raises :class:`LineTooLongError`, for a line that is so in bytes or in time.
+    Raises :class:`LineTooLong`, for a line that is so in bytes or in time.
     """
     pending: list[bytes] = []
     length = 0
@@ -43,14 +43,14 @@ async def read_lines(
         if not length:
             begun = time.monotonic()
         elif time.monotonic() - begun > line_seconds_max:
-            raise LineTooLongError(f"a line that takes over {line_seconds_max:g} s")
+            raise LineTooLong(f"a line that takes over {line_seconds_max:g} s")
         first, *rest = chunk.split(b"\n")
         pending.append(first)
         length += len(first)
         if len(pending) > PARTS_MAX:
             pending = [b"".join(pending)]
         if length > LINE_BYTES_MAX:
-            raise LineTooLongError(f"a line of over {LINE_BYTES_MAX} bytes")
+            raise LineTooLong(f"a line of over {LINE_BYTES_MAX} bytes")
         if not rest:
             continue
         *whole, last = rest

@@ -24,7 +24,7 @@ from webhook.api.shapes import object_of
 from webhook.backoff import Backoff
 from webhook.cluster.client import RETRY_AFTER_SECONDS_MAX
 from webhook.cluster.errors import ApiError, UnreachableError, status_error
-from webhook.cluster.lines import LINE_SECONDS_MAX, LineTooLongError, read_lines
+from webhook.cluster.lines import LINE_SECONDS_MAX, LineTooLong, read_lines
 from webhook.cluster.pages import check_object, read_event, read_page
 from webhook.cluster.store import Change, Store, slim
 from webhook.values import dataclass
@@ -120,7 +120,7 @@ TOLD_SECONDS: Final = 60.0
 """How often the same failure is logged while it lasts."""
 
 
-class _GoneError(Exception):
+class _Gone(Exception):
     """The place where the watch should go on is forgotten: list anew."""
 
 
@@ -184,12 +184,12 @@ class Reflector:
         while True:
             try:
                 await self._follow_until_renewed()
-            except _GoneError:
+            except _Gone:
                 # Forgotten, not failed; but a server that forgets at once is not asked at once.
                 self._statistics.gone += 1
                 self._resource_version = ""
                 await self._pause(random.uniform(0, 0.2))  # noqa: S311  # jitter is no secret
-            except (ApiError, UnreachableError, LineTooLongError) as error:
+            except (ApiError, UnreachableError, LineTooLong) as error:
                 await self._pause(self._after(error))
 
     async def _follow_until_renewed(self) -> None:
@@ -403,7 +403,7 @@ class Reflector:
                         raise UnreachableError(f"{self._path}: the watch went on beyond its time")
         except ApiError as error:
             if error.is_expired:
-                raise _GoneError from error
+                raise _Gone from error
             raise
         except TimeoutError as error:
             self._statistics.silences += 1

@@ -137,19 +137,19 @@ def exit_code(results: Iterable[CheckResult], *, fail_on_warn: bool = False) -> 
     return 1 if fail_on_warn and counted.warnings else 0
 
 
-class UnusableResultError(ValueError):
+class UnusableResult(ValueError):
     """A rule gave an object that says no message."""
 
 
 def finding_of(value: Value, query: str) -> RuleResult:
     """The finding that an object of a rule means: ``msg``, ``_loc``, and all else as metadata.
 
-    Raises :class:`UnusableResultError`.
+    Raises :class:`UnusableResult`.
     """
     items = dict(value.items()) if isinstance(value, dict | RegoObject) else {}
     message = items.pop("msg", None)
     if not isinstance(message, str):
-        raise UnusableResultError('new result: "msg" field must be present and a string')
+        raise UnusableResult('new result: "msg" field must be present and a string')
     place = _place(items.pop("_loc", None))
     return RuleResult(message, place, {**items, "query": query})
 

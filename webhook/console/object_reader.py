@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import gvk_of
-from webhook.cluster.discovery import UnknownKindError
+from webhook.cluster.discovery import UnknownKind
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.kinds import SECRETS
 from webhook.console.live import NotReadable
@@ -68,7 +68,7 @@ class ObjectReader:
         try:
             async with asyncio.timeout(OBJECT_SECONDS):
                 resource = await self._discovery.resource(gvk)
-        except (ApiError, UnknownKindError) as error:
+        except (ApiError, UnknownKind) as error:
             raise NotReadable(str(error)) from None
         except (UnreachableError, TimeoutError) as error:
             raise NotReadable(_unanswered(error)) from None

@@ -23,7 +23,7 @@ from webhook.constraint import enforcement
 from webhook.constraint.errors import ReviewError
 from webhook.constraint.placement import namespace_for
 from webhook.constraint.review import AugmentedObject, AugmentedReview
-from webhook.trials.job import LATE, NoWorkerError
+from webhook.trials.job import LATE, NoWorker
 from webhook.trials.process import Worker
 from webhook.trials.trials import MEMORY_BYTES, PATIENCE_SECONDS
 from webhook.values import dataclass
@@ -162,7 +162,7 @@ class Playground:
             )
         try:
             ended, written, _ = self._worker.ask(job)
-        except NoWorkerError as error:
+        except NoWorker as error:
             return {"error": f"nothing could be tried: {error}"}
         if ended == 0:
             outcome = marshal.loads(written)  # noqa: S302  # from our own process

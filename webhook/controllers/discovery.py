@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from webhook.api.resource import Resource
 from webhook.api.shapes import conditions_of, status_of
-from webhook.cluster.discovery import Discovery, UnknownKindError
+from webhook.cluster.discovery import Discovery, UnknownKind
 from webhook.constraint import constraint
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class ClusterDiscovery(Discovery):
         self._crds = crds
 
     async def resource(self, gvk: GroupVersionKind) -> Resource:
-        """The kind's resource; raises :class:`UnknownKindError`, and what requests raise."""
+        """The kind's resource; raises :class:`UnknownKind`, and what requests raise."""
         if gvk.group != constraint.GROUP:
             return await super().resource(gvk)
         plural = gvk.kind.lower()
@@ -37,7 +37,7 @@ class ClusterDiscovery(Discovery):
             item["type"] == "Established" and item.get("status") == "True" for item in conditions
         ):
             return Resource(gvk, plural, namespaced=False)
-        raise UnknownKindError(f"the CRD {plural}.{gvk.group} is not established")
+        raise UnknownKind(f"the CRD {plural}.{gvk.group} is not established")
 
     def forget(self, gvk: GroupVersionKind) -> None:
         """Look the kind up anew next time; constraint kinds are always looked up anew."""

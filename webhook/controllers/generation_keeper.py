@@ -15,7 +15,7 @@ from webhook.api.gvk import GroupVersionKind
 from webhook.api.resource import Resource
 from webhook.api.shapes import conditions_of, status_of
 from webhook.backoff import Backoff
-from webhook.cluster.discovery import Discovery, UnknownKindError
+from webhook.cluster.discovery import Discovery, UnknownKind
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.reflector import ObjectSelection
 from webhook.constraint import constraint as constraints
@@ -139,7 +139,7 @@ class GenerationKeeper:
                 for version in VERSIONS:
                     try:
                         await discovery.resource(GroupVersionKind(GROUP, version, POLICY))
-                    except UnknownKindError:
+                    except UnknownKind:
                         continue
                     return version
             except (ApiError, UnreachableError) as error:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.constraint.enforcement import VAP, points_of
 from webhook.generation.policy import (
-    NotExpressibleError,
+    NotExpressible,
     constraint_name,
     document,
     template_policy_name,
@@ -43,12 +43,12 @@ def binding(
 ) -> Json:
     """The binding; ``alone`` where the policy is the constraint's own.
 
-    Raises :class:`~webhook.generation.policy.NotExpressibleError`.
+    Raises :class:`~webhook.generation.policy.NotExpressible`.
     """
     kind, name = constraint["kind"], constraint["metadata"]["name"]
     match = (constraint.get("spec") or {}).get("match") or {}
     if (match.get("source") or "All") == "Generated":
-        raise NotExpressibleError("it is for generated resources, which no request is about")
+        raise NotExpressible("it is for generated resources, which no request is about")
     own = constraint_name(kind, name)
     resources: Json = {
         "matchPolicy": "Equivalent",
@@ -80,7 +80,7 @@ def _validation_actions(actions: Sequence[str]) -> list[str]:
     chosen = []
     for action in actions:
         if action not in _ACTIONS:
-            raise NotExpressibleError(
+            raise NotExpressible(
                 f"invalid enforcement action: unrecognized enforcement action {action}, must be "
                 "`warn`, `deny` or `dryrun`"
             )

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.constraint.errors import ConstraintFrameworkError, InvalidTemplate
 from webhook.generation.binding import binding, vap_actions
 from webhook.generation.policy import (
-    NotExpressibleError,
+    NotExpressible,
     constraint_policy,
     read_code,
     template_policy,
 )
-from webhook.generation.scope import NoOperationError
+from webhook.generation.scope import NoOperation
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ class Planner:
             return _Template(document, scope, code, wanted)
         try:
             policy, warning = template_policy(document, code, scope, self._version)
-        except (NotExpressibleError, NoOperationError) as error:
+        except (NotExpressible, NoOperation) as error:
             made = Made(generation, error=str(error))
             return _Template(document, scope, code, wanted, made=made)
         made = Made(generation, policy=policy["metadata"]["name"], warning=warning)
@@ -202,7 +202,7 @@ class Planner:
         generation = given.document["metadata"].get("generation", 0)
         try:
             return self._made_constraint(given, template, generation)
-        except (NotExpressibleError, NoOperationError, ConstraintFrameworkError) as error:
+        except (NotExpressible, NoOperation, ConstraintFrameworkError) as error:
             return _Constraint(given, template, made=Made(generation, error=str(error)))
 
     def _made_constraint(
@@ -214,9 +214,9 @@ class Planner:
         if template.code is None or not template.wanted:
             if given.action != "scoped":
                 return _Constraint(given, template)  # nobody asked for it
-            raise NotExpressibleError(NO_ENGINE if template.code is None else NOT_WANTED)
+            raise NotExpressible(NO_ENGINE if template.code is None else NOT_WANTED)
         if template.made is not None and template.made.error:
-            raise NotExpressibleError(f"{WITHOUT}{template.made.error}")
+            raise NotExpressible(f"{WITHOUT}{template.made.error}")
         alone, policy, warning = self._options.alone, None, ""
         if alone:
             policy, warning = constraint_policy(

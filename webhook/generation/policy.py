@@ -54,7 +54,7 @@ IGNORES: Final = (
 )
 
 
-class NotExpressibleError(Exception):
+class NotExpressible(Exception):
     """No policy of Kubernetes' own can say the same; the text says why."""
 
 
@@ -101,7 +101,7 @@ def template_policy(
 ) -> tuple[Json, str]:
     """The policy of a template and what is to be told of it.
 
-    Raises :class:`NotExpressibleError` and :class:`~webhook.generation.scope.NoOperationError`.
+    Raises :class:`NotExpressible` and :class:`~webhook.generation.scope.NoOperation`.
     """
     _check(code, alone=False)
     spec, warning = _spec(code, scope, conditions.of_parameters(), _PARAMETERS)
@@ -151,9 +151,9 @@ def _spec(
 ) -> tuple[Json, str]:
     source = code.source
     if not source.validations:
-        raise NotExpressibleError("it has no validations")
+        raise NotExpressible("it has no validations")
     if fault := fault_of_texts(source):
-        raise NotExpressibleError(fault)
+        raise NotExpressible(fault)
     match_constraints, warning = scope.match_constraints(code.operations)
     all_conditions = [
         *({"name": one.name, "expression": one.expression} for one in source.match_conditions),
@@ -186,13 +186,13 @@ def _spec(
 
 def _check_conditions(all_conditions: list[Json]) -> None:
     if len(all_conditions) > CONDITIONS_MAX:
-        raise NotExpressibleError(
+        raise NotExpressible(
             f"it would have {len(all_conditions)} match conditions, and may have {CONDITIONS_MAX}"
         )
     names = [one["name"] for one in all_conditions]
     for name in names:
         if names.count(name) > 1:
-            raise NotExpressibleError(f"two match conditions are named {name}")
+            raise NotExpressible(f"two match conditions are named {name}")
 
 
 def _check(code: PolicyCode, *, alone: bool) -> None:
@@ -209,4 +209,4 @@ def _check(code: PolicyCode, *, alone: bool) -> None:
         if not fault and alone:
             fault = checks.fault_of_variables(code.source)
         if fault:
-            raise NotExpressibleError(fault)
+            raise NotExpressible(fault)

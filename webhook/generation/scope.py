@@ -29,7 +29,7 @@ _EVERYTHING: Final[Json] = {
 """The rule of a policy where no configuration is followed, or there is none."""
 
 
-class NoOperationError(Exception):
+class NoOperation(Exception):
     """A template is for operations that the webhook is never asked about."""
 
 
@@ -52,7 +52,7 @@ class PolicyScope:
     def match_constraints(self, operations: Sequence[str]) -> tuple[Json, str]:
         """A policy's ``matchConstraints`` for a template's operations, and what is amiss.
 
-        Raises :class:`NoOperationError`.
+        Raises :class:`NoOperation`.
         """
         wanted = _expanded(operations)
         rules, warning = [], ""
@@ -62,7 +62,7 @@ class PolicyScope:
                 offered = _expanded(of_rule)
                 of_rule = [one for one in OPERATIONS if one in offered and one in wanted]
                 if not of_rule:
-                    raise NoOperationError(
+                    raise NoOperation(
                         "no matching operations between webhook and constraint template"
                     )
                 if set(of_rule) != wanted:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from webhook.cel.engine import Expression
 
 
-class UnusablePolicyError(Exception):
+class UnusablePolicy(Exception):
     """An expression that an API server would refuse; the text says which and why."""
 
 
@@ -47,7 +47,7 @@ class GeneratedPolicy:
     """A policy, compiled."""
 
     def __init__(self, policy: Json) -> None:
-        """Raises :class:`UnusablePolicyError`."""
+        """Raises :class:`UnusablePolicy`."""
         spec = policy["spec"]
         self._constraints = spec["matchConstraints"]
         self._fails = spec["failurePolicy"] == "Fail"
@@ -102,9 +102,9 @@ def _compiled(text: str, environment: Any, wanted: Type | None, what: str) -> Ex
     try:
         expression = compile_expression(text, environment)
     except CompileError as error:
-        raise UnusablePolicyError(f"{what}: {error}") from None
+        raise UnusablePolicy(f"{what}: {error}") from None
     if wanted is not None and expression.type != wanted:
-        raise UnusablePolicyError(f"{what}: must evaluate to {wanted} but got {expression.type}")
+        raise UnusablePolicy(f"{what}: must evaluate to {wanted} but got {expression.type}")
     return expression
 
 

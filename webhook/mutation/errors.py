@@ -24,9 +24,9 @@ class MutationError(Exception):
         self.mutator = mutator
 
 
-class NotConvergingError(MutationError):
+class NotConverging(MutationError):
     """Mutators that would change the object for ever."""
 
 
-class OutOfTimeError(MutationError):
+class OutOfTime(MutationError):
     """The time for the request ended before its mutators came to an end."""

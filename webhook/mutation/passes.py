@@ -11,8 +11,8 @@ from webhook.constraint.match import MatchSubject, View
 from webhook.mutation.errors import (
     ApplyError,
     MutationError,
-    NotConvergingError,
-    OutOfTimeError,
+    NotConverging,
+    OutOfTime,
 )
 from webhook.mutation.plan import Mutated
 from webhook.mutation.values import are_same
@@ -91,7 +91,7 @@ class Passes:
                 break
             if iteration == 2 * mark_at:
                 mark, mark_at = obj, iteration
-        raise NotConvergingError(
+        raise NotConverging(
             f"mutation not converging: mutation not converging for {self._about(obj)}",
             self._passes_max,
         )
@@ -104,7 +104,7 @@ class Passes:
             if self._out and mutator.id in self._out:
                 continue
             if self._until is not None and time.monotonic() > self._until:
-                raise OutOfTimeError("the time for mutating this object ended", iteration)
+                raise OutOfTime("the time for mutating this object ended", iteration)
             try:
                 if not self._matches(mutator, obj):
                     continue

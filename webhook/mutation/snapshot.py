@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.api.gvk import GroupVersionKind, gvk_of
 from webhook.constraint.plan import PLANS_MAX
-from webhook.mutation.errors import OutOfTimeError
+from webhook.mutation.errors import OutOfTime
 from webhook.mutation.passes import Passes
 from webhook.mutation.plan import Mutated, MutationPlan
 
@@ -109,7 +109,7 @@ class MutationSnapshot:
         if plan is None:
             return Mutated(obj)
         if until is not None and time.monotonic() > until:
-            raise OutOfTimeError("the time for mutating this object ended", 1)
+            raise OutOfTime("the time for mutating this object ended", 1)
         mutated = plan.apply_at_once(obj, context)
         if mutated is not None:
             return mutated

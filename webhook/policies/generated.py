@@ -14,7 +14,7 @@ from webhook.constraint.placement import placed
 from webhook.constraint.review import AugmentedReview
 from webhook.generation.plan import Enforced, Options, Planner
 from webhook.generation.scope import PolicyScope
-from webhook.generation.verdict import GeneratedPolicy, UnusablePolicyError
+from webhook.generation.verdict import GeneratedPolicy, UnusablePolicy
 from webhook.policies.samples import samples
 from webhook.values import dataclass
 
@@ -138,7 +138,7 @@ def _pairs(
             continue
         try:
             pairs[key] = _pair(plan, made.binding, constraints[key].document)
-        except UnusablePolicyError as error:
+        except UnusablePolicy as error:
             agreement.without["/".join(key)] = f"an API server would refuse it: {error}"
     return pairs
 

@@ -43,7 +43,7 @@ MAX_FILES: Final = 10_000
 """Files kept; what was not used longest is deleted when a start finds more."""
 
 
-class UnsafeDirectoryError(Exception):
+class UnsafeDirectory(Exception):
     """The directory may be written or read by others; the message says what to change."""
 
 
@@ -61,15 +61,15 @@ class CodeCache:
     """The compiled rules of one user in one directory."""
 
     def __init__(self, directory: Path) -> None:
-        """Use the directory, made where it is missing. Raises :class:`UnsafeDirectoryError`, OSError."""
+        """Use the directory, made where it is missing. Raises :class:`UnsafeDirectory`, OSError."""
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = directory.lstat()
         if not stat.S_ISDIR(status.st_mode):
-            raise UnsafeDirectoryError(f"{directory} is no directory")
+            raise UnsafeDirectory(f"{directory} is no directory")
         if status.st_uid != os.geteuid():
-            raise UnsafeDirectoryError(f"{directory} belongs to another user")
+            raise UnsafeDirectory(f"{directory} belongs to another user")
         if stat.S_IMODE(status.st_mode) & 0o077:
-            raise UnsafeDirectoryError(f"{directory} is open to other users: its mode must be 0700")
+            raise UnsafeDirectory(f"{directory} is open to other users: its mode must be 0700")
         self._directory = directory
         self._trim()
 

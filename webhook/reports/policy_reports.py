@@ -23,7 +23,7 @@ from webhook.reports.aggregate import (
     repack,
 )
 from webhook.reports.finding import Policy
-from webhook.reports.writer import TRIES, NotServedError
+from webhook.reports.writer import TRIES, NotServed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -136,7 +136,7 @@ class PolicyReports:
             self._room.notify_all()
         try:
             await self._write(place, changes)
-        except (ApiError, UnreachableError, NotServedError) as error:
+        except (ApiError, UnreachableError, NotServed) as error:
             self.failures += 1
             self._log.warning(
                 "reports of a policy not written",
@@ -151,7 +151,7 @@ class PolicyReports:
         self, place: ReportPlace, changes: dict[str, EntriesChange], error: Exception
     ) -> None:
         """Write them later, unless they changed again; a refusal for good is the next audit's."""
-        if isinstance(error, NotServedError) or (
+        if isinstance(error, NotServed) or (
             isinstance(error, ApiError) and error.status in (403, 422)
         ):
             self._given_up += len(changes)

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from webhook.audit.kinds import listable
-from webhook.cluster.discovery import FRESH_SECONDS, UnknownKindError
+from webhook.cluster.discovery import FRESH_SECONDS, UnknownKind
 
 if TYPE_CHECKING:
     from webhook.api.gvk import GroupKind, GroupVersionKind
@@ -31,7 +31,7 @@ class PreferredKinds:
     async def resource(self, gvk: GroupVersionKind) -> Resource:
         """The kind at the version that its group prefers.
 
-        Raises :class:`~webhook.cluster.discovery.UnknownKindError`,
+        Raises :class:`~webhook.cluster.discovery.UnknownKind`,
         :class:`~webhook.cluster.errors.ApiError` and
         :class:`~webhook.cluster.errors.UnreachableError`.
         """
@@ -41,7 +41,7 @@ class PreferredKinds:
                 self._asked_at = time.monotonic()
         preferred = self._known.get(gvk.group_kind)
         if preferred is None:
-            raise UnknownKindError(f"the API server lists no {gvk}")
+            raise UnknownKind(f"the API server lists no {gvk}")
         return preferred
 
     def _is_stale(self, kind: GroupKind) -> bool:

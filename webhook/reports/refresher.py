@@ -14,11 +14,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
 
 from webhook.backoff import Backoff
-from webhook.cluster.discovery import UnknownKindError
+from webhook.cluster.discovery import UnknownKind
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.work_queue import WorkQueue
 from webhook.reports.finding import Assessment, Policy, ReportSubject
-from webhook.reports.writer import NotServedError
+from webhook.reports.writer import NotServed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -64,7 +64,7 @@ class Kinds(Protocol):
     async def resource(self, gvk: GroupVersionKind) -> Resource:
         """The resource of a kind, at the version that audits read.
 
-        Raises :class:`~webhook.cluster.discovery.UnknownKindError`, and what
+        Raises :class:`~webhook.cluster.discovery.UnknownKind`, and what
         requests raise.
         """
 
@@ -88,7 +88,7 @@ class ReportStore(Protocol):
     async def put(self, subject: ReportSubject, assessment: Assessment, *, is_new: bool) -> None:
         """Replace all that is stored of the resource; ``is_new`` if that is likely nothing.
 
-        Raises :class:`~webhook.reports.writer.NotServedError`, and what requests raise.
+        Raises :class:`~webhook.reports.writer.NotServed`, and what requests raise.
         """
 
 
@@ -166,7 +166,7 @@ class Refresher:
     async def _attempt(self, subject: ReportSubject, hint: _Hint) -> None:
         try:
             settled = await self._refresh(subject, hint)
-        except NotServedError as error:
+        except NotServed as error:
             self._lose(subject, "not_served")
             self._tell_once(
                 subject, "reports cannot be written: install their CRDs (manifests/reports)", error
@@ -223,7 +223,7 @@ class Refresher:
         try:
             resource = await self._kinds.resource(subject.gvk)
             obj = await self._client.get(resource, subject.name, subject.namespace)
-        except UnknownKindError:
+        except UnknownKind:
             return None
         except ApiError as error:
             if error.is_absent:

@@ -31,7 +31,7 @@ TRIES: Final = 6
 """Of one report before it is put back: each lost swap means that another writer got on."""
 
 
-class NotServedError(Exception):
+class NotServed(Exception):
     """The API server does not serve the report kinds: their CRDs are not installed."""
 
 
@@ -60,7 +60,7 @@ class ReportWriter:
     ) -> Outcome:
         """Make the report what is wanted in the place of the one that there is.
 
-        With ``is_new`` it is made without a look first. Raises :class:`NotServedError`,
+        With ``is_new`` it is made without a look first. Raises :class:`NotServed`,
         and what requests raise for anything but a lost race.
         """
         outcome = await self._write(name, namespace, wanted, is_new=is_new)
@@ -98,7 +98,7 @@ class ReportWriter:
             if error.is_conflict or (error.is_absent and write.action != "create"):
                 return "conflict"
             if error.is_absent:
-                raise NotServedError(str(error)) from error
+                raise NotServed(str(error)) from error
             raise
         if write.action == "delete":
             self._capacity.deleted()

@@ -35,7 +35,7 @@ MEMORY_BYTES_MAX: Final = 192 * 1024 * 1024
 With all bodies that may wait (64 MiB) it is 256 MiB."""
 
 
-class NoRoomError(Exception):
+class NoRoom(Exception):
     """There was no room in time."""
 
 
@@ -47,7 +47,7 @@ class Decoded(NamedTuple):
 
     request: AdmissionRequest | None
     size: int = 0
-    error: InvalidReview | NoRoomError | None = None
+    error: InvalidReview | NoRoom | None = None
 
 
 class Memory:
@@ -62,7 +62,7 @@ class Memory:
     def take(self, size: int, until: float = 0.0) -> None:
         """Take room, waiting for it until this moment on the monotonic clock.
 
-        Raises :class:`NoRoomError`.
+        Raises :class:`NoRoom`.
         """
         with self._changed:
             is_changed = self._changed.wait_for(
@@ -70,7 +70,7 @@ class Memory:
                 timeout=max(0.0, until - time.monotonic()),
             )
             if not is_changed or self._closed:
-                raise NoRoomError
+                raise NoRoom
             self._taken += size
 
     def give(self, size: int) -> None:
@@ -114,7 +114,7 @@ class Decoding:
             return Decoded(None, 0, UndecidableReview(f"it would take {size} bytes of memory"))
         try:
             memory.take(size, until)
-        except NoRoomError as error:
+        except NoRoom as error:
             return Decoded(None, 0, error.with_traceback(None))
         try:
             request = decode_review(body, max_bytes=self.body_max, in_pieces=True)

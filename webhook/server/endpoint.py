@@ -22,7 +22,7 @@ from webhook.api.encoding import encode
 from webhook.api.footprint import footprint
 from webhook.metrics.admission import REFUSED, UNDECIDABLE
 from webhook.server import deadline, verdict
-from webhook.server.decoding import LARGE_BYTES, NoRoomError
+from webhook.server.decoding import LARGE_BYTES, NoRoom
 from webhook.server.exchange import JSON, JSON_ALONE, RELEASE
 from webhook.server.limits import PREFIX_BYTES
 from webhook.server.outcome import Pending, Unanswerable
@@ -107,7 +107,7 @@ class ReviewEndpoint:
         size = footprint(body, bound=self._memory.bytes_max)
         try:
             self._memory.take(size)
-        except NoRoomError:
+        except NoRoom:
             return self._refused(_no_room())
         scope[_WAITING] = answer, size
         return None

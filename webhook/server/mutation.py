@@ -9,7 +9,7 @@ from webhook.api.admission import AdmissionResponse
 from webhook.api.gvk import gvk_of, name_of, text
 from webhook.metrics.mutation import MUTATION_ITERATIONS, MUTATION_REQUESTS, MUTATION_SECONDS
 from webhook.mutation.annotations import annotated, id_for
-from webhook.mutation.errors import MutationError, NotConvergingError, OutOfTimeError
+from webhook.mutation.errors import MutationError, NotConverging, OutOfTime
 from webhook.mutation.external import resolved
 from webhook.mutation.mutator import OPERATIONS
 from webhook.mutation.patch import NO_PATCH, PatchTooLarge, patch_between
@@ -176,7 +176,7 @@ class Mutation:
             )
             patch = _patch_of(obj, mutated)
             response = self._answer(request, mutated, self._annotated(obj, mutated, patch))
-        except OutOfTimeError as error:
+        except OutOfTime as error:
             self._iterations["false"].observe(error.iterations)
             return Unanswerable(504, "deadline", str(error))
         except MutationError as error:
@@ -216,7 +216,7 @@ class Mutation:
         """Refuse the request; or let it go as it came, where no single mutator can be left out."""
         self._iterations["false"].observe(error.iterations)
         self._telling.skipped(request, error.mutator, str(error))
-        if self._options.on_error == "skip" and isinstance(error, NotConvergingError):
+        if self._options.on_error == "skip" and isinstance(error, NotConverging):
             response = verdict.allowed(request.uid, NOT_MUTATED)
             return verdict.with_notice(response, f"no mutator is applied: {error}")
         return verdict.errored(request.uid, 500, str(error))

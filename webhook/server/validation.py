@@ -69,7 +69,7 @@ class PolicyValidator(Protocol):
     def validate(self, body: bytes, *, with_effect: bool) -> Future[dict[str, Any]]:
         """The answer as JSON to what :func:`read_policies` reads; called by any thread.
 
-        It and the future raise :class:`RefusedError`. Nothing is read by who calls: two MiB of YAML
+        It and the future raise :class:`PoliciesRefused`. Nothing is read by who calls: two MiB of YAML
         take seconds.
         """
 
@@ -77,7 +77,7 @@ class PolicyValidator(Protocol):
 WITHHELD: Final = "told to who may list every kind that is synced, in all namespaces"
 
 
-class RefusedError(Exception):
+class PoliciesRefused(Exception):
     """A call without an answer: the HTTP code and why."""
 
     def __init__(self, code: int, message: str) -> None:
@@ -105,7 +105,7 @@ class ValidationEndpoint:
             access = await self._access(scope)
             body = await self._body(receive)
             code, content = 200, await self._answer(body, reads=access.reads)
-        except RefusedError as refusal:
+        except PoliciesRefused as refusal:
             code, content = refusal.code, failure(refusal.code, str(refusal))
             if code == 401:
                 headers = (JSON, (b"www-authenticate", b"Bearer"))
@@ -117,26 +117,26 @@ class ValidationEndpoint:
         await send({"type": "http.response.body", "body": content})
 
     async def _access(self, scope: dict[str, Any]) -> Access:
-        """What the caller may; raises :class:`RefusedError`."""
+        """What the caller may; raises :class:`PoliciesRefused`."""
         if scope["method"] != "POST":
-            raise RefusedError(405, f"method {scope['method']} is not allowed: POST policies")
+            raise PoliciesRefused(405, f"method {scope['method']} is not allowed: POST policies")
         given = [value for name, value in scope["headers"] if name == b"authorization"]
         scheme, _, token = (given[0] if len(given) == 1 else b"").partition(b" ")
         shown = token.strip().decode("latin-1") if scheme.lower() == b"bearer" else ""
         if len(shown) > TOKEN_BYTES_MAX:
-            raise RefusedError(401, "the bearer token is not valid")
+            raise PoliciesRefused(401, "the bearer token is not valid")
         if self._asking >= WAITING_MAX:
-            raise RefusedError(429, "other callers are being asked about: try again in a moment")
+            raise PoliciesRefused(429, "other callers are being asked about: try again in a moment")
         self._asking += 1
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 access = await asyncio.wrap_future(self._callers.ask(shown))
         except TimeoutError:
-            raise RefusedError(504, "who calls could not be asked in time") from None
+            raise PoliciesRefused(504, "who calls could not be asked in time") from None
         finally:
             self._asking -= 1
         if access.code != 200:
-            raise RefusedError(access.code, access.message)
+            raise PoliciesRefused(access.code, access.message)
         return access
 
     async def _body(self, receive: Receive) -> bytes:
@@ -145,13 +145,13 @@ class ValidationEndpoint:
             message = await receive()
             body += message.get("body", b"")
             if len(body) > BODY_BYTES_MAX:
-                raise RefusedError(413, f"body larger than {BODY_BYTES_MAX} bytes")
+                raise PoliciesRefused(413, f"body larger than {BODY_BYTES_MAX} bytes")
             if not message.get("more_body"):
                 return body
 
     async def _answer(self, body: bytes, *, reads: bool) -> bytes:
         if self._waiting >= WAITING_MAX:
-            raise RefusedError(429, "other policies are being validated: ask again in a moment")
+            raise PoliciesRefused(429, "other policies are being validated: ask again in a moment")
         self._waiting += 1
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
@@ -161,13 +161,13 @@ class ValidationEndpoint:
                 answered = {**answered, "effect": None, "effectWithheld": WITHHELD}
             return encode(answered)
         except TimeoutError:
-            raise RefusedError(504, "not validated in time") from None
+            raise PoliciesRefused(504, "not validated in time") from None
         finally:
             self._waiting -= 1
 
 
 def read_policies(body: bytes) -> list[dict[str, Any]]:
-    """The templates and constraints of a body; raises :class:`RefusedError`."""
+    """The templates and constraints of a body; raises :class:`PoliciesRefused`."""
     try:
         values: list[Any] = [orjson.loads(body)]
     except orjson.JSONDecodeError:
@@ -175,19 +175,19 @@ def read_policies(body: bytes) -> list[dict[str, Any]]:
             text = body.decode()
             values = [document.value for document in read_documents(text, "kubernetes")]
         except (InvalidDocument, UnicodeDecodeError) as error:
-            raise RefusedError(400, f"neither JSON nor YAML: {error}") from None
+            raise PoliciesRefused(400, f"neither JSON nor YAML: {error}") from None
     documents = [item for value in values for item in _items(value)]
     if not documents:
-        raise RefusedError(400, "no template and no constraint in the body")
+        raise PoliciesRefused(400, "no template and no constraint in the body")
     if len(documents) > POLICIES_MAX:
-        raise RefusedError(400, f"{len(documents)} policies: {POLICIES_MAX} at most in a call")
+        raise PoliciesRefused(400, f"{len(documents)} policies: {POLICIES_MAX} at most in a call")
     for number, item in enumerate(documents):
         if type(item) is not dict or not is_policy(item):
-            raise RefusedError(
+            raise PoliciesRefused(
                 400, f"item {number} is neither a ConstraintTemplate nor a constraint"
             )
         if not name_of(item):
-            raise RefusedError(400, f"item {number} ({gvk_of(item).kind}) has no metadata.name")
+            raise PoliciesRefused(400, f"item {number} ({gvk_of(item).kind}) has no metadata.name")
     return documents
 
 

@@ -47,7 +47,7 @@ ANY_CEL: Final[Job] = {"text": f'["{CEL}"'}
 """A job that needs what CEL does."""
 
 
-class NoWorkerError(Exception):
+class NoWorker(Exception):
     """No process could be begun, or the one there was is gone: nothing is said of any policy."""
 
 

@@ -17,7 +17,7 @@ import weakref
 from typing import TYPE_CHECKING, Final
 
 from webhook.trials import frames
-from webhook.trials.job import ATTEMPTS, READS_CEL, READS_REGO, NoWorkerError
+from webhook.trials.job import ATTEMPTS, READS_CEL, READS_REGO, NoWorker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -48,7 +48,7 @@ class Worker:
         self._ending: weakref.finalize[..., Worker] | None = None
 
     def start(self) -> None:
-        """Begin, if it has not; raises :class:`NoWorkerError`."""
+        """Begin, if it has not; raises :class:`NoWorker`."""
         with self._starting:
             if self._process is None:
                 self._start()
@@ -59,7 +59,7 @@ class Worker:
             self._door, inner = socket.socketpair()
         except OSError as error:
             self.stop()
-            raise NoWorkerError(str(error)) from None
+            raise NoWorker(str(error)) from None
         asked = self._socket
         try:
             with its, inner:
@@ -82,19 +82,19 @@ class Worker:
             begun = frames.receive(asked)
         except OSError as error:
             self.stop()
-            raise NoWorkerError(str(error)) from None
+            raise NoWorker(str(error)) from None
         except BaseException:
             self.stop()
             raise
         if begun is None:
             code = None if self._process is None else self._process.wait()
             self.stop()
-            raise NoWorkerError(f"the process ended as it began, with {code}")
+            raise NoWorker(f"the process ended as it began, with {code}")
 
     def let_in(self, end: socket.socket, said: bytes) -> None:
         """Have it begin a process that serves this end, which is closed if it is gone.
 
-        Raises :class:`NoWorkerError` where it cannot begin itself.
+        Raises :class:`NoWorker` where it cannot begin itself.
         """
         self.start()
         if (door := self._door) is not None:
@@ -102,7 +102,7 @@ class Worker:
                 socket.send_fds(door, [said], [end.fileno()])
 
     def ask(self, job: Job) -> Answer:
-        """What came of a trial; raises :class:`NoWorkerError`."""
+        """What came of a trial; raises :class:`NoWorker`."""
         (answer,) = self.ask_all([job])
         return answer
 
@@ -112,12 +112,12 @@ class Worker:
         One process carries them out one after the other. It ends with the first that is ended, and
         when they have taken much: the others are to be asked for again, and first among them what
         has too little memory left by those before it. Whoever asks takes all
-        answers. Raises :class:`NoWorkerError`.
+        answers. Raises :class:`NoWorker`.
         """
         self.start()
         asked = self._socket
         if asked is None:
-            raise NoWorkerError("the process that tries policies ended")
+            raise NoWorker("the process that tries policies ended")
         yield from _conversation(asked, jobs, lambda: self._stop_if_asked_by(asked))
 
     def _stop_if_asked_by(self, asked: socket.socket) -> None:
@@ -159,7 +159,7 @@ class Branch:
         self._socket: socket.socket | None = None
 
     def start(self) -> None:
-        """Begin, and its worker if that has not; raises :class:`NoWorkerError`."""
+        """Begin, and its worker if that has not; raises :class:`NoWorker`."""
         for _ in range(ATTEMPTS):
             if begun := self._begun():
                 self._group = int(begun)
@@ -168,14 +168,14 @@ class Branch:
             if begun is not None:
                 break
             self._worker.stop()  # the system has ended it: it is begun anew
-        raise NoWorkerError("no process can be begun")
+        raise NoWorker("no process can be begun")
 
     def _begun(self) -> bytes | None:
         """The number of the process; empty where there can be none, None where the worker is gone."""
         try:
             self._socket, its = socket.socketpair()
         except OSError as error:
-            raise NoWorkerError(str(error)) from None
+            raise NoWorker(str(error)) from None
         self._socket.settimeout(START_SECONDS)
         with its:
             self._worker.let_in(its, self._said)
@@ -187,7 +187,7 @@ class Branch:
     def ask_all(self, jobs: Sequence[Job]) -> Iterator[Answer]:
         """What came of trials, as a worker has it."""
         if self._socket is None:
-            raise NoWorkerError("the process that tries policies ended")
+            raise NoWorker("the process that tries policies ended")
         yield from _conversation(self._socket, jobs, self.stop)
 
     def stop(self) -> None:
@@ -217,9 +217,9 @@ def _conversation(
             loaded: Answer = marshal.loads(answer)  # noqa: S302  # from our own process
             yield loaded
     except OSError as error:
-        raise NoWorkerError(str(error)) from None
+        raise NoWorker(str(error)) from None
     finally:
         # What is left of the conversation would be taken for the next one's answers.
         if not is_whole:
             stop()
-    raise NoWorkerError("the process that tries policies ended")
+    raise NoWorker("the process that tries policies ended")

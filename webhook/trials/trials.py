@@ -21,7 +21,7 @@ from webhook.trials.job import (
     ATTEMPTS,
     LATE,
     NO_PROCESS,
-    NoWorkerError,
+    NoWorker,
     digest_of,
     digest_of_all,
     has_cel,
@@ -327,7 +327,7 @@ class Trials:
         lane.worker = worker
         try:
             worker.start()
-        except NoWorkerError as error:
+        except NoWorker as error:
             self._no_worker_until = now + self._backoff.next_seconds()
             self._count("none")
             self._tell("policies are compiled without a trial", error=str(error))
@@ -356,7 +356,7 @@ class Trials:
                     now = time.monotonic()
                     yield self._said(jobs[answered], lane, ended, written, (*took, now - began))
                     answered, began = answered + 1, now
-            except NoWorkerError as error:
+            except NoWorker as error:
                 gone = str(error)
             finally:
                 if not lane.keeps:

@@ -11,7 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from webhook.backoff import Backoff
-from webhook.cluster.discovery import UnknownKindError
+from webhook.cluster.discovery import UnknownKind
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.reflector import ObjectSelection, Reflector, ReflectorStatistics, Settings
 from webhook.cluster.store import Change, key_of
@@ -181,7 +181,7 @@ class Manager:
             try:
                 resource = await self._discovery.resource(watch.gvk)
                 break
-            except (UnknownKindError, ApiError, UnreachableError) as error:
+            except (UnknownKind, ApiError, UnreachableError) as error:
                 watch.error = str(error)
             try:
                 async with asyncio.timeout(backoff.next_seconds()):

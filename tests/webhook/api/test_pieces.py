@@ -11,7 +11,7 @@ import pytest
 
 from webhook.api import long_texts, pieces
 from webhook.api.encoding import decode, encode
-from webhook.api.pieces import BeyondBoundsError, DecodeError, decode_in_pieces, decode_piece
+from webhook.api.pieces import BeyondBounds, DecodeError, decode_in_pieces, decode_piece
 
 SCALARS = (1, None, True, 'x,"]{}\\', 1.5, 10**25, "é", -0.0, "", 10**19)
 
@@ -110,7 +110,7 @@ def test_a_document_as_deep_as_gos_decoder_goes_is_decoded_and_encoded(
 @pytest.mark.parametrize("opening", [b'{"a":', b"["])
 def test_a_document_deeper_than_gos_decoder_goes_is_beyond_bounds(opening: bytes) -> None:
     closing = b"}" if opening != b"[" else b"]"
-    with pytest.raises(BeyondBoundsError, match="nested deeper than 10016 levels"):
+    with pytest.raises(BeyondBounds, match="nested deeper than 10016 levels"):
         decode(opening * 10_017 + b"1" + closing * 10_017)
 
 

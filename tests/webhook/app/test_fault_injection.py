@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.app.fault_injection import VARIABLE, FaultRefusedError, RefusingDriver, refused_kind
+from webhook.app.fault_injection import VARIABLE, FaultRefused, RefusingDriver, refused_kind
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.errors import CompileError
 from webhook.constraint.template import Code, Template
@@ -37,13 +37,13 @@ def test_a_test_s_process_refuses_the_kind_that_it_is_told():
 )
 def test_anything_less_ends_the_start(environment):
     """Another Pod's name (a Deployment's environment is every Pod's), or a Pod at all."""
-    with pytest.raises(FaultRefusedError, match=VARIABLE):
+    with pytest.raises(FaultRefused, match=VARIABLE):
         refused_kind(settings(), environment)
 
 
 def test_no_process_with_the_account_of_its_pod_injects_a_fault():
     in_cluster = read(["--kubernetes"], POD)
-    with pytest.raises(FaultRefusedError):
+    with pytest.raises(FaultRefused):
         refused_kind(in_cluster, {VARIABLE: WHOLE})
 
 

@@ -17,7 +17,7 @@ from tests.webhook.audit.made import POD, SECRET, items
 from webhook.api.resource import Resource
 from webhook.audit.pages import FIRST_OBJECTS, PAGE_BYTES, ListStatistics, Pages
 from webhook.audit.patience import patiently
-from webhook.audit.source import ListSource, UnreadableKindError
+from webhook.audit.source import ListSource, UnreadableKind
 from webhook.cluster import event_loop
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import Credentials
@@ -209,7 +209,7 @@ def test_a_kind_that_could_be_read_before_is_not_taken_for_one_without_a_right()
             allowed = False
             with pytest.raises(ApiError):
                 await look(source)
-            with pytest.raises(UnreadableKindError):
+            with pytest.raises(UnreadableKind):
                 await look(source)
             allowed = True
             assert await look(source)
@@ -231,7 +231,7 @@ def test_a_refusal_that_has_lasted_is_waited_out_for_one_kind_and_not_for_each()
             for gvk in (SECRET, POD):
                 before = len(asked)
                 pages = source.pages(None, Resource(gvk, "x", namespaced=True))  # type: ignore[arg-type]
-                with pytest.raises(UnreadableKindError):
+                with pytest.raises(UnreadableKind):
                     await anext(pages)
                 counts.append(len(asked) - before)
 

@@ -23,7 +23,7 @@ from webhook.api.resource import Resource
 from webhook.audit.namespaces import Namespaces
 from webhook.audit.scope import Scope
 from webhook.audit.sink import Audited, Identity, Sinks, SweepEnd, SweepStart
-from webhook.audit.source import UnreadableKindError
+from webhook.audit.source import UnreadableKind
 from webhook.audit.sweep import Sweep
 from webhook.audit.tally import ConstraintKey, Count
 from webhook.audit.totals import Totals
@@ -176,9 +176,7 @@ def test_a_list_that_fails_leaves_the_constraints_of_its_kind_undecided(error: E
 
 
 def test_a_kind_that_may_not_be_read_is_left_out_of_totals() -> None:
-    source = Given(
-        {POD: items(["a"], "space"), SECRET: []}, {SECRET: UnreadableKindError("forbidden")}
-    )
+    source = Given({POD: items(["a"], "space"), SECRET: []}, {SECRET: UnreadableKind("forbidden")})
     end, told = sweep(Scope(POLICIES), source)
     assert end.unreadable == {SECRET}
     assert not end.failed

@@ -11,7 +11,7 @@ from webhook.api.gvk import GroupVersionKind
 from webhook.api.resource import Resource
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import CredentialsError, load_credentials
-from webhook.cluster.discovery import Discovery, UnknownKindError
+from webhook.cluster.discovery import Discovery, UnknownKind
 from webhook.cluster.errors import ApiError, UnreachableError
 
 CONFIG_MAP = Resource(GroupVersionKind("", "v1", "ConfigMap"), "configmaps", namespaced=True)
@@ -56,7 +56,7 @@ def test_kinds_are_found_with_their_plural_and_scope(credentials):
             GroupVersionKind("apps", "v1", "Nothing"),
             GroupVersionKind("no.such", "v1", "Thing"),
         ):
-            with pytest.raises(UnknownKindError):
+            with pytest.raises(UnknownKind):
                 await discovery.resource(missing)
 
     with_client(credentials, work)

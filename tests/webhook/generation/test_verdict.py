@@ -17,7 +17,7 @@ from webhook.constraint.review import AugmentedReview
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.generation.plan import Options
 from webhook.generation.scope import scope_of
-from webhook.generation.verdict import GeneratedPolicy, UnusablePolicyError
+from webhook.generation.verdict import GeneratedPolicy, UnusablePolicy
 
 NAMESPACES = {
     name: {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
@@ -228,5 +228,5 @@ def test_an_expression_that_an_api_server_would_refuse_is_told():
     made = plan_of(template(), constraint())
     policy = made.policies["gatekeeper-named"]
     policy["spec"]["validations"] = [{"expression": "1 == 'a'"}]
-    with pytest.raises(UnusablePolicyError, match="found no matching overload"):
+    with pytest.raises(UnusablePolicy, match="found no matching overload"):
         GeneratedPolicy(policy)

@@ -26,8 +26,8 @@ from webhook.mutation.assigning import Assignment
 from webhook.mutation.errors import (
     InvalidMutator,
     MutationError,
-    NotConvergingError,
-    OutOfTimeError,
+    NotConverging,
+    OutOfTime,
 )
 from webhook.mutation.mutator import Mutator, MutatorId
 from webhook.mutation.patch import make_patch
@@ -150,7 +150,7 @@ def test_mutators_that_never_converge_are_told_of(setter: Any) -> None:
         found, assignment=Assignment(found.location, found.assignment.allowed, setter)
     )
     others = [read_mutator(label(f"l{number}", "a", "b")) for number in range(40)]
-    with pytest.raises(NotConvergingError, match="not converging for  Pod  p") as raised:
+    with pytest.raises(NotConverging, match="not converging for  Pod  p") as raised:
         MutationSnapshot([endless, *others]).mutate(pod(), CREATE)
     assert raised.value.iterations == 42
 
@@ -161,7 +161,7 @@ def test_five_hundred_mutators_and_ten_thousand_items_end_in_time() -> None:
     mutators = [
         assign(f"a{number:03}", f"spec.containers[name: *].f{number}", 1) for number in range(500)
     ]
-    with pytest.raises(OutOfTimeError):
+    with pytest.raises(OutOfTime):
         known(*mutators).snapshot.mutate(obj, CREATE, until=time.monotonic())
     mutated = known(*mutators[:3]).snapshot.mutate(obj, CREATE)
     assert all(item["f2"] == 1 for item in mutated.object["spec"]["containers"])

@@ -6,7 +6,7 @@ import pytest
 
 from webhook.rego import code_cache
 from webhook.rego.builtins.registry import make_builtin
-from webhook.rego.code_cache import CodeCache, UnsafeDirectoryError, code_key
+from webhook.rego.code_cache import CodeCache, UnsafeDirectory, code_key
 from webhook.rego.engine import CompileOptions, EvaluationContext, compile_rule
 from webhook.rego.errors import EvaluationError, RegoErrors
 from webhook.rego.run.text import to_json
@@ -89,7 +89,7 @@ def test_the_directory_is_made_private(directory):
 def test_a_directory_that_is_open_to_others_is_refused(directory, mode):
     directory.mkdir()
     directory.chmod(mode)
-    with pytest.raises(UnsafeDirectoryError, match="0700"):
+    with pytest.raises(UnsafeDirectory, match="0700"):
         CodeCache(directory)
 
 
@@ -97,7 +97,7 @@ def test_a_link_instead_of_a_directory_is_refused(directory, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir(mode=0o700)
     directory.symlink_to(elsewhere)
-    with pytest.raises(UnsafeDirectoryError):
+    with pytest.raises(UnsafeDirectory):
         CodeCache(directory)
 
 

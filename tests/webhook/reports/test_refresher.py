@@ -17,7 +17,7 @@ from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.log import open_log
 from webhook.reports.finding import Assessment, Policy, ReportSubject, settled
 from webhook.reports.refresher import Refresher
-from webhook.reports.writer import NotServedError
+from webhook.reports.writer import NotServed
 
 CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")
 
@@ -139,7 +139,7 @@ def test_what_passes_is_tried_again_and_given_up_in_the_end(cluster, there):
     [
         (ApiError(403, "no right"), "forbidden"),
         (ApiError(422, "severity: Unsupported value"), "refused"),
-        (NotServedError("no such kind"), "not_served"),
+        (NotServed("no such kind"), "not_served"),
     ],
     ids=["forbidden", "refused", "not-served"],
 )

@@ -24,7 +24,7 @@ from webhook.reports.policy_reports import PolicyReports
 from webhook.reports.report import finding_in
 from webhook.reports.report_api import WGPOLICY
 from webhook.reports.resource_reports import ResourceReports
-from webhook.reports.writer import NotServedError, ReportWriter
+from webhook.reports.writer import NotServed, ReportWriter
 
 MANIFESTS = Path(__file__).parents[3] / "manifests" / "reports" / "wgpolicyk8s"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -202,7 +202,7 @@ def test_kinds_that_are_not_served_are_told_apart(cluster, api, owner):
         )
         capacity = Capacity(client, WGPOLICY, 1000, log)
         reports = ResourceReports(ReportWriter(client, unserved, capacity, log), unserved)
-        with pytest.raises(NotServedError):
+        with pytest.raises(NotServed):
             await reports.put(owner, Assessment(settled([finding()])), is_new=False)
 
     run(cluster, work)

@@ -20,7 +20,7 @@ from webhook.server.validation import (
     WAITING_MAX,
     WITHHELD,
     Access,
-    RefusedError,
+    PoliciesRefused,
     ValidationEndpoint,
     read_policies,
 )
@@ -177,7 +177,7 @@ def test_what_is_not_found_out_in_time_is_answered_504(
 
 
 def test_a_refusal_of_the_validator_s_is_answered_as_it_is() -> None:
-    code, told, _ = asyncio.run(Called(answer=RefusedError(503, "ends")).post(b"{}"))
+    code, told, _ = asyncio.run(Called(answer=PoliciesRefused(503, "ends")).post(b"{}"))
     assert (code, told["message"]) == (503, "ends")
 
 
@@ -219,6 +219,6 @@ NAMELESS = {"apiVersion": "constraints.gatekeeper.sh/v1beta1", "kind": "A", "met
     ],
 )
 def test_what_is_no_policy_is_refused_by_its_place(body: bytes, message: str) -> None:
-    with pytest.raises(RefusedError, match=message) as caught:
+    with pytest.raises(PoliciesRefused, match=message) as caught:
         read_policies(body)
     assert caught.value.code == 400

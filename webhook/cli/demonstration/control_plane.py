@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
-from webhook.cli.demonstration.build import NoControlPlaneError
+from webhook.cli.demonstration.build import NoControlPlane
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -47,7 +47,7 @@ class ControlPlane:
             raise
         if not line:
             await self._end()
-            raise NoControlPlaneError(f"the control plane did not start: {_tail(log.name)}")
+            raise NoControlPlane(f"the control plane did not start: {_tail(log.name)}")
         facts = json.loads(line)
         self.kubeconfig, self.server = Path(facts["kubeconfig"]), str(facts["server"])
         return self

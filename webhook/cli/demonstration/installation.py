@@ -32,7 +32,7 @@ _TIMEOUT_SECONDS: Final = 10
 _PREFIX: Final = "templates.gatekeeper.sh"
 
 
-class OccupiedError(Exception):
+class Occupied(Exception):
     """Somebody uses the cluster for policies, or has these names; the message says which."""
 
 
@@ -44,7 +44,7 @@ class Installation:
         self._made: list[str] = []
 
     async def refuse_occupied(self) -> None:
-        """Raise :class:`OccupiedError` where something of it is there already.
+        """Raise :class:`Occupied` where something of it is there already.
 
         CRDs of reports are others' as much: those are used as they are.
         """
@@ -55,7 +55,7 @@ class Installation:
             *((CRDS, name) for name in policies),
         ):
             if await self._exists(resource, name):
-                raise OccupiedError(
+                raise Occupied(
                     f"{resource.plural}/{name} is in this cluster: the demonstration writes only to"
                     " one that has no policies and nothing of its names"
                 )

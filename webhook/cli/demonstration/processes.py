@@ -27,7 +27,7 @@ _PORTS: Final = ("admission", "health", "metrics", "address")
 _LINE_BYTES_MAX: Final = 1 << 20
 
 
-class NotStartedError(Exception):
+class NotStarted(Exception):
     """A process ended, or said nothing, before it served; the message has what it said last."""
 
 
@@ -80,12 +80,12 @@ class Child:
         return self._process.returncode is None
 
     async def ports(self) -> dict[str, int]:
-        """The ports that it listens on, by name, when it says so. Raises NotStartedError."""
+        """The ports that it listens on, by name, when it says so. Raises NotStarted."""
         try:
             async with asyncio.timeout(START_SECONDS_MAX):
                 return await asyncio.shield(self._ports)
         except TimeoutError:
-            raise NotStartedError(f"{self.name} does not serve; its log: {self.log}") from None
+            raise NotStarted(f"{self.name} does not serve; its log: {self.log}") from None
 
     async def ended(self) -> int:
         """Wait for its end; its exit code."""
@@ -116,7 +116,7 @@ class Child:
                     self._ports.set_result(ports)
         if not self._ports.done():
             said = last.decode(errors="replace").strip()
-            self._ports.set_exception(NotStartedError(f"{self.name} did not start: {said}"))
+            self._ports.set_exception(NotStarted(f"{self.name} did not start: {said}"))
             self._ports.exception()  # nobody need ask
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.rego.builtins import go_json
 from webhook.rego.builtins.registry import builtin
 from webhook.rego.errors import BuiltinError
-from webhook.rego.go.format import TooLongError
+from webhook.rego.go.format import TooLong
 from webhook.rego.go.templates.execution import render
 from webhook.rego.go.templates.functions import JsonNumber
 from webhook.rego.go.templates.syntax import Nodes, parse
@@ -41,7 +41,7 @@ def render_template(context: Context, value: str, variables: Value) -> str:
         made = render(context, _parsed(value), data, MAX_CHARACTERS)
     except TemplateError as error:
         raise BuiltinError(str(error)) from None
-    except TooLongError:
+    except TooLong:
         raise text_too_large() from None
     return made.replace("<no value>", "<undefined>")
 

@@ -23,12 +23,12 @@ MAX_NUMBER: Final = 1_000_000
 Argument: TypeAlias = "str | int | float"
 
 
-class TooLongError(Exception):
+class TooLong(Exception):
     """The text would be longer than it may be."""
 
 
 def format_text(template: str, arguments: Sequence[Argument], characters_max: int) -> str:
-    """The formatted text; raises :class:`TooLongError`."""
+    """The formatted text; raises :class:`TooLong`."""
     return _Formatter(template, arguments, characters_max).run()
 
 
@@ -128,7 +128,7 @@ class _Formatter:
     def write(self, text: str) -> None:
         self.size += len(text)
         if self.size > self.characters_max:
-            raise TooLongError
+            raise TooLong
         self.parts.append(text)
 
     def extra(self) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.rego.go.floats import float_text
-from webhook.rego.go.format import BigInt, GoInt, TooLongError, format_text, simple_format
+from webhook.rego.go.format import BigInt, GoInt, TooLong, format_text, simple_format
 from webhook.rego.run.numbers import number_text
 from webhook.rego.run.text import MAX_CHARACTERS, display_of_affordable, text_too_large
 from webhook.rego.run.weight import afford_text
@@ -46,7 +46,7 @@ def sprintf(template: str, arguments: list[Value], *, older: bool = False) -> st
         if older:
             given = [GoInt(value) if type(value) is int else value for value in given]
         return format_text(template, given, MAX_CHARACTERS)
-    except TooLongError:
+    except TooLong:
         raise text_too_large() from None
 
 

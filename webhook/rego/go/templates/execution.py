@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Any, Final, Protocol
 
-from webhook.rego.go.format import TooLongError
+from webhook.rego.go.format import TooLong
 from webhook.rego.go.strings import quote
 from webhook.rego.go.templates.functions import (
     FUNCTIONS,
@@ -48,7 +48,7 @@ class _Jump(Exception):
 def render(context: Budget, templates: dict[str, Nodes], data: Any, characters_max: int) -> str:
     """The text that the template makes of the data.
 
-    Raises :class:`TemplateError`, and :class:`~webhook.rego.go.format.TooLongError` for a text of
+    Raises :class:`TemplateError`, and :class:`~webhook.rego.go.format.TooLong` for a text of
     more characters.
     """
     return _Execution(context, templates, characters_max).run(data)
@@ -84,7 +84,7 @@ class _Execution:
     def write(self, text: str) -> None:
         self.size += len(text)
         if self.size > self.characters_max:
-            raise TooLongError
+            raise TooLong
         self.context.charge(1 + len(text) // 4)
         self.parts.append(text)
 
