@@ -13,6 +13,7 @@ import yaml
 from tests.cluster import Api
 from tests.manifests import CONFIGURATION, NAMESPACE
 from tests.patience import PATIENCE_SECONDS, until
+from tests.webhook.generation.test_plan import constraint, plan_of, template
 
 CERTIFICATE = ("", "secrets", "waddle-webhook-server-cert", NAMESPACE)
 WEBHOOKS = (
@@ -45,6 +46,11 @@ NEEDED = [
     ("watch", ("", "pods", "", NAMESPACE)),
     *((verb, CERTIFICATE) for verb in ("get", "list", "watch", "update")),
     *((verb, WEBHOOKS) for verb in ("get", "list", "watch", "update")),
+    *(
+        (verb, (WEBHOOKS[0], plural, "", ""))
+        for plural in ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
+        for verb in ("get", "list", "watch", "create", "update", "delete")
+    ),
 ]
 FORBIDDEN = [
     ("list", ("", "secrets", "", NAMESPACE)),
@@ -145,8 +151,9 @@ def test_the_audit_s_account_reads_everything_and_writes_what_it_says(granted):
     assert (unmet, beyond) == ([], [])
 
 
-def test_one_secret_can_be_watched_without_the_right_to_all(granted, cluster):
-    """A field selector of its name is what the rule's resourceNames allow."""
+@pytest.fixture(scope="module")
+def ask(granted, cluster):
+    """Requests as the service account, by its token: status code and body of the answers."""
     token = granted.request(
         "POST",
         f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/waddle/token",
@@ -155,22 +162,47 @@ def test_one_secret_can_be_watched_without_the_right_to_all(granted, cluster):
     context = ssl.create_default_context()
     context.load_verify_locations(cadata=authority_of(cluster.kubeconfig))
 
-    def listed(query: str) -> int:
+    def ask(method, path, body=None):
         request = urllib.request.Request(
-            f"{cluster.server}/api/v1/namespaces/{NAMESPACE}/secrets{query}",
-            headers={"Authorization": f"Bearer {token}"},
+            f"{cluster.server}{path}",
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
         )
         try:
             with urllib.request.urlopen(
                 request, timeout=PATIENCE_SECONDS, context=context
             ) as answer:
-                return len(json.load(answer)["items"])
+                return answer.status, json.load(answer)
         except urllib.error.HTTPError as error:
             with error:
-                return -error.code
+                return error.code, json.load(error)
 
-    assert listed(f"?fieldSelector=metadata.name={CERTIFICATE[2]}") == 1
-    assert listed("") == -403
+    return ask
+
+
+def test_one_secret_can_be_watched_without_the_right_to_all(ask):
+    """A field selector of its name is what the rule's resourceNames allow."""
+    secrets = f"/api/v1/namespaces/{NAMESPACE}/secrets"
+    status, found = ask("GET", f"{secrets}?fieldSelector=metadata.name={CERTIFICATE[2]}")
+    assert (status, len(found["items"])) == (200, 1)
+    assert ask("GET", secrets)[0] == 403
+
+
+def test_a_policy_that_reads_constraints_and_its_binding_can_be_made(ask):
+    """The API server asks beside the verb whether who makes them may read the parameters."""
+    plan = plan_of(template(), constraint())
+    policies, bindings = (
+        f"/apis/{WEBHOOKS[0]}/v1/{plural}"
+        for plural in ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
+    )
+    (policy,), (binding,) = plan.policies.values(), plan.bindings.values()
+    assert "paramKind" in policy["spec"]
+    assert ask("POST", policies, policy)[0] == 201
+    try:
+        assert ask("POST", f"{bindings}?dryRun=All", binding)[0] == 201
+    finally:
+        assert ask("DELETE", f"{policies}/{policy['metadata']['name']}")[0] == 200
 
 
 def authority_of(kubeconfig: Path) -> str:
