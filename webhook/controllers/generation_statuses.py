@@ -52,6 +52,8 @@ def generation_statuses(
     for key, made in plan.constraints.items():
         state, message = _binding_state(plan, key[0], made, policy, binding, alone=alone)
         bindings[state] += 1
+        if alone:
+            policies[_policy_state(plan, made, policy)[0]] += 1
         entry = {
             "enforcementPoint": VAP,
             "state": state,

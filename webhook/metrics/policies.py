@@ -34,7 +34,7 @@ TEMPLATES_WITH_CEL: Final = Metric(
 VAP_POLICIES: Final = Metric(
     "gatekeeper_validating_admission_policies",
     "gauge",
-    "ValidatingAdmissionPolicies of templates: generated (active), or not (error).",
+    "ValidatingAdmissionPolicies of templates, or of constraints: generated (active), or not (error).",
     ("status",),
     gatekeeper=True,
 )

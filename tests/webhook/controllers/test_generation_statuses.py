@@ -7,16 +7,24 @@ import pytest
 from tests.webhook.generation.test_plan import constraint, plan_of, template
 from webhook.controllers.generation_statuses import Told, generation_statuses
 from webhook.controllers.observed import TEMPLATES
+from webhook.generation.plan import Options
 
 OF_TEMPLATE, OF_CONSTRAINT = (TEMPLATES, "named"), ("Named", "one")
 
 
 def told(
-    policy: tuple[str, str], binding: tuple[str, str], before: Any = None, **plan: Any
+    policy: tuple[str, str],
+    binding: tuple[str, str],
+    before: Any = None,
+    *,
+    alone: bool = False,
+    source: Any = None,
+    **plan: Any,
 ) -> Told:
-    made = plan_of(template(), constraint(), **plan)
+    of_template = template(**(source or {}))
+    made = plan_of(of_template, constraint(), options=Options(alone=alone), **plan)
     return generation_statuses(
-        made, lambda *_: policy, lambda *_: binding, before or {}, alone=False
+        made, lambda *_: policy, lambda *_: binding, before or {}, alone=alone
     )
 
 
@@ -43,6 +51,23 @@ def test_a_policy_that_the_api_server_refuses_is_told_of_its_constraints_too(pla
     message = "its template has no policy: refused: why"
     assert said.statuses[OF_CONSTRAINT] == point("error", message=message)
     assert said.policies == said.bindings == {("active",): 0.0, ("error",): 1.0}
+
+
+@pytest.mark.parametrize(
+    ("policy", "source", "counted"),
+    [
+        (("generated", ""), {}, (1.0, 0.0)),
+        (("error", "why"), {}, (0.0, 1.0)),
+        (("generated", ""), {"validations": []}, (0.0, 1.0)),
+        (("", ""), {}, (0.0, 0.0)),
+    ],
+)
+def test_policies_of_single_constraints_are_counted_likewise(
+    policy: tuple[str, str], source: Any, counted: tuple[float, float]
+) -> None:
+    said = told(policy, ("generated", ""), alone=True, source=source)
+    assert OF_TEMPLATE not in said.statuses
+    assert (said.policies["active",], said.policies["error",]) == counted
 
 
 def test_what_is_being_written_says_what_it_said_before() -> None:
