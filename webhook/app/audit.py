@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from webhook.serving.revision import Serving
     from webhook.settings.serve import ServeSettings
 
-AWAIT_SECONDS: Final = 0.2
-"""How often a revision of policies is looked for before the first sweep."""
-
 STALLED_SECONDS: Final = 300.0
 """An audit that shows no sign of life for so long hangs: no request to the API server and no review
 may take half of it."""
@@ -103,7 +100,8 @@ class AuditThread:
                     tasks.create_task(self._beat())
                     sweeps = self._sweeps(client, tasks)
                     tasks.create_task(sweeps.run())
-                    tasks.create_task(self._sweep_forever(sweeps))
+                    interval = self._settings.audit_interval_seconds
+                    tasks.create_task(sweeps.sweep_forever(interval, self._tick))
             except Exception as error:  # noqa: BLE001  # the thread's boundary: its end is not silent
                 self._registry.count(AUDIT_SWEEPS, "failed")
                 self._log.fault("bug: the sweep ended; beginning anew", error, process="audit")
@@ -196,18 +194,3 @@ class AuditThread:
         while True:
             self._tick()
             await asyncio.sleep(HEARTBEAT_SECONDS)
-
-    async def _sweep_forever(self, sweeps: Sweeps) -> None:
-        """Sweep at the interval, or when shares move; a late sweep is followed by the next at once."""
-        interval = self._settings.audit_interval_seconds
-        while (revision := self._serving.revision) is None:  # noqa: ASYNC110  # another thread's
-            await asyncio.sleep(AWAIT_SECONDS)
-        if not interval:
-            self._log.info("no audit: --audit-interval=0", process="audit")
-            return
-        due = time.monotonic()
-        while True:
-            await sweeps.sweep(self._serving.revision or revision, self._tick)
-            due = max(due + interval, time.monotonic())
-            await sweeps.follow(due, self._tick)
-            due = min(due, time.monotonic())

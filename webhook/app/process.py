@@ -17,7 +17,6 @@ from webhook import __version__, garbage, log
 from webhook.app.admission_port import AdmissionPort
 from webhook.app.certificate_options import certificate_options
 from webhook.app.compilation import CodeProcess
-from webhook.app.engine_faults import EngineFaults
 from webhook.app.fault_injection import FaultRefused, RefusingDriver, refused_kind
 from webhook.app.isolation import isolation
 from webhook.app.priority import BEHIND, SWITCH_INTERVAL_SECONDS, go_first
@@ -33,6 +32,7 @@ from webhook.file_changes import Watched
 from webhook.metrics.exposition import Exposition
 from webhook.metrics.registry import Registry
 from webhook.metrics.server import BUILD, READY
+from webhook.policies.engine_faults import EngineFaults
 from webhook.policies.loader import PolicyLoader
 from webhook.policies.metered import MeteredClient
 from webhook.rego import program as _  # noqa: F401  # the compiler, now and not beside admissions

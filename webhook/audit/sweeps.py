@@ -47,6 +47,9 @@ if TYPE_CHECKING:
 MEMBERS_SECONDS: Final = 5.0
 """How often audits look for each other: one that is gone is missed for no longer."""
 
+AWAIT_SECONDS: Final = 0.2
+"""How often a revision of policies is looked for before the first sweep."""
+
 STEP_SECONDS: Final = 0.5
 """How soon a change of policy is noticed."""
 
@@ -130,6 +133,23 @@ class Sweeps:
         """What goes on beside the sweeps."""
         if self._watches is not None:
             await self._watches.run()
+
+    async def sweep_forever(self, interval_seconds: float, tick: Callable[[], None]) -> None:
+        """Sweep at the interval, or when shares move; a late sweep is followed by the next at once.
+
+        By the policies in force, once there are any; ``tick`` is called as long as it goes on.
+        """
+        while (revision := self._serving.revision) is None:  # noqa: ASYNC110  # another thread's
+            await asyncio.sleep(AWAIT_SECONDS)
+        if not interval_seconds:
+            self._log.info("no audit: --audit-interval=0", process="audit")
+            return
+        due = time.monotonic()
+        while True:
+            await self.sweep(self._serving.revision or revision, tick)
+            due = max(due + interval_seconds, time.monotonic())
+            await self.follow(due, tick)
+            due = min(due, time.monotonic())
 
     # --- a sweep -------------------------------------------------------------------------------
 

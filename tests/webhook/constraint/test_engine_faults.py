@@ -6,7 +6,6 @@ import json
 import pytest
 
 from tests.webhook.constraint.policies import constraint, pod, template
-from webhook.app.engine_faults import MAX_PLACES, EngineFaults
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.review import AugmentedObject
@@ -14,6 +13,7 @@ from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.log import Log
 from webhook.metrics.admission import ENGINE_FAULTS
 from webhook.metrics.registry import Registry
+from webhook.policies.engine_faults import MAX_PLACES, EngineFaults
 from webhook.rego.engine import CompileOptions, EvaluationContext, compile_modules
 from webhook.rego.errors import EngineFault
 from webhook.rego.syntax.parser import parse_module
