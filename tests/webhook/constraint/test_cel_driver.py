@@ -188,6 +188,10 @@ def test_what_is_wrong_with_a_source_is_told_when_it_comes(source, fault):
         client(source)
 
 
+def test_the_reason_of_a_validation_written_for_kubernetes_does_nothing():
+    assert found(one("false", message="no", reason="Forbidden")) == (["no"], [])
+
+
 def test_the_place_of_a_fault_is_shown_with_its_line():
     with pytest.raises(InvalidTemplate) as refused:
         client(one("object.a == 1 &&\n  nope"))

@@ -17,7 +17,9 @@ _KEYS: Final = frozenset(
     {"validations", "variables", "matchCondition", "failurePolicy", "generateVAP"}
 )
 
-_KEYS_OF_VALIDATIONS: Final = frozenset({"expression", "message", "messageExpression"})
+_KEYS_OF_VALIDATIONS: Final = frozenset({"expression", "message", "messageExpression", "reason"})
+"""A ``reason`` does nothing, as in Gatekeeper: it comes with what was written for Kubernetes."""
+
 _KEYS_OF_NAMED: Final = frozenset({"name", "expression"})
 
 SOURCE_MAX: Final = 100_000
