@@ -20,6 +20,7 @@ from cryptography.exceptions import InvalidSignature
 from tests.simulation.api_http import URL, ApiServer
 from tests.simulation.api_server import Happened, Served, Storage
 from tests.simulation.control_plane import NAMESPACES, ControlPlane
+from tests.simulation.doors import EPOCH
 from tests.simulation.ends import killed
 from tests.simulation.loop import Loop
 from tests.simulation.network import Network
@@ -148,10 +149,14 @@ class CertificateWorld:
 
     def _trusted_lately(self) -> list[bytes]:
         """Every bundle that an API server may hold now, since there was one."""
-        begun = [(since, held) for since, held in self.bundles if held]
         late = self.loop.now() - BEHIND_SECONDS
-        ends = [since for since, _ in begun[1:]] + [self.loop.now()]
-        return [held for (_, held), end in zip(begun, ends, strict=False) if end >= late]
+        lately: list[bytes] = []
+        for since, held in reversed(self.bundles):
+            if held:
+                lately.append(held)
+                if since < late:
+                    break  # the one before it had been replaced by then
+        return lately
 
     def _look(self, replica: Replica) -> None:
         """Whether every API server could call this replica now."""
@@ -160,13 +165,11 @@ class CertificateWorld:
         replica.was_ready = replica.was_ready or not replica.keeper.not_ready()
         if not replica.was_ready:
             return
-        now = dt.datetime.now(tz=dt.UTC)
-        serving = x509.load_pem_x509_certificates(replica.served)[0]
-        if serving.not_valid_after_utc <= now:
+        now = EPOCH + self.loop.now()
+        if _ends(replica.served) <= now:
             self.loop.fail(f"{replica.name} serves what has ended")
         for held in self._trusted_lately():
-            authorities = x509.load_pem_x509_certificates(held)
-            if not any(_vouches(one, serving, now) for one in authorities):
+            if _trusted_until(held, replica.served) <= now:
                 self.loop.fail(f"{replica.name} serves what an API server does not trust")
 
     def _unsettled(self) -> str:
@@ -257,8 +260,18 @@ class CertificateWorld:
                 server.busy = server.torn = 0.0
 
 
-def _vouches(authority: x509.Certificate, serving: x509.Certificate, now: dt.datetime) -> bool:
-    return authority.not_valid_after_utc > now and _has_signed(authority, serving)
+@functools.lru_cache
+def _ends(served: bytes) -> float:
+    """When what is served ends, in seconds since 1970."""
+    return x509.load_pem_x509_certificates(served)[0].not_valid_after_utc.timestamp()
+
+
+@functools.lru_cache
+def _trusted_until(held: bytes, served: bytes) -> float:
+    """When the last authority of a bundle ends that has signed what is served; 0 if none has."""
+    serving = x509.load_pem_x509_certificates(served)[0]
+    signers = [one for one in x509.load_pem_x509_certificates(held) if _has_signed(one, serving)]
+    return max((one.not_valid_after_utc.timestamp() for one in signers), default=0.0)
 
 
 @functools.lru_cache

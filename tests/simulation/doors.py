@@ -114,7 +114,12 @@ class _Datetime(_real_datetime, metaclass=_AnyDatetime):
 
     @classmethod
     def now(cls, tz: dt.tzinfo | None = None) -> "_Datetime":
-        return cls.fromtimestamp(_time(), tz)
+        return _moment(_time(), tz)
+
+
+@functools.lru_cache(maxsize=1)  # asked for several times in each step of a world
+def _moment(seconds: float, tz: dt.tzinfo | None) -> _Datetime:
+    return _Datetime.fromtimestamp(seconds, tz)
 
 
 class WorldSocket:

@@ -157,7 +157,7 @@ class Loop(asyncio.BaseEventLoop):
         context: contextvars.Context | None = None,
     ) -> asyncio.TimerHandle:
         when = doors.BOOTED + self.seconds + delay
-        return self.call_at(when, callback, *arguments, context=context)
+        return self._call_at(when, callback, arguments, context)
 
     def call_at(
         self,
@@ -165,6 +165,15 @@ class Loop(asyncio.BaseEventLoop):
         callback: Any,
         *arguments: Any,
         context: contextvars.Context | None = None,
+    ) -> asyncio.TimerHandle:
+        return self._call_at(when, callback, arguments, context)
+
+    def _call_at(
+        self,
+        when: float,
+        callback: Any,
+        arguments: tuple[Any, ...],
+        context: contextvars.Context | None,
     ) -> asyncio.TimerHandle:
         if context is None:
             context = contextvars.copy_context()
@@ -291,36 +300,36 @@ class Loop(asyncio.BaseEventLoop):
             self._lanes.remove(lane)
 
     def _run_once(self) -> None:
+        timers, processes, chance = self._timers, self._ready_processes, self._chance.random
         while not self._stopping:
             self._steps += 1
             if self._steps > STEPS_MAX:
                 raise ViolationError(
                     f"the world never rests: {STEPS_MAX} steps, {self.seconds:.0f} seconds"
                 )
-            self._step()
-
-    def _step(self) -> None:
-        timers = self._timers
-        if timers and timers[0][0] <= self.seconds:
-            self._fire_timers()
-        processes = self._ready_processes
-        chance = self._chance
-        lane = self._choose_lane() if self._changed else None
-        if processes and (lane is None or chance.random() < 0.5):
-            index = int(chance.random() * len(processes))
-            process = processes[index]
-            if process.paused_until > self.seconds:
-                index = -1
-                for number, other in enumerate(processes):
-                    if other.paused_until <= self.seconds:
-                        index, process = number, other
-            if index >= 0:
-                self._run_some(process, index)
-                return
-        if lane is not None:
-            self._resume(lane)
-            return
-        self._advance()
+            if timers and timers[0][0] <= self.seconds:
+                self._fire_timers()
+            lane = self._choose_lane() if self._changed else None
+            if processes and (lane is None or chance() < 0.5):
+                index = int(chance() * len(processes))
+                process = processes[index]
+                if process.paused_until > self.seconds:
+                    index = -1
+                    for number, other in enumerate(processes):
+                        if other.paused_until <= self.seconds:
+                            index, process = number, other
+                if index >= 0:
+                    self._run_some(process, index)
+                    continue
+            if lane is not None:
+                self._resume(lane)
+                continue
+            while timers and (timers[0][2]._cancelled or timers[0][3].dead):
+                heapq.heappop(timers)
+            if timers and not self._lanes and not processes:
+                self.seconds = max(self.seconds, timers[0][0])
+            else:
+                self._advance()
 
     def _run_some(self, process: Process, index: int) -> None:
         """One round of a process's callbacks, or a part of it."""
@@ -362,19 +371,13 @@ class Loop(asyncio.BaseEventLoop):
                     self._ready_processes.append(process)
 
     def _advance(self) -> None:
-        """Nothing can go on now: time jumps."""
-        timers = self._timers
-        while timers and (timers[0][2]._cancelled or timers[0][3].dead):
-            heapq.heappop(timers)
-        if timers and not self._lanes and not self._ready_processes:
-            self.seconds = max(self.seconds, timers[0][0])
-            return
+        """Nothing can go on now: time jumps to what threads, paused processes and timers wait for."""
         due = [lane.deadline for lane in self._lanes if lane.deadline is not None]
         due += [max(lane.process.paused_until, 0.0) for lane in self._lanes]
         due += [process.paused_until for process in self._ready_processes]
         due = [when for when in due if when > self.seconds]
-        if timers:
-            due.append(timers[0][0])
+        if self._timers:
+            due.append(self._timers[0][0])
         if not due:
             raise ViolationError("nothing will ever happen again")
         self.seconds = max(self.seconds, min(due))

@@ -19,7 +19,7 @@ def simulate(*arguments: str) -> tuple[int, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("world", "count"), [("log", 60), ("certificates", 4), ("cluster", 10)])
+@pytest.mark.parametrize(("world", "count"), [("log", 60), ("certificates", 12), ("cluster", 10)])
 def test_worlds_by_fixed_seeds_hold(world: str, count: int) -> None:
     code, told = simulate(world, "--count", str(count))
     assert code == 0, told[-5000:]

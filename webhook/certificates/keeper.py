@@ -17,6 +17,7 @@ import asyncio
 import base64
 import binascii
 import datetime as dt
+import functools
 import random
 import time
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -25,6 +26,7 @@ from webhook.backoff import Backoff
 from webhook.certificates import plan as planning
 from webhook.certificates.pairs import CERTIFICATE, KEY
 from webhook.certificates.plan import Lifetimes
+from webhook.certificates.reading import NEXT_CA_CERTIFICATE
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.kinds import MUTATING_CONFIGURATIONS, SECRETS, WEBHOOK_CONFIGURATIONS
 from webhook.cluster.reflector import ObjectSelection, Reflector
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from webhook.api.resource import Resource
     from webhook.api.shapes import Json
     from webhook.certificates.place import CertificatePlace
+    from webhook.certificates.plan import CertificatePlan
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.reflector import ReflectorStatistics, Settings
     from webhook.cluster.store import Change
@@ -134,7 +137,7 @@ class ServingCertificate:
         self._log = log
         self._lifetimes = lifetimes or Lifetimes()
         self._check_seconds = check_seconds
-        self._queue: WorkQueue[CertificatePlace] = WorkQueue(
+        self._queue: WorkQueue[str] = WorkQueue(
             backoff=lambda: Backoff(initial_seconds=0.1, max_seconds=10.0)
         )
         self._secret_seen = _Seen(self._wake)
@@ -156,6 +159,7 @@ class ServingCertificate:
         )
         self._served: tuple[bytes, bytes] | None = None
         self._was_trusted = False
+        self._decoded: tuple[Json, dict[str, bytes]] = ({}, {})
         # The authority to come that every webhook was seen to trust, and since when.
         self._trusted: tuple[bytes, float] | None = None
         self._fault = ""
@@ -193,20 +197,20 @@ class ServingCertificate:
             tasks.create_task(self._queue.run(self._settle, 1))
 
     def _wake(self) -> None:
-        self._queue.add(self._place)
+        self._queue.add(self._place.secret)
 
-    async def _settle(self, place: CertificatePlace) -> None:
+    async def _settle(self, secret: str) -> None:
         """Look again when something changed, or time may have changed the plan."""
         try:
             await self._step()
         except (ApiError, UnreachableError) as error:
             self._note_failure(error)
-            self._queue.retry(place)
+            self._queue.retry(secret)
         else:
-            self._queue.forget(place)
+            self._queue.forget(secret)
             # Replicas do not coincide.
             jitter = random.uniform(0.5, 1.0)  # noqa: S311  # no secret
-            self._queue.add(place, self._check_seconds * jitter)
+            self._queue.add(secret, self._check_seconds * jitter)
 
     def _note_failure(self, error: ApiError | UnreachableError) -> None:
         if isinstance(error, ApiError) and error.is_conflict:
@@ -223,11 +227,12 @@ class ServingCertificate:
                 "manifests, which have it empty"
             )
             return
-        self._note_trust(_data(document))
-        if self._planned(document) is not None:
-            written = await self._write_secret()
-            document = written or document
-        data = _data(document)
+        data = self._decode(document)
+        self._note_trust(data)
+        plan = self._plan(data)
+        if plan.secret is not None:
+            written = await self._write_secret(data, plan)
+            data = self._decode(written or document)
         self._serve(data)
         for configuration in self._configurations:
             current = configuration.document
@@ -237,27 +242,41 @@ class ServingCertificate:
 
     # --- the Secret ---------------------------------------------------------------------------
 
-    def _planned(self, document: Json) -> Json | None:
-        """The Secret to write over this one; None where it is right."""
-        data = _data(document)
-        plan = planning.plan(
+    def _decode(self, document: Json) -> dict[str, bytes]:
+        """The Secret's data; those of the document that was asked for last are kept."""
+        if document is not self._decoded[0]:
+            self._decoded = document, _data(document)
+        return self._decoded[1]
+
+    def _plan(self, data: Mapping[str, bytes]) -> CertificatePlan:
+        return planning.plan(
             data,
             self._place.names,
             _now(),
             trusted_seconds=self._trusted_seconds(data),
             lifetimes=self._lifetimes,
         )
-        if plan.secret is None:
-            return None
-        self._reason = plan.reason
-        encoded = {name: base64.b64encode(value).decode() for name, value in plan.secret.items()}
-        return document | {"data": encoded}
 
-    async def _write_secret(self) -> Json | None:
-        """Swap the Secret, unless another replica has; the one that was written."""
+    async def _write_secret(self, seen: dict[str, bytes], plan: CertificatePlan) -> Json | None:
+        """Swap the Secret, unless another replica has; the one that was written.
+
+        ``plan`` is that of what was ``seen``: where this still stands, no keys are made again.
+        """
+
+        def planned(document: Json) -> Json | None:
+            data = _data(document)
+            current = plan if data == seen else self._plan(data)
+            if current.secret is None:
+                return None
+            self._reason = current.reason
+            encoded = {
+                name: base64.b64encode(value).decode() for name, value in current.secret.items()
+            }
+            return document | {"data": encoded}
+
         place = self._place
         mark = self._secret.store.mark(place.namespace, place.secret)
-        written = await self._client.update(SECRETS, place.secret, place.namespace, self._planned)
+        written = await self._client.update(SECRETS, place.secret, place.namespace, planned)
         if written is None:
             return None
         self._statistics.secret_writes += 1
@@ -310,14 +329,14 @@ class ServingCertificate:
         trusted = all(item is None or _trusts(item, data) for item in documents)
         if trusted and self._served is not None:
             self._was_trusted = True
-        coming = data.get(planning.NEXT_CA_CERTIFICATE, b"")
+        coming = data.get(NEXT_CA_CERTIFICATE, b"")
         if not coming or not trusted:
             self._trusted = None
         elif self._trusted is None or self._trusted[0] != coming:
             self._trusted = (coming, time.monotonic())
 
     def _trusted_seconds(self, data: Mapping[str, bytes]) -> float:
-        coming = data.get(planning.NEXT_CA_CERTIFICATE, b"")
+        coming = data.get(NEXT_CA_CERTIFICATE, b"")
         if self._trusted is None or self._trusted[0] != coming:
             return 0.0
         return time.monotonic() - self._trusted[1]
@@ -345,7 +364,13 @@ def _trusts(configuration: Mapping[str, Any], data: Mapping[str, bytes]) -> bool
     bundles = {
         webhook["clientConfig"].get("caBundle") for webhook in configuration.get("webhooks") or ()
     }
-    return all(planning.is_trusted(_decoded(bundle), data, now) for bundle in bundles)
+    return all(planning.is_trusted(_decoded_bundle(bundle), data, now) for bundle in bundles)
+
+
+@functools.lru_cache(maxsize=4)  # of each configuration what it holds, and what it is to hold
+def _decoded_bundle(text: str | None) -> bytes:
+    """A webhook's bundle, which every check of it reads anew."""
+    return _decoded(text)
 
 
 def _with_bundle(configuration: Json, bundle: bytes) -> Json:

@@ -24,24 +24,30 @@ import datetime as dt
 from typing import TYPE_CHECKING, Final
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.x509.oid import NameOID
 
 from webhook.certificates.pairs import CERTIFICATE, KEY
+from webhook.certificates.reading import (
+    CA_CERTIFICATE,
+    CA_KEY,
+    NEXT_CA_CERTIFICATE,
+    NEXT_CA_KEY,
+    USAGES,
+    authority_of,
+    known_authorities,
+    pem_of,
+    read_bundle,
+    read_certificates,
+    read_secret,
+)
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_USAGES: Final = (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH)
-"""A provider of external data asks whoever calls it for a certificate: it is this one."""
-
-CA_CERTIFICATE: Final = "ca.crt"
-CA_KEY: Final = "ca.key"
-NEXT_CA_CERTIFICATE: Final = "next-ca.crt"
-NEXT_CA_KEY: Final = "next-ca.key"
+    from webhook.certificates.reading import Authority, ServingPair
 
 # cert-controller's own validity and lookahead.
 CA_DAYS: Final = 10 * 365
@@ -76,12 +82,6 @@ class CertificatePlan:
     """The authorities that the webhook configuration must hold."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Authority:
-    certificate: x509.Certificate
-    key: ec.EllipticCurvePrivateKey
-
-
 def plan(
     secret: Mapping[str, bytes],
     names: Sequence[str],
@@ -95,20 +95,20 @@ def plan(
     ``trusted_seconds`` is for how long the webhook configuration has been seen
     to hold ``next-ca.crt``; 0 if it does not.
     """
-    authority = _read_authority(secret, CA_CERTIFICATE, CA_KEY, now)
+    reading = read_secret(secret)
+    authority = _in_force(reading.authority, now)
     if authority is None:
         data, reason = _anew(names, now, lifetimes), "there is no authority that can be used"
         return CertificatePlan(data, reason, bundle(data, now))
-    coming = _read_authority(secret, NEXT_CA_CERTIFICATE, NEXT_CA_KEY, now)
+    coming = _in_force(reading.coming, now)
     if coming is not None and trusted_seconds >= lifetimes.trust_seconds:
         data = _promoted(secret, coming, names, now, lifetimes)
         return CertificatePlan(data, "the new authority is trusted", bundle(data, now))
-    if not _serves(secret, authority, names, now, lifetimes):
+    if not _serves(reading.serving, authority, names, now, lifetimes):
         data = dict(secret) | _serving_pair(authority, names, now, lifetimes)
         reason = "the serving certificate ends soon, or is not for these names and uses"
         return CertificatePlan(data, reason, bundle(data, now))
-    ends = authority.certificate.not_valid_after_utc
-    if coming is None and ends - now <= lifetimes.lookahead:
+    if coming is None and authority.ends - now <= lifetimes.lookahead:
         data = dict(secret) | _authority_data(
             _make_authority(now, lifetimes), NEXT_CA_CERTIFICATE, NEXT_CA_KEY
         )
@@ -118,9 +118,7 @@ def plan(
 
 def bundle(secret: Mapping[str, bytes], now: dt.datetime) -> bytes:
     """Every authority that may have signed what some replica serves, now or soon."""
-    certificates = _certificates(secret.get(CA_CERTIFICATE, b""))
-    certificates += _certificates(secret.get(NEXT_CA_CERTIFICATE, b""))
-    return b"".join(_pem(item) for item in certificates if item.not_valid_after_utc > now)
+    return b"".join(item.pem for item in known_authorities(secret) if item.ends > now)
 
 
 def is_trusted(held: bytes, secret: Mapping[str, bytes], now: dt.datetime) -> bool:
@@ -129,10 +127,9 @@ def is_trusted(held: bytes, secret: Mapping[str, bytes], now: dt.datetime) -> bo
     One that has ended may stay until the bundle changes for another reason: it
     vouches for nothing, and replicas whose clocks differ would quarrel about it.
     """
-    certificates = _certificates(held)
-    known = _certificates(secret.get(CA_CERTIFICATE, b""))
-    known += _certificates(secret.get(NEXT_CA_CERTIFICATE, b""))
-    needed = [item for item in known if item.not_valid_after_utc > now]
+    certificates = read_bundle(held)
+    known = known_authorities(secret)
+    needed = [item for item in known if item.ends > now]
     return (
         bool(needed)
         and all(item in certificates for item in needed)
@@ -148,7 +145,7 @@ def _anew(names: Sequence[str], now: dt.datetime, lifetimes: Lifetimes) -> Secre
 
 def _promoted(
     secret: Mapping[str, bytes],
-    coming: _Authority,
+    coming: Authority,
     names: Sequence[str],
     now: dt.datetime,
     lifetimes: Lifetimes,
@@ -161,82 +158,34 @@ def _promoted(
     data = _authority_data(coming, CA_CERTIFICATE, CA_KEY)
     earlier = [
         item
-        for item in _certificates(secret[CA_CERTIFICATE])
+        for item in read_certificates(secret[CA_CERTIFICATE])
         if item.not_valid_after_utc > now and item != coming.certificate
     ]
-    data[CA_CERTIFICATE] += b"".join(_pem(item) for item in earlier)
+    data[CA_CERTIFICATE] += b"".join(pem_of(item) for item in earlier)
     return data | _serving_pair(coming, names, now, lifetimes)
 
 
+def _in_force(authority: Authority | None, now: dt.datetime) -> Authority | None:
+    """The authority, where it has begun and not ended."""
+    if authority is None or not authority.begins <= now < authority.ends:
+        return None
+    return authority
+
+
 def _serves(
-    secret: Mapping[str, bytes],
-    authority: _Authority,
+    serving: ServingPair | None,
+    authority: Authority,
     names: Sequence[str],
     now: dt.datetime,
     lifetimes: Lifetimes,
 ) -> bool:
-    """Whether the serving pair is good, of this authority, for these names, and not about to end."""
-    certificates = _certificates(secret.get(CERTIFICATE, b""))
-    key = _private_key(secret.get(KEY, b""))
-    if not certificates or key is None or not _fits(certificates[0], key):
-        return False
-    serving = certificates[0]
-    try:
-        serving.verify_directly_issued_by(authority.certificate)
-        alternative = serving.extensions.get_extension_for_class(x509.SubjectAlternativeName)
-        usages = serving.extensions.get_extension_for_class(x509.ExtendedKeyUsage)
-    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm, x509.ExtensionNotFound):
-        return False
-    if not set(names) <= set(alternative.value.get_values_for_type(x509.DNSName)):
-        return False
-    if not set(_USAGES) <= set(usages.value):
+    """Whether the authority's pair is for these names, and not about to end."""
+    if serving is None or not serving.names.issuperset(names):
         return False
     # A short-lived authority must not make every pair of its own look ended.
-    ends = min(serving.not_valid_after_utc, authority.certificate.not_valid_after_utc)
+    ends = min(serving.ends, authority.ends)
     lookahead = min(lifetimes.lookahead, lifetimes.serving / 4)
-    return serving.not_valid_before_utc <= now and (
-        ends - now > lookahead or ends == authority.certificate.not_valid_after_utc > now
-    )
-
-
-def _read_authority(
-    secret: Mapping[str, bytes], certificate: str, key: str, now: dt.datetime
-) -> _Authority | None:
-    certificates = _certificates(secret.get(certificate, b""))
-    private = _private_key(secret.get(key, b""))
-    if not certificates or private is None or not _fits(certificates[0], private):
-        return None
-    if not certificates[0].not_valid_before_utc <= now < certificates[0].not_valid_after_utc:
-        return None
-    return _Authority(certificates[0], private)
-
-
-def _fits(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> bool:
-    """Whether the certificate is this key's; one of a key that cannot be read is not."""
-    try:
-        return certificate.public_key() == key.public_key()
-    except (ValueError, UnsupportedAlgorithm):
-        return False
-
-
-def _certificates(pem: bytes) -> list[x509.Certificate]:
-    try:
-        return x509.load_pem_x509_certificates(pem)
-    except ValueError:
-        return []
-
-
-def _private_key(pem: bytes) -> ec.EllipticCurvePrivateKey | None:
-    """An ECDSA key; a Secret with any other was made by another program and is made anew."""
-    try:
-        key = serialization.load_pem_private_key(pem, None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        return None
-    return key if isinstance(key, ec.EllipticCurvePrivateKey) else None
-
-
-def _pem(certificate: x509.Certificate) -> bytes:
-    return certificate.public_bytes(serialization.Encoding.PEM)
+    return serving.begins <= now and (ends - now > lookahead or ends == authority.ends > now)
 
 
 def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
@@ -247,11 +196,11 @@ def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     )
 
 
-def _authority_data(authority: _Authority, certificate: str, key: str) -> SecretData:
-    return {certificate: _pem(authority.certificate), key: _key_pem(authority.key)}
+def _authority_data(authority: Authority, certificate: str, key: str) -> SecretData:
+    return {certificate: pem_of(authority.certificate), key: _key_pem(authority.key)}
 
 
-def _make_authority(now: dt.datetime, lifetimes: Lifetimes) -> _Authority:
+def _make_authority(now: dt.datetime, lifetimes: Lifetimes) -> Authority:
     key = ec.generate_private_key(ec.SECP256R1())
     # The serial number in the name tells authorities of one name apart: a chain is sought by it.
     serial = x509.random_serial_number()
@@ -268,11 +217,11 @@ def _make_authority(now: dt.datetime, lifetimes: Lifetimes) -> _Authority:
         .add_extension(usage, critical=True)
         .sign(key, hashes.SHA256())
     )
-    return _Authority(certificate, key)
+    return authority_of(certificate, key)
 
 
 def _serving_pair(
-    authority: _Authority, names: Sequence[str], now: dt.datetime, lifetimes: Lifetimes
+    authority: Authority, names: Sequence[str], now: dt.datetime, lifetimes: Lifetimes
 ) -> SecretData:
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0][:64])])
@@ -284,10 +233,10 @@ def _serving_pair(
         .add_extension(alternative, critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage(_USAGES), critical=False)
+        .add_extension(x509.ExtendedKeyUsage(USAGES), critical=False)
         .sign(authority.key, hashes.SHA256())
     )
-    return {CERTIFICATE: _pem(certificate), KEY: _key_pem(key)}
+    return {CERTIFICATE: pem_of(certificate), KEY: _key_pem(key)}
 
 
 def _builder(

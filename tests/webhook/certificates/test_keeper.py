@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from tests.patience import PATIENCE_SECONDS
 from webhook.api.gvk import GroupVersionKind
@@ -201,6 +202,24 @@ def test_replicas_that_start_at_once_agree_on_one_pair_and_one_bundle(cluster, p
         assert secret["metadata"]["labels"] == {"kept": "yes"}
 
     with_replicas(cluster, place, tmp_path / "log", work)
+
+
+def test_keys_are_made_once_for_a_secret_that_is_written(cluster, place, tmp_path, monkeypatch):
+    """An authority's and a pair's: a plan that is carried out is not made again for the write."""
+    generate, made = ec.generate_private_key, []
+
+    def counted(curve):
+        made.append(curve)
+        return generate(curve)
+
+    monkeypatch.setattr(ec, "generate_private_key", counted)
+
+    async def work(client, replicas, _stack):
+        await until(all_ready(replicas))
+        assert replicas[0].keeper.statistics().secret_writes == 1
+        assert len(made) == 2
+
+    with_replicas(cluster, place, tmp_path / "log", work, count=1)
 
 
 def test_a_mutating_configuration_has_the_bundle_too_before_a_replica_is_ready(

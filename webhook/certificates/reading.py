@@ -1,0 +1,185 @@
+"""What the Secret's bytes say, whatever the time is: authorities, and the pair that is served.
+
+The plan is made twice a minute and with each change, of a Secret that changes once in months. So
+what was read of the same bytes is kept: keys and certificates are parsed, and the signature is
+verified, once for each Secret.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID
+
+from webhook.certificates.pairs import CERTIFICATE, KEY
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Mapping
+
+CA_CERTIFICATE: Final = "ca.crt"
+CA_KEY: Final = "ca.key"
+NEXT_CA_CERTIFICATE: Final = "next-ca.crt"
+NEXT_CA_KEY: Final = "next-ca.key"
+
+USAGES: Final = (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH)
+"""A provider of external data asks whoever calls it for a certificate: it is this one."""
+
+_READ: Final = (CA_CERTIFICATE, CA_KEY, NEXT_CA_CERTIFICATE, NEXT_CA_KEY, CERTIFICATE, KEY)
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """A certificate and the key that it is of."""
+
+    certificate: x509.Certificate
+    key: ec.EllipticCurvePrivateKey
+    begins: dt.datetime
+    ends: dt.datetime
+
+
+class DatedCertificate(NamedTuple):
+    """A certificate as a bundle holds it, and when it ends."""
+
+    ends: dt.datetime
+    pem: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ServingPair:
+    """A certificate whose key is beside it, which the authority has signed for servers and clients."""
+
+    begins: dt.datetime
+    ends: dt.datetime
+    names: frozenset[str]
+    """The DNS names that it is for."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecretReading:
+    """What a Secret says; None stands for what is missing, does not fit or cannot be read."""
+
+    authority: Authority | None
+    coming: Authority | None
+    """The authority to come."""
+    serving: ServingPair | None
+
+
+def known_authorities(secret: Mapping[str, bytes]) -> tuple[DatedCertificate, ...]:
+    """Every authority that the Secret names: the one in force, those before it, the next."""
+    return _known(secret.get(CA_CERTIFICATE, b""), secret.get(NEXT_CA_CERTIFICATE, b""))
+
+
+@functools.lru_cache(maxsize=2)
+def _known(certificates: bytes, coming: bytes) -> tuple[DatedCertificate, ...]:
+    return read_bundle(certificates) + read_bundle(coming)
+
+
+def read_secret(secret: Mapping[str, bytes]) -> SecretReading:
+    """What the Secret's data say."""
+    return _read(*[secret.get(name, b"") for name in _READ])
+
+
+# One, and the one before it: both are read while replicas swap them. No key stays for longer.
+@functools.lru_cache(maxsize=2)
+def _read(
+    ca_certificate: bytes,
+    ca_key: bytes,
+    next_ca_certificate: bytes,
+    next_ca_key: bytes,
+    certificate: bytes,
+    key: bytes,
+) -> SecretReading:
+    authority = _authority(ca_certificate, ca_key)
+    return SecretReading(
+        authority,
+        _authority(next_ca_certificate, next_ca_key),
+        None if authority is None else _serving(authority, certificate, key),
+    )
+
+
+@functools.lru_cache(maxsize=8)  # the Secret's authorities, and what webhooks hold
+def read_bundle(pem: bytes) -> tuple[DatedCertificate, ...]:
+    """The certificates of a text; none where one of them cannot be read."""
+    return tuple(
+        DatedCertificate(item.not_valid_after_utc, pem_of(item)) for item in read_certificates(pem)
+    )
+
+
+def read_certificates(pem: bytes) -> list[x509.Certificate]:
+    """The certificates of a text, to be used; none where one of them cannot be read."""
+    try:
+        return x509.load_pem_x509_certificates(pem)
+    except ValueError:
+        return []
+
+
+def pem_of(certificate: x509.Certificate) -> bytes:
+    """The certificate as Secrets and bundles hold it."""
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def authority_of(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Authority:
+    """An authority of a certificate and its key."""
+    return Authority(
+        certificate, key, certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    )
+
+
+def _authority(certificate: bytes, key: bytes) -> Authority | None:
+    pair = _pair(certificate, key)
+    return None if pair is None else authority_of(*pair)
+
+
+def _serving(authority: Authority, certificate: bytes, key: bytes) -> ServingPair | None:
+    pair = _pair(certificate, key)
+    if pair is None:
+        return None
+    serving, _ = pair
+    try:
+        serving.verify_directly_issued_by(authority.certificate)
+        alternative = serving.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+        usages = serving.extensions.get_extension_for_class(x509.ExtendedKeyUsage)
+    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm, x509.ExtensionNotFound):
+        return None
+    if not set(USAGES) <= set(usages.value):
+        return None
+    return ServingPair(
+        serving.not_valid_before_utc,
+        serving.not_valid_after_utc,
+        frozenset(alternative.value.get_values_for_type(x509.DNSName)),
+    )
+
+
+def _pair(
+    certificate: bytes, key: bytes
+) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey] | None:
+    """The first certificate and the key, if they fit."""
+    certificates = read_certificates(certificate)
+    private = _private_key(key)
+    if not certificates or private is None or not _fits(certificates[0], private):
+        return None
+    return certificates[0], private
+
+
+def _fits(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> bool:
+    """Whether the certificate is this key's; one of a key that cannot be read is not."""
+    try:
+        return certificate.public_key() == key.public_key()
+    except (ValueError, UnsupportedAlgorithm):
+        return False
+
+
+def _private_key(pem: bytes) -> ec.EllipticCurvePrivateKey | None:
+    """An ECDSA key; a Secret with any other was made by another program and is made anew."""
+    try:
+        key = serialization.load_pem_private_key(pem, None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return None
+    return key if isinstance(key, ec.EllipticCurvePrivateKey) else None
