@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import starmap
 from typing import TYPE_CHECKING
 
+from webhook import frame
 from webhook.cli.terminal import printable
 
 if TYPE_CHECKING:
@@ -32,16 +32,8 @@ def table(rows: Rows, right: Container[int] = ()) -> list[str]:
 
 def framed(heading: Sequence[str], rows: Rows) -> list[str]:
     """The same in a frame, as OPA draws it, with the heading in the middle of its columns."""
-    head, *below = _printable([heading, *rows])
-    widths = _widths([head, *below])
-    middle = [f"{name:^{width}}" for name, width in zip(head, widths, strict=True)]
-    return [
-        _rule(widths, "┌", "┬", "┐"),
-        _framed(middle, widths),
-        _rule(widths, "├", "┼", "┤"),
-        *(_framed(row, widths) for row in below),
-        _rule(widths, "└", "┴", "┘"),
-    ]
+    cells = [[[cell] for cell in row] for row in _printable(rows)]
+    return frame.framed([printable(title) for title in heading], cells)
 
 
 def _printable(rows: Rows) -> list[list[str]]:
@@ -50,12 +42,3 @@ def _printable(rows: Rows) -> list[list[str]]:
 
 def _widths(cells: Rows) -> list[int]:
     return [max(map(len, column)) for column in zip(*cells, strict=True)]
-
-
-def _rule(widths: Sequence[int], left: str, cross: str, right: str) -> str:
-    return left + cross.join("─" * (width + 2) for width in widths) + right
-
-
-def _framed(cells: Sequence[str], widths: Sequence[int]) -> str:
-    shown = starmap(" {:{}} ".format, zip(cells, widths, strict=True))
-    return f"│{'│'.join(shown)}│"

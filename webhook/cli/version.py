@@ -15,6 +15,7 @@ from webhook.cli import exit_codes
 from webhook.cli.formats import words
 from webhook.cli.formats.words import output_option
 from webhook.cli.levels import KUBERNETES_LEVEL, OPA_LEVEL
+from webhook.cli.table import table
 from webhook.cli.terminal import write
 
 _DISTRIBUTION: Final = "waddle-admission"
@@ -36,9 +37,7 @@ def command(*, output: str) -> int:
     if output == "json":
         write(json.dumps(values))
     else:
-        width = max(map(len, values))
-        for name, value in values.items():
-            write(f"{name.ljust(width)}  {value}")
+        write("\n".join(table(list(values.items()))))
     return exit_codes.OK
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import unicodedata
 from typing import TYPE_CHECKING, Final
+
+from webhook.frame import framed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,19 +20,7 @@ def write(results: Sequence[CheckResult], _: OutputOptions) -> str:
     rows = [row for result in results for row in _rows(result)]
     if not rows:
         return ""
-    cells = [[_lines(cell) for cell in row] for row in rows]
-    widths = [
-        max([_width(title), *(_width(line) for row in cells for line in row[column])])
-        for column, title in enumerate(_HEADER)
-    ]
-    lines = [_ruler(("┌", "┬", "┐"), widths), _centred(widths), _ruler(("├", "┼", "┤"), widths)]
-    for row in cells:
-        for number in range(max(map(len, row))):
-            shown = [cell[number] if number < len(cell) else "" for cell in row]
-            lines.append(
-                _line([_padded(one, width) for one, width in zip(shown, widths, strict=True)])
-            )
-    lines.append(_ruler(("└", "┴", "┘"), widths))
+    lines = framed(_HEADER, [[_lines(cell) for cell in row] for row in rows])
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -51,34 +40,3 @@ def _rows(result: CheckResult) -> Iterator[tuple[str, str, str, str]]:
 def _lines(cell: str) -> list[str]:
     """As conftest's table breaks a cell: blanks around it, and blank lines, are not shown."""
     return [line for line in cell.strip().split("\n") if line.strip()] or [""]
-
-
-def _ruler(marks: tuple[str, str, str], widths: Sequence[int]) -> str:
-    left, middle, right = marks
-    return left + middle.join("─" * (width + 2) for width in widths) + right
-
-
-def _centred(widths: Sequence[int]) -> str:
-    cells = []
-    for title, width in zip(_HEADER, widths, strict=True):
-        left = (width - len(title)) // 2
-        cells.append(" " * left + title + " " * (width - len(title) - left))
-    return _line(cells)
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "│" + "│".join(f" {cell} " for cell in cells) + "│"
-
-
-def _padded(text: str, width: int) -> str:
-    return text + " " * (width - _width(text))
-
-
-def _width(text: str) -> int:
-    """Columns of a terminal: wide characters take two."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        0 if unicodedata.combining(one) else 1 + (unicodedata.east_asian_width(one) in "WF")
-        for one in text
-    )
