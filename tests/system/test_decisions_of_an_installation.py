@@ -85,7 +85,7 @@ def foreign(kind: str) -> dict[str, Any]:
 
 
 def install_by_helm(plane: Plane, program: Programs, mode: str, sink: dict[str, Any]) -> None:
-    subprocess.run(
+    told = subprocess.run(
         [
             *(program("helm"), "install", "waddle", CHART, "--namespace", NAMESPACE),
             *("--create-namespace", "--kubeconfig", plane.cluster.kubeconfig),
@@ -95,8 +95,12 @@ def install_by_helm(plane: Plane, program: Programs, mode: str, sink: dict[str, 
         ],
         check=True,
         capture_output=True,
+        text=True,
         timeout=PATIENCE_SECONDS,
-    )
+    ).stdout
+    # What an exporter waits for is the user's to make.
+    assert ("waddle-exporter-tls: " in told) is (mode == "exporter")
+    assert ("waddle-exporter-client: " in told) is (mode == "exporter")
 
 
 def install_by_kustomize(plane: Plane, program: Programs, mode: str, sink: dict[str, Any]) -> None:
@@ -278,6 +282,9 @@ def test_records_of_admissions_and_audits_reach_the_sink_through_a_restart_of_ev
         until(lambda: arrived(ADMISSION, "first", "deny"), "a denial arrives")
         until(lambda: arrived(ADMISSION, "good", "allow"), "an admission arrives")
         until(lambda: arrived(AUDIT, "old", "deny"), "an audit's violation arrives")
+
+        digests = {server.digest for server in installation.servers}
+        assert len(digests) == 1, "WaddleReplicasDiffer fires where they are not equal"
 
         receiver.set("refusing")
         before = offered(installation)

@@ -91,11 +91,12 @@ def command(  # noqa: PLR0913  # one for each option
             [Path(name) for name in filenames],
             any_value=False,
             standard_input=decisions != "-",  # the records come from there
+            keep_going=True,  # each fault is told at once
         )
     except CannotTest as error:
-        for line in error.lines:
-            complain(line)
-        return exit_codes.UNKNOWN
+        return _refused(error.lines, exit_codes.UNKNOWN)
+    if sources.faults:
+        return _refused(sources.faults, exit_codes.UNKNOWN)
     for warning in sources.warnings:
         complain(warning)
     # And what is not there is said without the engine.
@@ -115,9 +116,7 @@ def command(  # noqa: PLR0913  # one for each option
         declared = tuple(declared_targets(sources).values())
         base = new_client(targets=declared, asked=ADMISSION_ALONE)
     except CannotTest as error:
-        for line in error.lines:
-            complain(line)
-        return exit_codes.NO
+        return _refused(error.lines, exit_codes.NO)
     seconds = budget_milliseconds / 1000
     try:
         if on_cluster:
@@ -127,15 +126,20 @@ def command(  # noqa: PLR0913  # one for each option
         else:
             checked = _on_its_own(base, manifests, seconds, decisions=decisions, vap=vap)
     except CannotTest as error:
-        for line in error.lines:
-            complain(line)
-        return exit_codes.UNKNOWN
+        return _refused(error.lines, exit_codes.UNKNOWN)
     if checked is None:
         return exit_codes.UNKNOWN
     write(check_report.as_json(checked) if output == "json" else check_report.as_table(checked))
     for line in checked.missing:
         complain(line)
     return 0 if checked.ok else exit_codes.NO
+
+
+def _refused(lines: Sequence[str], code: int) -> int:
+    """Say why, a line for each reason; the exit code."""
+    for line in lines:
+        complain(line)
+    return code
 
 
 def _on_its_own(

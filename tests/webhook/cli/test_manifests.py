@@ -276,6 +276,20 @@ def test_every_bad_policy_is_named_not_the_first_alone(tmp_path):
     assert [line.split('"')[1] for line in run.stderr.splitlines()] == ["k8sa", "k8sb"]
 
 
+def test_a_check_names_every_file_that_cannot_be_read(tmp_path):
+    manifest(tmp_path, template(), constraint())
+    (tmp_path / "broken.yaml").write_text("a: [")
+    (tmp_path / "binary.yaml").write_bytes(b"\x00\x01")
+    (tmp_path / "list.yaml").write_text("- a")
+
+    run = waddle("check", "-f", tmp_path, "-f", tmp_path / "none.yaml")
+
+    assert run.returncode == 2
+    told = [line for line in run.stderr.splitlines() if line.startswith("reading")]
+    for name in ("broken.yaml", "binary.yaml", "list.yaml", "none.yaml"):
+        assert sum(name in line for line in told) == 1, name
+
+
 def test_an_object_defined_twice_is_warned_about(tmp_path):
     run = gators_lines(
         "-f",
