@@ -6,17 +6,31 @@ say of a value is in ``BOUNDS``. A value without a comment is an error, so that 
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import MISSING, Field, dataclass, fields
 from typing import Any
 
 import yaml
 
 from tests.programs import ROOT
+from webhook.decisions.declaration import SETTING, Declared
+from webhook.decisions.exporter.settings import ExporterSettings
+from webhook.decisions.rules import RecordRule, RecordSelection
+from webhook.decisions.sidecar.drain import DrainSettings
+from webhook.decisions.sidecar.log import LogLimits
 from webhook.decisions.sinks.sink import TYPES as SINKS
 
 CHART = ROOT / "manifests" / "helm" / "waddle"
 
 Json = dict[str, Any]
+
+TYPES = {
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    list: "array",
+    dict: "object",
+}
 
 FREE = {
     *("affinity", "nodeSelector", "podAnnotations", "podLabels", "resources", "audit.resources"),
@@ -34,6 +48,45 @@ SECONDS = {"minimum": 1, "maximum": 30}  # the API server's own bounds
 WORDS = {"items": {"type": "string"}}
 OBJECTS = {"items": {"type": "object"}}
 TEXTS = {"additionalProperties": {"type": "string"}}
+
+
+def of_declared(shape: type[Any], **more: Json) -> Json:
+    """The schema of a mapping in a configuration file, by the fields that it is read into."""
+    root: Json = {"type": "object", "additionalProperties": False, "properties": {}}
+    for item in fields(shape):
+        declared = item.metadata.get(SETTING)
+        if declared is None:
+            continue
+        *above, key = declared.key_of(item.name)
+        at = root
+        for part in above:
+            at = at["properties"].setdefault(part, root | {"properties": {}})
+        at["properties"][key] = of_setting(item, declared)
+    root["properties"] |= more
+    return root
+
+
+def of_setting(item: Field[Any], declared: Declared) -> Json:
+    """What one key may be: a bound, words, or the type of its default."""
+    default = "" if item.default is MISSING else item.default
+    if item.default_factory is not MISSING:
+        default = item.default_factory()
+    text: Json = {"type": "string"}
+    if declared.words:
+        text = {"enum": list(declared.words)}
+    if isinstance(default, tuple | frozenset):
+        return {"type": "array", "items": text}
+    if isinstance(default, dict):
+        return {"type": "object", **TEXTS}
+    if isinstance(default, str):
+        return text
+    bounds = {"minimum": declared.least, "maximum": declared.most}
+    return {
+        "type": TYPES[type(default)],
+        **{name: bound for name, bound in bounds.items() if bound is not None},
+    }
+
+
 SINK: Json = {
     "type": "object",
     "required": ["name", "type"],
@@ -42,13 +95,32 @@ SINK: Json = {
         "name": {"type": "string"},
         "type": {"enum": sorted(SINKS)},
         "format": {"enum": ["decision", "gatekeeper"]},
-        "select": {"type": "object"},
+        "select": of_declared(RecordSelection),
         "settings": {"type": "object"},
-        "batch": {"type": "object"},
+        "batch": of_declared(DrainSettings),
         "deadLetterBytes": {"type": "integer", "minimum": 0},
     },
 }
-SEGMENT_BYTES = 4 * 1024 * 1024  # a queue holds one file at least
+SERVER = of_declared(
+    ExporterSettings,
+    sidecarURL={},  # told by a template, in words of its own
+    tls={},
+    mask={"type": "array", "items": {"type": "string"}},
+    maskKinds={
+        "type": "array",
+        "items": {
+            "type": "object",
+            "required": ["kinds", "paths"],
+            "additionalProperties": False,
+            "properties": {
+                "kinds": {"type": "array", "items": {"type": "string"}},
+                "paths": {"type": "array", "items": {"type": "string"}, "minItems": 1},
+            },
+        },
+    },
+    rules={"type": "array", "items": of_declared(RecordRule)},
+)
+QUEUE_BYTES = 4 * LogLimits().segment_bytes  # with less no sidecar starts
 OPERATIONS = ["CREATE", "UPDATE", "DELETE", "CONNECT", "*"]
 
 BOUNDS: dict[str, Json] = {
@@ -104,12 +176,13 @@ BOUNDS: dict[str, Json] = {
     "serviceMonitor.interval": {"pattern": "^[0-9]+(ms|s|m|h)$"},
     "decisions.mode": {"enum": ["", "sidecar", "exporter"]},
     "decisions.format": {"enum": ["decision", "gatekeeper"]},
+    "decisions.server": SERVER,
     "decisions.sinks": {"items": SINK, "minItems": 1},
     "decisions.sinksSecret": NAME,
     "decisions.queue.whenFull": {"enum": ["block", "dropOldest"]},
-    "decisions.queue.maxBytes": {"minimum": SEGMENT_BYTES},
+    "decisions.queue.maxBytes": {"minimum": QUEUE_BYTES},
     "decisions.auditReport.maxRuns": {"minimum": 1},
-    "decisions.exporter.maxBytes": {"minimum": SEGMENT_BYTES},
+    "decisions.exporter.maxBytes": {"minimum": QUEUE_BYTES},
     "tolerations": OBJECTS,
     "topologySpreadConstraints": OBJECTS,
     **dict.fromkeys(("dashboards.labels", "nodeSelector", "podAnnotations", "podLabels"), TEXTS),
@@ -122,8 +195,6 @@ BOUNDS: dict[str, Json] = {
     ),
 }
 """What a value must be beyond its default's type, by its path."""
-
-TYPES = {bool: "boolean", int: "integer", str: "string", list: "array", dict: "object"}
 
 
 @dataclass(frozen=True, slots=True)

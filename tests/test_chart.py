@@ -1,5 +1,6 @@
 """The chart: its values are described and checked, its names can be chosen, its hooks are whole."""
 
+import re
 import subprocess
 from typing import Any
 
@@ -8,7 +9,10 @@ import yaml
 
 from tests import chart_pages
 from tests.manifests import CHART, NAMESPACE, RELEASE_LABELS, Object, helmed, run, templated
+from tests.programs import ROOT
 from webhook.cli.main import waddle
+from webhook.decisions import configuration
+from webhook.decisions.exporter.settings import read_settings
 from webhook.settings.reading import read
 
 VALUES = (CHART / "values.yaml").read_text()
@@ -58,6 +62,17 @@ def test_no_value_is_declared_that_no_template_reads():
         ("operations={webhok}", "'/operations/0': value must be one of"),
         ("decisions.queue.storage=much", "'/decisions/queue/storage':"),
         ("decision.mode=sidecar", "'decision' not allowed"),
+        # What a sidecar or a server would refuse, and not start:
+        ("decisions.server.includeObject=true", "'includeObject' not allowed"),
+        ("decisions.server.includeObjects=yes", "'/decisions/server/includeObjects': got string"),
+        ("decisions.server.queue.maxRecord=7", "'/decisions/server/queue': additional"),
+        ("decisions.server.rules[0].verdict={deny}", "'/decisions/server/rules/0': additional"),
+        ("decisions.server.rules[0].verdicts={denied}", "verdicts/0': value must be one of"),
+        ("decisions.server.maskKinds[0].kinds={Secret}", "missing property 'paths'"),
+        ("decisions.sinks[0].select.action={deny}", "'/decisions/sinks/0/select': additional"),
+        ("decisions.sinks[0].batch.maxRecord=1", "'/decisions/sinks/0/batch': additional"),
+        ("decisions.queue.maxBytes=5000000", "'/decisions/queue/maxBytes': minimum"),
+        ("decisions.exporter.maxBytes=5000000", "'/decisions/exporter/maxBytes': minimum"),
         ("decisions.enabled=true", "'enabled' not allowed"),
         ("mutation.enable=true", "'enable' not allowed"),
         ("alerts=true", "'/alerts'"),
@@ -217,3 +232,22 @@ def test_several_audits_are_replaced_one_by_one_and_share_their_reports_volume(
     assert found["Deployment", NAMESPACE, "waddle-audit"]["spec"]["strategy"] == {"type": strategy}
     claim = found["PersistentVolumeClaim", NAMESPACE, "waddle-audit-report"]
     assert claim["spec"]["accessModes"] == [mode]
+
+
+@pytest.mark.usefixtures("program")
+def test_what_the_page_shows_of_the_servers_configuration_are_values_of_the_chart(tmp_path):
+    """Each key of docs/decisions.md, and what the chart makes of them is read by the server."""
+    page = (ROOT / "docs" / "decisions.md").read_text()
+    (shown,) = [
+        yaml.safe_load(text.replace("…", "x"))
+        for text in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+        if text.startswith("sidecarURL")
+    ]
+    shown.pop("sidecarURL")
+    shown.pop("tls")
+    values = tmp_path / "values.yaml"
+    values.write_text(yaml.safe_dump({"decisions": {"mode": "sidecar", "server": shown}}))
+    found = templated("--values", values)
+    text = found["ConfigMap", NAMESPACE, "waddle-decisions"]["data"]["exporter.yaml"]
+    assert read_settings(configuration.parse(text.encode(), "exporter.yaml")).include_user_info
+    assert yaml.safe_load(text).items() >= shown.items()
