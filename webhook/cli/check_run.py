@@ -205,7 +205,7 @@ def compare_generated(
     if records is not None:
         requests += recorded_requests(records)
     checked.generated = agreement(
-        policies.after.snapshot,
+        policies.after,
         policies.keys,
         requests,
         Options(alone=mode == "constraint"),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from webhook.api.shapes import Json
+    from webhook.constraint.client import Client
     from webhook.constraint.snapshot import Snapshot
     from webhook.generation.plan import GenerationPlan
 
@@ -95,7 +96,7 @@ def request_of(document: Mapping[str, Any]) -> Json:
 
 
 def agreement(
-    snapshot: Snapshot,
+    client: Client,
     keys: Collection[tuple[str, str]],
     requests: Iterable[Json],
     options: Options,
@@ -106,9 +107,10 @@ def agreement(
     A review may take so many ``seconds``.
     """
     agreement = Agreement()
-    pairs = _pairs(snapshot, keys, options, agreement)
+    pairs = _pairs(client.snapshot, keys, options, agreement)
     if not pairs:
         return agreement
+    snapshot = _decided_everywhere(client, pairs)
     asked = [
         request_of(sample)
         for pair in pairs.values()
@@ -118,6 +120,19 @@ def agreement(
     for request in asked:
         _compare(snapshot, pairs, request, agreement, seconds)
     return agreement
+
+
+def _decided_everywhere(client: Client, keys: Collection[tuple[str, str]]) -> Snapshot:
+    """The policies, with what scoped ones say at an enforcement point that is not ours: vap.k8s.io."""
+    other = client.copy()
+    other.adopt(client.snapshot)
+    for constraint in client.snapshot.constraints:
+        if constraint.key in keys and constraint.enforcement_action == "scoped":
+            document = {**constraint.document, "spec": {**constraint.document["spec"]}}
+            document["spec"].pop("scopedEnforcementActions")
+            document["spec"]["enforcementAction"] = "deny"
+            other.add_constraint(document)
+    return other.snapshot
 
 
 def _pairs(

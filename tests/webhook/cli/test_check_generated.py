@@ -6,6 +6,9 @@ import pytest
 import yaml
 
 from tests.webhook.cli.in_process import waddle
+from webhook.cli import check_report
+from webhook.cli.check_run import Checked
+from webhook.policies.generated import Agreement, Disagreement
 
 POD = {
     "apiVersion": "v1",
@@ -50,19 +53,36 @@ def test_policies_that_say_the_same_are_fine(tmp_path, mode):
     assert found == {"compared": 2, "leftToTheWebhook": 0, "without": {}, "differences": []}
 
 
-def test_a_difference_is_told_with_what_each_says_and_is_a_no(tmp_path):
-    file = policies(
-        tmp_path,
-        variables=[{"name": "who", "expression": "params.metadata.name"}],
-        validations=[
-            {"expression": "variables.who == ''", "messageExpression": "'by ' + variables.who"}
-        ],
-    )
+@pytest.mark.parametrize("points", [["vap.k8s.io"], ["validation.gatekeeper.sh", "vap.k8s.io"]])
+def test_a_constraint_that_is_enforced_at_the_api_server_alone_is_compared_as_well(
+    tmp_path, points
+):
+    """It was said that the webhook admits what its policy refuses, and that it cannot be used."""
+    file = policies(tmp_path, validations=[{"expression": "false", "message": "no"}])
+    documents = list(yaml.safe_load_all(file.read_text()))
+    at = [{"name": point} for point in points]
+    documents[1]["spec"]["enforcementAction"] = "scoped"
+    documents[1]["spec"]["scopedEnforcementActions"] = [{"action": "deny", "enforcementPoints": at}]
+    file.write_text(yaml.safe_dump_all(documents))
     run = waddle("check", "-f", file, "--vap", "template")
-    assert run.returncode == 1
-    assert "2 verdicts of generated policies, 2 differ" in run.stdout
-    assert "K8sNative/one: CREATE Pod shop/web" in run.stdout
-    assert "policy: by one" in run.stdout
+    assert run.returncode == 0
+    assert "2 verdicts of generated policies, 0 differ" in run.stdout
+
+
+def test_a_difference_is_told_with_what_each_says_and_is_a_no():
+    """One that there is none of, as far as is known, is made up."""
+    request = "CREATE Pod shop/web"
+    found = Disagreement(("K8sNative", "one"), request, (), ("by one",))
+    checked = Checked(generated=Agreement(2, differences=[found]))
+    assert not checked.ok
+    assert check_report.as_table(checked).splitlines()[-4:] == [
+        "2 verdicts of generated policies, 1 differ:",
+        f"  K8sNative/one: {request}",
+        "    webhook: admits",
+        "    policy: by one",
+    ]
+    (told,) = json.loads(check_report.as_json(checked))["generated"]["differences"]
+    assert (told["webhook"], told["policy"]) == ([], ["by one"])
 
 
 def test_errors_that_a_policy_leaves_to_the_webhook_are_counted_and_no_difference(tmp_path):
