@@ -1,5 +1,6 @@
 """A template whose Rego does not compile is refused, with line and column, unless that is off."""
 
+import copy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,20 @@ def test_a_template_in_cel_alone_is_admitted_with_a_warning_where_that_is_switch
         assert verdict["allowed"] is True
         assert any("K8sNativeValidation (CEL)" in text for text in verdict["warnings"])
         assert "warnings" not in server.admit(GOOD)
+
+
+def test_errors_of_cel_are_nothing_where_a_flag_says_so_and_the_template_does_not(
+    tmp_path: Path,
+) -> None:
+    erring = in_cel("object.metadata.labels.owner == ''")
+    said = copy.deepcopy(erring)
+    said["spec"]["targets"][0]["code"][0]["source"]["failurePolicy"] = "Fail"
+    for name, document, allowed in (("unsaid", erring, True), ("said", said, False)):
+        text = yaml.safe_dump(document)
+        folder = write_policies(tmp_path / name, text, constraint("x", "owner"))
+        flag = "--default-k8s-native-validation-failure-policy=Ignore"
+        with Server(folder, flag).ready() as server:
+            assert server.admit(pod())["allowed"] is allowed
 
 
 def test_a_broken_template_can_be_deleted_and_lose_its_finalizers(server: Server) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.conformance.gatekeeper import waddle
 from tests.patience import PATIENCE_SECONDS
 from tests.programs import Programs
 from tests.webhook.constraint.policies import constraint, template
@@ -236,3 +237,26 @@ def test_a_policy_finds_in_each_request_what_gatekeepers_driver_finds(
     )
     assert run.returncode == 0, run.stdout + run.stderr
     assert run.stdout.count("--- PASS") == len(SPECS) * (len(REQUESTS) + 1)
+
+
+@pytest.mark.parametrize("said", [None, "Fail", "Ignore"])
+@pytest.mark.parametrize("flag", ["Fail", "Ignore"])
+def test_what_an_error_is_where_a_template_does_not_say_so_is_said_by_the_same_flag(
+    program: Programs, tmp_path: Path, said: str | None, flag: str
+) -> None:
+    source = {"validations": [{"expression": "object.spec.x == 1"}]}
+    code = [
+        {
+            "engine": "K8sNativeValidation",
+            "source": source if said is None else {**source, "failurePolicy": said},
+        }
+    ]
+    of_template = template("K8sCel", "", schema=ANY, target={"code": code})
+    file = tmp_path / "all.yaml"
+    file.write_text(yaml.safe_dump_all([of_template, constraint("K8sCel"), POD]))
+    arguments = ["test", f"--default-k8s-native-validation-failure-policy={flag}", f"-f={file}"]
+    theirs = subprocess.run(
+        [program("gator"), *arguments], capture_output=True, timeout=PATIENCE_SECONDS, check=False
+    )
+    assert theirs.returncode == waddle(*arguments).returncode
+    assert theirs.returncode == ((said or flag) == "Fail")

@@ -19,6 +19,7 @@ def generation_options(settings: ServeSettings) -> GenerationOptions:
             settings.default_create_vap_for_templates,
             settings.default_create_vap_binding_for_constraints,
             alone=settings.vap_generation_mode == "constraint",
+            fails=settings.default_k8s_native_validation_failure_policy == "Fail",
         ),
         wait_seconds=settings.default_wait_for_vapb_generation,
         synced=settings.sync_vap_enforcement_scope,

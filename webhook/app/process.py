@@ -300,7 +300,8 @@ class Process:
         """The engines, what a template has code for twice by the first of them."""
         if not self._settings.enable_k8s_native_validation:
             return [rego]
-        return [TriedDriver(CelDriver(), self._trials), rego]
+        fails = self._settings.default_k8s_native_validation_failure_policy == "Fail"
+        return [TriedDriver(CelDriver(fails=fails), self._trials), rego]
 
     def _specialising_thread(self) -> SpecialisingThread | None:
         after = self._settings.specialise_after

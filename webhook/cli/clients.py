@@ -31,6 +31,7 @@ def new_client(
     disabled_builtins: Collection[str] = (),
     http_hosts: Collection[str] = (),
     native_validation: bool = True,
+    native_failure_policy: str = "Fail",
     targets: Sequence[Target] = (),
     asked: Collection[str] | None = None,
 ) -> Client:
@@ -39,7 +40,8 @@ def new_client(
     ``asked`` names the targets that reviews are about, None for all.
 
     ``http_hosts`` are those that policies may reach with ``http.send``, which is not there without
-    any. Without ``native_validation`` code in CEL is as if it were not there.
+    any. Without ``native_validation`` code in CEL is as if it were not there;
+    ``native_failure_policy`` holds where it has none.
     """
     disabled = frozenset(disabled_builtins) | (frozenset() if http_hosts else NEEDS_A_DOOR)
     driver = RegoDriver(
@@ -50,7 +52,7 @@ def new_client(
     trials = _trials(disabled)
     drivers: list[Driver] = [TriedRegoDriver(driver, trials)]
     if native_validation:
-        drivers.insert(0, TriedDriver(CelDriver(), trials))
+        drivers.insert(0, TriedDriver(CelDriver(fails=native_failure_policy == "Fail"), trials))
     return Client(targets=(*TARGETS, *targets), drivers=drivers, asked=asked)
 
 

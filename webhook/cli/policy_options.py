@@ -37,3 +37,11 @@ NATIVE_VALIDATION = click.option(
     metavar="BOOL",
     help="Whether code in CEL is evaluated, in place of Rego where a template has both.",
 )
+NATIVE_FAILURE_POLICY = click.option(
+    "--default-k8s-native-validation-failure-policy",
+    "native_failure_policy",
+    type=click.Choice(("Fail", "Ignore")),
+    default="Fail",
+    show_default=True,
+    help="What an error of CEL is where a template has no failurePolicy: Fail makes it a violation.",
+)

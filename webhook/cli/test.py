@@ -10,7 +10,13 @@ import click
 from webhook.cli import exit_codes
 from webhook.cli.formats import words
 from webhook.cli.formats.words import Output, emit, outputs_option
-from webhook.cli.policy_options import DISABLED_BUILTINS, FILENAMES, HTTP_HOSTS, NATIVE_VALIDATION
+from webhook.cli.policy_options import (
+    DISABLED_BUILTINS,
+    FILENAMES,
+    HTTP_HOSTS,
+    NATIVE_FAILURE_POLICY,
+    NATIVE_VALIDATION,
+)
 from webhook.cli.terminal import complain, printable, write
 
 _HELP = """Check resources against ConstraintTemplates and constraints.
@@ -51,6 +57,7 @@ files besides policies are any documents: a Terraform plan for instance.
 @DISABLED_BUILTINS
 @HTTP_HOSTS
 @NATIVE_VALIDATION
+@NATIVE_FAILURE_POLICY
 def command(  # noqa: PLR0913  # each is an option
     filenames: tuple[str, ...],
     outputs: tuple[Output, ...],
@@ -62,6 +69,7 @@ def command(  # noqa: PLR0913  # each is an option
     disabled_builtins: tuple[str, ...],
     http_hosts: tuple[str, ...],
     native_validation: bool,
+    native_failure_policy: str,
 ) -> int:
     """Review and report."""
     # Here and not above: --help, completion and a mistyped option need none of it.
@@ -86,6 +94,7 @@ def command(  # noqa: PLR0913  # each is an option
             disabled_builtins=disabled_builtins,
             http_hosts=http_hosts,
             native_validation=native_validation,
+            native_failure_policy=native_failure_policy,
             targets=tuple(declared.values()),
         )
         told = len(sources.warnings)

@@ -11,7 +11,12 @@ import click
 from webhook.cli import exit_codes
 from webhook.cli.formats import words
 from webhook.cli.formats.words import Output, emit, outputs_option
-from webhook.cli.policy_options import DISABLED_BUILTINS, HTTP_HOSTS, NATIVE_VALIDATION
+from webhook.cli.policy_options import (
+    DISABLED_BUILTINS,
+    HTTP_HOSTS,
+    NATIVE_FAILURE_POLICY,
+    NATIVE_VALIDATION,
+)
 from webhook.cli.terminal import complain, write
 
 if TYPE_CHECKING:
@@ -48,6 +53,7 @@ object under a constraint and says which violations are to be found.
 @DISABLED_BUILTINS
 @HTTP_HOSTS
 @NATIVE_VALIDATION
+@NATIVE_FAILURE_POLICY
 def command(
     paths: tuple[str, ...],
     selected: str,
@@ -57,6 +63,7 @@ def command(
     disabled_builtins: tuple[str, ...],
     http_hosts: tuple[str, ...],
     native_validation: bool,
+    native_failure_policy: str,
 ) -> int:
     """Run suites and report."""
     # Here and not above: --help, completion and a mistyped option need none of it.
@@ -85,6 +92,7 @@ def command(
             disabled_builtins=disabled_builtins,
             http_hosts=http_hosts,
             native_validation=native_validation,
+            native_failure_policy=native_failure_policy,
         ),
         wanted,
     )

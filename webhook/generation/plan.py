@@ -39,6 +39,8 @@ class Options:
     bindings: bool = True
     alone: bool = False
     """A policy for each constraint, with its parameters written into it."""
+    fails: bool = True
+    """Whether a template that has no failurePolicy fails by its errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +171,7 @@ class Planner:
             return known
         generation = document["metadata"].get("generation", 0)
         try:
-            code = read_code(document)
+            code = read_code(document, fails=self._options.fails)
         except InvalidTemplate:
             return _Template(document, scope)  # it is told elsewhere, with its place
         if code is None:

@@ -68,8 +68,11 @@ class PolicyCode:
     fails_expressly: bool
 
 
-def read_code(template: Mapping[str, Any]) -> PolicyCode | None:
-    """The CEL of a template that can be used; None for one that has none."""
+def read_code(template: Mapping[str, Any], *, fails: bool = True) -> PolicyCode | None:
+    """The CEL of a template that can be used; None for one that has none.
+
+    ``fails`` is what holds where it has no failurePolicy.
+    """
     whole = read_template(template)
     read = next((one for one in whole.parts if one.target == ADMISSION), None)
     if read is None:
@@ -77,7 +80,7 @@ def read_code(template: Mapping[str, Any]) -> PolicyCode | None:
     code = next((one for one in read.code if one.engine == CEL), None)
     if code is None:
         return None
-    source = read_source(code.source)
+    source = read_source(code.source, fails=fails)
     expressly = type(code.source) is dict and code.source.get("failurePolicy") == "Fail"
     return PolicyCode(read.kind, tuple(sorted(read.operations)), source, expressly)
 

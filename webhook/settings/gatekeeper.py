@@ -48,7 +48,6 @@ _EXPORT = (
 _MUTATION = "name mutation-webhook among the operations"
 _STACKDRIVER = "scrape /metrics (--prometheus-port) with Google Cloud Managed Prometheus"
 _STATISTICS = "see the histogram gatekeeper_validation_request_duration_seconds at /metrics"
-_FAILURE_POLICY = "say it in the template: failurePolicy of its source, Fail where it has none"
 _ROTATION = (
     "one configuration gets the CA bundle (--validating-webhook-configuration-name): give --cert-dir "
     "a Secret that cert-manager renews, and have it write the others"
@@ -66,7 +65,6 @@ FLAGS: Final[dict[str, ForeignFlag]] = {
     ),
     "client-cert-name": _value("use --client-ca-name and --client-cn-name", ""),
     "debug-use-fake-pod": _switch("POD_NAME and POD_NAMESPACE may simply be absent"),
-    "default-k8s-native-validation-failure-policy": _value(_FAILURE_POLICY, "Fail"),
     "enable-admission-violation-export": _switch(_EXPORT),
     "enable-external-data": _switch(
         "external data providers are not called: a template that needs one is refused",

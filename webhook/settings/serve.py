@@ -340,6 +340,14 @@ class ServeSettings(TelemetrySettings):
         gatekeeper=True,
         group=_DECIDING,
     )
+    default_k8s_native_validation_failure_policy: str = flag(
+        "Fail",
+        "What an error of CEL is where a template's source has no failurePolicy: Fail makes it a "
+        "violation, Ignore nothing.",
+        gatekeeper=True,
+        group=_DECIDING,
+        choices=("Fail", "Ignore"),
+    )
     validate_templates: str = flag(
         "compile",
         "How templates are checked when they are admitted: compile refuses source that does not "

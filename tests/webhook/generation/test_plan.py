@@ -168,6 +168,18 @@ def test_a_policy_of_one_constraint_has_its_parameters_in_it_and_may_fail_closed
         assert "paramRef" not in bound
 
 
+@pytest.mark.parametrize(
+    ("said", "failure_policy"),
+    [({}, "Ignore"), ({"failurePolicy": "Fail"}, "Fail"), ({"failurePolicy": "Ignore"}, "Ignore")],
+)
+def test_a_template_that_says_nothing_of_errors_has_the_failure_policy_of_the_flag(
+    said, failure_policy
+):
+    options = Options(alone=True, fails=False)
+    plan = plan_of(template(**said), constraint(), options=options)
+    assert plan.policies["gatekeeper-named-one"]["spec"]["failurePolicy"] == failure_policy
+
+
 def test_what_a_policy_of_one_constraint_cannot_say_is_told():
     source = {"variables": [{"name": "v", "expression": "params.spec.match"}]}
     made = plan_of(template(**source), constraint(), options=Options(alone=True))

@@ -17,6 +17,10 @@ NAME: Final = CEL
 class CelDriver:
     """Compiles templates whose source is CEL."""
 
+    def __init__(self, *, fails: bool = True) -> None:
+        """``fails`` is what holds of errors where a source has no failurePolicy."""
+        self._fails = fails
+
     @property
     def name(self) -> str:
         """The engine's name in templates."""
@@ -31,4 +35,4 @@ class CelDriver:
         from webhook.constraint.drivers.cel_evaluation import CelEvaluator  # noqa: PLC0415
 
         del template
-        return CelEvaluator(read_source(code.source))
+        return CelEvaluator(read_source(code.source, fails=self._fails))

@@ -46,7 +46,7 @@ class Validation:
 
 @dataclass(frozen=True, slots=True)
 class CelSource:
-    """A template's source; ``fails`` unless failurePolicy is Ignore."""
+    """A template's source; ``fails`` where an error is a violation."""
 
     validations: tuple[Validation, ...]
     variables: tuple[Named, ...]
@@ -60,8 +60,10 @@ class CelSource:
         return all(one.name != INVENTORY for one in self.variables)
 
 
-def read_source(source: Any) -> CelSource:
+def read_source(source: Any, *, fails: bool = True) -> CelSource:
     """Read; raises :class:`~webhook.constraint.errors.InvalidTemplate`.
+
+    ``fails`` is what holds where the source has no failurePolicy.
 
     A key that is none is refused, unlike Gatekeeper, which would drop it unseen: a match
     condition that is written as ``matchConditions`` would not be one.
@@ -80,7 +82,7 @@ def read_source(source: Any) -> CelSource:
         ),
         tuple(_named(item, at) for at, item in _items(source, "variables", _KEYS_OF_NAMED)),
         tuple(_named(item, at) for at, item in _items(source, "matchCondition", _KEYS_OF_NAMED)),
-        _failure_policy(source) != "Ignore",
+        _fails(source, by_default=fails),
         _switch(source, "generateVAP"),
     )
     _check_names(cel_source)
@@ -151,13 +153,13 @@ def _named(item: dict[str, Any], at: str) -> Named:
     return Named(_text(item, "name", at), _text(item, "expression", at))
 
 
-def _failure_policy(source: dict[str, Any]) -> str:
+def _fails(source: dict[str, Any], *, by_default: bool) -> bool:
     value = source.get("failurePolicy")
     if value is None:
-        return "Fail"
+        return by_default
     if value not in {"Fail", "Ignore"}:
         raise _invalid(f"unrecognized failure policy: {value}; must be Fail or Ignore")
-    return str(value)
+    return bool(value == "Fail")
 
 
 def _switch(source: dict[str, Any], name: str) -> bool | None:
