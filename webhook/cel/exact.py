@@ -5,6 +5,7 @@ It is what an expression means. It is run where the fast form raises, and compar
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cel import costed, folds, nodes, paths
@@ -35,6 +36,7 @@ from webhook.cel.syntax.ast import (
     OptMap,
     Select,
     SortBy,
+    children,
 )
 
 if TYPE_CHECKING:
@@ -68,6 +70,7 @@ _ZEROS: Final[dict[str, Value]] = {
     "google.protobuf.Duration": Duration(0),
 }
 
+_FOUND_BY_VALUE: Final = frozenset({"bool", "double", "int", "string", "uint"})
 _SEARCHES: Final = frozenset({"find", "findAll", "matches"})
 
 
@@ -82,11 +85,27 @@ class _Builder:
         self.scopes: list[dict[str, int]] = []
         self.slots = 0
         self.is_key = False
+        self.native: list[str] = []
+        """Variables of macros that hold what is part of a variable, if there may be such keys."""
 
     def build(self, node: Expr) -> Run:
         """What computes a node: of a key, part of a variable is another each time it is read."""
         run = self.built(node)
-        return paths.copied(run) if self.is_key and paths.is_native(node, self.checked) else run
+        return paths.copied(run) if self.is_key and self.is_read_anew(node) else run
+
+    def is_read_anew(self, node: Expr) -> bool:
+        """Whether it is part of a variable, and no variable of a macro itself."""
+        is_bound = isinstance(node, Name) and node.name in self.native
+        return not is_bound and paths.is_native(node, self.checked, self.native)
+
+    def has_native_items(self, range_: Expr) -> bool:
+        """Whether what a macro goes through gives parts of variables, each another in each turn."""
+        match range_:
+            case ListOf(items=items):
+                return all(map(self.is_read_anew, items))
+            case Call(function="_+_", args=parts):
+                return all(map(self.has_native_items, parts))
+        return paths.is_native(range_, self.checked, self.native)
 
     def built(self, node: Expr) -> Run:
         match node:
@@ -374,11 +393,20 @@ class _Builder:
         range_ = self.build(node.range)
         names = [node.first] if node.second is None else [node.first, node.second]
         slots = self.slot(*names)
+        turns = folds.turns_of(range_, slots)
+        before, is_anew = (
+            self.native,
+            self.may_have_other_keys and self.has_native_items(node.range),
+        )
+        self.native = [name for name in before if name not in names]
+        if is_anew:
+            self.native += names
+            turns = folds.anew(turns, slots)
         test = None if node.test is None else self.build(node.test)
         key = None if node.key is None else self.entry_key(node.key)
         body = self.build(node.body)
         self.scopes.pop()
-        turns = folds.turns_of(range_, slots)
+        self.native = before
         if node.kind in {"all", "exists"}:
             return folds.quantified(turns, body, ends=node.kind == "exists")
         if node.kind == "exists_one":
@@ -386,6 +414,21 @@ class _Builder:
         if node.kind in {"map_value", "map_entry"}:
             return folds.mapped(turns, test, body, key)
         return folds.listed(turns, test, body)
+
+    @cached_property
+    def may_have_other_keys(self) -> bool:
+        """Whether a map may have a list or a map for a key, which is found by itself alone."""
+        waiting: list[Expr] = [self.checked.parsed.root]
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, Fold) and node.kind == "map_entry":
+                return True
+            if isinstance(node, MapOf):
+                key = self.checked.types[node].parts[0]
+                if key.name not in _FOUND_BY_VALUE:
+                    return True
+            waiting.extend(children(node))
+        return False
 
     def opt_map(self, node: OptMap) -> Run:
         target = self.build(node.target)

@@ -42,6 +42,18 @@ def turns_of(range_: Run, slots: list[int]) -> Turns:
     return turns
 
 
+def anew(turns: Turns, slots: list[int]) -> Turns:
+    """With items of a variable that are lists or maps: each is another one in each turn."""
+
+    def each(env: dict[Any, Value], meter: Meter) -> Any:
+        for turn in turns(env, meter):
+            for slot in slots:
+                env[slot] = access.copied(env[slot])
+            yield turn
+
+    return each
+
+
 def quantified(turns: Turns, body: Run, *, ends: bool) -> Run:
     """``all`` and ``exists``: an item that decides makes up for errors of others."""
 

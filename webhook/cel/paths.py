@@ -12,6 +12,8 @@ from webhook.cel.run.values import NONE, NOTHING, Optional, Uint, held
 from webhook.cel.syntax.ast import Call, Constant, Name, OptMap, Select
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from webhook.cel.check.checker import Checked
     from webhook.cel.folds import Run
     from webhook.cel.run.meter import Meter
@@ -42,23 +44,26 @@ def goes_on(node: Expr, checked: Checked) -> bool:
     return is_part and node not in checked.names and stored_in(node) is None
 
 
-def is_native(node: Expr, checked: Checked) -> bool:
-    """Whether it is a path within a variable, which cel-go leaves as it is decoded in Go."""
+def is_native(node: Expr, checked: Checked, of: Container[str] = ()) -> bool:
+    """Whether it is a path within a variable, which cel-go leaves as it is decoded in Go.
+
+    ``of`` are those of macros that hold such.
+    """
     while True:
         meaning = checked.names.get(node)
         if meaning is not None:
-            return meaning.startswith(".") and meaning != ".variables"
+            return meaning in of or (meaning.startswith(".") and meaning != ".variables")
         match node:
             case Select(tests=False, optional=False):
                 node = node.operand
             case Call(function="_[_]"):
-                of, key = node.args
+                container, key = node.args
                 is_number = type(known_value(key, checked)) in {float, Uint}
                 if is_number or checked.types[key].name in {"double", "uint"}:
                     return False  # an item that is looked for by such a number is converted
-                node = of
+                node = container
             case Call(function="_?_:_"):
-                return all(is_native(one, checked) for one in node.args[1:])
+                return all(is_native(one, checked, of) for one in node.args[1:])
             case _:
                 return False
 

@@ -61,8 +61,8 @@ def _compared(
     answers = oracle.ask([{"expr": one.expression, "vars": one.variables} for one in batch])
     further: list[Question] = []
     for question, answer in zip(batch, answers, strict=True):
-        wanted = _unnumbered(answer)
-        found = _unnumbered(found_of(question.expression, question.variables))
+        wanted = _by_itself(answer)
+        found = _by_itself(found_of(question.expression, question.variables))
         why = passed_over(question.expression, found, wanted)
         if why:
             counted[f"passed over: {why}"] += 1
@@ -90,17 +90,18 @@ def _told_of(
     return None, [Question(part, question.variables) for part in parts]
 
 
-def _unnumbered(answer: dict[str, Any]) -> dict[str, Any]:
-    """Without numbers that are chance.
-
-    Those of types that are not known yet, for which Go goes through a map, and where in memory the
-    pattern of a format lies.
-    """
+def _by_itself(answer: dict[str, Any]) -> dict[str, Any]:
+    """Without what is chance in its texts."""
     texts = {name: answer[name] for name in ("error", "text") if answer.get(name)}
-    for name, text in texts.items():
-        told = re.sub(r"\{(\w+) 0x[0-9a-f]+ \d+\}", r"\1", text)
-        texts[name] = re.sub(r"_var\d+", "_var", told)
-    return {**answer, **texts}
+    return {**answer, **{name: unnumbered(text) for name, text in texts.items()}}
+
+
+def unnumbered(text: str) -> str:
+    """Without the numbers of types that are not known yet, for which Go goes through a map.
+
+    And without where in memory the pattern of a format lies.
+    """
+    return re.sub(r"_var\d+", "_var", re.sub(r"\{(\w+) 0x[0-9a-f]+ \d+\}", r"\1", text))
 
 
 def shown(told: str) -> str:
@@ -121,7 +122,7 @@ def _is_by_chance(
     if wanted.get("stage") == "compile":
         return False
     asked = [{"expr": question.expression, "vars": question.variables}] * AGAIN
-    return any(_is_same(found, _unnumbered(again)) for again in oracle.ask(asked))
+    return any(_is_same(found, _by_itself(again)) for again in oracle.ask(asked))
 
 
 def _is_same(found: dict[str, Any], wanted: dict[str, Any]) -> bool:

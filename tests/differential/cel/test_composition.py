@@ -72,7 +72,11 @@ def test_a_variable_whose_order_is_gos_is_no_difference_and_another_value_is(
     by_chance = Asked("variables.x.join('')", (("x", "{'a': 1, 'b': 2, 'c': 3}.map(k, k)"),))
     certain = Asked("variables.x[0]", (("x", "[3, 4].map(i, i)"),))
     mine = [*composition.answers_here([by_chance, certain], ["", ""])]
-    monkeypatch.setattr(composition, "answers_here", lambda *_: ["is cab!", mine[1] + "!"])
+
+    def otherwise(_asked: list[Asked], wanted: list[str]) -> list[str]:
+        return ["is abc" if wanted[0] != "is abc" else "is bca", mine[1] + "!"]
+
+    monkeypatch.setattr(composition, "answers_here", otherwise)
     found, counted = differences(oracle, iter([by_chance, certain]))
     assert counted["passed over: the order in which Go goes through a map"] == 1
     (told,) = found

@@ -365,3 +365,20 @@ def test_a_sum_begins_with_zero():
     assert evaluate("string(object.l.sum())", {"object": {"l": [-0.0, -0.0]}}) == "0"
     assert evaluate("[dyn(-0.0)].sum() + -0.0 == 0.0", {}) is True
     assert evaluate("1.0 / [dyn(-0.0)].sum()", {}) == float("inf")
+
+
+@pytest.mark.parametrize(
+    ("source", "value"),
+    [
+        # Part of a variable is another value each time it is read, within a macro once a turn.
+        ("object.l.map(x, {x: 1})[0] == object.l.map(x, {x: 1})[0]", False),
+        ("object.l.exists(x, {x: 1} == {x: 1})", True),
+        ("object.l.exists(x, object.l.exists(y, {x: 1} == {y: 1}))", False),
+        ("object.l.transformMapEntry(k, v, {v: k}) == {object.l[0]: 0}", False),
+        ("[object.l].exists(l, {l[0]: 1} == {l[0]: 1})", False),
+        ("[[{}]].exists(l, l.map(x, {x: 1})[0] == l.map(x, {x: 1})[0])", True),
+        ("(object.l + object.l).transformMapEntry(k, v, {v: k}).size()", 2),
+    ],
+)
+def test_a_list_or_a_map_as_a_key_is_found_by_itself_alone(source, value):
+    assert evaluate(source, {"object": {"l": [{"a": 1}]}}) == value

@@ -194,7 +194,7 @@ def fault_of_constants(checked: Checked) -> str | None:
         if isinstance(node, Name) and _is_lost(node, checked):
             return f"reference to undefined type: {node.name.removeprefix('.')}"
         if isinstance(node, Message) and not _is_message(checked.names[node]):
-            return f"unknown type: {node.type_name}"
+            return f"unknown type: {node.type_name.removeprefix('.')}"
         if isinstance(node, MapOf) and known_value(node, checked) is not NOTHING:
             for entry in node.entries:
                 if is_unhashable(key := known_value(entry.key, checked)):

@@ -241,6 +241,8 @@ class _Parser:
             return Select(dot.at, operand, name.text, optional=optional)
         if name.kind != "NAME" or name.text in {"in", *_WORDS}:
             self.place -= 1
+            if name.text in _WORDS:
+                self.fail(f"mismatched input '{name.text}' expecting IDENTIFIER")
             fault = f"no viable alternative at input '.{name.text}'"
             if name.text != "in":
                 self.fail(fault)
