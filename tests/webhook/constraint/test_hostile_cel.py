@@ -1,5 +1,6 @@
 """Templates in CEL that were written to do harm: bounded when they are compiled and evaluated."""
 
+import json
 from typing import Any
 
 import pytest
@@ -78,9 +79,50 @@ def test_many_validations_are_all_decided() -> None:
     assert decided({"n": 700}, texts) == ["failed expression: object.n != 700"]
 
 
-def test_a_template_of_more_text_than_is_read_is_refused() -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "true || " * (SOURCE_MAX // 8) + "true",
+        "'" + "x" * 5_000_000 + "' == ''",
+        "(" * 5_000_000,
+        "//" + "x" * 5_000_000,
+    ],
+    ids=["operators", "literal", "brackets", "comment"],
+)
+def test_a_template_of_more_text_than_is_read_is_refused(text: str) -> None:
     with pytest.raises(InvalidTemplate, match=f"more than {SOURCE_MAX} characters"):
-        decided({}, ["true || " * (SOURCE_MAX // 8) + "true"])
+        decided({}, [text])
+    with pytest.raises(InvalidTemplate, match=f"more than {SOURCE_MAX} characters"):
+        decided({}, ["true"], [("v", text)])
+
+
+HOSTILE_NAMES = [
+    "a'];import os#",
+    "a\nb",
+    "__class__",
+    "object",
+    "self",
+    "E",
+    "x1",
+    "M",
+    "",
+    "\x00",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE_NAMES)
+def test_names_of_variables_are_in_no_code_that_is_written(name: str) -> None:
+    assert decided({"n": 1}, ["object.n == 2"], [(name, "object.n")]) == [
+        "failed expression: object.n == 2"
+    ]
+
+
+@pytest.mark.parametrize("name", HOSTILE_NAMES)
+def test_texts_end_no_literal_of_code_that_is_written(name: str) -> None:
+    texts = {"object.x": json.dumps(name), "object[object.x]": "1"}
+    expressions = [f"{left} == {right}" for left, right in texts.items()]
+    expressions.append(f"object[{json.dumps(name)}] == 1")
+    assert decided({"x": name, name: 1}, expressions) == []
 
 
 @pytest.mark.parametrize(
