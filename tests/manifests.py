@@ -46,12 +46,12 @@ def kustomized(folder: Path) -> Objects:
     return by_identity(run(program("kustomize"), "build", folder))
 
 
-def with_components(folder: Path, *components: str) -> Objects:
-    """The base with components, as a user's own kustomization names them."""
+def with_components(folder: Path, *components: str, onto: str = "base") -> Objects:
+    """The base, or an overlay, with components, as a user's own kustomization names them."""
     (folder / "manifests").symlink_to(MANIFESTS)
     (folder / "mine").mkdir()
     kustomization = {
-        "resources": ["../manifests/base"],
+        "resources": [f"../manifests/{onto}"],
         "components": [f"../manifests/{name}" for name in components],
     }
     (folder / "mine" / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
