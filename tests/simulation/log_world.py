@@ -226,12 +226,13 @@ class LogWorld:
     def _decide(self, exporter: Exporter, text: str) -> None:
         """What a recorder does with a decision."""
         noted = exporter.noted
-        if len(noted.rows) >= noted.limit:
+        if noted.total >= noted.limit:
             if exporter.refuse():
                 return
             exporter.open_rows(NO_POLICIES)
-        noted.rows.append(orjson.dumps((1.5, None, exporter.decision_id(), text, *NAMES[2:])))
-        exporter.counters.offered += 1
+        noted.write(orjson.dumps((1.0, 1.25, 1.5, None, exporter.decision_id(), text, *NAMES[2:])))
+        noted.write(b",")
+        noted.total += 1
 
     async def _misfortune(self) -> None:
         chance, loop = self.loop.random, self.loop

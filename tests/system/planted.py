@@ -14,10 +14,12 @@ WORD = "bug"
 _judge = verdict.judge
 
 
-def _judge_unless_planted(uid: str, responses: Responses) -> AdmissionResponse:
+def _judge_unless_planted(
+    uid: str, responses: Responses, decision_id: str = ""
+) -> AdmissionResponse:
     if any(result.msg == f"denied by {WORD}" for result in responses.results):
         raise LookupError("a bug that a test has planted")
-    return _judge(uid, responses)
+    return _judge(uid, responses, decision_id)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from webhook.server import namespace_label
 from webhook.server.endpoint import ReviewEndpoint
 from webhook.server.status import failure
 from webhook.server.validation import PATH
-from webhook.serving.recorder import Recorder, Reviewed
+from webhook.serving.recorder import Recorder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -69,8 +69,7 @@ def make_application(  # noqa: PLR0913  # what it joins, each named
         response = namespace_label.decide(request, exemptions)
         if recorder is None:
             return response
-        reviewed = Reviewed(request, None, None, (received_at, received_at))
-        return recorder.answered(reviewed, response)
+        return recorder.answered(request, None, None, received_at, received_at, response)
 
     others: dict[str, Endpoint] = {}
     if validation is not None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
     from webhook.constraint.result import Responses
@@ -51,8 +52,22 @@ class MutationRecorder(Protocol):
 class Recorder(Protocol):
     """Takes every decision for export, without waiting."""
 
-    def answered(self, reviewed: Reviewed, response: AdmissionResponse) -> AdmissionResponse:
-        """A decision was made; the answer to give for it."""
+    names: Iterator[str]
+    """Names for decisions: an answer that has one is recorded under it."""
+
+    def answered(
+        self,
+        request: AdmissionRequest,
+        responses: Responses | None,
+        snapshot: Snapshot | None,
+        received: float,
+        began: float,
+        response: AdmissionResponse,
+    ) -> AdmissionResponse:
+        """A decision was made; the answer to give for it.
+
+        The others are as :class:`Reviewed` has them, which takes its time to make.
+        """
 
     def unanswered(self, reviewed: Reviewed, code: int, error: str) -> None:
         """No decision was made, for this reason."""
@@ -61,7 +76,7 @@ class Recorder(Protocol):
 class ListenedRecorder:
     """Tells some of each answer, and then whoever records, if anybody does."""
 
-    __slots__ = ("_listeners", "_next")
+    __slots__ = ("_listeners", "_next", "names")
 
     def __init__(
         self,
@@ -71,12 +86,24 @@ class ListenedRecorder:
         """Listeners are called on the admission thread and must not wait."""
         self._listeners = tuple(listeners)
         self._next = following
+        self.names = repeat("") if following is None else following.names
 
-    def answered(self, reviewed: Reviewed, response: AdmissionResponse) -> AdmissionResponse:
+    def answered(
+        self,
+        request: AdmissionRequest,
+        responses: Responses | None,
+        snapshot: Snapshot | None,
+        received: float,
+        began: float,
+        response: AdmissionResponse,
+    ) -> AdmissionResponse:
         """A decision was made; the answer to give for it."""
+        reviewed = Reviewed(request, responses, snapshot, (received, began))
         for listener in self._listeners:
             listener(reviewed, response)
-        return response if self._next is None else self._next.answered(reviewed, response)
+        if self._next is None:
+            return response
+        return self._next.answered(request, responses, snapshot, received, began, response)
 
     def unanswered(self, reviewed: Reviewed, code: int, error: str) -> None:
         """No decision was made: listeners have nothing to hear."""

@@ -85,11 +85,11 @@ class Peer:
         self.writer.write(orjson.dumps(frame) + b"\n")
 
 
-async def obliging(peer: Peer) -> None:
+async def obliging(peer: Peer, protocol: int = 1) -> None:
     """Acknowledges each record."""
     try:
         hello = await peer.read()
-        peer.say(type="hello", protocol=1, acknowledged=hello["acknowledged"])
+        peer.say(type="hello", protocol=protocol, acknowledged=hello["acknowledged"])
         while True:
             frame = await peer.read()
             if "sequence" in frame:
@@ -115,7 +115,7 @@ def test_records_are_numbered_in_order_and_acknowledged(tmp_path: Path) -> None:
         hello, *records, bye = peer.lines
         assert hello == {
             "type": "hello",
-            "protocols": [1, 2],
+            "protocols": [1, 2, 3],
             "podUID": "uid",
             "pod": "pod",
             "process": exporter.origin.process,

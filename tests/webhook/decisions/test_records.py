@@ -129,7 +129,7 @@ def test_a_recorder_tells_generations_and_the_policies_that_decided() -> None:
         snapshot = policies.snapshot
         responses = snapshot.review(AugmentedReview(asked))
         answer = verdict.judge(asked.uid, responses)
-        told = recorder.answered(Reviewed(asked, responses, snapshot, (1.0, 1.5)), answer)
+        told = recorder.answered(asked, responses, snapshot, 1.0, 1.5, answer)
         assert told.decision_id
     exporter.settle()
     recorder.unanswered(Reviewed(asked, None, snapshot, (1.0, 1.5)), 504, "too late")
@@ -166,7 +166,7 @@ def test_nothing_of_a_request_is_kept_once_it_is_answered() -> None:
     answer = verdict.judge(asked.uid, responses)
     held = [asked, asked.document, asked.object, responses]
     before = [sys.getrefcount(one) for one in held]
-    recorder.answered(Reviewed(asked, responses, snapshot, (1.0, 1.5)), answer)
+    recorder.answered(asked, responses, snapshot, 1.0, 1.5, answer)
     assert [sys.getrefcount(one) for one in held] == before
     recorder.unanswered(Reviewed(asked, None, snapshot, (1.0, 1.5)), 504, "too late")
     assert [sys.getrefcount(one) for one in held] == before
@@ -192,7 +192,7 @@ def test_a_constraint_that_changes_is_described_anew() -> None:
             snapshot = policies.snapshot
             responses = snapshot.review(AugmentedReview(asked))
             answer = verdict.judge(asked.uid, responses)
-            recorder.answered(Reviewed(asked, responses, snapshot, (1.0, 1.5)), answer)
+            recorder.answered(asked, responses, snapshot, 1.0, 1.5, answer)
     lines = lines_of(exporter)
     told = [line["results"][0]["constraint"]["generation"] for line in lines if "results" in line]
     assert told == [3, 3, 4, 4]
@@ -205,7 +205,7 @@ def test_a_bug_in_recording_is_counted_and_the_answer_stands() -> None:
     asked = request()
     answer = verdict.allowed(asked.uid)
     broken: Any = object()  # no responses at all
-    told = AdmissionRecorder(exporter).answered(Reviewed(asked, broken, None, (0.0, 0.0)), answer)
+    told = AdmissionRecorder(exporter).answered(asked, broken, None, 0.0, 0.0, answer)
     assert told.allowed is True
     assert exporter.counters.dropped == {"bug": 1}
     assert exporter.counters.offered == 1
@@ -221,7 +221,7 @@ def test_a_decision_without_room_is_counted_and_no_record_of_it_is_made() -> Non
     asked = request()
     answer = verdict.allowed(asked.uid)
     unreadable: Any = object()  # making a record of it would be a bug, and counted as one
-    told = recorder.answered(Reviewed(asked, unreadable, None, (0.0, 0.0)), answer)
+    told = recorder.answered(asked, unreadable, None, 0.0, 0.0, answer)
     assert told.decision_id == exporter.origin.process + "-2"
     recorder.unanswered(Reviewed(asked, unreadable, None, (0.0, 0.0)), 504, "too late")
     assert exporter.counters.dropped == {"queue_full": 2}
@@ -241,7 +241,7 @@ def test_what_a_rule_leaves_out_is_counted_as_that_in_a_full_queue_too() -> None
     recorder.event("started")
     asked = request()
     answer = verdict.allowed(asked.uid)
-    recorder.answered(Reviewed(asked, Responses(), None, (0.0, 0.0)), answer)
+    recorder.answered(asked, Responses(), None, 0.0, 0.0, answer)
     assert exporter.counters.dropped == {"rule": 1}
 
 

@@ -16,8 +16,11 @@ from webhook.api.admission import AdmissionResponse, read_request
 from webhook.constraint.constraint import Constraint
 from webhook.constraint.result import Fault, Responses, Result, Undecided
 from webhook.decisions.configuration import parse
+from webhook.decisions.exporter import recorder as recording
+from webhook.decisions.exporter import rows as written_rows
 from webhook.decisions.exporter.exporter import Exporter
 from webhook.decisions.exporter.origin import Origin
+from webhook.decisions.exporter.outbox import Outbox
 from webhook.decisions.exporter.recorder import AdmissionRecorder
 from webhook.decisions.exporter.rows import ROW_BYTES_AMPLE, ROWS
 from webhook.decisions.exporter.settings import read_settings
@@ -30,7 +33,6 @@ from webhook.decisions.wire.framing import (
     StreamID,
     decode_client_line,
 )
-from webhook.serving.recorder import Reviewed
 
 STREAM = StreamID("uid", "process")
 
@@ -115,9 +117,10 @@ REQUESTS = st.fixed_dictionaries(
         "object": st.none()
         | st.builds(
             lambda labels: {"metadata": {"name": "named", "labels": labels}},
-            st.none() | st.dictionaries(TEXT, TEXT | st.none(), max_size=2),
+            st.sampled_from((None, 7, ["a"]))
+            | st.dictionaries(TEXT, TEXT | st.sampled_from((None, 7)), max_size=2),
         ),
-        "oldObject": st.just({"metadata": {"name": "old"}}),
+        "oldObject": st.sampled_from(({"metadata": {"name": "old"}}, {"metadata": 7})),
         "resource": st.none() | st.just({"group": "", "version": "v1", "resource": "pods"}),
     }
 )
@@ -125,7 +128,7 @@ ANSWERS = st.builds(
     AdmissionResponse,
     uid=st.just("u"),
     allowed=st.booleans(),
-    code=st.sampled_from((200, 403, 500)),
+    code=st.sampled_from((200, 299, 403, 500)),
     message=TEXT,
 )
 
@@ -141,7 +144,7 @@ def test_a_row_s_record_is_the_one_that_is_made_at_once(
         recorder = AdmissionRecorder(exporter)
         for document, responses, answer in decided:
             request = read_request(orjson.loads(orjson.dumps(document)))
-            recorder.answered(Reviewed(request, responses, None, (1.0, 1.5)), answer)
+            recorder.answered(request, responses, None, 1.0, 1.5, answer)
         assert not exporter.counters.dropped
         told.append(queued(exporter))
         assert balanced(exporter)
@@ -161,19 +164,20 @@ def decide(
     recorder = recorder or AdmissionRecorder(exporter)
     for _ in range(count):
         request = read_request({"uid": "u", "object": {"metadata": {"name": "n"}}})
-        recorder.answered(
-            Reviewed(request, responses or Responses(), None, (1.0, 1.5)),
-            AdmissionResponse("u", True),
-        )
+        answer = AdmissionResponse("u", True)
+        recorder.answered(request, responses or Responses(), None, 1.0, 1.5, answer)
 
 
-def test_a_receiver_of_version_2_gets_rows_and_one_of_version_1_records(tmp_path: Path) -> None:
+def test_a_receiver_of_this_version_gets_rows_and_older_ones_records(tmp_path: Path) -> None:
     async def newer(peer: Peer) -> None:
         await peer.read()
-        peer.say(type="hello", protocol=2, acknowledged=0)
+        peer.say(type="hello", protocol=3, acknowledged=0)
         while (await peer.read()).get("type") != "bye":
             last = peer.lines[-1]
             peer.say(type="ack", sequence=last["sequence"] + len(last["rows"]) - 1)
+
+    async def of_version_2(peer: Peer) -> None:
+        await obliging(peer, protocol=2)
 
     async def run(script: Callable[[Peer], Any]) -> list[dict[str, Any]]:
         exporter = make(tmp_path, flushSeconds=60)
@@ -189,8 +193,44 @@ def test_a_receiver_of_version_2_gets_rows_and_one_of_version_1_records(tmp_path
     of_rows = asyncio.run(run(newer))
     assert [len(line["rows"]) for line in of_rows] == [ROWS, ROWS, 3]
     assert [line["sequence"] for line in of_rows] == [1, ROWS + 1, 2 * ROWS + 1]
-    of_records = asyncio.run(run(obliging))
-    assert [line["sequence"] for line in of_records] == list(range(1, 2 * ROWS + 4))
+    for older in (obliging, of_version_2):
+        of_records = asyncio.run(run(older))
+        assert [line["sequence"] for line in of_records] == list(range(1, 2 * ROWS + 4))
+
+
+def test_a_row_says_when_it_was_decided_however_much_later_it_is_put_on_a_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(written_rows, "time", lambda: 1795242560.5)
+    monkeypatch.setattr(written_rows, "monotonic", lambda: 107.0)
+    monkeypatch.setattr(recording, "monotonic", lambda: 97.0)
+    exporter = exporter_of()
+    decide(exporter, 1)
+    (record,) = queued(exporter)
+    assert record["timestamp"] == "2026-11-21T06:29:10.500000Z"
+    assert (record["durationNs"], record["queueDurationNs"]) == (95_500_000_000, 500_000_000)
+
+
+def test_an_answer_that_has_a_name_is_recorded_under_it_and_given_as_it_is() -> None:
+    exporter = exporter_of()
+    recorder = AdmissionRecorder(exporter)
+    request = read_request({"uid": "u", "object": {"metadata": {"name": "n"}}})
+    named = AdmissionResponse("u", True, decision_id=next(recorder.names))
+    assert recorder.answered(request, Responses(), None, 1.0, 1.5, named) is named
+    unnamed = AdmissionResponse("u", True)
+    told = recorder.answered(request, Responses(), None, 1.0, 1.5, unnamed)
+    assert told == unnamed._replace(decision_id="process-2")
+    assert [record["id"] for record in queued(exporter)] == ["process-1", "process-2"]
+
+
+def test_what_results_say_of_their_constraint_makes_no_line_that_a_receiver_refuses() -> None:
+    exporter = exporter_of()
+    large = constraint("large", annotations={"text": "x" * 100_000})
+    responses = Responses(results=(Result("t", large, "m", None, "warn"),), evaluated=1)
+    decide(exporter, 2 * ROWS, responses)
+    told = queued(exporter)  # which makes the records of each line as a receiver does
+    assert [record["sequence"] for record in told] == [*range(1, 2 * ROWS + 1)]
+    assert balanced(exporter)
 
 
 def test_rows_that_no_queue_has_room_for_are_counted_one_by_one() -> None:
@@ -304,11 +344,22 @@ def test_a_bug_in_one_row_keeps_no_other_from_being_recorded() -> None:
     assert balanced(exporter)
 
 
-def test_a_bug_in_putting_rows_together_keeps_no_other_from_being_recorded() -> None:
+def test_a_bug_in_putting_rows_together_keeps_no_other_from_being_recorded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     exporter = exporter_of()
-    decide(exporter, 5)
-    exporter.noted.rows[4] = object()  # type: ignore[call-overload]
-    assert [record["sequence"] for record in queued(exporter)] == [1, 2, 3, 4]
+    add = exporter.outbox.add
+
+    def refusing(sequence: int, *parts: bytes | memoryview, count: int = 1) -> None:
+        if b'-4"' in b"".join(parts):
+            raise RuntimeError("a bug")
+        add(sequence, *parts, count=count)
+
+    monkeypatch.setattr(Outbox, "add", lambda _, *parts, **count: refusing(*parts, **count))
+    decide(exporter, 6)
+    told = queued(exporter)
+    assert [record["id"].rpartition("-")[2] for record in told] == ["1", "2", "3", "5", "6"]
+    assert [record["sequence"] for record in told] == [1, 2, 3, 4, 5]
     assert exporter.counters.dropped == {"bug": 1}
     assert balanced(exporter)
 
@@ -327,15 +378,23 @@ class Taken:
         return []
 
 
+def row(more: Any = None) -> list[Any]:
+    """One that says little."""
+    return [1.0, 1.25, 1.5, more, *rows.NAMES]
+
+
+ROW = row()
+
+
 def frame(**other: Any) -> dict[str, Any]:
     """A frame of one decision."""
-    row = [1.5, None, *("x" for _ in rows.NAMES)]
     return {
-        "type": "rows",
+        "type": "decisions",
         "sequence": 7,
+        "clock": 1.7e9,
         "common": {"podUID": "uid", "process": "process"},
         "constraints": [],
-        "rows": [row],
+        "rows": [ROW],
         **other,
     }
 
@@ -343,7 +402,7 @@ def frame(**other: Any) -> dict[str, Any]:
 def test_a_sidecar_makes_records_of_the_sender_s_own_stream_whatever_rows_say() -> None:
     taken: Any = Taken()
     session = Session(taken, "uid 0")
-    assert session.hello(ClientHello(STREAM, "pod", 0)).protocol == 2
+    assert session.hello(ClientHello(STREAM, "pod", 0)).protocol == 3
     session.lines([orjson.dumps(frame(common={"podUID": "another", "process": "else"}))])
     (record,) = taken.records
     assert (record.stream, record.sequence) == (STREAM, 7)
@@ -371,17 +430,30 @@ def test_rows_without_a_hello_are_refused() -> None:
         {"rows": []},
         {"rows": [[]]},
         {"rows": [5]},
-        {"rows": [["when", None, *rows.NAMES]]},
-        {"rows": [[1e300, None, *rows.NAMES]]},
-        {"rows": [[None, None, *rows.NAMES]]},
-        {"rows": [[1.5, 7, *rows.NAMES]]},
-        {"rows": [[1.5, {"results": 7}, *rows.NAMES]]},
-        {"rows": [[1.5, {"results": [[0]]}, *rows.NAMES]]},
-        {"rows": [[1.5, {"results": [[0, *"abcdef"]]}, *rows.NAMES]]},
-        {"rows": [[1.5, {"results": [["0", *"abcdef"]]}, *rows.NAMES]], "constraints": [{}]},
-        {"rows": [[1.5, {"results": [[-1, *"abcdef"]]}, *rows.NAMES]], "constraints": [{}]},
-        {"rows": [[1.5, {"results": [[0, *"abcdef"]]}, *rows.NAMES]], "constraints": [5]},
-        {"rows": [[1.5, None, *rows.NAMES]] * 257},
+        {"clock": None},
+        {"clock": "x"},
+        {"clock": 1e300},
+        {"clock": -10},
+        {"rows": [["received", 1.25, 1.5, None, *rows.NAMES]]},
+        {"rows": [[1.0, None, 1.5, None, *rows.NAMES]]},
+        {"rows": [[1.0, 1.25, 1e300, None, *rows.NAMES]]},
+        {"rows": [[1.0, 1.25, 3e11, None, *rows.NAMES]]},
+        {"rows": [[1.0, 1.25, True, None, *rows.NAMES]]},
+        {"rows": [ROW[:-1]]},
+        {"rows": [row(7)]},
+        {"rows": [row({"results": 7})]},
+        {"rows": [row({"results": [[0]]})]},
+        {"rows": [row({"results": [[0, *"abcdef"]]})]},
+        {"rows": [row({"results": [["0", *"abcdef"]]})], "constraints": [{}]},
+        {"rows": [row({"results": [[-1, *"abcdef"]]})], "constraints": [{}]},
+        {"rows": [row({"results": [[0, *"abcdef"]]})], "constraints": [5]},
+        {"rows": [ROW] * 257},
+        {"type": "rows"},
+        {"type": "rows", "rows": [["when", None, *rows.NAMES_2]]},
+        {"type": "rows", "rows": [[1e300, None, *rows.NAMES_2]]},
+        {"type": "rows", "rows": [[-1, None, *rows.NAMES_2]]},
+        {"type": "rows", "rows": [[None, None, *rows.NAMES_2]]},
+        {"type": "rows", "rows": [[1.5, 7, *rows.NAMES_2]]},
     ],
 )
 def test_what_is_no_frame_of_rows_is_refused_and_says_why(wrong: dict[str, Any]) -> None:
@@ -398,10 +470,10 @@ def test_what_is_no_frame_of_rows_is_refused_and_says_why(wrong: dict[str, Any])
 def test_a_frame_cannot_make_much_of_little(place: str) -> None:
     """What is said once for all rows, or results, is written with each of them."""
     large = {"text": "x" * (MAX_LINE_BYTES // 4)}
-    row = [1.5, {"results": [[0, *"abcdef"]] * 50}, *rows.NAMES]
-    wrong: dict[str, Any] = {"constraints": [large], "rows": [row]}
+    many = row({"results": [[0, *"abcdef"]] * 50})
+    wrong: dict[str, Any] = {"constraints": [large], "rows": [many]}
     if place == "common":
-        wrong = {"common": large, "rows": [[1.5, None, *rows.NAMES]] * 200}
+        wrong = {"common": large, "rows": [ROW] * 200}
     taken: Any = Taken()
     session = Session(taken, "uid 0")
     session.hello(ClientHello(STREAM, "pod", 0))

@@ -10,7 +10,7 @@ from webhook.events.admissions import QUEUE_MAX, AdmissionEvents
 from webhook.log import Log
 from webhook.metrics.admission import ADMISSION_EVENTS
 from webhook.metrics.registry import Registry
-from webhook.serving.recorder import ListenedRecorder, Reviewed
+from webhook.serving.recorder import ListenedRecorder
 
 TIMES = (0.0, 0.0)
 ALWAYS = 'package p\nviolation[{"msg": "no"}] { true }'
@@ -32,7 +32,7 @@ def noted(events, responses, **fields):
     request = read_review(review(fields.pop("object", pod(uid="u1")), **fields))
     response = AdmissionResponse("1", allowed=False)
     recorder = ListenedRecorder([events.note], None)
-    answer = recorder.answered(Reviewed(request, responses, None, TIMES), response)
+    answer = recorder.answered(request, responses, None, *TIMES, response)
     assert answer is response
     return list(events._noted)
 

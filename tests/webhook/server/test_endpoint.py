@@ -126,8 +126,10 @@ class Recorded:
     def __init__(self) -> None:
         self.without: list[tuple[int, str]] = []
         self.decided: list[bool] = []
+        self.names = iter(("first", "second"))
 
-    def answered(self, reviewed: Reviewed, response: AdmissionResponse) -> AdmissionResponse:
+    def answered(self, *told: Any) -> AdmissionResponse:
+        response: AdmissionResponse = told[-1]
         self.decided.append(response.allowed)
         return response
 
@@ -138,12 +140,14 @@ class Recorded:
 def test_what_got_no_decision_and_a_bug_are_on_record_too() -> None:
     recorded = Recorded()
     admitting = Admitting(REQUIRED_LABELS, constraint("a", "owner"), recorder=recorded)
-    assert not admitting.ask(request_of(pod())).allowed
+    denied = admitting.ask(request_of(pod()))
+    assert (denied.allowed, denied.decision_id) == (False, "first")
+    assert admitting.ask(request_of(pod(owner="a"))).decision_id == "second"
     assert isinstance(admitting.ask(request_of(pod()), b"timeout=1s", late=2.0), Unanswerable)
     broken = request_of(pod())._replace(document=None)  # type: ignore[arg-type]
     with pytest.raises(Exception, match="NoneType"):
         admitting.ask(broken)
-    assert recorded.decided == [False]
+    assert recorded.decided == [False, True]
     (late, bug) = recorded.without
     assert late == (504, "the time for this review ended while it waited")
     assert bug[0] == 500

@@ -14,8 +14,10 @@ class Recorded:
 
     def __init__(self):
         self.refused = []
+        self.names = iter(("first", "second"))
 
-    def answered(self, reviewed, response):
+    def answered(self, *told):
+        *self.told, response = told
         return response._replace(message="recorded")
 
     def unanswered(self, reviewed, code, error):
@@ -30,8 +32,12 @@ def reviewed():
 def test_listeners_hear_of_each_answer_before_it_is_recorded(reviewed):
     heard, log = [], Recorded()
     recorder = ListenedRecorder([lambda *told: heard.append(told)] * 2, log)
-    assert recorder.answered(reviewed, ALLOWED).message == "recorded"
+    request, responses, snapshot, (received, began) = reviewed
+    answer = recorder.answered(request, responses, snapshot, received, began, ALLOWED)
+    assert answer.message == "recorded"
     assert heard == [(reviewed, ALLOWED)] * 2
+    assert log.told == [request, responses, snapshot, received, began]
+    assert next(recorder.names) == "first"
 
 
 def test_listeners_do_not_hear_of_what_was_not_decided(reviewed):
@@ -44,5 +50,6 @@ def test_listeners_do_not_hear_of_what_was_not_decided(reviewed):
 
 def test_without_a_recorder_the_answer_is_left_as_it_is(reviewed):
     recorder = ListenedRecorder([lambda *_: None], None)
-    assert recorder.answered(reviewed, ALLOWED) is ALLOWED
+    assert recorder.answered(reviewed.request, None, None, 0.0, 0.0, ALLOWED) is ALLOWED
+    assert next(recorder.names) == ""
     recorder.unanswered(reviewed, 504, "late")

@@ -241,6 +241,13 @@ def verdict_of(results: Sequence[Result]) -> Verdict:
     return "allow"
 
 
+def why(allowed: bool, code: int, message: str) -> tuple[str, str]:
+    """Why there is no verdict, where there is none, and why a request was denied by no policy."""
+    if allowed:
+        return "", ""
+    return ("", message) if code == 403 else (message, "")
+
+
 def judge(
     record: dict[str, Any],
     responses: Responses | None,

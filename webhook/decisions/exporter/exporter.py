@@ -11,23 +11,15 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
-
 from webhook.decisions.exporter import transport
-from webhook.decisions.exporter.bounding import encode_bounded
 from webhook.decisions.exporter.counters import Counters
+from webhook.decisions.exporter.encoding import RecordEncoder
 from webhook.decisions.exporter.outbox import Outbox
 from webhook.decisions.exporter.pauses import Pauses
-from webhook.decisions.exporter.record import SPEC_VERSION
-from webhook.decisions.exporter.rows import (
-    ROWS,
-    ROWS_RECORD_BYTES_MIN,
-    NotedRows,
-    RowWriter,
-    longest_record,
-)
+from webhook.decisions.exporter.rows import LINE_BYTES_MAX, ROWS, NotedRows, separated
 from webhook.decisions.wire.framing import (
     ROWS_PROTOCOL,
     Ack,
@@ -38,10 +30,10 @@ from webhook.decisions.wire.framing import (
     ServerHello,
     StreamID,
 )
-from webhook.decisions.wire.rows import expanded
+from webhook.decisions.wire.rows import EXPANDED_BYTES_MAX, expanded
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
 
     from webhook.decisions.exporter.admission import RecordedPolicies
     from webhook.decisions.exporter.origin import Origin
@@ -55,9 +47,10 @@ SEND_BYTES: Final = 256 * 1024
 RECORD_BYTES_MIN: Final = 512
 """Of a review: the names of its fields alone take as many."""
 
-GOODBYE_SECONDS: Final = 1.0
+NAMES: Final = 64
+"""Of decisions, made at a time."""
 
-USER_FIELDS: Final = ("requestUsername", "requestUserUID", "requestUserGroups", "userInfo")
+GOODBYE_SECONDS: Final = 1.0
 
 
 class Exporter:
@@ -65,13 +58,13 @@ class Exporter:
 
     def __init__(self, settings: ExporterSettings, origin: Origin, logger: Logger) -> None:
         self.origin = origin
-        self.counters = Counters()
+        self._counters = Counters()
         self.connected = False
         self._logger = logger
         self._sequence = 0
         self._acknowledged, self._heard = 0, 0.0
-        self.ids = f"{origin.process}-"
-        self.numbers = itertools.count(1)
+        self.names: Iterator[str] = itertools.chain.from_iterable(_names(f"{origin.process}-"))
+        """Names for decisions, unique among all replicas and their restarts."""
         self._closing = False
         self._finished = asyncio.Event()
         self._wake = asyncio.Event()
@@ -79,7 +72,7 @@ class Exporter:
         self._moment: asyncio.TimerHandle | None = None
         self._room = asyncio.Event()
         self._changed = asyncio.Event()
-        self._pauses = Pauses(settings, self.counters, logger)
+        self._pauses = Pauses(settings, self._counters, logger)
         self._settings = settings
         self.noted = NotedRows()
         self._takes_rows = True
@@ -92,9 +85,16 @@ class Exporter:
         return self._settings
 
     @property
+    def counters(self) -> Counters:
+        """What became of the records so far."""
+        # Not counted one by one, which would cost each more. Scrapes are another thread's: each of
+        # these only ever grows.
+        return replace(self._counters, offered=self._counters.offered + self.noted.total)
+
+    @property
     def queued(self) -> int:
         """Records not yet acknowledged."""
-        return len(self.outbox) + len(self.noted.rows)
+        return len(self.outbox) + self.noted.count
 
     @property
     def newest(self) -> int:
@@ -108,7 +108,7 @@ class Exporter:
 
         Their records are as they are made, and the receiver, as far as it is known, takes them so.
         """
-        return self._in_rows and self._takes_rows
+        return self._encoder.in_rows and self._takes_rows
 
     @property
     def queued_bytes(self) -> int:
@@ -122,36 +122,13 @@ class Exporter:
         self.outbox.max_records = settings.max_records
         self.outbox.max_bytes = settings.max_bytes
         self._pauses.configure(settings)
-        constant = {
-            "specVersion": SPEC_VERSION,
-            "podUID": self.origin.pod_uid,
-            "pod": self.origin.pod,
-            "podNamespace": self.origin.namespace,
-            "node": self.origin.node,
-            "process": self.origin.process,
-        }
-        if settings.labels:
-            constant["labels"] = dict(settings.labels)  # type: ignore[assignment]
-        encoded = orjson.dumps(constant)
-        self._row_writer = RowWriter(constant)
-        self._prefix = encoded[:-1] + b',"sequence":'
-        # The value of the first of its names, with the others after it: written where it stands.
-        self._constant = orjson.Fragment(encoded[len(b'{"specVersion":') : -1])
-        self._line_bytes_max = settings.max_record_bytes + len(self._prefix) + len("9" * 16)
-        masking = settings.masking
-        self._masks = bool(masking.paths or masking.of_kinds or settings.include_objects)
-        self._as_made = not (self._masks or settings.rules.rules) and settings.include_user_info
-        self._in_rows = (
-            self._as_made
-            and settings.acknowledged
-            and settings.max_record_bytes >= ROWS_RECORD_BYTES_MIN
-        )
+        self._encoder = RecordEncoder(settings, self.origin)
         if (old.address, old.acknowledged) != (settings.address, settings.acknowledged):
             self._changed.set()
 
     def decision_id(self) -> str:
         """A name for the next decision, unique among all replicas and their restarts."""
-        return f"{self.ids}{next(self.numbers)}"
+        return next(self.names)
 
     def offer(self, record: dict[str, Any]) -> bool:
         """Queue a record if there is room; False, and counted, if not. Never waits.
@@ -159,22 +136,17 @@ class Exporter:
         Takes the mapping over and may change it. Masked and encoded at once:
         nothing that must not leave is ever queued.
         """
-        as_made = self._as_made and "mutation" not in record
-        if not as_made and not self._prepare(record):
+        encoder = self._encoder
+        as_made = encoder.as_made and "mutation" not in record
+        if not as_made and not self._is_kept(record):
             return False
         sequence = self._sequence + 1
-        record["specVersion"] = self._constant
-        record["sequence"] = sequence
-        try:
-            line = orjson.dumps(record)
-        except TypeError:
-            line = b""
-        if not line or len(line) > self._line_bytes_max:
-            del record["specVersion"], record["sequence"]
+        line = encoder.line(record, sequence)
+        if line is None:
             body = self._encode_bounded(record)
-            self.counters.offered += 1  # last, so that a bug above is counted once, by `lose`
+            self._counters.offered += 1  # last, so that a bug above is counted once, by `lose`
             return body is not None and self._add(body)
-        self.counters.offered += 1
+        self._counters.offered += 1
         return self._queue(sequence, line)
 
     def open_rows(self, policies: RecordedPolicies) -> None:
@@ -184,12 +156,12 @@ class Exporter:
         a few requests later or when they are sent.
         """
         noted = self.noted
-        if policies is not noted.policies or len(noted.rows) >= ROWS:
+        if policies is not noted.policies or noted.count >= ROWS:
             self.settle()
             noted.begin(policies)
         # Where room is scarce it is asked for each.
         ample = self.outbox.has_room(RECORD_BYTES_MIN, ROWS)
-        noted.limit = ROWS if ample else len(noted.rows) + 1
+        noted.limit = noted.total + (ROWS - noted.count if ample else 1)
         if self._moment is None:
             self._wake_later()
 
@@ -197,9 +169,10 @@ class Exporter:
         """Put the rows together that were noted."""
         noted = self.noted
         noted.limit = 0
-        if noted.rows:
-            rows, noted.rows = noted.rows, []
-            self._queue_rows(rows)
+        count = noted.count
+        if count:
+            with noted.take() as rows:
+                self._queue_rows(rows, count, noted.longest)
             noted.begin(noted.policies)
 
     def refuse(self) -> bool:
@@ -207,23 +180,23 @@ class Exporter:
 
         Where rules leave records out, it takes the record to say which: then it is to be offered.
         """
-        waiting = len(self.noted.rows) + 1
+        waiting = self.noted.count + 1
         has_room = self.outbox.has_room(RECORD_BYTES_MIN, waiting) and not self._closing
-        if has_room or not self._as_made:
+        if has_room or not self._encoder.as_made:
             return False
-        self.counters.offered += 1
+        self._counters.offered += 1
         self._sequence += 1  # the sidecar sees the gap
-        self.counters.drop("shutdown" if self._closing else "queue_full")
+        self._counters.drop("shutdown" if self._closing else "queue_full")
         return True
 
     def _has_room(self, size: int) -> bool:
         """Whether there is room for a record of so many bytes beside the rows that are noted."""
-        return self.outbox.has_room(size, len(self.noted.rows) + 1)
+        return self.outbox.has_room(size, self.noted.count + 1)
 
     def lose(self, error: Exception) -> None:
         """A bug kept a record from being made or queued: count and tell it."""
-        self.counters.offered += 1
-        self.counters.drop("bug")
+        self._counters.offered += 1
+        self._counters.drop("bug")
         self._logger.fault("bug: a decision was not recorded", error)
 
     async def put(self, record: dict[str, Any]) -> bool:
@@ -232,10 +205,10 @@ class Exporter:
         For the audit, which can wait, and must not crowd out admissions: it
         waits until the queue is half empty.
         """
-        if not self._prepare(record):
+        if not self._is_kept(record):
             return False
         line = self._encode_bounded(record)
-        self.counters.offered += 1
+        self._counters.offered += 1
         if line is None:
             return False
         # Room is reserved for admissions: a sweep alone would keep the queue full.
@@ -249,7 +222,7 @@ class Exporter:
                 await self._room.wait()
         except asyncio.CancelledError:
             self._sequence += 1  # the sidecar sees the gap
-            self.counters.drop("audit_timeout")
+            self._counters.drop("audit_timeout")
             raise
         return self._add(line)
 
@@ -269,7 +242,7 @@ class Exporter:
             async with asyncio.timeout(self._settings.connect_seconds):
                 connection = await transport.make(self._settings.address).connect()
         except (OSError, ProtocolError) as error:
-            self.counters.connect_failures += 1
+            self._counters.connect_failures += 1
             await _wait(self._finished, self._pauses.after(error))
             return
         try:
@@ -300,69 +273,67 @@ class Exporter:
         except TimeoutError:
             pass  # What is left is counted, and told.
         lost = self.outbox.clear()
-        self.counters.drop("shutdown", lost)
+        self._counters.drop("shutdown", lost)
         self._finished.set()
         self._wake.set()
         if lost:
             self._logger.warning("decisions not acknowledged", records=lost)
 
-    def _prepare(self, record: dict[str, Any]) -> bool:
+    def _is_kept(self, record: dict[str, Any]) -> bool:
         """Rules and masks; False, and counted, for what is left out."""
-        settings = self._settings
-        if settings.rules.rules:
-            reason = settings.rules.drop_reason(record)
-            if reason:
-                self.counters.offered += 1
-                self.counters.drop(reason)
-                return False
-        if not settings.include_user_info:
-            for name in USER_FIELDS:
-                record.pop(name, None)
-        if self._masks or "mutation" in record:
-            settings.masking.apply(record)
-        return True
+        reason = self._encoder.left_out(record)
+        if reason:
+            self._counters.offered += 1
+            self._counters.drop(reason)
+        return not reason
 
     def _encode_bounded(self, record: dict[str, Any]) -> bytes | None:
         """A record's own part, within the limit of one record; None, and counted, for none."""
-        line = encode_bounded(record, self._settings.max_record_bytes)
+        line = self._encoder.body(record)
         if line is None:
             self._sequence += 1  # the sidecar sees the gap
-            self.counters.drop("too_large")
+            self._counters.drop("too_large")
         return line
 
     def _add(self, body: bytes) -> bool:
         sequence = self._sequence + 1
-        return self._queue(sequence, b"%s%d,%s" % (self._prefix, sequence, body[1:]))
+        return self._queue(sequence, self._encoder.with_body(body, sequence))
 
-    def _queue_rows(self, rows: Sequence[bytes]) -> None:
-        """Queue these on one line if they may be; else half by half."""
+    def _queue_rows(self, rows: bytes | memoryview, count: int, longest: int) -> None:
+        """Queue these, none of which is longer, on one line if they may be; else half by half."""
         try:
-            if self._are_queued(rows):
+            if self._are_queued(rows, count, longest):
                 return
         except Exception as bug:  # noqa: BLE001  # the log's boundary: the decisions stand
-            if len(rows) == 1:  # it keeps no other from being recorded
-                self.counters.drop("bug")
+            if count == 1:  # it keeps no other from being recorded
+                self._counters.drop("bug")
                 self._logger.fault("bug: a decision was not recorded", bug)
                 return
-        middle = len(rows) // 2
-        self._queue_rows(rows[:middle])
-        self._queue_rows(rows[middle:])
+        each = separated(rows)
+        for half in (each[: count // 2], each[count // 2 :]):
+            self._queue_rows(b",".join(half), len(half), max(map(len, half)))
 
-    def _are_queued(self, rows: Sequence[bytes]) -> bool:
+    def _are_queued(self, rows: bytes | memoryview, count: int, longest: int) -> bool:
         """Queue these together, or count a single one as dropped; False where they must be fewer."""
-        noted, count = self.noted, len(rows)
-        line = self._row_writer.line(self._sequence + 1, noted, rows)
+        noted = self.noted
+        writer = self._encoder.rows
+        line = writer.line(self._sequence + 1, noted, rows)
         size = sum(map(len, line))
-        fits = longest_record(size, noted.results) <= self._settings.max_record_bytes
+        each = writer.longest_record(noted, longest)
+        fits = (
+            each <= self._settings.max_record_bytes
+            and size <= LINE_BYTES_MAX
+            and size + count * (each - longest) <= EXPANDED_BYTES_MAX
+        )
         if fits and self.outbox.has_room(size, count):
+            self.outbox.add(self._sequence + count, *line, count=count)
             self._sequence += count
-            self.outbox.add(self._sequence, *line, count=count)
         elif count > 1:
             return False
         elif fits:
             self._queue(self._sequence + 1, b"".join(line))
         else:
-            body = self._encode_bounded(self._row_writer.record(b"".join(line), noted.policies))
+            body = self._encode_bounded(writer.record(b"".join(line), noted.policies))
             if body is not None:
                 self._add(body)
         return True
@@ -372,7 +343,7 @@ class Exporter:
         self._sequence = sequence
         self.noted.limit = 0  # there may be less room than there was
         if self._closing or not self._has_room(len(line)):
-            self.counters.drop("shutdown" if self._closing else "queue_full")
+            self._counters.drop("shutdown" if self._closing else "queue_full")
             return False
         self.outbox.add(sequence, line)
         if self._moment is None:
@@ -388,10 +359,10 @@ class Exporter:
 
     async def _converse(self, connection: SidecarConnection) -> None:
         """Use one connection until it fails, the address changes, or all is done."""
-        self.counters.connects += 1
+        self._counters.connects += 1
         if self._settings.acknowledged:
             await self._greet(connection)
-        self.counters.retried += self.outbox.rewind()
+        self._counters.retried += self.outbox.rewind()
         if len(self.outbox):
             self._wake.set()  # the next offer may be far off, or refused for want of room
         self.connected = True
@@ -435,7 +406,7 @@ class Exporter:
             while lines := self.outbox.take(SEND_BYTES):
                 await connection.send(lines if self.in_rows else expanded(bytes(lines)))
                 if not self._settings.acknowledged:
-                    self.counters.sent += self.outbox.release()
+                    self._counters.sent += self.outbox.release()
                     self._room.set()
             if self._closing and not len(self.outbox):
                 break
@@ -458,7 +429,7 @@ class Exporter:
         if sequence > self._sequence:
             raise ProtocolError("bad_frame", f"acknowledged {sequence} of {self._sequence}")
         self._acknowledged = max(self._acknowledged, sequence)
-        self.counters.acknowledged += self.outbox.acknowledge(sequence)
+        self._counters.acknowledged += self.outbox.acknowledge(sequence)
         self._room.set()
         if self._closing:
             self._wake.set()
@@ -487,6 +458,12 @@ class Exporter:
         await self._finished.wait()
         await asyncio.sleep(GOODBYE_SECONDS)
         raise ConnectionAbortedError("the receiver did not take the goodbye")
+
+
+def _names(prefix: str) -> Iterator[list[str]]:
+    """Some names at a time: each by itself would take several times as long, between requests."""
+    for first in itertools.count(1, NAMES):
+        yield [f"{prefix}{number}" for number in range(first, first + NAMES)]
 
 
 async def _wait(end: asyncio.Event, seconds: float) -> None:

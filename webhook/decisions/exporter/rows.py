@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from io import BytesIO
+from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from webhook.decisions.exporter.admission import NO_POLICIES, judge, verdict_of
+from webhook.decisions.exporter.admission import NO_POLICIES, judge, verdict_of, why
 from webhook.decisions.wire.rows import FRAME, records
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
 
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.result import Responses, Result
@@ -23,20 +25,45 @@ ROWS: Final = 64
 ROW_BYTES_AMPLE: Final = 16 * 1024
 """Longer rows do not wait for others: what waits is not in the queue's bound of bytes yet."""
 
+LINE_BYTES_MAX: Final = 256 * 1024
+"""Of a line: more rows are put on several. A receiver takes four times as much."""
+
+TEXT_BYTES_KEPT: Final = 64 * 1024
+"""More than what rows that wait usually take is not kept for them."""
+
 ROWS_RECORD_BYTES_MIN: Final = 64 * 1024
 """Where records must be shorter, each is looked at by itself: some 64 of them are as long."""
 
 
 class NotedRows:
-    """Decisions that wait to be put together."""
+    """Decisions that wait to be put together, written one behind the other.
 
-    __slots__ = ("_known", "constraints", "limit", "policies", "results", "rows", "snapshot")
+    To memory that is used again: each row's own is the next one's, and still in the processor's
+    caches.
+    """
+
+    __slots__ = (
+        "_known",
+        "_taken",
+        "_text",
+        "constraints",
+        "limit",
+        "longest",
+        "policies",
+        "results",
+        "snapshot",
+        "total",
+        "write",
+    )
+
+    write: Callable[[bytes], object]
+    """Takes a row as :mod:`webhook.decisions.wire.rows` says, and then a comma."""
 
     def __init__(self) -> None:
-        self.rows: list[bytes] = []
-        """Each as :mod:`webhook.decisions.wire.rows` says; another list after each line."""
+        self.total = 0
+        """Rows that there ever were."""
         self.limit = 0
-        """With fewer rows than this, the next may be noted without asking anything more."""
+        """While there were fewer than this, the next may be noted without asking anything more."""
         self.policies = NO_POLICIES
         """Those that decided them."""
         self.snapshot: Snapshot | None = None
@@ -46,47 +73,100 @@ class NotedRows:
         self._known: dict[int, tuple[int, Constraint]] = {}
         self.results = 0
         """How many the row has that has most."""
+        self.longest = ROW_BYTES_AMPLE
+        """No row has more bytes."""
+        self._taken = 0
+        self._have_text()
+
+    @property
+    def count(self) -> int:
+        """Rows that wait."""
+        return self.total - self._taken
 
     def begin(self, policies: RecordedPolicies) -> None:
         """Begin another line; the rows of the last one were taken."""
         self.policies = policies
         if self.constraints:
             self.constraints, self._known = [], {}
-        self.results = 0
+        self.results, self.longest = 0, ROW_BYTES_AMPLE
 
-    def more(self, responses: Responses, allowed: bool, error: str, refusal: str) -> dict[str, Any]:
+    def take(self) -> memoryview:
+        """The rows, with commas between them; to be released before another is noted."""
+        self._taken = self.total
+        text = self._text
+        end = text.tell() - 1
+        text.seek(0)
+        rows = text.getbuffer()[:end]
+        if end > TEXT_BYTES_KEPT:
+            self._have_text()
+        return rows
+
+    def more(self, responses: Responses, allowed: bool, code: int, message: str) -> dict[str, Any]:
         """What few records have; for the row that is noted next.
 
-        ``error`` and ``refusal`` are as :class:`~webhook.decisions.exporter.admission.ReviewOutcome`
-        has them. Raises :class:`TypeError` where orjson cannot write it.
+        The others are as the answer has them. Raises :class:`TypeError` where orjson cannot write
+        it.
         """
         results = responses.results
         self.results = max(self.results, len(results))
-        if not (error or responses.faults or responses.undecided or responses.deadline_exceeded):
-            verdict = verdict_of(results)
-            if verdict != "allow":
-                return {"verdict": verdict, "results": [self._result(each) for each in results]}
-        found: dict[str, Any] = {"verdict": "allow"}
-        judge(found, responses, allowed, error, refusal, self._result)
+        if (
+            (not allowed and code != 403)
+            or not results
+            or responses.faults
+            or responses.undecided
+            or responses.deadline_exceeded
+        ):
+            return self._judged(responses, allowed, code, message)
+        first = results[0].enforcement_action == "deny"  # the gravest, and they come first
+        verdict = "deny" if first else verdict_of(results)
+        if verdict == "allow":
+            return self._judged(responses, allowed, code, message)
+        known, written = self._known, []
+        for result in results:
+            constraint, details = result.constraint, result.details
+            written.append(
+                (
+                    (known.get(id(constraint)) or self._describe(constraint))[0],
+                    result.target,
+                    result.enforcement_action,
+                    result.scoped_actions,
+                    result.msg,
+                    {} if details is None else details,
+                    result.cause,
+                )
+            )
+        return {"verdict": verdict, "code": code, "allowed": allowed, "results": written}
+
+    def _have_text(self) -> None:
+        """Memory for rows."""
+        self._text = BytesIO()
+        self.write = self._text.write
+
+    def _judged(
+        self, responses: Responses, allowed: bool, code: int, message: str
+    ) -> dict[str, Any]:
+        found: dict[str, Any] = {"verdict": "allow", "code": code, "allowed": allowed}
+        judge(found, responses, allowed, *why(allowed, code, message), self._result)
         return found
 
     def _result(self, result: Result) -> tuple[Any, ...]:
         """A result as a row has it."""
-        constraint, details = result.constraint, result.details
-        known = self._known.get(id(constraint))
-        if known is None:
-            self.constraints.append(self.policies.written(constraint))
-            # Kept with it: no other is to have its id meanwhile.
-            known = self._known[id(constraint)] = len(self.constraints) - 1, constraint
-        return (
-            known[0],
-            result.target,
-            result.enforcement_action,
-            result.scoped_actions,
-            result.msg,
-            {} if details is None else details,
-            result.cause,
-        )
+        number, _ = self._known.get(id(result.constraint)) or self._describe(result.constraint)
+        details = {} if result.details is None else result.details
+        action, scoped = result.enforcement_action, result.scoped_actions
+        return number, result.target, action, scoped, result.msg, details, result.cause
+
+    def _describe(self, constraint: Constraint) -> tuple[int, Constraint]:
+        """Have a constraint described on this line."""
+        self.constraints.append(self.policies.written(constraint))
+        # Kept with it: no other is to have its id meanwhile.
+        known = self._known[id(constraint)] = len(self.constraints) - 1, constraint
+        return known
+
+
+def separated(rows: bytes | memoryview) -> list[bytes]:
+    """Rows with commas between them, each by itself."""
+    return [orjson.dumps(row) for row in orjson.loads(b"[%b]" % bytes(rows))]
 
 
 class RowWriter:
@@ -99,42 +179,40 @@ class RowWriter:
         self._origin = origin
         self._common: tuple[RecordedPolicies, bytes] | None = None
 
-    def line(self, first: int, noted: NotedRows, rows: Sequence[bytes]) -> list[bytes]:
+    def line(
+        self, first: int, noted: NotedRows, rows: bytes | memoryview
+    ) -> tuple[bytes, bytes | memoryview, bytes]:
         """The line of some of the rows that are noted, the first of which has this number.
 
         In the parts it has: put together here it would be copied once more, to memory that the
-        system gives, in pages that are empty, and takes back: that took as long as writing it.
+        system gives and takes back each time.
         """
         if self._common is None or self._common[0] is not noted.policies:
             text = orjson.dumps({**self._origin, **noted.policies.common})
             self._common = noted.policies, text
-        constraints = b",".join(noted.constraints)
-        beginning = b'%b"sequence":%d,"common":%b,"constraints":[%b],"rows":[' % (
+        beginning = b'%b"sequence":%d,"clock":%f,"common":%b,"constraints":[%b],"rows":[' % (
             FRAME,
             first,
+            time() - monotonic(),
             self._common[1],
-            constraints,
+            b",".join(noted.constraints),
         )
-        parts = [beginning]
-        for row in rows:
-            parts += (row, b",")
-        parts[-1] = b"]}"
-        return parts
+        return beginning, rows, b"]}"
+
+    def longest_record(self, noted: NotedRows, longest: int) -> int:
+        """No record of a line of noted rows, of which none is longer, has more bytes.
+
+        It says what the whole line does once, and constraints with each of its results.
+        """
+        common = b"" if self._common is None else self._common[1]
+        described = max(map(len, noted.constraints), default=0)
+        return longest + len(common) + noted.results * described + _NAMES_BYTES
 
     def record(self, line: bytes, policies: RecordedPolicies) -> dict[str, Any]:
         """What the record of a line with one row says, beside its origin and its number."""
         (record,) = records({**orjson.loads(line), "common": policies.common})
         del record["sequence"]
         return record
-
-
-def longest_record(size: int, results: int) -> int:
-    """No record of a line of so many bytes, whose rows have at most so many results, is longer.
-
-    A record says what the whole line does at most once, but for its constraints: those with each
-    of its results.
-    """
-    return size * (1 + results) + _NAMES_BYTES
 
 
 _NAMES_BYTES: Final = 1024

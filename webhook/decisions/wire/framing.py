@@ -4,7 +4,7 @@ Over a stream each frame is one JSON object on one line. A client
 says ``hello`` first, then sends records; the sidecar answers ``hello``, then
 cumulative ``ack`` frames, each naming the highest sequence number up to which
 everything is durable. A stream whose first line is no hello is plain ndjson:
-it is stored and never acknowledged. Version 2 has decisions in rows
+it is stored and never acknowledged. Versions 2 and 3 have decisions in rows
 (:mod:`webhook.decisions.wire.rows`) besides. docs/protocol.md is the specification.
 """
 
@@ -17,10 +17,11 @@ import orjson
 from webhook.values import dataclass
 
 PROTOCOL: Final = 1
-ROWS_PROTOCOL: Final = 2
-"""From this version on, decisions may come in rows (:mod:`webhook.decisions.wire.rows`)."""
+ROWS_PROTOCOL: Final = 3
+"""From this version on, decisions may come in rows as this side writes them."""
 
-SUPPORTED: Final = (PROTOCOL, ROWS_PROTOCOL)
+SUPPORTED: Final = (PROTOCOL, 2, ROWS_PROTOCOL)
+"""Version 2 has other rows: see :mod:`webhook.decisions.wire.rows`."""
 
 MAX_LINE_BYTES: Final = 1024 * 1024
 """The longest line accepted: a record is limited to a quarter of it by the client's default,
@@ -182,7 +183,7 @@ def decode_client_line(line: bytes) -> ClientHello | Bye | Record | Rows:
     match value.get("type"):
         case None:
             return read_record(line.strip(), value)
-        case "rows":
+        case "rows" | "decisions":
             return Rows(value)
         case "hello":
             return client_hello(value)

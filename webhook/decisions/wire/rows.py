@@ -1,18 +1,20 @@
 """Decisions in rows: what many records have in common is said once.
 
 A replica that decides thousands of requests a second would say the same names, pod and policies
-in each record, and pay for it while it decides. Version 2 of the protocol has a frame ``rows`` for
-decisions: what all of them say, and a row of values for each. It stands for the records, which are
-made of it where they are stored, or by the sender where the receiver speaks version 1.
+in each record, and pay for it while it decides. Version 3 of the protocol has a frame ``decisions``:
+what all of them say, and a row of values for each, as they were at hand. It stands for the records,
+which are made of it where they are stored, or by the sender where the receiver speaks an older
+version. Version 2 has a frame ``rows``, whose values are those of the records: this side reads it.
 docs/protocol.md is the specification.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import orjson
 
+from webhook.api.gvk import labels_of
 from webhook.decisions.wire.framing import (
     MAX_LINE_BYTES,
     SEQUENCE_MAX,
@@ -22,20 +24,36 @@ from webhook.decisions.wire.framing import (
 )
 from webhook.decisions.wire.timestamps import timestamp
 
-FRAME: Final = b'{"type":"rows",'
+FRAME: Final = b'{"type":"decisions",'
 """How a line of rows begins, as this side writes it."""
 
-NAMES: Final = (
+_ASKED: Final = (
     *("id", "requestUID", "operation", "dryRun"),
     *("resourceGroup", "resourceAPIVersion", "resourceKind"),
     *("resourceNamespace", "resourceName", "resourceLabels"),
     *("requestResource", "requestSubresource"),
     *("requestUsername", "requestUserUID", "requestUserGroups"),
-    *("code", "allowed", "constraintsEvaluated", "durationNs", "queueDurationNs"),
 )
-"""What a row says as the record does, in this order, behind :data:`BEGINNING`."""
 
-BEGINNING: Final = ("when", "more")
+NAMES: Final = (*_ASKED, "constraintsEvaluated")
+"""What a row says as the record does, in this order, behind :data:`BEGINNING`; but labels and groups
+as the request has them."""
+
+BEGINNING: Final = ("received", "began", "decided", "more")
+"""Three moments, in seconds from the frame's ``clock`` on; and an object of what few records have, or
+null for a decision that allows with code 200."""
+
+NAMES_2: Final = (
+    *_ASKED,
+    "code",
+    "allowed",
+    "constraintsEvaluated",
+    "durationNs",
+    "queueDurationNs",
+)
+"""What a row of version 2 says, behind :data:`BEGINNING_2`."""
+
+BEGINNING_2: Final = ("when", "more")
 """When it was decided, in seconds since 1970; and an object of what few records have, or null."""
 
 RESULT_NAMES: Final = ("target", "enforcementAction", "enforcementActions", "message", "details")
@@ -50,6 +68,7 @@ _YEAR_10000: Final = 253_402_300_800
 """In seconds since 1970: the first time that RFC 3339 cannot say."""
 
 _WIDTH: Final = len(BEGINNING) + len(NAMES)
+_WIDTH_2: Final = len(BEGINNING_2) + len(NAMES_2)
 _RESULT_WIDTH: Final = len(RESULT_NAMES) + 2
 
 
@@ -63,7 +82,18 @@ def records(value: dict[str, Any]) -> list[dict[str, Any]]:
         raise _wrong("it lacks common, constraints or rows")
     if not 1 <= len(rows) <= ROWS_MAX:
         raise _wrong(f"it has {len(rows)} rows, of at most {ROWS_MAX}")
-    return [_record(first + place, common, constraints, row) for place, row in enumerate(rows)]
+    if value.get("type") == "rows":
+        made = [_record_2(common, row) for row in rows]
+    else:
+        clock = value.get("clock")
+        if type(clock) not in {int, float}:
+            raise _wrong("its clock is no time")
+        made = [_record(common, clock, row) for row in rows]
+    for number, (record, more) in enumerate(made, first):
+        record["sequence"] = number
+        if more:
+            _add(record, constraints, more)
+    return [record for record, _ in made]
 
 
 def lines(value: dict[str, Any]) -> list[bytes]:
@@ -93,7 +123,7 @@ def received(value: dict[str, Any], stream: StreamID) -> list[Record]:
 
 
 def expanded(text: bytes) -> bytes:
-    """Lines of version 2 as version 1 says them: rows as the records that they stand for."""
+    """Lines of this side's version as version 1 says them: rows as the records they stand for."""
     if FRAME not in text:
         return text
     written: list[bytes] = []
@@ -102,22 +132,47 @@ def expanded(text: bytes) -> bytes:
     return b"\n".join(written) + b"\n"
 
 
-def _record(sequence: int, common: dict[str, Any], constraints: list[Any], row: Any) -> Any:
+_Made: TypeAlias = "tuple[dict[str, Any], Any]"
+"""A record without its number, and what it has more."""
+
+
+def _record(common: dict[str, Any], clock: Any, row: Any) -> _Made:
     if type(row) not in {list, tuple} or len(row) != _WIDTH:
         raise _wrong(f"a row has not {_WIDTH} values")
-    when, more, *values = row
-    if type(when) not in {int, float} or not 0 <= when < _YEAR_10000:
+    received, began, decided, more, *values = row
+    if not (_is_time(received) and _is_time(began) and _is_time(decided)):
         raise _wrong("a row's time is no time")
     record = {
         **common,
         **dict(zip(NAMES, values, strict=True)),
-        "sequence": sequence,
-        "timestamp": timestamp(when),
+        "timestamp": _timestamp(clock + decided),
         "verdict": "allow",
+        "code": 200,
+        "allowed": True,
+        "durationNs": int((decided - began) * 1e9),
+        "queueDurationNs": int((began - received) * 1e9),
     }
-    if more:
-        _add(record, constraints, more)
-    return record
+    record["resourceLabels"] = labels_of({"metadata": {"labels": record["resourceLabels"]}})
+    record["requestUserGroups"] = record["requestUserGroups"] or []
+    return record, more
+
+
+def _record_2(common: dict[str, Any], row: Any) -> _Made:
+    if type(row) not in {list, tuple} or len(row) != _WIDTH_2:
+        raise _wrong(f"a row has not {_WIDTH_2} values")
+    when, more, *values = row
+    named = dict(zip(NAMES_2, values, strict=True))
+    return {**common, **named, "timestamp": _timestamp(when), "verdict": "allow"}, more
+
+
+def _is_time(value: Any) -> bool:
+    return type(value) in {int, float} and -_YEAR_10000 < value < _YEAR_10000
+
+
+def _timestamp(when: Any) -> str:
+    if not _is_time(when) or when < 0:
+        raise _wrong("a row's time is no time")
+    return timestamp(when)
 
 
 def _add(record: dict[str, Any], constraints: list[Any], more: Any) -> None:

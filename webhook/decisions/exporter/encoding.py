@@ -1,0 +1,94 @@
+"""What becomes of a record by the settings in force: left out, masked, shortened, written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from webhook.decisions.exporter.bounding import encode_bounded
+from webhook.decisions.exporter.record import SPEC_VERSION
+from webhook.decisions.exporter.rows import ROWS_RECORD_BYTES_MIN, RowWriter
+
+if TYPE_CHECKING:
+    from webhook.decisions.exporter.origin import Origin
+    from webhook.decisions.exporter.settings import ExporterSettings
+
+USER_FIELDS: Final = ("requestUsername", "requestUserUID", "requestUserGroups", "userInfo")
+
+
+class RecordEncoder:
+    """Writes the records of one process as the settings want them."""
+
+    __slots__ = (
+        "_constant",
+        "_line_bytes_max",
+        "_masks",
+        "_prefix",
+        "_settings",
+        "as_made",
+        "in_rows",
+        "rows",
+    )
+
+    def __init__(self, settings: ExporterSettings, origin: Origin) -> None:
+        self._settings = settings
+        constant = {
+            "specVersion": SPEC_VERSION,
+            "podUID": origin.pod_uid,
+            "pod": origin.pod,
+            "podNamespace": origin.namespace,
+            "node": origin.node,
+            "process": origin.process,
+        }
+        if settings.labels:
+            constant["labels"] = dict(settings.labels)  # type: ignore[assignment]
+        encoded = orjson.dumps(constant)
+        self.rows = RowWriter(constant)
+        self._prefix = encoded[:-1] + b',"sequence":'
+        # The value of the first of its names, with the others after it: written where it stands.
+        self._constant = orjson.Fragment(encoded[len(b'{"specVersion":') : -1])
+        self._line_bytes_max = settings.max_record_bytes + len(self._prefix) + len("9" * 16)
+        masking = settings.masking
+        self._masks = bool(masking.paths or masking.of_kinds or settings.include_objects)
+        self.as_made = not (self._masks or settings.rules.rules) and settings.include_user_info
+        """Whether records of reviews are queued as they are made."""
+        self.in_rows = (
+            self.as_made
+            and settings.acknowledged
+            and settings.max_record_bytes >= ROWS_RECORD_BYTES_MIN
+        )
+        """Whether they may be rows."""
+
+    def left_out(self, record: dict[str, Any]) -> str:
+        """Why a record is left out, if it is; else it is masked."""
+        settings = self._settings
+        if settings.rules.rules and (reason := settings.rules.drop_reason(record)):
+            return reason
+        if not settings.include_user_info:
+            for name in USER_FIELDS:
+                record.pop(name, None)
+        if self._masks or "mutation" in record:
+            settings.masking.apply(record)
+        return ""
+
+    def line(self, record: dict[str, Any], sequence: int) -> bytes | None:
+        """The line of a record that is short enough and that orjson can write; None for others."""
+        record["specVersion"] = self._constant
+        record["sequence"] = sequence
+        try:
+            line = orjson.dumps(record)
+        except TypeError:
+            line = b""
+        if line and len(line) <= self._line_bytes_max:
+            return line
+        del record["specVersion"], record["sequence"]
+        return None
+
+    def body(self, record: dict[str, Any]) -> bytes | None:
+        """A record's own part, within the limit of one record; None where it cannot be."""
+        return encode_bounded(record, self._settings.max_record_bytes)
+
+    def with_body(self, body: bytes, sequence: int) -> bytes:
+        """The line of a record of which this is its own part."""
+        return b"%s%d,%s" % (self._prefix, sequence, body[1:])
