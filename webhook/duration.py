@@ -66,6 +66,26 @@ def parse_duration(text: str) -> int:
     return total
 
 
+def shown(ns: int) -> str:
+    """A span of time as Go writes it: ``1h30m0s``, ``1.5ms``."""
+    size = abs(ns)
+    sign = "-" if ns < 0 else ""
+    for unit in ("ns", "\u00b5s", "ms"):
+        if 0 < size < NANOSECONDS[unit] * 1_000:
+            return f"{sign}{_decimal(size, NANOSECONDS[unit])}{unit}"
+    minutes, rest = divmod(size, NANOSECONDS["m"])
+    text = f"{_decimal(rest, NANOSECONDS['s'])}s"
+    if minutes:
+        text = f"{minutes % 60}m{text}"
+    return f"{sign}{minutes // 60}h{text}" if minutes >= 60 else f"{sign}{text}"
+
+
+def _decimal(size: int, unit: int) -> str:
+    whole, rest = divmod(size, unit)
+    digits = str(unit + rest)[1:].rstrip("0")
+    return f"{whole}.{digits}" if digits else str(whole)
+
+
 def _fraction(digits: str, size: int) -> int:
     """A fraction of a unit as Go computes it: in floating point, with as many digits as fit."""
     value, scale = 0, 1.0

@@ -3,7 +3,7 @@
 import pytest
 
 from webhook.cel.run.times import read_duration
-from webhook.duration import InvalidDuration, parse_duration
+from webhook.duration import InvalidDuration, parse_duration, shown
 from webhook.rego.builtins.times import parse_duration_ns
 from webhook.rego.errors import BuiltinError
 from webhook.settings.flags import duration_seconds
@@ -47,3 +47,21 @@ def test_what_is_no_duration_is_none_to_anybody(text: str, told: str) -> None:
     with pytest.raises(BuiltinError) as refused:
         parse_duration_ns(text)
     assert str(refused.value) == told
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [
+        (0, "0s"),
+        (1, "1ns"),
+        (1_500, "1.5\u00b5s"),
+        (12_345_678, "12.345678ms"),
+        (59_999_000_000, "59.999s"),
+        (75_500_000_000, "1m15.5s"),
+        (3_600_000_000_000, "1h0m0s"),
+        (-90_061_000_000_001, "-25h1m1.000000001s"),
+    ],
+)
+def test_a_span_is_shown_as_go_shows_it_and_read_back(ns, text):
+    assert shown(ns) == text
+    assert parse_duration(text) == ns

@@ -30,6 +30,8 @@ FILE_BYTES_MAX: Final = 1024 * 1024
 """As much as a Secret can hold."""
 
 SELF_SIGNED_DAYS: Final = 365
+BACKDATED: Final = dt.timedelta(hours=1)
+"""How long a certificate was valid before it was made, for clocks that differ."""
 
 _VERSIONS: Final = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 
@@ -232,8 +234,7 @@ def self_signed(names: Sequence[str], now: dt.datetime) -> CertificatePair:
         .issuer_name(subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        # An hour back, for clocks that differ.
-        .not_valid_before(now - dt.timedelta(hours=1))
+        .not_valid_before(now - BACKDATED)
         .not_valid_after(now + dt.timedelta(days=SELF_SIGNED_DAYS))
         .add_extension(x509.SubjectAlternativeName([_general_name(name) for name in names]), False)
         # Its own authority, so that it can be given to a client as the CA to trust.

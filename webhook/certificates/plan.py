@@ -28,7 +28,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from webhook.certificates.pairs import CERTIFICATE, KEY
+from webhook.certificates.pairs import BACKDATED, CERTIFICATE, KEY
 from webhook.certificates.reading import (
     CA_CERTIFICATE,
     CA_KEY,
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 CA_DAYS: Final = 10 * 365
 SERVING_DAYS: Final = 365
 LOOKAHEAD_DAYS: Final = 90
-BACKDATED: Final = dt.timedelta(hours=1)
 
 TRUST_SECONDS: Final = 60.0
 """How long a new authority is trusted before it signs what is served: API servers watch webhook

@@ -6,6 +6,7 @@ from base64 import b64encode
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
+from webhook import duration
 from webhook.cli.terminal import printable
 from webhook.rego.run.text import json_indented
 from webhook.rego.tester import RULER
@@ -104,7 +105,7 @@ def _details(result: RegoTestResult, *, verbose: bool) -> Iterator[str]:
 
 def _line(result: RegoTestResult) -> str:
     name = f"{result.package}.{result.name}: {_outcome(result)}"
-    return name if result.skipped else f"{name} ({_duration(result.seconds)})"
+    return name if result.skipped else f"{name} ({duration.shown(round(result.seconds * 1e9))})"
 
 
 def _outcome(result: RegoTestResult) -> str:
@@ -128,11 +129,3 @@ def _walk(cases: Mapping[str, RegoCaseResult], depth: int) -> Iterator[tuple[int
     for _, case in sorted(cases.items()):
         yield depth, case
         yield from _walk(case.cases, depth + 1)
-
-
-def _duration(seconds: float) -> str:
-    """As Go shows short ones: ``1.5ms``, ``12.3µs``."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:.6g}{unit}"
-    return f"{round(seconds * 1e9)}ns"

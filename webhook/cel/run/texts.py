@@ -6,6 +6,7 @@ import math
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
+from webhook import duration
 from webhook.cel.errors import EvaluationError, ShownError
 from webhook.cel.run.arithmetic import SECOND
 from webhook.cel.run.values import (
@@ -109,7 +110,7 @@ def go_shown(value: Value, given: Container[int] = frozenset()) -> str:
         case bytes():
             return f"[{' '.join(map(str, value))}]"
         case Duration():
-            return go_duration(value.ns)
+            return duration.shown(value.ns)
         case Timestamp():
             return _go_time(value)
         case TypeValue():
@@ -168,26 +169,6 @@ def retold(error: ShownError, given: Iterable[Value]) -> EvaluationError:
 
 
 _GO_TYPES: Final = {"list": "list(dyn)", "map": "map(dyn, dyn)"}
-
-
-def go_duration(ns: int) -> str:
-    """A span of time as Go writes it: ``1h30m0s``, ``1.5ms``."""
-    size = abs(ns)
-    sign = "-" if ns < 0 else ""
-    for unit, name in ((1, "ns"), (1_000, "µs"), (1_000_000, "ms")):
-        if 0 < size < unit * 1_000:
-            return f"{sign}{_decimal(size, unit)}{name}"
-    minutes, rest = divmod(size, 60 * SECOND)
-    text = f"{_decimal(rest, SECOND)}s"
-    if minutes:
-        text = f"{minutes % 60}m{text}"
-    return f"{sign}{minutes // 60}h{text}" if minutes >= 60 else f"{sign}{text}"
-
-
-def _decimal(size: int, unit: int) -> str:
-    whole, rest = divmod(size, unit)
-    digits = str(unit + rest)[1:].rstrip("0")
-    return f"{whole}.{digits}" if digits else str(whole)
 
 
 def _go_time(value: Timestamp) -> str:
