@@ -88,12 +88,9 @@ def command(  # noqa: PLR0913  # each is an option
     try:
         outcome = event_loop.run(_audit(kubeconfig, context, request))
     except (ApiError, UnreachableError, CredentialsError) as error:
-        complain(f"the cluster cannot be asked: {error}")
-        return exit_codes.UNKNOWN
+        return _refused(outputs, f"the cluster cannot be asked: {error}")
     except CannotAudit as error:
-        for line in error.lines:
-            complain(line)
-        return exit_codes.UNKNOWN
+        return _refused(outputs, *error.lines)
     for output in outputs:
         if output.word == "table":
             emit(output, audit_report.as_table(outcome, limit))
@@ -106,6 +103,16 @@ def command(  # noqa: PLR0913  # each is an option
     if not outcome.whole:
         return exit_codes.UNKNOWN
     return exit_codes.NO if outcome.denied else 0
+
+
+def _refused(outputs: tuple[Output, ...], *lines: str) -> int:
+    """Say why nothing was audited, also in the forms that pipelines read; the exit code."""
+    from webhook.cli.formats.pipelines import emit_refusal  # noqa: PLC0415  # see command
+
+    emit_refusal(outputs, lines)
+    for line in lines:
+        complain(line)
+    return exit_codes.UNKNOWN
 
 
 async def _audit(kubeconfig: str | None, context: str | None, request: Request) -> AuditOutcome:

@@ -157,6 +157,7 @@ UNCHECKED = [
     (("verify", "unreadable.yaml"), "unreadable.yaml"),
     (("verify", "none"), "none: No such file"),
     (("verify", "m.yaml"), "no test suite found in m.yaml"),
+    (("audit", "--once", "--kubeconfig", "none"), "the cluster cannot be asked"),
 ]
 
 
