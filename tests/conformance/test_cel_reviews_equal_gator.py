@@ -4,6 +4,8 @@ Each assertion is a message of ours, whole, with how often it is told; gator eva
 AdmissionReviews by Gatekeeper's own driver.
 """
 
+import os
+import random
 import re
 import subprocess
 from collections import Counter
@@ -13,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.conformance import cel_policies
 from tests.conformance.gatekeeper import waddle
 from tests.patience import PATIENCE_SECONDS
 from tests.programs import Programs
@@ -25,6 +28,9 @@ from webhook.constraint.review import AugmentedReview
 from webhook.constraint.targets.admission import AdmissionTarget
 
 Json = dict[str, Any]
+
+POLICIES = int(os.environ.get("WADDLE_COMPARED_POLICIES", "40"))
+SEED = int(os.environ.get("WADDLE_COMPARED_SEED", "1"))
 
 ANY = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
@@ -203,40 +209,67 @@ def write(file: Path, document: Json) -> str:
     return file.name
 
 
-@pytest.mark.parametrize("source", SOURCES)
-def test_a_policy_finds_in_each_request_what_gatekeepers_driver_finds(
-    program: Programs, tmp_path: Path, source: str
-) -> None:
-    code = [{"engine": "K8sNativeValidation", "source": SOURCES[source]}]
+def suite_of(folder: Path, name: str, source: Json, specs: Json, requests: Json) -> list[Json]:
+    """Tests of a suite: each constraint of a template about each request, as we decide."""
+    code = [{"engine": "K8sNativeValidation", "source": source}]
     of_template = template("K8sCel", "", schema=ANY, target={"code": code})
     tests = []
-    for kind, spec in SPECS.items():
-        of_constraint = constraint("K8sCel", kind, **spec)
+    for kind, spec in specs.items():
+        of_constraint = constraint("K8sCel", "one", **spec)
         cases = []
-        for name, asked in REQUESTS.items():
+        for number, asked in requests.items():
             review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
-            written = write(tmp_path / f"{name}.yaml", {**review, "request": asked})
+            written = write(folder / f"{name}-{number}.yaml", {**review, "request": asked})
             wanted = assertions(ours(of_template, of_constraint, asked))
-            cases.append({"name": name, "object": written, "assertions": wanted})
+            cases.append({"name": number, "object": written, "assertions": wanted})
         tests.append(
             {
-                "name": kind,
-                "template": write(tmp_path / "template.yaml", of_template),
-                "constraint": write(tmp_path / f"{kind}.yaml", of_constraint),
+                "name": f"{name}-{kind}",
+                "template": write(folder / f"{name}-template.yaml", of_template),
+                "constraint": write(folder / f"{name}-{kind}.yaml", of_constraint),
                 "cases": cases,
             }
         )
+    return tests
+
+
+def verified(program: Programs, folder: Path, tests: list[Json]) -> None:
+    """All of them, by gator."""
     suite = {"apiVersion": "test.gatekeeper.sh/v1alpha1", "kind": "Suite", "tests": tests}
-    write(tmp_path / "suite.yaml", suite)
+    write(folder / "suite.yaml", suite)
     run = subprocess.run(
-        [program("gator"), "verify", "--verbose", str(tmp_path)],
+        [program("gator"), "verify", "--verbose", str(folder)],
         capture_output=True,
         text=True,
         timeout=PATIENCE_SECONDS,
         check=False,
     )
     assert run.returncode == 0, run.stdout + run.stderr
-    assert run.stdout.count("--- PASS") == len(SPECS) * (len(REQUESTS) + 1)
+    assert run.stdout.count("--- PASS") == sum(1 + len(test["cases"]) for test in tests)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_policy_finds_in_each_request_what_gatekeepers_driver_finds(
+    program: Programs, tmp_path: Path, source: str
+) -> None:
+    verified(program, tmp_path, suite_of(tmp_path, "x", SOURCES[source], SPECS, REQUESTS))
+
+
+def test_policies_by_chance_find_in_requests_by_chance_what_gatekeepers_driver_finds(
+    program: Programs, tmp_path: Path
+) -> None:
+    chance = random.Random(SEED)
+    tests = []
+    for number in range(POLICIES):
+        requests = {}
+        for name in ("CREATE", "UPDATE", "DELETE", "CONNECT"):
+            new = None if name == "DELETE" else cel_policies.thing(chance)
+            old = cel_policies.thing(chance) if name in ("UPDATE", "DELETE") else None
+            requests[name] = request(name, new, old)
+        specs = {"some": cel_policies.spec(chance)}
+        source = cel_policies.source(chance)
+        tests += suite_of(tmp_path, f"policy-{number}", source, specs, requests)
+    verified(program, tmp_path, tests)
 
 
 @pytest.mark.parametrize("said", [None, "Fail", "Ignore"])
