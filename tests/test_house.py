@@ -222,6 +222,21 @@ def test_a_constant_is_said_once():
     assert ALIKE_BY_CHANCE.keys() == {key[0] for key in twice if key[0] in ALIKE_BY_CHANCE}
 
 
+NAME_CHARACTERS_MIN = 14
+"""Shorter texts are words, which two may need for reasons of their own."""
+
+
+def test_a_name_that_others_gave_is_said_once():
+    """A group, a label or an annotation, whatever the constants that hold it are called."""
+    places: dict[str, list[str]] = {}
+    for module, node in statements():
+        value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+        if isinstance(value, ast.Constant) and isinstance(value.value, str):
+            places.setdefault(value.value, []).append(module)
+    long = {text: found for text, found in places.items() if len(text) >= NAME_CHARACTERS_MIN}
+    assert {text: found for text, found in long.items() if len(found) > 1} == {}
+
+
 MADE_UP = {Path("tests/test_coverage_floors.py")}
 REFERENCE = re.compile(r":(?:mod|class|func|meth|data|attr|exc):`[~!]?(webhook\.[\w.]+)`")
 FILE = re.compile(r"(?<![\w/.-])((?:webhook|tests|loadtest)/[\w/]+\.py)\b")

@@ -8,6 +8,9 @@ from typing import Final
 LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 """A DNS label (RFC 1123)."""
 
+LABEL_1035: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"
+"""One that begins with a letter (RFC 1035)."""
+
 SUBDOMAIN: Final = rf"{LABEL}(\.{LABEL})*"
 QUALIFIED: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 """The part of a label's key after its prefix."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from webhook.api.names import CONSTRAINTS
+
 _KINDS: Final = {
     "": "ComponentStatus Namespace Node PersistentVolume",
     "admissionregistration.k8s.io": (
@@ -41,9 +43,7 @@ CLUSTER_SCOPED: Final = frozenset(
 """By group and kind: those of Kubernetes' own API, of policy reports, of Gatekeeper and of ours. A
 test asks the real API server for its kinds."""
 
-_CONSTRAINTS: Final = "constraints.gatekeeper.sh"
-
 
 def is_cluster_scoped(group: str, kind: str) -> bool:
     """Whether a kind is known to be in no namespace; a custom resource's is not known."""
-    return group == _CONSTRAINTS or (group, kind) in CLUSTER_SCOPED
+    return group == CONSTRAINTS or (group, kind) in CLUSTER_SCOPED

@@ -7,16 +7,15 @@ has been deleted.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from webhook.api.names import LAST_APPLIED
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 Object = dict[str, Any]
-
-_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class Key(NamedTuple):
@@ -50,7 +49,7 @@ def slim(obj: Object) -> Object:
         metadata.pop("managedFields", None)
         annotations = metadata.get("annotations")
         if isinstance(annotations, dict):
-            annotations.pop(_LAST_APPLIED, None)
+            annotations.pop(LAST_APPLIED, None)
     return obj
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api import names
 from webhook.api.gvk import gvk_of, name_of
 from webhook.constraint.depth import DEPTH_MAX, is_deeper
 from webhook.constraint.errors import InvalidConstraint
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from webhook.constraint.causes import OnError, Stage
     from webhook.constraint.target import CompiledMatch
 
-GROUP: Final = "constraints.gatekeeper.sh"
+GROUP: Final = names.CONSTRAINTS
 STORED_VERSION: Final = "v1beta1"
 """The version that the API server stores."""
 

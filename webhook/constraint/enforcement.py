@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api import names
 from webhook.constraint.errors import ConstraintFrameworkError, InvalidConstraint
 
 if TYPE_CHECKING:
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
     from webhook.constraint.constraint import Constraint
 
 ALL: Final = "*"
-WEBHOOK: Final = "validation.gatekeeper.sh"
-AUDIT: Final = "audit.gatekeeper.sh"
+WEBHOOK: Final = names.WEBHOOK
+AUDIT: Final = names.AUDIT
 COMMAND_LINE: Final = "gator.gatekeeper.sh"
 VAP: Final = "vap.k8s.io"
 
@@ -136,8 +137,8 @@ def _validate_scoped(constraint: Mapping[str, Any]) -> None:
     for item in scoped:
         if item.get("action", "") not in SCOPED_ACTIONS:
             actions.append(item.get("action", ""))
-        names = [point.get("name", "") for point in item.get("enforcementPoints") or ()]
-        points += [name for name in names or [""] if name not in (*KNOWN_POINTS, ALL)]
+        named = [point.get("name", "") for point in item.get("enforcementPoints") or ()]
+        points += [name for name in named or [""] if name not in (*KNOWN_POINTS, ALL)]
     faults = []
     if points:
         faults.append(

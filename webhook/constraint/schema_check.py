@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.patterns import LABEL_1035
 from webhook.constraint.field import invalid
 from webhook.constraint.schema_types import type_faults
 from webhook.constraint.template import OWN_KINDS
@@ -24,11 +25,10 @@ if TYPE_CHECKING:
     Schema = Mapping[str, Any]
 
 _ROOT: Final = "spec.validation.openAPIV3Schema"
-_DNS_1035: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _DNS_1035_MESSAGE: Final = (
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
     "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or "
-    f"'abc-123', regex used for validation is '{_DNS_1035}')"
+    f"'abc-123', regex used for validation is '{LABEL_1035}')"
 )
 _EMBEDDED: Final = (
     "must not be empty if x-kubernetes-embedded-resource is true without "
@@ -70,7 +70,7 @@ def _name_faults(template: Template) -> Iterator[str]:
         for why in _label_faults(name.lower()):
             mixed = f"may have mixed case, but should otherwise match: {why}"
             yield invalid(f"spec.names.{field}", name, mixed)
-        if re.fullmatch(_DNS_1035, kind.lower()) is None:
+        if re.fullmatch(LABEL_1035, kind.lower()) is None:
             break  # Both would say the same.
     if kind.lower() in OWN_KINDS:
         yield invalid("spec.names.kind", kind, "is the kind of the templates themselves")
@@ -83,7 +83,7 @@ def _label_faults(name: str) -> Iterator[str]:
     """What is wrong with a DNS-1035 label (apimachinery)."""
     if len(name) > _LABEL_MAX:
         yield f"must be no more than {_LABEL_MAX} characters"
-    if not re.fullmatch(_DNS_1035, name):
+    if not re.fullmatch(LABEL_1035, name):
         yield _DNS_1035_MESSAGE
 
 

@@ -20,7 +20,7 @@ from webhook.api.shapes import (
     status_of,
     texts_of,
 )
-from webhook.constraint import expansion
+from webhook.constraint import expansion, template
 from webhook.controllers.status_kinds import STATUS_KINDS, LabelledSubject, subject_of
 from webhook.mutation import mutator
 from webhook.replicas.pods import WEBHOOK_OPERATION, Replica
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from webhook.api.pod_status import StatusKind
 
 
-TEMPLATE_KIND: Final = "ConstraintTemplate"
+TEMPLATE_KIND: Final = template.KIND
 
 
 State: TypeAlias = Literal[

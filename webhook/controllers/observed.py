@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final, TypeAlias
 
 from webhook.constraint import constraint as constraints
+from webhook.constraint import template
 
-TEMPLATES: Final = "ConstraintTemplate"
+TEMPLATES: Final = template.KIND
 """The templates' name in readiness."""
 
 PolicyKey: TypeAlias = tuple[str, str]

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api import names
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ _LOGGED: Final = (
 )
 """What its line has of a violation, in the order of the fields below."""
 
-ADMISSION: Final = "validation.gatekeeper.sh"
 
 FIELDS: Final = (
     "constraintKind",
@@ -87,7 +87,7 @@ def compare(records: Iterable[Mapping[str, Any]], lines: Iterable[str]) -> LogCo
 def _of_records(records: Iterable[Mapping[str, Any]]) -> Iterator[Violation]:
     seen: set[tuple[Any, ...]] = set()
     for record in records:
-        if record.get("eventType") != "decision" or record.get("enforcementPoint") != ADMISSION:
+        if record.get("eventType") != "decision" or record.get("enforcementPoint") != names.WEBHOOK:
             continue
         key = (record.get("podUID"), record.get("process"), record.get("sequence"))
         if key[2] is not None:  # that of another sender may have none

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from webhook.api import names
 from webhook.generation.literal import string, strings
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 PREFIX: Final = "gatekeeper_internal_match_"
 
-IGNORE_LABEL: Final = "admission.gatekeeper.sh/ignore"
 
 _IS_NAMESPACE: Final = 'request.kind.group == "" && request.kind.kind == "Namespace"'
 
@@ -158,7 +158,7 @@ def globally_exempted(patterns: Sequence[str]) -> list[Json]:
     is_listed = f"{strings(patterns)}.exists(pattern, {_matches('place', 'pattern')})"
     labelled = (
         "[object, oldObject].exists(subject, subject != null && has(subject.metadata.labels)"
-        f" && {string(IGNORE_LABEL)} in subject.metadata.labels)"
+        f" && {string(names.IGNORE)} in subject.metadata.labels)"
     )
     expression = f"!({_IS_NAMESPACE} && [{_PLACE}].exists(place, {is_listed}) && {labelled})"
     return [{"name": f"{PREFIX}global_exempted_namespaces", "expression": expression}]

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api.documents import InvalidDocument, read_objects
 from webhook.api.gvk import gvk_of
 from webhook.policies.assertion import Assertion, read_assertion
+from webhook.policies.belongings import SUITES
 from webhook.policies.manifests import find_files
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-GROUP: Final = "test.gatekeeper.sh"
+GROUP: Final = SUITES
 KIND: Final = "Suite"
 _EXTENSIONS: Final = frozenset({".yaml", ".yml"})
 

@@ -6,16 +6,15 @@ of policies, so only namespaces that the operator named may carry it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from webhook.api.gvk import name_of
+from webhook.api.names import IGNORE
 from webhook.server import verdict
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
-
-LABEL: Final = "admission.gatekeeper.sh/ignore"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +42,14 @@ def decide(request: AdmissionRequest, exemptions: Exemptions) -> AdmissionRespon
         return verdict.denied(uid, message)._replace(code=500)
     name = name_of(request.object)
     if exemptions.cover(name):
-        return verdict.allowed(uid, f"Namespace {name} is allowed to set {LABEL}")
+        return verdict.allowed(uid, f"Namespace {name} is allowed to set {IGNORE}")
     if _carries_label(request.object):
-        return verdict.denied(uid, f"Only exempt namespace can have the {LABEL} label")
-    return verdict.allowed(uid, f"Namespace is not setting the {LABEL} label")
+        return verdict.denied(uid, f"Only exempt namespace can have the {IGNORE} label")
+    return verdict.allowed(uid, f"Namespace is not setting the {IGNORE} label")
 
 
 def _carries_label(namespace: dict[str, object]) -> bool:
     """Whether the label is there at all, whatever its value and the other labels."""
     metadata = namespace.get("metadata")
     labels = metadata.get("labels") if type(metadata) is dict else None
-    return type(labels) is dict and LABEL in labels
+    return type(labels) is dict and IGNORE in labels

@@ -5,6 +5,7 @@ import asyncio
 from tests.cluster import Cluster
 from tests.patience import PATIENCE_SECONDS
 from webhook.api.gvk import GroupVersionKind
+from webhook.api.names import LAST_APPLIED
 from webhook.api.resource import Resource
 from webhook.audit.watches import ObjectWatches
 from webhook.cluster.client import ClusterClient
@@ -13,7 +14,6 @@ from webhook.cluster.credentials import load_credentials
 CONFIG_MAP = Resource(GroupVersionKind("", "v1", "ConfigMap"), "configmaps", namespaced=True)
 NAME = "seen-between-sweeps"
 PATH = f"/api/v1/namespaces/default/configmaps/{NAME}"
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def test_an_object_that_changes_is_seen_as_whole_as_a_sweep_sees_it(cluster: Cluster) -> None:

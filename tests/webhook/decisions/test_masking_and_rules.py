@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from webhook.api.names import LAST_APPLIED
 from webhook.decisions.configuration import ConfigurationError, parse
-from webhook.decisions.exporter.masking import LAST_APPLIED, MASK, Masking, parse_path
+from webhook.decisions.exporter.masking import MASK, Masking, parse_path
 from webhook.decisions.exporter.settings import ExporterSettings, read_settings
 from webhook.decisions.rules import RecordRule, RecordRules, RecordSelection
 

@@ -12,8 +12,9 @@ import yaml
 
 from tests.webhook.cli.in_process import waddle
 from tests.webhook.constraint.policies import constraint, pod, template
+from webhook.api import names
 from webhook.decisions import source
-from webhook.decisions.comparison import ADMISSION, compare
+from webhook.decisions.comparison import compare
 from webhook.decisions.sidecar.disk import OSDisk
 from webhook.decisions.sidecar.log import LogLimits, SegmentLog
 from webhook.decisions.source import RecordSource
@@ -129,9 +130,9 @@ def test_a_queue_is_followed_into_segments_that_are_begun_and_past_those_that_ar
 def test_records_without_a_number_are_compared_each() -> None:
     """All of another sender's but the first were taken for that one again."""
     record = {key: value for key, value in GOOD.items() if key != "sequence"}
-    records = [{**record, "enforcementPoint": ADMISSION}] * 3
+    records = [{**record, "enforcementPoint": names.WEBHOOK}] * 3
     assert compare(records, []).ours.total() == 3
-    numbered = [{**GOOD, "enforcementPoint": ADMISSION}] * 3
+    numbered = [{**GOOD, "enforcementPoint": names.WEBHOOK}] * 3
     assert compare(numbered, []).ours.total() == 1
     assert json.dumps(compare(records, []).document())
 

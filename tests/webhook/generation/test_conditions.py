@@ -5,6 +5,7 @@ from functools import cache
 
 import pytest
 
+from webhook.api import names
 from webhook.api.gvk import GroupVersionKind
 from webhook.cel.engine import compile_expression
 from webhook.cel.kubernetes import match_conditions
@@ -120,7 +121,7 @@ def test_a_namespace_is_exempt_if_it_may_carry_the_label_and_does():
         request = {"group": "", "kind": "Namespace", "namespace": ""}
         return holds(listed, {**request, "object": {"metadata": metadata}}, None)
 
-    label = {conditions.IGNORE_LABEL: "yes"}
+    label = {names.IGNORE: "yes"}
     assert not of("kube-system", label)
     assert of("kube-system", None)
     assert of("kube-system", {"a": "b"})

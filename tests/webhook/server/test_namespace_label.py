@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from webhook.api.admission import read_request
-from webhook.server.namespace_label import LABEL, Exemptions, decide
+from webhook.api.names import IGNORE
+from webhook.server.namespace_label import Exemptions, decide
 
 NOBODY = Exemptions()
 
@@ -35,14 +36,16 @@ def namespace(name: str, labels: Any) -> dict[str, Any]:
 
 
 def test_without_the_label_a_namespace_is_admitted() -> None:
-    message = f"Namespace is not setting the {LABEL} label"
+    message = f"Namespace is not setting the {IGNORE} label"
     assert ask(namespace("a", {"b": "c"})) == (True, 200, message)
     assert ask(namespace("a", None)) == (True, 200, message)
 
 
-@pytest.mark.parametrize("labels", [{LABEL: ""}, {LABEL: "no"}, {LABEL: None}, {LABEL: 1, "b": 2}])
+@pytest.mark.parametrize(
+    "labels", [{IGNORE: ""}, {IGNORE: "no"}, {IGNORE: None}, {IGNORE: 1, "b": 2}]
+)
 def test_with_the_label_in_any_form_it_is_denied(labels: dict[str, Any]) -> None:
-    message = f"Only exempt namespace can have the {LABEL} label"
+    message = f"Only exempt namespace can have the {IGNORE} label"
     assert ask(namespace("a", labels)) == (False, 403, message)
 
 
@@ -55,14 +58,14 @@ def test_with_the_label_in_any_form_it_is_denied(labels: dict[str, Any]) -> None
     ],
 )
 def test_an_exempt_namespace_may_carry_it(exemptions: Exemptions) -> None:
-    obj = namespace("kube-system", {LABEL: ""})
-    message = f"Namespace kube-system is allowed to set {LABEL}"
+    obj = namespace("kube-system", {IGNORE: ""})
+    message = f"Namespace kube-system is allowed to set {IGNORE}"
     assert ask(obj, exemptions=exemptions) == (True, 200, message)
-    assert ask(namespace("other", {LABEL: ""}), exemptions=exemptions)[0] is False
+    assert ask(namespace("other", {IGNORE: ""}), exemptions=exemptions)[0] is False
 
 
 def test_other_kinds_and_deletions_are_admitted() -> None:
-    obj = namespace("a", {LABEL: ""})
+    obj = namespace("a", {IGNORE: ""})
     assert ask(obj, kind="Pod") == (True, 200, "Not a namespace")
     assert ask(obj, operation="DELETE") == (True, 200, "Delete is always allowed")
 

@@ -8,7 +8,7 @@ import datetime as dt
 import re
 from typing import TYPE_CHECKING, Final
 
-from webhook.api.patterns import LABEL, LABEL_VALUE, QUALIFIED, SUBDOMAIN, UUID
+from webhook.api.patterns import LABEL, LABEL_1035, LABEL_VALUE, QUALIFIED, SUBDOMAIN, UUID
 from webhook.cel.library.registry import form
 from webhook.cel.library.urls import fault_of_request_uri
 from webhook.cel.run.values import NONE, Opaque, Optional
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 NAME: Final = "kubernetes.NamedFormat"
 _MAX_TEXT: Final = 100_000
 
-_LABEL_1035: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"
 
 _ALPHANUMERIC: Final = "and must start and end with an alphanumeric character"
 _LABEL_FAULT: Final = (
@@ -75,8 +74,8 @@ def _subdomain(text: str) -> list[str]:
 
 def _label_1035(text: str) -> list[str]:
     faults = _too_long(text, 63)
-    if not _is(_LABEL_1035, text):
-        faults.append(_fault(_LABEL_1035_FAULT, _LABEL_1035, "my-name", "abc-123"))
+    if not _is(LABEL_1035, text):
+        faults.append(_fault(_LABEL_1035_FAULT, LABEL_1035, "my-name", "abc-123"))
     return faults
 
 

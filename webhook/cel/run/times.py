@@ -12,7 +12,7 @@ from webhook.cel.run.arithmetic import SECOND
 from webhook.cel.run.values import INT_MAX, INT_MIN, UINT_MAX
 from webhook.duration import InvalidDuration, parse_duration
 from webhook.rego.go.strings import quote
-from webhook.rego.go.time import date_of, days_of, parse_time
+from webhook.rego.go.time import RFC3339, date_of, days_of, parse_time
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -20,13 +20,11 @@ if TYPE_CHECKING:
 
     from webhook.cel.run.values import Duration, Timestamp
 
-_RFC3339: Final = "2006-01-02T15:04:05Z07:00"
-
 
 def read_timestamp(text: str) -> tuple[int, int] | None:
     """Nanoseconds since 1970 and the offset in seconds; None for what is no RFC 3339."""
     try:
-        moment = parse_time(_RFC3339, text)
+        moment = parse_time(RFC3339, text)
     except ValueError:
         return None
     return moment.unix_ns, moment.offset

@@ -6,6 +6,7 @@ import asyncio
 import base64
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.names import CONSTRAINTS
 from webhook.cli.cluster_access import NAMESPACE, TEMPLATES, constraints_of
 from webhook.cli.demonstration import sources
 from webhook.cluster.errors import ApiError
@@ -29,7 +30,6 @@ SERVED_SECONDS_MAX: Final = 180
 
 _AGAIN_SECONDS: Final = 0.2
 _TIMEOUT_SECONDS: Final = 10
-_PREFIX: Final = "templates.gatekeeper.sh"
 
 
 class Occupied(Exception):
@@ -112,8 +112,8 @@ class Installation:
         kinds = (
             ("apps", "deployments"),
             ("", "configmaps"),
-            (_PREFIX, "constrainttemplates"),
-            ("constraints.gatekeeper.sh", "*"),
+            (TEMPLATES.gvk.group, TEMPLATES.plural),
+            (CONSTRAINTS, "*"),
         )
         webhook = {
             "name": "validation.gatekeeper.sh",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
+from webhook.api import names
 from webhook.api.gvk import gvk_of, labels_of, name_of, namespace_of
 from webhook.decisions.wire.timestamps import timestamp
 
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
     from webhook.constraint.snapshot import Snapshot
     from webhook.decisions.exporter.record import Verdict
 
-ENFORCEMENT_POINT: Final = "validation.gatekeeper.sh"
+ENFORCEMENT_POINT: Final = names.WEBHOOK
 
-_GROUP: Final = "constraints.gatekeeper.sh"
+_GROUP: Final = names.CONSTRAINTS
 
 _GRAVITY: Final[tuple[Verdict, ...]] = ("deny", "warn", "dryrun")
 

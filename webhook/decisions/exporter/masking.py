@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from webhook.api.names import LAST_APPLIED
 from webhook.values import dataclass
 
 MASK: Final = "**masked**"
 
-LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """kubectl writes the whole object into this annotation, a Secret's data with it."""
 
 _STEP: Final = re.compile(r"""\.?(?:([^.\[\]"]+)|\["((?:[^"\\]|\\.)*)"\]|\[(\*)\])""")

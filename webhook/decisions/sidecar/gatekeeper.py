@@ -12,12 +12,13 @@ from typing import Any, Final
 
 import orjson
 
+from webhook.api.names import AUDIT
+
 _BRACKETS: Final = {
     "audit_started": "audit is started",
     "audit_finished": "audit is completed",
 }
 
-_AUDIT: Final = "audit.gatekeeper.sh"
 
 # Fields that record and event share, name and meaning.
 _SHARED: Final = (
@@ -53,7 +54,7 @@ def violation_events(record: dict[str, Any]) -> list[dict[str, Any]]:
         return [{"id": record.get("auditID", ""), "message": _BRACKETS[event_type]}]
     if event_type != "decision":
         return []
-    audited = record.get("enforcementPoint") == _AUDIT or "auditID" in record
+    audited = record.get("enforcementPoint") == AUDIT or "auditID" in record
     names = _SHARED if audited else _SHARED + _ADMISSION
     shared = {name: record[name] for name in names if name in record}
     run = record.get("auditID" if audited else "requestUID")

@@ -1,0 +1,18 @@
+"""Names that Kubernetes and Gatekeeper gave, where several packages read or write them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+CONSTRAINTS: Final = "constraints.gatekeeper.sh"
+"""The group of constraints."""
+
+WEBHOOK: Final = "validation.gatekeeper.sh"
+AUDIT: Final = "audit.gatekeeper.sh"
+"""Gatekeeper's enforcement points in a cluster."""
+
+IGNORE: Final = "admission.gatekeeper.sh/ignore"
+"""The label of namespaces that Gatekeeper's webhook is not asked about."""
+
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+"""The annotation in which kubectl keeps a whole object."""
