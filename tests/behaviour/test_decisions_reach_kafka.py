@@ -18,6 +18,9 @@ from webhook import log
 from webhook.decisions.configuration import Section
 from webhook.decisions.sinks.sink import Item, RecordsRefused, configure
 
+OF_A_SHORT_LIFE = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""Most of what Java does in half a minute is to compile for the hours after."""
+
 QUIET = log.Log(lambda _: None).logger("test")
 
 
@@ -80,7 +83,8 @@ class Broker:
         self._log.close()
 
     def _java(self, *arguments: str) -> "subprocess.Popen[bytes]":
-        command = ["java", "-Xmx256m", "-cp", f"{self._jars}/*", *arguments, str(self._properties)]
+        command = ["java", *OF_A_SHORT_LIFE, "-cp", f"{self._jars}/*", *arguments]
+        command.append(str(self._properties))
         return subprocess.Popen(command, stdout=self._log, stderr=self._log, cwd=self._folder)
 
 
