@@ -121,7 +121,7 @@ types: setup ## static types
 	$(BIN)/mypy
 
 docs: setup site ## the repository's own rules, tables in docs/ against the code, and the pages built strictly
-	$(PYTEST) tests/test_repository.py tests/webhook/settings/test_settings.py
+	$(PYTEST) tests/test_repository.py tests/test_house.py tests/webhook/settings/test_settings.py
 
 site: .venv-site/.done ## the documentation as pages that can be searched, in dist/site; every link checked
 	.venv-site/bin/python -m tests.site dist/site
