@@ -21,6 +21,7 @@ from webhook.cel.kubernetes import admission
 from webhook.cel.run.meter import Meter
 from webhook.cel.run.values import NOTHING
 from webhook.cel.whole import Part, Whole, whole_form
+from webhook.constraint.driver import DriverViolation
 from webhook.constraint.drivers.cel_evaluation import CelEvaluator
 from webhook.constraint.drivers.cel_source import read_source
 from webhook.constraint.drivers.cel_validator import Composed
@@ -240,6 +241,49 @@ def test_a_message_that_is_no_text_is_none() -> None:
         variables=[{"name": "v", "expression": "object.missing"}],
         validations=[told, {"expression": "variables.v == 1 || true"}],
     ) == ["m"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "told", "is_fast"),
+    [
+        ("!has(variables.params.n) || object.n == variables.params.n", [], True),
+        ("object.n == 2 && has(variables.params.n)", ["m"], True),
+        ("variables.params == null", [], True),
+        ("variables.params == {}", ["m"], True),
+        ("variables.given == null", [], True),
+        ("variables.params.?n.orValue(1) == 1", [], False),
+        ("variables.params['n'] == 1", None, False),
+        ("variables.params.n == 1", None, False),
+        ("size(variables.params) == 0", None, False),
+        ("variables.params.all(k, k == '')", None, False),
+    ],
+)
+def test_parameters_that_are_not_there_are_null_to_both_forms(
+    monkeypatch: pytest.MonkeyPatch, expression: str, told: list[str] | None, is_fast: bool
+) -> None:
+    """Whether the fast form decides is a matter of speed; what is decided is not."""
+    exact: list[Any] = []
+    evaluate = CelEvaluator._evaluate
+
+    def evaluated(*given: Any) -> list[DriverViolation]:
+        exact.append(given)
+        return evaluate(*given)
+
+    monkeypatch.setattr(CelEvaluator, "_evaluate", evaluated)
+    source = {
+        "variables": [{"name": "given", "expression": "variables.params"}]
+        if "given" in expression
+        else [],
+        "validations": [{"expression": expression, "message": "m"}],
+    }
+    found = decided(None, **source)
+    assert not exact or not is_fast
+    if told is None:
+        assert [text.partition(":")[0] for text in found] == [
+            f"expression '{expression}' resulted in error"
+        ]
+    else:
+        assert found == told
 
 
 @pytest.mark.parametrize("parameters", [{"allowed": ["abc"]}, {"allowed": ["x"]}, {}, None])

@@ -13,6 +13,7 @@ from webhook.cel.check.types import BOOL, DYN, STRING
 from webhook.cel.engine import compile_checked
 from webhook.cel.errors import CompileError as ExpressionError
 from webhook.cel.errors import EvaluationError, TimeUpError
+from webhook.cel.exact import VARIABLES
 from webhook.cel.kubernetes import admission
 from webhook.cel.run.meter import EXPRESSION_COST, Meter
 from webhook.cel.run.values import NOTHING
@@ -48,6 +49,10 @@ PREPARED_MAX: Final = 1_000
 _OBJECTS: Final = frozenset({"object", "oldObject"})
 
 _NO_VARIABLES: Final[dict[str, Any]] = {}
+
+_NO_PARAMETERS: Final[dict[str, Any]] = {}
+"""What the fast form is given in place of null where it reads single parameters alone: none is there
+in either, and to read one raises, of which the exact form says the rest."""
 
 
 class _Compiler:
@@ -99,6 +104,7 @@ class CelEvaluator:
     """
 
     __slots__ = (
+        "_absent",
         "_conditions",
         "_fails",
         "_prepared",
@@ -143,6 +149,8 @@ class CelEvaluator:
         self._validations = validations
         self._fails = source.fails
         self._whole = None if self._conditions else compiler.whole(variables, validations)
+        parts = [part.checked for part in compiler.parts.values()]
+        self._absent = _NO_PARAMETERS if all(map(_only_selects_parameters, parts)) else None
         self._prepared: dict[int, tuple[Any, tuple[Any, ...] | None]] = {}
 
     def begin(self, limits: Limits, inventory: Mapping[str, Any]) -> _Shared:
@@ -195,7 +203,10 @@ class CelEvaluator:
         of = review.get("oldObject" if operation == "DELETE" else "object")
         meter = Meter(EXPRESSION_COST, look)
         try:
-            found = whole.run(of, self._parameters(given), operation, env, meter, prepared)
+            parameters = self._parameters(given)
+            if parameters is None:
+                parameters = self._absent
+            found = whole.run(of, parameters, operation, env, meter, prepared)
         except TimeUpError:
             raise
         except Exception:  # noqa: BLE001  # whatever it was, the expressions say what it means
@@ -252,6 +263,22 @@ class CelEvaluator:
         composed = Composed(self._variables, seen, params, known)
         messages = violations(self._validations, composed, look, fails=self._fails)
         return [DriverViolation(message, None) for message in messages]
+
+
+def _only_selects_parameters(checked: Checked) -> bool:
+    """Whether an expression reads single parameters alone, each by its name."""
+    waiting: list[tuple[Expr, Expr | None]] = [(checked.parsed.root, None)]
+    while waiting:
+        node, parent = waiting.pop()
+        if (
+            isinstance(node, Select)
+            and node.field == PARAMS
+            and checked.types[node.operand].name == VARIABLES
+            and not (isinstance(parent, Select) and not parent.optional)
+        ):
+            return False
+        waiting.extend((child, node) for child in children(node))
+    return True
 
 
 def _reads_constraint(checked: Checked) -> bool:
