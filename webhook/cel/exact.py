@@ -309,7 +309,7 @@ class _Builder:
             item = self.checked.types.get(node.target, types.DYN)
             zero = _ZEROS.get(item.parts[0].name) if item.name == "list" else None
             if zero is not None:
-                return nodes.total(args[0], zero)
+                return nodes.total(form, args[0], zero)
         return nodes.invocation(form, args)
 
     def called(self, node: Call, name: str, *, member: bool) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from webhook.cel.errors import EndedError, EvaluationError
 from webhook.cel.run import access
-from webhook.cel.run.values import from_key
+from webhook.cel.run.values import from_key, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -128,7 +128,7 @@ def mapped(turns: Turns, test: Run | None, body: Run, key: Run | None) -> Run:
             access.inserted(entries, key(env, meter), value)
             return
         if type(value) is not dict:
-            raise EvaluationError("no such overload: cel.@mapInsert")
+            raise EvaluationError(f"no such overload: cel.@mapInsert(map, {type_name(value)})")
         for at, of in value.items():
             access.inserted(entries, from_key(at), of)
 

@@ -137,9 +137,9 @@ def invocation(name: str, args: list[Run]) -> Run:
     return invoked
 
 
-def total(operand: Run, zero: Value) -> Run:
+def total(form: str, operand: Run, zero: Value) -> Run:
     """``sum`` of a list whose items' type is known: of none it is that type's zero."""
-    return lambda env, meter: invoke(meter, "sum", operand(env, meter)) or zero
+    return lambda env, meter: invoke(meter, form, operand(env, meter)) or zero
 
 
 def conditional(test: Run, then: Run, other: Run) -> Run:

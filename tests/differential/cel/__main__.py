@@ -1,6 +1,7 @@
 """Ask both about random expressions, what is written wrongly, and pairs of forms, for a while.
 
-``python -m tests.differential.cel``: two thirds of the time for the first, a tenth for the second.
+``python -m tests.differential.cel``: a half of the time is for the first, where macros with names of
+other things are asked about, too, and a tenth for the second.
 Differences are printed with what shows them, the smallest of each kind; 1 if there is any.
 """
 
@@ -18,6 +19,7 @@ from typing import TypeVar
 from tests.differential.cel import composition
 from tests.differential.cel.agreement import Question, compare, shown
 from tests.differential.cel.grammar import Grammar
+from tests.differential.cel.macros import macros
 from tests.differential.cel.mutations import mutations
 from tests.differential.cel.oracle import CelOracle
 from tests.programs import build
@@ -66,8 +68,10 @@ def main(arguments: list[str]) -> int:
         report(Question(told), why)
 
     with CelOracle(build("cel-oracle")) as oracle:
-        asked = until(questions(seed, strange=options.strange), options.seconds * 0.65)
+        asked = until(questions(seed, strange=options.strange), options.seconds * 0.55)
         compare(oracle, asked, report, counted)
+        named = until(map(Question, macros(random.Random(seed))), options.seconds * 0.1)
+        compare(oracle, named, report, counted)
         changed = until(map(Question, mutations(random.Random(seed))), options.seconds * 0.1)
         compare(oracle, changed, report, counted)
         pairs = until(composition.compositions(random.Random(seed)), options.seconds / 4)

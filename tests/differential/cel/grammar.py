@@ -314,6 +314,8 @@ class Grammar:
                 within = self._bound(two, test, value)
             case _:
                 entry = lambda: f"{{{self.of(wanted.parts[0], depth)}: {value()}}}"  # noqa: E731
+                if chance.random() < 0.2:
+                    entry = lambda: self.of(types.DYN, depth)  # noqa: E731
                 within = self._bound(two, entry)
         return f"{target}.{kind.rstrip('234')}({within})"
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.differential.cel.__main__ import questions
 from tests.differential.cel.agreement import Question, compare, shown
+from tests.differential.cel.macros import macros
 from tests.differential.cel.mutations import mutations, written
 from tests.differential.cel.numbers import numbers
 from tests.differential.cel.operands import arities, calls, readings
@@ -68,6 +69,16 @@ def test_what_is_written_wrongly(oracle: CelOracle) -> None:
     )
     assert found == []
     assert counted["compile"] > 50
+    assert counted["value"] > 20
+
+
+def test_macros_with_names_of_everything(oracle: CelOracle) -> None:
+    """Whatever a macro's variable is named, and whatever is asked of it."""
+    found, counted = differences(
+        oracle, map(Question, itertools.islice(macros(random.Random(4)), 600))
+    )
+    assert found == []
+    assert counted["compile"] > 300
     assert counted["value"] > 20
 
 

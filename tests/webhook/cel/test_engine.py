@@ -378,7 +378,22 @@ def test_a_sum_begins_with_zero():
         ("[object.l].exists(l, {l[0]: 1} == {l[0]: 1})", False),
         ("[[{}]].exists(l, l.map(x, {x: 1})[0] == l.map(x, {x: 1})[0])", True),
         ("(object.l + object.l).transformMapEntry(k, v, {v: k}).size()", 2),
+        # An optional is another one each time a variable is read.
+        ("[optional.of(1)].all(y, {y: 1} == {y: 1})", False),
+        ("[optional.none()].all(y, {y: 1} == {y: 1})", True),
     ],
 )
 def test_a_list_or_a_map_as_a_key_is_found_by_itself_alone(source, value):
     assert evaluate(source, {"object": {"l": [{"a": 1}]}}) == value
+
+
+def test_an_entry_that_is_no_map_is_told_with_its_type():
+    with pytest.raises(EvaluationError) as told:
+        evaluate("object.l.transformMapEntry(i, x, x)", {"object": {"l": ["a"]}})
+    assert told.value.text == "no such overload: cel.@mapInsert(map, string)"
+
+
+def test_a_sum_of_doubles_whose_first_item_is_none_is_told_with_its_list():
+    with pytest.raises(EvaluationError) as told:
+        evaluate("(object.l + [1.5]).sum()", {"object": {"l": [1]}})
+    assert told.value.text == "no such overload: sum(list)"

@@ -21,8 +21,12 @@ _VALUE: Final = "google.protobuf.Value"
 _STRUCT: Final = "google.protobuf.Struct"
 _LIST: Final = "google.protobuf.ListValue"
 
+_FIELDLESS: Final = (
+    *("bool", "bytes", "double", "int", "list", "string", "uint"),
+    *("duration", "timestamp", "null_type"),
+)
 _PROVIDED: Final[Mapping[str, Fields]] = {
-    **{name: {} for name in ("bool", "bytes", "double", "int", "list", "string", "uint")},
+    **{name: {} for name in _FIELDLESS},
     types.DURATION.name: _OF_TIME,
     types.TIMESTAMP.name: _OF_TIME,
     _VALUE: {

@@ -204,6 +204,7 @@ def unnested(value: Value) -> Value:
     """What a conditional makes of an optional: cel-go looks what Go's value it holds, and reads that.
 
     So one in an optional is opened, a type becomes its name, and most values of libraries are lost.
+    What it gives is another optional, which no map finds that has the first for a key.
     """
     if type(value) is not Optional or value.value is NOTHING:
         return value
@@ -213,9 +214,7 @@ def unnested(value: Value) -> Value:
         return Optional(_lost(_NATIVE[inner.type_name], inner.shown))
     if type(inner) is Lost:
         return Optional(_lost("*errors.errorString", inner.text))
-    if type(inner) is TypeValue:
-        return Optional(inner.name)
-    return value
+    return Optional(inner.name if type(inner) is TypeValue else inner)
 
 
 def optional_item(of: Value, key: Value) -> Optional:
