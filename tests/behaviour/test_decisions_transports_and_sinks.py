@@ -262,19 +262,45 @@ def test_garbage_and_what_is_too_large_are_answered_and_are_no_bug(
     assert not any("stacktrace" in event for event in events)
 
 
-def test_a_stream_is_its_certificate_s(tmp_path: Path, receiver: Receiver, authority: Path) -> None:
+def credentials(folder: Path, name: str, ca: str = "ca") -> Any:
+    """A client's, of a pair and of the authority that it trusts."""
     import grpc
 
-    def credentials(name: str) -> Any:
-        return grpc.ssl_channel_credentials(
-            *((authority / file).read_bytes() for file in ("ca.crt", f"{name}.key", f"{name}.crt"))
-        )
+    files = (f"{ca}.crt", f"{name}.key", f"{name}.crt")
+    return grpc.ssl_channel_credentials(*((folder / file).read_bytes() for file in files))
 
+
+def test_a_receiver_s_pair_and_its_clients_authority_are_rotated_without_a_restart(
+    tmp_path: Path, receiver: Receiver, authority: Path
+) -> None:
+    """As the kubelet does with the Secret of an exporter: by a link that leads elsewhere."""
+    before, after, mounted = (tmp_path / name for name in ("before", "after", "mounted"))
+    for folder, pair, ca in ((before, "server", "ca"), (after, "stranger", "stranger-ca")):
+        folder.mkdir()
+        for file, source in (("server.crt", pair), ("server.key", pair), ("ca.crt", ca)):
+            kind = file.partition(".")[2]
+            (folder / file).write_bytes((authority / f"{source}.{kind}").read_bytes())
+    mounted.symlink_to(before)
+    old = credentials(authority, "client")
+    new = credentials(authority, "stranger", "stranger-ca")
+    with grpc_sidecar(tmp_path, receiver, mounted) as sidecar:
+        assert conversation(sidecar, hello("a"), credentials=old)[1] == "OK"
+        assert conversation(sidecar, hello("b"), credentials=new)[1] == "UNAVAILABLE"
+        link = tmp_path / "link"
+        link.symlink_to(after)
+        link.replace(mounted)
+        assert conversation(sidecar, hello("c"), credentials=new)[1] == "OK"
+        assert conversation(sidecar, hello("d"), credentials=old)[1] == "UNAVAILABLE"
+
+
+def test_a_stream_is_its_certificate_s(tmp_path: Path, receiver: Receiver, authority: Path) -> None:
     record = json.dumps({"podUID": "u", "process": "go", "sequence": 1}).encode()
     with grpc_sidecar(tmp_path, receiver, authority) as sidecar:
-        mine = credentials("client")
+        mine = credentials(authority, "client")
         conversation(sidecar, hello(), batch(record), credentials=mine)
-        answers, _, _ = conversation(sidecar, hello(), credentials=credentials("other-client"))
+        answers, _, _ = conversation(
+            sidecar, hello(), credentials=credentials(authority, "other-client")
+        )
         assert [answer.error.code for answer in answers] == ["not_yours"]
         assert "certificate client" in answers[0].error.message
         answers, _, _ = conversation(sidecar, hello(), credentials=mine)
