@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import orjson
 
@@ -87,20 +88,34 @@ class RecordSource:
             yield from self._file()
 
     def _file(self) -> Iterator[bytes]:
-        with self._path.open("rb") as file:
-            rest = b""
-            while True:
-                for line in file:
-                    if line.endswith(b"\n"):
-                        yield rest + line
-                        rest = b""
-                    else:
-                        rest += line  # still being written, or the last one of all
-                if not self._follow:
-                    break
-                time.sleep(POLL_SECONDS)
-            if rest:
-                yield rest
+        while True:
+            with self._path.open("rb") as file:
+                rest, is_left = b"", False
+                while True:
+                    for line in file:
+                        if line.endswith(b"\n"):
+                            yield rest + line
+                            rest = b""
+                        else:
+                            rest += line  # still being written, or the last one of all
+                    if is_left or not self._follow:
+                        break
+                    time.sleep(POLL_SECONDS)
+                    is_left = self._is_another(file)  # what it got before that is read yet
+                if rest:
+                    yield rest
+            if not self._follow:
+                return
+
+    def _is_another(self, file: BinaryIO) -> bool:
+        """Whether a file of this name was begun anew: its sink rotates it, or somebody emptied it."""
+        try:
+            now = self._path.stat()
+        except FileNotFoundError:
+            return False
+        if now.st_ino != os.fstat(file.fileno()).st_ino:
+            return True
+        return file.seekable() and now.st_size < file.tell()  # a pipe has neither
 
     def _queue(self) -> Iterator[bytes]:
         disk = OSDisk()

@@ -105,6 +105,29 @@ def test_a_file_is_followed_also_where_a_line_is_written_in_two_parts(
     assert followed(iter(RecordSource(path, follow=True))) == [1, 2]
 
 
+@pytest.mark.parametrize("emptied", [False, True])
+def test_a_file_is_followed_into_the_one_that_is_begun_in_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, emptied: bool
+) -> None:
+    """As its sink rotates it: what came last into the old one is not left out."""
+    path = tmp_path / "records"
+    lines = [orjson.dumps({**GOOD, "sequence": number}) + b"\n" for number in range(1, 5)]
+    path.write_bytes(lines[0] + lines[1])
+
+    def go_on() -> None:
+        if emptied:
+            path.write_bytes(lines[3])
+            return
+        with path.open("ab") as file:
+            file.write(lines[2])
+        path.rename(tmp_path / "records.1")
+        path.write_bytes(lines[3])
+
+    monkeypatch.setattr(source, "time", SimpleNamespace(sleep=ends_after(3, go_on)))
+    found = followed(iter(RecordSource(path, follow=True)))
+    assert found == ([1, 2, 4] if emptied else [1, 2, 3, 4])
+
+
 def test_a_queue_is_followed_into_segments_that_are_begun_and_past_those_that_are_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
