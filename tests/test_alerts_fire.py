@@ -265,8 +265,18 @@ CASES = {
         {"process": "audit", "reason": "failed"},
         "80m",
     ),
-    "WaddleAuditLate": steady(
-        'gatekeeper_audit_last_run_end_time{pod="a-0"}', "0+60x10 _x50", "0+60x60", {}, "50m"
+    "WaddleAuditLate": Case(
+        {
+            'gatekeeper_audit_last_run_end_time{pod="a-0"}': "0+60x10 _x50",
+            'waddle_ready{pod="a-0",process="audit"}': "1x10 _x50",
+        },
+        {
+            'gatekeeper_audit_last_run_end_time{pod="a-0"}': "_x20 1200+60x40",
+            'waddle_ready{pod="a-0",process="audit"}': "1x60",
+        },
+        {},
+        "50m",
+        {'waddle_ready{pod="a-0",process="audit"}': "1x60"},
     ),
     "WaddleAuditIncomplete": steady(
         'waddle_audit_constraints_undecided{pod="a-0"}', "2x60", "0x60", {}, "45m"
