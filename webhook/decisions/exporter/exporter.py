@@ -318,7 +318,7 @@ class Exporter:
         noted = self.noted
         writer = self._encoder.rows
         line = writer.line(self._sequence + 1, noted, rows)
-        size = sum(map(len, line))
+        size = len(line[0]) + len(rows) + len(line[2])
         each = writer.longest_record(noted, longest)
         fits = (
             each <= self._settings.max_record_bytes

@@ -111,7 +111,9 @@ class Outbox:
 
         The caller has asked :meth:`has_room`.
         """
-        size = sum(map(len, parts))
+        size = 0
+        for part in parts:
+            size += len(part)
         page = self._pages[-1] if self._pages else self._turn(size + 1)
         begin = page.end
         if begin + size >= len(page.text):

@@ -115,35 +115,33 @@ class AdmissionRecorder:
                     or responses.deadline_exceeded
                 ):
                     more = noted.more(responses, allowed, code, message)
-                row = dumps(
-                    (
-                        received,
-                        began,
-                        monotonic(),
-                        more,
-                        decision_id,
-                        uid,
-                        operation,
-                        dry_run,
-                        group,
-                        version,
-                        kind,
-                        namespace,
-                        name or ("" if subject is None else name_of(subject)),
-                        metadata.get("labels") if type(metadata) is dict else None,
-                        document["resource"],
-                        sub_resource,
-                        username,
-                        user.get("uid", ""),
-                        user.get("groups"),
-                        responses.evaluated,
-                    )
+                row = (
+                    received,
+                    began,
+                    monotonic(),
+                    more,
+                    decision_id,
+                    uid,
+                    operation,
+                    dry_run,
+                    group,
+                    version,
+                    kind,
+                    namespace,
+                    name or ("" if subject is None else name_of(subject)),
+                    metadata.get("labels") if type(metadata) is dict else None,
+                    document["resource"],
+                    sub_resource,
+                    username,
+                    user.get("uid", ""),
+                    user.get("groups"),
+                    responses.evaluated,
                 )
-                noted.write(row)
+                size = noted.write(dumps(row))
                 noted.write(b",")
                 noted.total += 1
-                if len(row) > ROW_BYTES_AMPLE:
-                    noted.longest = len(row)
+                if size > ROW_BYTES_AMPLE:
+                    noted.longest = size
                     self._exporter.settle()
         except TypeError:  # of a number or a text that orjson does not write
             reviewed = Reviewed(request, responses, snapshot, (received, began))

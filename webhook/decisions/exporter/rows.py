@@ -56,8 +56,8 @@ class NotedRows:
         "write",
     )
 
-    write: Callable[[bytes], object]
-    """Takes a row as :mod:`webhook.decisions.wire.rows` says, and then a comma."""
+    write: Callable[[bytes], int]
+    """Takes a row as :mod:`webhook.decisions.wire.rows` says, and then a comma; says its bytes."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -205,7 +205,7 @@ class RowWriter:
         It says what the whole line does once, and constraints with each of its results.
         """
         common = b"" if self._common is None else self._common[1]
-        described = max(map(len, noted.constraints), default=0)
+        described = max(map(len, noted.constraints)) if noted.constraints else 0
         return longest + len(common) + noted.results * described + _NAMES_BYTES
 
     def record(self, line: bytes, policies: RecordedPolicies) -> dict[str, Any]:

@@ -68,6 +68,11 @@ class Intake:
         """Whether receivers may go on reading."""
         return self._room.is_set()
 
+    @property
+    def is_durable(self) -> bool:
+        """Whether everything that was taken in is."""
+        return self.received == self.committed
+
     async def wait_for_room(self) -> None:
         """Wait until receivers may go on reading."""
         await self._room.wait()

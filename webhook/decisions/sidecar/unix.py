@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 CONNECTIONS_MAX: Final = 128
 """One pod's containers connect here: a bound against a sender gone wrong."""
 
+ACKNOWLEDGE_SECONDS: Final = 0.01
+"""What is durable is acknowledged this much later at most, where more is on its way to the disk: a
+sender that looks at an acknowledgement between two requests pays for each as for some of a request,
+and what it sends together is mostly several commits."""
+
 UNFINISHED_BYTES_MAX: Final = 16 * 1024 * 1024
 """Of lines whose ends have not come yet, on all connections: the container has 96 MiB, of which it
 needs 40. An exporter's connection has about a KiB of them, now and then."""
@@ -115,6 +120,7 @@ class _Connection(asyncio.Protocol):
         self._session = Session(receiver.intake, "")
         self._splitter = LineSplitter()
         self._transport: asyncio.Transport | None = None
+        self._later: asyncio.TimerHandle | None = None
         self.heard = time.monotonic()
         """When something came last."""
 
@@ -135,6 +141,7 @@ class _Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # asyncio's signature
         self._receiver.intake.unlisten(self)
+        self._cancel()
         self._receiver.connections.discard(self)
         self._receiver.rejected += self._session.rejected
 
@@ -152,7 +159,7 @@ class _Connection(asyncio.Protocol):
             self._receiver.bound_unfinished()
         if answer is not None:
             self._transport.write(encode(answer))
-        self._acknowledge()  # records received again may be durable already
+        self._acknowledge_soon()  # records received again may be durable already
         if not self._receiver.intake.has_room:
             self._transport.pause_reading()
 
@@ -169,7 +176,7 @@ class _Connection(asyncio.Protocol):
 
     def _committed(self) -> None:
         assert self._transport is not None
-        self._acknowledge()
+        self._acknowledge_soon()
         closing = self._receiver.stopping or self._transport.is_closing()
         if not closing and not self._transport.is_reading():
             self._transport.resume_reading()
@@ -182,8 +189,22 @@ class _Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._acknowledge()
 
+    def _acknowledge_soon(self) -> None:
+        """At once where everything is durable, else with what follows."""
+        if self._receiver.intake.is_durable:
+            self._acknowledge()
+        elif self._later is None:
+            loop = asyncio.get_running_loop()
+            self._later = loop.call_later(ACKNOWLEDGE_SECONDS, self._acknowledge)
+
+    def _cancel(self) -> None:
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
+
     def _acknowledge(self) -> None:
         assert self._transport is not None
+        self._cancel()
         # A sender that reads no answers gets no more of them: the next one says it all.
         if self._transport.is_closing() or self._transport.get_write_buffer_size():
             return
