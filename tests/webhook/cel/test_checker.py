@@ -166,3 +166,20 @@ def test_what_cannot_be_read_is_told_where_it_stands(source, told):
     found = problems(source)[: len(told)]
     assert [at for at, _ in found] == [at for at, _ in told]
     assert all(text.startswith(wanted) for (_, text), (_, wanted) in zip(found, told, strict=True))
+
+
+def test_a_conversion_with_a_point_before_its_name_is_known_before_evaluation():
+    with pytest.raises(
+        CompileError,
+        match="program instantiation failed: type conversion error from 'string' to 'int'",
+    ):
+        compile_expression(".int('x')", ENVIRONMENT)
+    assert problems(".duration('x')") == [(11, "invalid duration argument")]
+
+
+def test_nobody_looks_at_the_operands_of_a_reserved_word():
+    assert problems("namespace(has(1), namespace)") == [(1, "reserved identifier: namespace")]
+    assert problems("object.`a`{") == [
+        (8, "unsupported syntax: '`'"),
+        (11, "Syntax error: mismatched input '{' expecting <EOF>"),
+    ]

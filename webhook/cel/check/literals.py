@@ -71,12 +71,13 @@ def _arguments(node: Call, checked: Checked) -> Iterator[tuple[int, str]]:
         return
     literal = node.args[0]
     try:
-        if node.function in {"duration", "timestamp"} and node.target is None:
-            CONVERSIONS[node.function](literal.value)
-        elif node.function == "matches" and type(literal.value) is str:
+        name = checked.functions.get(node, node.function)
+        if name in {"duration", "timestamp"} and node.target is None:
+            CONVERSIONS[name](literal.value)
+        elif name == "matches" and type(literal.value) is str:
             invoke(Meter(), "matches", "", literal.value)
     except EvaluationError:
-        yield literal.at, f"invalid {node.function} argument"
+        yield literal.at, f"invalid {name} argument"
 
 
 def _mismatch(expected: Type, actual: Type) -> str:
@@ -142,9 +143,10 @@ def _constant(node: Expr, checked: Checked) -> Value:
             if any(one.optional for one in node.entries):
                 return NOTHING
             return _of_parts({}, parts, checked)
-        case Call(target=None, args=[of]) if node.function in CONVERSIONS:
-            value = _constant(of, checked)
-            return value if value is NOTHING else CONVERSIONS[node.function](value)
+        case Call(target=None, args=[of]):
+            convert = CONVERSIONS.get(checked.functions.get(node, node.function))
+            value = NOTHING if convert is None else _constant(of, checked)
+            return value if value is NOTHING or convert is None else convert(value)
     return NOTHING
 
 
@@ -201,13 +203,14 @@ def fault_of_constants(checked: Checked) -> str | None:
                     return f"runtime error: hash of unhashable type {go_type(key)}"
         if not isinstance(node, Call) or not node.args:
             continue
+        name = checked.functions.get(node, node.function)
         try:
-            if node.target is None and len(node.args) == 1 and node.function in CONVERSIONS:
+            if node.target is None and len(node.args) == 1 and name in CONVERSIONS:
                 _constant(node, checked)
             elif node.function in {"_[_]", "_[?_]"}:
                 if fault := _fault_of_index(node.args[1], checked):
                     return fault
-            elif node.function in {"find", "findAll", "matches"}:
+            elif name in {"find", "findAll", "matches"}:
                 pattern = node.args[0 if node.target is not None else -1]
                 known = known_value(pattern, checked)
                 if type(known) is str:

@@ -153,6 +153,11 @@ class _Parser:
     def report(self, at: int, message: str) -> None:
         self.problems.append(Problem(*place_of(self.source, at), message))
 
+    def forget(self, found: int) -> None:
+        """Of what was found since there were so many problems, tell no more than of the syntax."""
+        later = [one for one in self.problems[found:] if one.message.startswith("Syntax error")]
+        self.problems[found:] = later
+
     # --- operators ----------------------------------------------------------------------------
 
     def expression(self) -> Expr:
@@ -224,6 +229,7 @@ class _Parser:
             token = self.token
             if self.accept("."):
                 expr = self.selected(expr, token)
+                is_named = is_named and self.tokens[self.place - 1].kind == "NAME"
             elif self.accept("["):
                 function = "_[?_]" if self.accept("?") else "_[_]"
                 expr = Call(token.at, function, [expr, self.expression()])
@@ -299,8 +305,10 @@ class _Parser:
 
     def named(self, first: Token, name: Token, dot: str) -> Expr:
         opening = self.accept("(")
+        found = len(self.problems)
         made = Call(opening.at, dot + name.text, self.arguments()) if opening else None
         if name.text in RESERVED and not self.is_message():
+            self.forget(found)  # nobody looks at the operands
             self.report(first.at, f"reserved identifier: {name.text}")
             return Constant(first.at, None)
         return Name(name.at, dot + name.text) if made is None else self.expanded(made)
@@ -375,7 +383,7 @@ class _Parser:
             found = len(self.problems)
             fields.append(FieldOf(colon.at, name.text, self.expression(), optional))
             if name.kind == "QUOTED":
-                del self.problems[found:]  # nobody looks at the value
+                self.forget(found)  # nobody looks at the value
             if not self.accept(","):
                 break
         self.expect("}")
