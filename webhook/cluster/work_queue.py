@@ -125,11 +125,12 @@ class WorkQueue(Generic[K]):
                     self._room.set()
                 return key
             self._changed.clear()
+            alarm = self._alarm()
             try:
-                async with asyncio.timeout(self._wait_seconds()):
-                    await self._changed.wait()
-            except TimeoutError:
-                continue
+                await self._changed.wait()
+            finally:
+                if alarm is not None:
+                    alarm.cancel()
 
     def done(self, key: K) -> None:
         """The worker is done with a key; it may be given out again."""
@@ -164,5 +165,9 @@ class WorkQueue(Generic[K]):
             return key
         return None
 
-    def _wait_seconds(self) -> float | None:
-        return max(self._heap[0][0] - self._clock(), 0.0) if self._heap else None
+    def _alarm(self) -> asyncio.TimerHandle | None:
+        """Wakes who waits when the next key is due: a deadline that cancels costs four times that."""
+        if not self._heap:
+            return None
+        seconds = max(self._heap[0][0] - self._clock(), 0.0)
+        return asyncio.get_running_loop().call_later(seconds, self._changed.set)
