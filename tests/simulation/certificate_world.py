@@ -43,11 +43,14 @@ CONFIGURATIONS = Served(
 PLACE = CertificatePlace("waddle", "cert", "waddle", ("waddle.waddle.svc",))
 
 LIFETIMES = Lifetimes(
-    authority=dt.timedelta(minutes=30),
-    serving=dt.timedelta(minutes=12),
-    lookahead=dt.timedelta(minutes=10),
+    authority=dt.timedelta(minutes=20),
+    serving=dt.timedelta(minutes=9),
+    lookahead=dt.timedelta(minutes=7),
 )
-STORY_SECONDS = 3600.0
+"""Short, so that little time passes in which nothing happens; and yet a pair is replaced 135 s
+before its end, which is more than the silence of a watch."""
+
+STORY_SECONDS = 2400.0
 """In which an authority is replaced about three times, and a serving pair about six."""
 
 BEHIND_SECONDS = 30.0
@@ -205,9 +208,10 @@ class CertificateWorld:
                 return
             await self._pass(1.0)
         # A pair is replaced when a quarter of its life is left, and with each authority.
-        minutes = loop.now() / 60
-        if self.pairs > 3 + minutes / 9 + minutes / 20:
-            loop.fail(f"the Secret had {self.pairs} pairs within {minutes:.0f} minutes")
+        passed = dt.timedelta(seconds=loop.now())
+        authorities = passed / (LIFETIMES.authority - LIFETIMES.lookahead)
+        if self.pairs > 3 + passed / (LIFETIMES.serving * 3 / 4) + authorities:
+            loop.fail(f"the Secret had {self.pairs} pairs within {passed}")
 
     async def _pass(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
