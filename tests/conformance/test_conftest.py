@@ -62,7 +62,6 @@ def test_only_the_network_and_named_formats_are_left_out():
     assert len(CASES) == len(titles) - len(NETWORK | LEFT_OUT)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=[case.title for case in CASES])
 def test_conftests_acceptance_test_passes(prepared, case):
     ours, theirs = prepared

@@ -14,6 +14,7 @@ from webhook.rego.check.compatibility import LATEST
 from webhook.rego.engine import (
     CompileOptions,
     EvaluationContext,
+    Program,
     compile_modules,
     specialise_modules,
 )
@@ -128,18 +129,18 @@ Refused = dict[str, tuple[Asked, str]]
 """Rules that are refused, with the code of the first reason, by name."""
 
 
-def refused_here(batch: Batch) -> Refused:
-    """Leave out of the batch what our engine refuses."""
+def refused_here(batch: Batch) -> tuple[Refused, Program | None]:
+    """Leave out of the batch what our engine refuses; what it makes of the others, if there are any."""
     found: Refused = {}
     while batch.asked:
         try:
-            compile_modules(parsed(batch), options=CompileOptions(level=batch.level))
+            program = compile_modules(parsed(batch), options=CompileOptions(level=batch.level))
         except RegoErrors as errors:
             refused = [(error.location.row, str(error.code)) for error in errors.errors]
             _leave_out(batch, refused, found, str(errors))
         else:
-            break
-    return found
+            return found, program
+    return found, None
 
 
 def refused_there(oracle: Oracle, batch: Batch) -> Refused:
@@ -230,7 +231,8 @@ def answered_after_another(
 def compared(oracle: Oracle, batch: Batch, counted: Counter[str]) -> Iterator[Difference]:
     """Ask for each rule in each way that our engine has; what differs."""
     everything = {one.name: one for one in batch.asked}
-    here = refused_here(batch)
+    here, program = refused_here(batch)
+    accepted = len(batch.asked)
     there = refused_there(oracle, batch)
     if here:
         # What we refuse OPA is to refuse as well.
@@ -251,7 +253,8 @@ def compared(oracle: Oracle, batch: Batch, counted: Counter[str]) -> Iterator[Di
     input_value = values.input_value(batch.terms)
     parameters = input_value["parameters"]
     options = CompileOptions(level=batch.level)
-    program = compile_modules(parsed(batch), options=options)
+    if program is None or len(batch.asked) < accepted:
+        program = compile_modules(parsed(batch), options=options)
     own = specialise_modules(parsed(batch), parameters, options=options)
     for one in batch.asked:
         real = real_answers[one.name]
