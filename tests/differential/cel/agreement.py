@@ -8,11 +8,12 @@ from itertools import islice
 from typing import Any
 
 from tests.conformance.cel import difference, found_of
-from tests.conformance.cel_values import read_value, same
+from tests.conformance.cel_values import UnreadableError, read_value, same
 from tests.differential.cel.oracle import CelOracle
 from tests.differential.cel.parts import is_shown, parts_of
 from tests.differential.cel.values import VARIABLES
 from webhook.cel.check.checker import check
+from webhook.cel.errors import CompileError
 from webhook.cel.kubernetes import admission
 from webhook.cel.run.values import Timestamp
 from webhook.cel.syntax.ast import Expr, ListOf, MapOf, children
@@ -84,11 +85,19 @@ def _told_of(
 ) -> tuple[str | None, list[Question]]:
     """What differs, or by which questions that is to be found out."""
     if "stage" in wanted or "stage" in found or is_shown(found["value"]):
-        return difference(found, wanted), []
+        return _difference(found, wanted), []
     if found["type"] != wanted["type"]:
         return f"type: {found['type']!r} instead of {wanted['type']!r}", []
     parts = parts_of(question.expression, found["value"])
     return None, [Question(part, question.variables) for part in parts]
+
+
+def _difference(found: dict[str, Any], wanted: dict[str, Any]) -> str | None:
+    """What differs; a value of which the oracle tells what it holds is another than one shown."""
+    try:
+        return difference(found, wanted)
+    except UnreadableError:
+        return f"{found['value']!r} instead of {wanted['value']}"
 
 
 def _by_itself(answer: dict[str, Any]) -> dict[str, Any]:
@@ -124,7 +133,7 @@ def _is_by_chance(
         return False
     asked = [{"expr": question.expression, "vars": question.variables}] * AGAIN
     answers = [_by_itself(again) for again in oracle.ask(asked)]
-    if any(difference(found, again) is None for again in answers):
+    if any(_difference(found, again) is None for again in answers):
         return True
     # Of a large map no order comes up twice.
     is_certain = all(_content(again) == _content(wanted) for again in answers)
@@ -144,7 +153,10 @@ def _is_reordered(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
 
 
 def _read(written: dict[str, Any] | None) -> Any:
-    return None if written is None else read_value(written)
+    try:
+        return None if written is None else read_value(written)
+    except UnreadableError:
+        return None
 
 
 def _in_order(value: Any) -> list[Any] | None:
@@ -188,7 +200,10 @@ def has_unsure_item(expression: str) -> bool:
 
     Of which cel-go's validator of literals asks for a parameter that the type has not.
     """
-    checked, _ = check(parse(expression), admission({}, params=True))
+    try:
+        checked, _ = check(parse(expression), admission({}, params=True))
+    except CompileError:
+        return False
     waiting: list[Expr] = [checked.parsed.root]
     while waiting:
         node = waiting.pop()
