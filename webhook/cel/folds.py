@@ -117,7 +117,7 @@ def listed(turns: Turns, test: Run | None, body: Run) -> Run:
     def add(items: Any, _env: dict[Any, Value], _meter: Meter, value: Value) -> None:
         items.append(value)
 
-    return _gathered(turns, test, body, list, add)
+    return _gathered(turns, test, body, list, add, goes_on=True)
 
 
 def mapped(turns: Turns, test: Run | None, body: Run, key: Run | None) -> Run:
@@ -132,7 +132,7 @@ def mapped(turns: Turns, test: Run | None, body: Run, key: Run | None) -> Run:
         for at, of in value.items():
             access.inserted(entries, from_key(at), of)
 
-    return _gathered(turns, test, body, dict, add)
+    return _gathered(turns, test, body, dict, add, goes_on=key is None)
 
 
 def _gathered(
@@ -141,11 +141,14 @@ def _gathered(
     body: Run,
     begin: Callable[[], Any],
     add: Callable[[Any, dict[Any, Value], Meter, Value], None],
+    *,
+    goes_on: bool,
 ) -> Run:
     """Of several errors CEL tells the last of the tests', else the first of the results'.
 
     These macros are ``test ? accumulator with the result : accumulator``: an error takes the place
-    of the accumulator, and what is added to an error is that error.
+    of the accumulator, and what is added to an error is that error. ``goes_on`` is whether results
+    are computed then, too: of two operands both are, of three none behind one that erred.
     """
 
     def evaluated(env: dict[Any, Value], meter: Meter) -> Value:
@@ -160,14 +163,16 @@ def _gathered(
             except EvaluationError as error:
                 fault = error
                 continue
-            if fault is None:
+            if fault is None or goes_on:
                 meter.charge(1)
                 try:
-                    add(gathered, env, meter, body(env, meter))
+                    value = body(env, meter)
+                    if fault is None:
+                        add(gathered, env, meter, value)
                 except EndedError:
                     raise
                 except EvaluationError as error:
-                    fault = error
+                    fault = fault or error
         if fault is not None:
             raise fault
         return gathered

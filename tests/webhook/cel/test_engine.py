@@ -397,3 +397,19 @@ def test_a_sum_of_doubles_whose_first_item_is_none_is_told_with_its_list():
     with pytest.raises(EvaluationError) as told:
         evaluate("(object.l + [1.5]).sum()", {"object": {"l": [1]}})
     assert told.value.text == "no such overload: sum(list)"
+
+
+@pytest.mark.parametrize(
+    ("macro", "told"),
+    [
+        ("map(", "internal error: "),
+        ("transformMapEntry(k, ", "internal"),
+        ("transformMap(k, ", "div"),
+    ],
+)
+def test_an_item_that_ends_an_evaluation_ends_it_behind_one_that_errs(macro, told):
+    """Of two operands cel-go computes both, even if the first has erred."""
+    body = "i == 'a' ? dyn(1 / object.zero) : dyn(i.map(k, k).distinct())"
+    with pytest.raises(EvaluationError) as error:
+        evaluate(f"[dyn('a'), dyn(true)].{macro}i, {body})", {"object": {"zero": 0}})
+    assert error.value.text.startswith(told)
