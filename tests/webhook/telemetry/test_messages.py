@@ -18,7 +18,7 @@ def test_what_is_empty_is_left_out_of_the_resource():
 
 def test_each_kind_of_metric_has_its_form():
     registry = Registry()
-    registry.set(READY, 1)
+    registry.set(READY, 1, "admission")
     registry.violations.count("Kind", "name", "deny")
     histogram = registry.histogram(VALIDATION_SECONDS, "deny")
     histogram.observe(0.0002)
