@@ -44,12 +44,28 @@ def test_a_clock_goes_beyond_the_years_that_a_time_may_have(source, part):
         (":30", 'strconv.Atoi: parsing "": invalid syntax'),
         ("99999999999999999999:00", '"99999999999999999999": value out of range'),
         ("Nowhere/Else", "unknown time zone Nowhere/Else"),
+        ("./Local", "unknown time zone ./Local"),
+        (".", "is a directory"),
+        ("America/", "is a directory"),
+        ("posix/Europe", "is a directory"),
+        ("UTC/", "not a directory"),
+        ("UTC/" + "x" * 300, "not a directory"),
+        ("x" * 256, "file name too long"),
+        ("a/" * 3000, "file name too long"),
+        ("UTC\0", "invalid argument"),
+        ("zone.tab", "malformed time zone information"),
     ],
 )
 def test_a_zone_that_is_none_is_told_with_the_words_of_go(zone, told):
     with pytest.raises(EvaluationError) as refused:
         evaluate("timestamp(0).getHours(object.zone)", {"object": {"zone": zone}})
     assert refused.value.text.endswith(told)
+
+
+@pytest.mark.parametrize("zone", ["America//New_York", "./America/./New_York"])
+def test_a_zone_is_a_path_to_its_file(zone):
+    given = {"object": {"zone": zone}}
+    assert evaluate("timestamp('2024-06-01T00:00:00Z').getHours(object.zone)", given) == 20
 
 
 @pytest.mark.parametrize(

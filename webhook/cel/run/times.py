@@ -61,14 +61,70 @@ def _zone_offset(value: Timestamp, zone: str) -> int:
         return 0
     if zone[0] in "/\\" or ".." in zone:
         raise EvaluationError("time: invalid location name")
-    try:
-        place = ZoneInfo(zone)
-    except (ValueError, OSError, KeyError):
-        raise EvaluationError(f"unknown time zone {zone}") from None
+    place = _place(zone) or _place(_file_of(zone))
+    if place is None:
+        raise EvaluationError(f"unknown time zone {zone}")
     seconds = _seconds_within(value.ns // SECOND)
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
     offset = moment.astimezone(place).utcoffset()
     return 0 if offset is None else int(offset.total_seconds())
+
+
+def _place(zone: str) -> ZoneInfo | None:
+    try:
+        return ZoneInfo(zone)
+    except (ValueError, OSError, KeyError):
+        return None
+
+
+_DIRECTORIES: Final = frozenset(
+    (
+        *("Africa", "America", "Antarctica", "Arctic", "Asia", "Atlantic", "Australia", "Brazil"),
+        *("Canada", "Chile", "Etc", "Europe", "Indian", "Mexico", "Pacific", "US"),
+        *("America/Argentina", "America/Indiana", "America/Kentucky", "America/North_Dakota"),
+    )
+)
+"""Of the database of zones; as ``posix`` and ``right`` it may have each of them once more."""
+
+_TABLES: Final = {"iso3166.tab", "leapseconds", "tzdata.zi", "zone.tab", "zone1970.tab"}
+"""Files beside the zones that are none."""
+
+_PATH_BYTES_MAX: Final = 4095 - len("/usr/share/zoneinfo/")
+_NAME_BYTES_MAX: Final = 255
+
+
+def _file_of(zone: str) -> str:
+    """The zone whose file is opened by this path, as Go asks the system for it (time.LoadLocation).
+
+    Raises :class:`EvaluationError` with the system's words for what can be no file.
+    """
+    if "\0" in zone:
+        raise EvaluationError("invalid argument")
+    if len(zone.encode()) > _PATH_BYTES_MAX:
+        raise EvaluationError("file name too long")
+    path, is_file = "", False
+    for name in zone.split("/"):
+        if is_file:
+            raise EvaluationError("not a directory")
+        if name in {"", "."}:
+            continue
+        if len(name.encode()) > _NAME_BYTES_MAX:
+            raise EvaluationError("file name too long")
+        path = f"{path}/{name}".removeprefix("/")
+        if not _is_directory(path):
+            is_file = path in _TABLES or _place(path) is not None
+            if not is_file:
+                return zone
+    if not is_file:
+        raise EvaluationError("is a directory")
+    if path in _TABLES:
+        raise EvaluationError("malformed time zone information")
+    return path
+
+
+def _is_directory(path: str) -> bool:
+    top, _, rest = path.partition("/")
+    return (rest in _DIRECTORIES or not rest) if top in {"posix", "right"} else path in _DIRECTORIES
 
 
 def _numeric_offset(zone: str) -> int:
