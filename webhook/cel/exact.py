@@ -400,7 +400,8 @@ class _Builder:
         )
         self.native = [name for name in before if name not in names]
         if is_anew:
-            self.native += names
+            # One written with a point is never read: behind a point stand variables.
+            self.native += [name for name in names if not name.startswith(".")]
             turns = folds.anew(turns, slots)
         test = None if node.test is None else self.build(node.test)
         key = None if node.key is None else self.entry_key(node.key)
