@@ -95,7 +95,7 @@ class _Builder:
 
     def is_read_anew(self, node: Expr) -> bool:
         """Whether it is part of a variable, and no variable of a macro itself."""
-        is_bound = isinstance(node, Name) and node.name in self.native
+        is_bound = isinstance(node, Name) and self.checked.names.get(node) in self.native
         return not is_bound and paths.is_native(node, self.checked, self.native)
 
     def has_native_items(self, range_: Expr) -> bool:
@@ -400,7 +400,7 @@ class _Builder:
         )
         self.native = [name for name in before if name not in names]
         if is_anew:
-            # One written with a point is never read: behind a point stand variables.
+            # One that is written with a point is never read.
             self.native += [name for name in names if not name.startswith(".")]
             turns = folds.anew(turns, slots)
         test = None if node.test is None else self.build(node.test)
