@@ -209,13 +209,20 @@ def test_a_process_that_the_system_killed_says_nothing_of_the_template(whom):
     replica.client.add_template(template())
     replica.client.add_constraint(constraint())
     kills = 1 + whom  # a worker is begun anew once
+    until(lambda: begun_trial() is None, "what was tried before has gone")
+    found = []
+
+    def has_begun():
+        trial = begun_trial()
+        if trial is None or trial in found:
+            return False
+        found.append(trial)
+        return True
 
     def kill():
-        killed = None
         for _ in range(kills):
-            until(lambda before=killed: begun_trial() not in (None, before), "a trial has begun")
-            killed = begun_trial()
-            os.kill(killed[whom], signal.SIGKILL)
+            until(has_begun, "a trial has begun")
+            os.kill(found[-1][whom], signal.SIGKILL)
 
     killer = threading.Thread(target=kill)
     killer.start()
