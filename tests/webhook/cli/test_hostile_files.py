@@ -4,7 +4,7 @@ import yaml
 
 from tests.webhook.cli.in_process import waddle
 from tests.webhook.constraint.policies import constraint, pod, template
-from tests.webhook.trials.test_trials import literals
+from tests.webhook.trials.tried import literals
 from webhook.cli import clients
 from webhook.trials.trials import Trials
 

@@ -11,7 +11,7 @@ import random
 import pytest
 
 from tests.webhook.constraint.policies import constraint, template
-from tests.webhook.trials.test_trials import Replica, cel, literals
+from tests.webhook.trials.tried import Replica, cel, literals
 from webhook.constraint.errors import InvalidTemplate
 
 MUTATIONS = int(os.environ.get("WADDLE_MUTATIONS", "60"))

@@ -3,84 +3,35 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 import signal
 import sys
 import threading
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.patience import until
-from tests.webhook.constraint.policies import constraint, pod, template
+from tests.webhook.constraint.policies import constraint, template
+from tests.webhook.trials.tried import (
+    MANY_ITEMS,
+    MANY_RULES,
+    Replica,
+    begun_trial,
+    cel,
+    literals,
+    workers,
+)
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.cel import CelDriver
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.errors import InvalidTemplate, PassingFault
-from webhook.constraint.review import AugmentedObject
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.metrics.policies import TRIALS
 from webhook.metrics.registry import Registry
 from webhook.rego.code_cache import CodeCache
-from webhook.trials.driver import TriedDriver, TriedRegoDriver
+from webhook.trials.driver import TriedRegoDriver
 from webhook.trials.trials import LARGE_CHARACTERS, Asked, Trials, Tried
 from webhook.trials.validation import validate_tried
-
-if TYPE_CHECKING:
-    from webhook.constraint.driver import Driver
-
-MANY_RULES = "package p\n" + "\n".join(
-    f'violation[{{"msg": "m{i}"}}] {{ input.review.object.spec.a{i} == {i} }}'
-    for i in range(18_000)
-)
-"""1.3 MB: 9 s of processor time and 434 MiB."""
-
-MANY_ITEMS = f"[{','.join(['1'] * 49_000)}].size() > 1"
-"""98 KB: a second of processor time and 60 MiB."""
-
-
-def literals(count):
-    """A policy that lists so many names."""
-    names = ", ".join(f'"value-{i}"' for i in range(count))
-    return f'package p\nviolation[{{"msg": "large"}}] {{ x := [{names}]; x[_] == "value-1" }}'
-
-
-def cel(expression):
-    """A template in CEL."""
-    source = {"validations": [{"expression": expression, "message": "no"}]}
-    return template(rego="", target={"code": [{"engine": "K8sNativeValidation", "source": source}]})
-
-
-class Replica:
-    """A client whose drivers have everything tried first."""
-
-    def __init__(self, cache=None, disabled=(), tries_all=lambda: True, **bounds):
-        self.lines = []
-        self.registry = Registry()
-        self.trials = Trials(
-            disabled,
-            tell=lambda *told, **_: self.lines.append(told),
-            registry=self.registry,
-            tries_all=tries_all,
-            **bounds,
-        )
-        rego = RegoDriver(disabled_builtins=disabled, cache=cache)
-        drivers: list[Driver] = [
-            TriedDriver(CelDriver(), self.trials),
-            TriedRegoDriver(rego, self.trials),
-        ]
-        self.client = Client(targets=[AdmissionTarget()], drivers=drivers)
-
-    def messages(self):
-        """What a Pod violates."""
-        answer = self.client.snapshot.review(AugmentedObject(pod()))
-        return [result.msg for result in answer.results]
-
-    def count(self, outcome):
-        """How many trials came to this."""
-        return self.registry.counters.get(TRIALS, {}).get((outcome,), 0)
 
 
 @pytest.fixture(scope="module")
@@ -163,43 +114,6 @@ def test_faults_of_an_expression_are_told_as_those_found_here(shared):
             client.add_template(cel("object.metadata.name +"))
         told.append((caught.value.code, caught.value.stage, str(caught.value)))
     assert told[0] == told[1]
-
-
-def processes(parent):
-    """What a process has begun."""
-    found = []
-    for task in (Path("/proc") / str(parent) / "task").iterdir():
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended
-            found += [int(child) for child in (task / "children").read_text().split()]
-    return found
-
-
-def workers():
-    """The processes that this one has try policies, for whoever is not forgotten."""
-    gc.collect()
-    found = []
-    for process in processes(os.getpid()):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            if b"webhook.trials.worker" in Path(f"/proc/{process}/cmdline").read_bytes():
-                found.append(process)
-    return found
-
-
-def begun_trial():
-    """The process that compiles, once its bounds are set, and its parent; None before."""
-    parents = workers()
-    while parents:
-        parent = parents.pop()
-        try:
-            for child in processes(parent):
-                limits = Path(f"/proc/{child}/limits").read_text()
-                (line,) = (one for one in limits.splitlines() if one.startswith("Max cpu time"))
-                if line.split()[3] != "unlimited":
-                    return child, parent
-                parents.append(child)  # a branch
-        except (FileNotFoundError, ProcessLookupError, ValueError):
-            continue
-    return None
 
 
 @pytest.mark.parametrize("whom", [0, 1], ids=["the trial", "the worker"])
