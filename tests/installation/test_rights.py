@@ -198,6 +198,9 @@ def test_a_policy_that_reads_constraints_and_its_binding_can_be_made(ask):
     )
     (policy,), (binding,) = plan.policies.values(), plan.bindings.values()
     assert "paramKind" in policy["spec"]
+    assert ask("POST", f"{policies}?dryRun=All", policy)[0] == 201
+    # No such owner exists here, and the garbage collector would take the policy before its binding.
+    del policy["metadata"]["ownerReferences"]
     assert ask("POST", policies, policy)[0] == 201
     try:
         assert ask("POST", f"{bindings}?dryRun=All", binding)[0] == 201
