@@ -13,6 +13,7 @@ from webhook.cel.check import types
 from webhook.cel.check.literals import known_members, known_value
 from webhook.cel.errors import EvaluationError
 from webhook.cel.narrowing import called
+from webhook.cel.paths import Key
 from webhook.cel.run import access, equality, membership, messages
 from webhook.cel.run.arithmetic import OPERATORS, is_not, negate
 from webhook.cel.run.values import (
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
     from webhook.cel.check.checker import Checked
     from webhook.cel.folds import Run
+    from webhook.cel.paths import Keys
     from webhook.cel.run.meter import Meter
     from webhook.cel.run.values import Value
     from webhook.cel.syntax.ast import Expr
@@ -59,8 +61,6 @@ _BINARY: Final[dict[str, Callable[[Value, Value], Value]]] = {
     "_<=_": equality.less_or_equal,
     "_>_": equality.greater,
     "_>=_": equality.greater_or_equal,
-    "_[_]": access.item,
-    "_[?_]": access.optional_item,
 }
 _UNARY: Final[dict[str, Callable[[Value], Value]]] = {"!_": is_not, "-_": negate}
 
@@ -111,10 +111,10 @@ class _Builder:
         match node:
             case Constant():
                 return nodes.constant(node.value)
-            case Name():
-                return self.name(self.checked.names.get(node, node.name))
-            case Select():
-                return self.select(node)
+            case Select(tests=True):
+                return paths.told(self.path(node))
+            case Name() | Select() | OptMap() | Call(function="_[_]" | "_[?_]" | "_?_:_"):
+                return self.path(node)
             case Call():
                 return self.call(node)
             case ListOf() | MapOf():
@@ -124,30 +124,68 @@ class _Builder:
                 return self.message(node)
             case Fold():
                 return self.fold(node)
-            case OptMap():
-                return self.opt_map(node)
             case SortBy():
                 return self.sort_by(node)
 
-    # --- names --------------------------------------------------------------------------------
+    # --- paths --------------------------------------------------------------------------------
 
-    def operand(self, node: Expr) -> Run:
-        """What a path goes on from."""
-        if isinstance(node, Name):
-            return self.name(self.checked.names.get(node, node.name), is_read=False)
-        if isinstance(node, Call) and node.function == "_?_:_":
-            test, *branches = node.args
-            opened = [paths.opened(self.operand(one)) for one in branches]
-            return nodes.conditional(self.build(test), *opened)
+    def path(self, node: Expr, keys: Keys = (), *, is_key: bool = False) -> Run:
+        """What a node gives, and what ``keys`` behind it lead to.
+
+        A conditional goes on in each of its branches. ``is_key`` is of what is a key itself.
+        """
+        match node:
+            case Select() if node not in self.checked.names and not self.is_composed(node):
+                key = Key(nodes.constant(node.field), optional=node.optional, tests=node.tests)
+                return self.path(node.operand, (key, *keys), is_key=is_key)
+            case Call(function="_[_]" | "_[?_]"):
+                of, at = node.args
+                key = Key(
+                    self.path(at, is_key=True),
+                    optional=node.function == "_[?_]",
+                    converts=paths.is_converting(at, self.checked),
+                )
+                return self.path(of, (key, *keys), is_key=is_key)
+            case Call(function="_?_:_"):
+                test, *branches = node.args
+                taken = [self.path(one, keys, is_key=is_key) for one in branches]
+                return nodes.conditional(self.build(test), *taken)
+        run = paths.resolved(self.root(node), keys, opens=not self.is_composed(node), is_key=is_key)
+        if is_key and not self.is_part(node, keys):
+            return paths.computed(run)
+        return run
+
+    def is_part(self, node: Expr, keys: Keys) -> bool:
+        """Whether keys behind it lead to part of a variable, as it is decoded in Go."""
+        return paths.is_native(node, self.checked) and not any(key.converts for key in keys)
+
+    def root(self, node: Expr) -> Run:
+        """What a path begins at, as it is."""
+        match node:
+            case Name():
+                return self.name(self.checked.names.get(node, node.name))
+            case Select() if node in self.checked.names:
+                return self.name(self.checked.names[node])
+            case Select():
+                return paths.composited(self.build(node.operand), node.field, tests=node.tests)
+            case OptMap():
+                return self.opt_map(node)
         return self.build(node)
 
-    def name(self, meaning: str, *, is_read: bool = True) -> Run:
+    def is_composed(self, node: Expr) -> bool:
+        """Whether it is a composed variable."""
+        if not isinstance(node, Select) or node in self.checked.names:
+            return False
+        of = self.checked.types.get(node.operand)
+        return of is not None and of.name == VARIABLES
+
+    def name(self, meaning: str) -> Run:
         if meaning.startswith(":"):
             return nodes.constant(TypeValue(meaning[1:]))
         if not meaning.startswith("."):
             for scope in reversed(self.scopes):
                 if meaning in scope:
-                    return nodes.local(scope[meaning], is_read=is_read)
+                    return nodes.local(scope[meaning])
         return nodes.variable(meaning.removeprefix("."))
 
     def slot(self, *names: str) -> list[int]:
@@ -157,120 +195,12 @@ class _Builder:
         self.scopes.append(dict(zip(names, numbers, strict=True)))
         return numbers
 
-    def select(self, node: Select) -> Run:
-        meaning = self.checked.names.get(node)
-        if meaning is not None:
-            return self.name(meaning)
-        operand, field = self.operand(node.operand), node.field
-        known = self.checked.types.get(node.operand)
-        if known is not None and known.name == VARIABLES:
-            return paths.composited(operand, field, tests=node.tests)
-        if paths.goes_on(node.operand, self.checked):
-            return paths.further(operand, nodes.constant(field), tests=node.tests)
-        branches = self.branches_going_on(node.operand)
-        if branches is not None:
-            tested = field if node.tests else None
-            return branches(nodes.constant(field), node.optional, tested)
-        stored = self.stored(node.operand)
-        if node.tests:
-            return paths.presence(operand, field, stored)
-        if node.optional:
-            return paths.optional(operand, nodes.constant(field), stored)
-        if stored is not None:
-            return paths.within(operand, nodes.constant(field), stored)
-
-        def selected(env: dict[Any, Value], meter: Meter) -> Value:
-            meter.charge(1)
-            return access.item(operand(env, meter), field)
-
-        return selected
-
-    def stored(self, node: Expr) -> Run | None:
-        """Whether an optional that a path leads to was found there, and is no part of the way.
-
-        cel-go looks into an optional at the root of a path, and once it has met a question mark, but
-        not into one that it finds on its way (interpreter/attributes.go, refQualify).
-        """
-        root = paths.stored_in(node)
-        if root is None:
-            return None
-        of = self.operand(root)
-        return lambda env, meter: type(of(env, meter)) is not Optional
-
-    def branches_going_on(self, node: Expr) -> Callable[[Run, bool, str | None], Run] | None:
-        """What takes an item of a conditional: by a key, with a question mark or without.
-
-        With a field as well it is asked whether this is there. None where neither branch is a path
-        with a question mark in it, which goes on by itself.
-        """
-        if not (isinstance(node, Call) and node.function == "_?_:_"):
-            return None
-        test, *branches = node.args
-        going_on = [paths.goes_on(one, self.checked) for one in branches]
-        if not any(going_on):
-            return None
-
-        def taken(key: Run, optional: bool, tested: str | None) -> Run:
-            runs = []
-            for one, goes_on in zip(branches, going_on, strict=True):
-                run = self.operand(one)
-                if goes_on:
-                    runs.append(paths.further(run, key, tests=tested is not None))
-                elif tested is not None:
-                    runs.append(paths.presence(paths.opened(run), tested, None))
-                elif optional:
-                    runs.append(paths.optional(paths.opened(run), key, None))
-                else:
-                    runs.append(nodes.index(access.item, paths.opened(run), key))
-            return nodes.conditional(self.build(test), *runs)
-
-        return taken
-
-    def branch(self, node: Expr) -> Run:
-        """One of a conditional."""
-        run = self.build(node)
-        if not paths.may_nest(node, self.checked):
-            return run
-        return lambda env, meter: access.unnested(run(env, meter))
-
-    def item(self, node: Call) -> Run:
-        of, key = self.operand(node.args[0]), self.key(node.args[1])
-        if paths.goes_on(node.args[0], self.checked):
-            return paths.further(of, key)
-        branches = self.branches_going_on(node.args[0])
-        if branches is not None:
-            return branches(key, node.function == "_[?_]", None)
-        stored = self.stored(node.args[0])
-        if stored is None:
-            return nodes.index(_BINARY[node.function], of, key)
-        take = paths.optional if node.function == "_[?_]" else paths.within
-        return take(of, key, stored)
-
-    def key(self, node: Expr) -> Run:
-        """What an item is asked for by: what is a key to nobody is told as what it is in Go."""
-        if isinstance(node, Call) and node.function == "_?_:_":
-            test, *branches = node.args
-            return nodes.conditional(self.build(test), *[self.key(one) for one in branches])
-        if paths.is_native(node, self.checked):
-            return self.build(node)
-        run = self.branch(node)
-
-        def computed(env: dict[Any, Value], meter: Meter) -> Value:
-            return access.computed_key(run(env, meter))
-
-        return computed
-
     # --- calls --------------------------------------------------------------------------------
 
     def call(self, node: Call) -> Run:
         function = node.function
         if function in {"_&&_", "_||_"}:
             return folds.logic([self.build(arg) for arg in node.args], ends=function == "_||_")
-        if function == "_?_:_":
-            test, *branches = node.args
-            return nodes.conditional(self.build(test), *[self.branch(one) for one in branches])
-        if function in {"_[_]", "_[?_]"}:
-            return self.item(node)
         named = self.checked.functions.get(node)
         target = (
             []
@@ -298,7 +228,7 @@ class _Builder:
             if type(known_value(pattern, self.checked)) is str:
                 return costed.search(form, args)
         if function in costed.LISTERS and count == 1 and node in self.checked.overloads:
-            return nodes.invocation(form, [costed.lister(args[0])])
+            return nodes.invocation(form, [costed.lister(args[0])], at_once=False)
         if function == "flatten" and count == 2:
             return costed.flattened(args[0], args[1])
         if name in {"optional.unwrap", "unwrapOpt"}:
@@ -310,7 +240,14 @@ class _Builder:
             zero = _ZEROS.get(item.parts[0].name) if item.name == "list" else None
             if zero is not None:
                 return nodes.total(form, args[0], zero)
-        return nodes.invocation(form, args)
+        return nodes.invocation(form, args, at_once=self.is_at_once(node, function))
+
+    def is_at_once(self, node: Call, function: str) -> bool:
+        """Whether cel-go evaluates both operands of a call before it looks at either.
+
+        It does for one form of a function, and where one is found by operands they end at an error.
+        """
+        return function != "format" and node in self.checked.overloads
 
     def called(self, node: Call, name: str, *, member: bool) -> str:
         """The name in the library of what a call may run."""
@@ -432,6 +369,7 @@ class _Builder:
         return False
 
     def opt_map(self, node: OptMap) -> Run:
+        """What a conditional goes on from: of its own it makes what :meth:`path` makes of it."""
         target = self.build(node.target)
         (slot,) = self.slot(node.variable.name)
         body = self.build(node.body)
@@ -447,7 +385,7 @@ class _Builder:
                 return NONE
             env[slot] = value.value
             mapped = body(env, meter)
-            return access.unnested(mapped if flat else Optional(mapped))
+            return mapped if flat else Optional(mapped)
 
         return mapped
 

@@ -8,7 +8,7 @@ from webhook.cel import costed
 from webhook.cel.errors import EvaluationError
 from webhook.cel.library.all import invoke
 from webhook.cel.run import access, membership
-from webhook.cel.run.values import NONE, NOTHING, Optional, there
+from webhook.cel.run.values import there
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,14 +40,9 @@ def constant(value: Value) -> Run:
     return constant
 
 
-def local(slot: int, *, is_read: bool) -> Run:
-    """A variable of a macro; if it is read, and no path, an optional changes as by a conditional."""
-
-    def local(env: dict[Any, Value], _meter: Meter) -> Value:
-        value = there(env[slot])
-        return access.unnested(value) if is_read and type(value) is Optional else value
-
-    return local
+def local(slot: int) -> Run:
+    """A variable of a macro."""
+    return lambda env, _meter: there(env[slot])
 
 
 def variable(name: str) -> Run:
@@ -89,19 +84,6 @@ def binary(operator: Callable[[Value, Value], Value], left: Run, right: Run) -> 
     return binary
 
 
-def index(operator: Callable[[Value, Value], Value], of: Run, key: Run) -> Run:
-    """``of[key]``, of what is no path in something else."""
-
-    def index(env: dict[Any, Value], meter: Meter) -> Value:
-        meter.charge(1)
-        value = of(env, meter)
-        if type(value) is Optional and value.value is NOTHING:
-            return NONE  # and nobody asks for the key
-        return operator(value, key(env, meter))
-
-    return index
-
-
 def member(item: Run, of: Run) -> Run:
     """``item in of``."""
     operands = costed.both(item, of)
@@ -124,9 +106,9 @@ def among(item: Run, keys: frozenset[Value]) -> Run:
     return among
 
 
-def invocation(name: str, args: list[Run]) -> Run:
-    """A function of the library."""
-    if len(args) == 2 and not name.startswith("format"):  # whose second operand waits for the first
+def invocation(name: str, args: list[Run], *, at_once: bool) -> Run:
+    """A function of the library; ``at_once`` is whether both operands are evaluated whatever one is."""
+    if len(args) == 2 and at_once:
         operands = costed.both(*args)
         return lambda env, meter: invoke(meter, name, *operands(env, meter))
 

@@ -35,9 +35,8 @@ def within_path(function: str, operand: Expr, checked: Checked) -> str:
     """What takes an item: an optional that lies in the middle of a path is left to the exact form."""
     if goes_on(operand, checked):
         return "further_item"
-    is_root = stored_in(operand) is None
-    if isinstance(operand, Call) and operand.function == "_?_:_":
-        is_root = not any(goes_on(one, checked) for one in operand.args[1:])
+    is_conditional = isinstance(operand, Call) and operand.function == "_?_:_"
+    is_root = stored_in(operand) is None and not is_conditional
     return function if is_root else f"plain_{function}"
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from webhook.cel.check.literals import known_value
 from webhook.cel.library import optionals
 from webhook.cel.library.all import invoke
 from webhook.cel.run import access
-from webhook.cel.run.values import NONE, NOTHING, Optional, Uint, held
+from webhook.cel.run.values import NONE, NOTHING, Optional, Uint, held, there
 from webhook.cel.syntax.ast import Call, Constant, Name, OptMap, Select
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -57,15 +58,19 @@ def is_native(node: Expr, checked: Checked, of: Container[str] = ()) -> bool:
             case Select(tests=False, optional=False):
                 node = node.operand
             case Call(function="_[_]"):
-                container, key = node.args
-                is_number = type(known_value(key, checked)) in {float, Uint}
-                if is_number or checked.types[key].name in {"double", "uint"}:
-                    return False  # an item that is looked for by such a number is converted
-                node = container
+                if is_converting(node.args[1], checked):
+                    return False
+                node = node.args[0]
             case Call(function="_?_:_"):
                 return all(is_native(one, checked, of) for one in node.args[1:])
             case _:
                 return False
+
+
+def is_converting(key: Expr, checked: Checked) -> bool:
+    """Whether an item is looked for by such a number that it is converted."""
+    is_number = type(known_value(key, checked)) in {float, Uint}
+    return is_number or checked.types[key].name in {"double", "uint"}
 
 
 def may_nest(node: Expr, checked: Checked) -> bool:
@@ -86,68 +91,67 @@ def may_change(node: Expr, checked: Checked) -> bool:
     return of.is_wild or of.free
 
 
-def presence(operand: Run, field: str, stored: Run | None) -> Run:
-    """``has(operand.field)``."""
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A field or an item that a path asks for: what computes the key, and how it is asked."""
 
-    def asked(env: dict[Any, Value], meter: Meter) -> Value:
-        value = operand(env, meter)
-        if stored is not None and type(value) is Optional:
-            if stored(env, meter):
-                return False
-            return access.further_item(value, field).value is not NOTHING
-        return access.has_field(value, field)
-
-    return asked
+    run: Run
+    optional: bool = False
+    tests: bool = False
+    converts: bool = False
+    """Whether what it leads to is no longer as it is decoded in Go."""
 
 
-def further(operand: Run, key: Run, *, tests: bool = False) -> Run:
-    """``operand[key]`` after a question mark, and whether it is there."""
-
-    def found(env: dict[Any, Value], meter: Meter) -> Value:
-        meter.charge(1)
-        value = operand(env, meter)
-        if type(value) is Optional and value.value is NOTHING:
-            return False if tests else NONE  # and nobody asks for the key
-        entry = access.further_item(value, key(env, meter))
-        return type(entry) is not Optional or entry.value is not NOTHING if tests else entry
-
-    return found
+Keys: TypeAlias = "tuple[Key, ...]"
 
 
-def within(operand: Run, key: Run, stored: Run) -> Run:
-    """``operand[key]`` on a path that goes on."""
+def resolved(root: Run, keys: Keys, *, opens: bool, is_key: bool) -> Run:
+    """What keys lead to from a root, of which an optional is opened, once, if the path ``opens`` it.
 
-    def selected(env: dict[Any, Value], meter: Meter) -> Value:
-        meter.charge(1)
-        value = operand(env, meter)
-        if type(value) is Optional:
-            if stored(env, meter):
-                return access.closed_item(key(env, meter))
+    From there, and from the first question mark, what is missing is no error. An optional that is
+    met on the way has no items (interpreter/attributes.go, applyQualifiers and refQualify).
+    """
+    steps = [(key.run, key.optional, key.tests) for key in keys]
+
+    def resolved(env: dict[Any, Value], meter: Meter) -> Value:
+        value = root(env, meter)
+        is_sought = opens and type(value) is Optional
+        if is_sought:
             if value.value is NOTHING:
-                return NONE  # and nobody asks for the key
-            return access.further_item(value, key(env, meter))
-        return access.item(value, key(env, meter))
+                return value  # and nobody asks for the keys
+            value = access.unnested(value).value
+        for key, optional, tests in steps:
+            meter.charge(1)
+            is_sought = is_sought or optional
+            at = key(env, meter)
+            if is_sought:
+                value = access.found_on_the_way(value, at)
+                if value is NOTHING:
+                    return NONE
+            elif tests:
+                value = access.found_on_the_way(value, at) is not NOTHING
+            else:
+                value = access.item_on_the_way(value, at)
+        if is_sought:
+            return Optional(value)
+        return value if is_key else there(value)
 
-    return selected
+    return resolved
 
 
-def optional(operand: Run, key: Run, stored: Run | None) -> Run:
-    """``operand[?key]``."""
+def told(path: Run) -> Run:
+    """What ``has()`` tells of a path."""
 
-    def selected(env: dict[Any, Value], meter: Meter) -> Value:
-        meter.charge(1)
-        value = operand(env, meter)
-        if type(value) is Optional:
-            if stored is not None and stored(env, meter):
-                access.checked_key(key(env, meter))
-                return NONE
-            if value.value is NOTHING:
-                return NONE  # and nobody asks for the key
-            if stored is not None:
-                return access.further_item(value, key(env, meter))
-        return access.optional_item(value, key(env, meter))
+    def told(env: dict[Any, Value], meter: Meter) -> Value:
+        value = path(env, meter)
+        return value.value is not NOTHING if type(value) is Optional else value
 
-    return selected
+    return told
+
+
+def computed(key: Run) -> Run:
+    """A key that is no part of a variable: what is a key to nobody is told as what it is in Go."""
+    return lambda env, meter: access.computed_key(key(env, meter))
 
 
 def alternative(first: Run, second: Run, function: str) -> Run:
@@ -181,11 +185,6 @@ def unwrapped(name: str, operand: Run) -> Run:
 def copied(run: Run) -> Run:
     """Part of a variable: another value each time that it is read."""
     return lambda env, meter: access.copied(run(env, meter))
-
-
-def opened(run: Run) -> Run:
-    """A branch of a conditional that a path goes on from."""
-    return lambda env, meter: access.opened(run(env, meter))
 
 
 def composited(operand: Run, field: str, *, tests: bool) -> Run:

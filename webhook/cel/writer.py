@@ -258,7 +258,7 @@ class Writer(LoopLines):
         """``a ? b : c``."""
         test = self.condition(node.args[0])
         local = self.new()
-        branch = self.settled if node in self.ways else self.branch
+        branch = self.way if node in self.ways else self.branch
         self.line(f"if {test.source}:")
         computed = self.computed
         self.indent += 1
@@ -273,11 +273,6 @@ class Writer(LoopLines):
         self.indent -= 1
         self.computed &= computed
         return local.of_kind(then.kind) if then.kind is other.kind else local
-
-    def settled(self, node: Expr) -> Expression:
-        """One of a conditional that a path goes on from: an optional is left to the exact form."""
-        value = self.way(node)
-        return source.call("settled", value) if may_nest(node, self.checked) else value
 
     def branch(self, node: Expr) -> Expression:
         """One of a conditional."""

@@ -14,6 +14,7 @@ from tests.differential.cel.mutations import mutations, written
 from tests.differential.cel.numbers import numbers
 from tests.differential.cel.operands import arities, calls, readings
 from tests.differential.cel.oracle import CelOracle
+from tests.differential.cel.paths import paths
 from tests.programs import Programs
 
 
@@ -80,6 +81,16 @@ def test_macros_with_names_of_everything(oracle: CelOracle) -> None:
     assert found == []
     assert counted["compile"] > 300
     assert counted["value"] > 20
+
+
+def test_keys_behind_operands_of_every_form(oracle: CelOracle) -> None:
+    """Fields and items of paths, conditionals, macros and optionals, one after the other."""
+    asked = list(dict.fromkeys(paths()))
+    random.Random(5).shuffle(asked)
+    found, counted = differences(oracle, map(Question, asked[:900]))
+    assert found == []
+    assert counted["value"] > 300
+    assert counted["eval"] > 200
 
 
 def test_numbers_and_spans_of_time(oracle: CelOracle) -> None:

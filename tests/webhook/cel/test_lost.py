@@ -78,6 +78,35 @@ def test_a_place_is_there_and_what_it_holds_is_an_error(source, found):
         ("dyn(optional.of({'a': url('/x')})).a.?b.hasValue()", False),
         ("has(dyn(optional.of({'a': url('/x')})).a.b)", False),
         ("dyn(optional.of(url('/a'))).x", "unsupported conversion to ref.Val: (*url.URL)/a"),
+        # Behind a conditional it goes on in each branch as it would without one.
+        ("(false ? optional.none() : {'a': dyn(optional.of({'x': 3}))}.a).x", "no such key: x"),
+        ("(false ? 1 : dyn(true ? {'a': dyn(optional.of({'x': 3}))}.a : 2)).x.value()", 3),
+        (
+            "(true ? (true ? {'a': dyn(optional.of({'x': 3}))}.a : dyn(2)) : dyn(1)).x",
+            "no such key: x",
+        ),
+        ("(true ? (true ? dyn({'a': {'x': 3}}).?a : dyn(2)) : dyn(1)).x.value()", 3),
+        ("optional.of(1).optMap(v, dyn({'x': 3})).x.value()", 3),
+        (
+            "optional.of(1).optMap(v, dyn(url('/x'))).?x",
+            "unsupported conversion to ref.Val: (*url.URL)/x",
+        ),
+        # What it begins with is opened, however deep.
+        ("dyn(optional.of(optional.of({'x': 3}))).x.value()", 3),
+        ("[dyn(optional.of(optional.of({'x': 3})))].map(o, o.?x)[0].value()", 3),
+        # Whether something is there is told by has() itself: a conditional gives what was found.
+        ("dyn(true ? has(dyn({'a': {'x': 3}}).?a.x) : false).value()", 3),
+        ("dyn(true ? has(dyn({'a': {}}).?a.x) : false).hasValue()", False),
+        ("has(dyn({'a': {'x': 3}}).?a.x)", True),
+        (
+            "{dyn(3): 'b'}[true ? has(dyn({'a': {}}).?a.x) : false]",
+            "invalid qualifier type: *types.Optional",
+        ),
+        # A key that is none is told before what was lost.
+        (
+            "dyn(optional.of(url('/a')))[dyn([1].map(x, x))]",
+            "invalid qualifier type: *types.baseList",
+        ),
     ],
 )
 def test_a_path_goes_on_in_what_it_has_found(source, found):

@@ -44,6 +44,11 @@ def told(source):
         ("dyn(format.dns1123Label()) in {'a': 1}", FORMAT),
         ("dyn(format.named('dns1123Label').value()) in ['a']", FORMAT),
         ("{bytes(object.s): 1}", BYTES),
+        # Operands of one form are evaluated at once, and of several up to the first error.
+        ("object.nope.indexOf('a') == {bytes(object.s): 1}.size()", BYTES),
+        ("dyn('a').contains(string({bytes(object.s): 1}.size()))", BYTES),
+        ("object.nope.contains(string({bytes(object.s): 1}.size()))", BYTES),
+        ("object.nope.add({bytes(object.s): dyn(1)}[dyn(1)])", "no such key: nope"),
         ("{semver('1.0.0'): 1}", SEMVER),
         (
             "{?bytes(object.s): optional.none()}",

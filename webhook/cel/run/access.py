@@ -140,21 +140,25 @@ def found_item(of: Value, key: Value) -> Value:
         at = _position(key)
         return of[at] if 0 <= at < len(of) else NOTHING
     if type(of) is Optional:
-        # A path is opened once: an optional in an optional has no items.
         opened = unnested(of).value
-        if type(opened) is Lost:
-            raise EvaluationError(opened.text)
-        if type(of.value) is Optional:
-            checked_key(key)
-            return NOTHING
-        return found_item_of(of.value, key)
+        return NOTHING if opened is NOTHING else found_on_the_way(opened, key)
     checked_key(key)
     return NOTHING
 
 
-def found_item_of(value: Value, key: Value) -> Value:
-    """The same of what an optional holds."""
-    return NOTHING if value is NOTHING else found_item(value, key)
+def found_on_the_way(of: Value, key: Value) -> Value:
+    """The same of what a path has found: an optional has no items, and what was lost is an error."""
+    if type(of) is Optional or type(of) is Lost:
+        checked_key(key)
+        there(of)
+        return NOTHING
+    return found_item(of, key)
+
+
+def item_on_the_way(of: Value, key: Value) -> Value:
+    """Likewise ``of[key]``, which may be lost."""
+    found = found_on_the_way(of, key)
+    return item(None if type(of) is Optional else of, key) if found is NOTHING else found
 
 
 def further_item(of: Value, key: Value) -> Value:
@@ -168,12 +172,6 @@ def further_item(of: Value, key: Value) -> Value:
         checked_key(key)
         return NONE
     return optional_item(value, key)
-
-
-def closed_item(key: Value) -> Value:
-    """``of[key]`` of an optional that was found on the way, which has none."""
-    checked_key(key)
-    raise _missing(key)
 
 
 _NATIVE: Final = {
@@ -190,16 +188,6 @@ def _lost(native: str, shown: str) -> Lost:
     return Lost(f"unsupported conversion to ref.Val: ({native}){shown}")
 
 
-def opened(value: Value) -> Value:
-    """An optional in an optional as one."""
-    if type(value) is not Optional or type(value.value) is not Optional:
-        return value
-    inner = value.value.value
-    while type(inner) is Optional:
-        inner = inner.value
-    return Optional(None if inner is NOTHING else inner)
-
-
 def unnested(value: Value) -> Value:
     """What a conditional makes of an optional: cel-go looks what Go's value it holds, and reads that.
 
@@ -208,8 +196,11 @@ def unnested(value: Value) -> Value:
     """
     if type(value) is not Optional or value.value is NOTHING:
         return value
-    value = opened(value)
     inner = value.value
+    while type(inner) is Optional:
+        inner = inner.value
+    if inner is NOTHING:
+        return Optional(None)
     if type(inner) is Opaque and inner.type_name in _NATIVE:
         return Optional(_lost(_NATIVE[inner.type_name], inner.shown))
     if type(inner) is Lost:
@@ -221,11 +212,6 @@ def optional_item(of: Value, key: Value) -> Optional:
     """``of[?key]``, and ``of.?key``."""
     entry = found_item(of, key)
     return NONE if entry is NOTHING else Optional(entry)
-
-
-def has_field(of: Value, field: str) -> bool:
-    """``has(of.field)``."""
-    return found_item(of, field) is not NOTHING
 
 
 def items_of(of: Value) -> list[Value]:
