@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from webhook.cel.check.checker import Checked, check, planned
 from webhook.cel.check.literals import fault_of_constants, problems_of_literals
@@ -20,6 +20,7 @@ from webhook.cel.errors import (
 )
 from webhook.cel.exact import exact_form
 from webhook.cel.fast import fast_form
+from webhook.cel.run.given import given_of
 from webhook.cel.run.texts import retold
 from webhook.cel.run.values import lost_within
 from webhook.cel.syntax.ast import Call, Constant, Fold, children
@@ -69,10 +70,11 @@ class Expression:
             raise EvaluationError("expression is nested too deeply") from None
 
     def _exact_value(self, variables: dict[str, Value], meter: Meter) -> Value:
+        env: dict[Any, Value] = dict(variables)
         try:
-            value = self.exact(dict(variables), meter)
+            value = self.exact(env, meter)
         except ShownError as error:
-            raise retold(error, variables.values()) from None
+            raise retold(error, given_of(env)) from None
         # No other expression is prepared for lists that hold errors.
         lost = lost_within(value) if meter.may_have_lost else None
         if lost is not None:

@@ -71,6 +71,9 @@ _ZEROS: Final[dict[str, Value]] = {
 }
 
 _FOUND_BY_VALUE: Final = frozenset({"bool", "double", "int", "string", "uint"})
+_TAKING: Final = frozenset({"distinct", "first", "flatten", "last", "reverse", "slice", "sort"})
+"""Functions that read items of a list."""
+
 _SEARCHES: Final = frozenset({"find", "findAll", "matches"})
 
 
@@ -84,30 +87,9 @@ class _Builder:
         self.checked = checked
         self.scopes: list[dict[str, int]] = []
         self.slots = 0
-        self.is_key = False
-        self.native: list[str] = []
-        """Variables of macros that hold what is part of a variable, if there may be such keys."""
 
     def build(self, node: Expr) -> Run:
-        """What computes a node: of a key, part of a variable is another each time it is read."""
-        run = self.built(node)
-        return paths.copied(run) if self.is_key and self.is_read_anew(node) else run
-
-    def is_read_anew(self, node: Expr) -> bool:
-        """Whether it is part of a variable, and no variable of a macro itself."""
-        is_bound = isinstance(node, Name) and self.checked.names.get(node) in self.native
-        return not is_bound and paths.is_native(node, self.checked, self.native)
-
-    def has_native_items(self, range_: Expr) -> bool:
-        """Whether what a macro goes through gives parts of variables, each another in each turn."""
-        match range_:
-            case ListOf(items=items):
-                return all(map(self.is_read_anew, items))
-            case Call(function="_+_", args=parts):
-                return all(map(self.has_native_items, parts))
-        return paths.is_native(range_, self.checked, self.native)
-
-    def built(self, node: Expr) -> Run:
+        """What computes a node."""
         match node:
             case Constant():
                 return nodes.constant(node.value)
@@ -150,10 +132,17 @@ class _Builder:
                 test, *branches = node.args
                 taken = [self.path(one, keys, is_key=is_key) for one in branches]
                 return nodes.conditional(self.build(test), *taken)
-        run = paths.resolved(self.root(node), keys, opens=not self.is_composed(node), is_key=is_key)
-        if is_key and not self.is_part(node, keys):
-            return paths.computed(run)
-        return run
+        is_composed = self.is_composed(node)
+        run = paths.resolved(self.root(node), keys, opens=not is_composed, is_key=is_key)
+        if is_key:
+            return run if self.is_part(node, keys) else paths.computed(run)
+        is_one = not keys and (is_composed or self.is_bound(node))
+        return run if is_one or not self.has_other_keys else paths.read(run)
+
+    def is_bound(self, node: Expr) -> bool:
+        """Whether it is a macro's variable."""
+        meaning = self.checked.names.get(node, getattr(node, "name", ""))
+        return meaning[:1] != "." and any(meaning in scope for scope in self.scopes)
 
     def is_part(self, node: Expr, keys: Keys) -> bool:
         """Whether keys behind it lead to part of a variable, as it is decoded in Go."""
@@ -217,7 +206,8 @@ class _Builder:
         if function == "@in":
             known = known_members(node.args[1], self.checked)
             return nodes.member(args[0], args[1]) if known is None else nodes.among(args[0], known)
-        return self.library(node, named or function, args, member=bool(target))
+        run = self.library(node, named or function, args, member=bool(target))
+        return paths.taken(run) if self.has_other_keys and function in _TAKING else run
 
     def library(self, node: Call, name: str, args: list[Run], *, member: bool) -> Run:
         """A function of the library."""
@@ -276,7 +266,7 @@ class _Builder:
         return made
 
     def map_of(self, node: MapOf) -> Run:
-        entries = [(self.entry_key(e.key), self.build(e.value), e.optional) for e in node.entries]
+        entries = [(self.build(e.key), self.build(e.value), e.optional) for e in node.entries]
 
         def made(env: dict[Any, Value], meter: Meter) -> Value:
             meter.charge(1 + len(entries))
@@ -291,13 +281,6 @@ class _Builder:
             return members
 
         return made
-
-    def entry_key(self, node: Expr) -> Run:
-        """What a map has an entry by: a list or a map is found by itself alone."""
-        before, self.is_key = self.is_key, True
-        run = self.build(node)
-        self.is_key = before
-        return run
 
     def message(self, node: Message) -> Run:
         """A message of its fields; of one that is named twice the last value stays."""
@@ -320,31 +303,16 @@ class _Builder:
     # --- macros -------------------------------------------------------------------------------
 
     def fold(self, node: Fold) -> Run:
-        before = self.is_key
-        self.is_key = before or node.kind == "map_entry"
-        run = self.folded(node)
-        self.is_key = before
-        return run
-
-    def folded(self, node: Fold) -> Run:
         range_ = self.build(node.range)
         names = [node.first] if node.second is None else [node.first, node.second]
         slots = self.slot(*names)
         turns = folds.turns_of(range_, slots)
-        before, is_anew = (
-            self.native,
-            self.may_have_other_keys and self.has_native_items(node.range),
-        )
-        self.native = [name for name in before if name not in names]
-        if is_anew:
-            # One that is written with a point is never read.
-            self.native += [name for name in names if not name.startswith(".")]
-            turns = folds.anew(turns, slots)
+        if self.has_other_keys:
+            turns = folds.read(turns, slots)
         test = None if node.test is None else self.build(node.test)
-        key = None if node.key is None else self.entry_key(node.key)
+        key = None if node.key is None else self.build(node.key)
         body = self.build(node.body)
         self.scopes.pop()
-        self.native = before
         if node.kind in {"all", "exists"}:
             return folds.quantified(turns, body, ends=node.kind == "exists")
         if node.kind == "exists_one":
@@ -354,16 +322,14 @@ class _Builder:
         return folds.listed(turns, test, body)
 
     @cached_property
-    def may_have_other_keys(self) -> bool:
+    def has_other_keys(self) -> bool:
         """Whether a map may have a list or a map for a key, which is found by itself alone."""
         waiting: list[Expr] = [self.checked.parsed.root]
         while waiting:
             node = waiting.pop()
-            if isinstance(node, Fold) and node.kind == "map_entry":
-                return True
             if isinstance(node, MapOf):
-                key = self.checked.types[node].parts[0]
-                if key.name not in _FOUND_BY_VALUE:
+                of = self.checked.types.get(node)
+                if of is None or of.parts[0].name not in _FOUND_BY_VALUE:
                     return True
             waiting.extend(children(node))
         return False
@@ -394,4 +360,5 @@ class _Builder:
         (slot,) = self.slot(node.name)
         key = self.build(node.key)
         self.scopes.pop()
-        return costed.sorted_by(node, target, slot, key, self.checked)
+        run = costed.sorted_by(node, target, slot, key, self.checked)
+        return paths.taken(run) if self.has_other_keys else run

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from webhook.cel.errors import EndedError, EvaluationError
 from webhook.cel.run import access
+from webhook.cel.run.given import given_of
 from webhook.cel.run.values import from_key, type_name
 
 if TYPE_CHECKING:
@@ -42,13 +43,14 @@ def turns_of(range_: Run, slots: list[int]) -> Turns:
     return turns
 
 
-def anew(turns: Turns, slots: list[int]) -> Turns:
-    """With items of a variable that are lists or maps: each is another one in each turn."""
+def read(turns: Turns, slots: list[int]) -> Turns:
+    """With what is part of a variable: another value in each turn."""
 
     def each(env: dict[Any, Value], meter: Meter) -> Any:
+        given = given_of(env)
         for turn in turns(env, meter):
             for slot in slots:
-                env[slot] = access.copied(env[slot])
+                env[slot] = given.read(env[slot], meter)
             yield turn
 
     return each

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from webhook.cel.check.literals import known_value
+from webhook.cel.check.types import DYN
 from webhook.cel.library import optionals
 from webhook.cel.library.all import invoke
 from webhook.cel.run import access
+from webhook.cel.run.given import given_of
 from webhook.cel.run.values import NONE, NOTHING, Optional, Uint, held, there
 from webhook.cel.syntax.ast import Call, Constant, Name, OptMap, Select
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Container
-
     from webhook.cel.check.checker import Checked
     from webhook.cel.folds import Run
     from webhook.cel.run.meter import Meter
@@ -45,15 +45,12 @@ def goes_on(node: Expr, checked: Checked) -> bool:
     return is_part and node not in checked.names and stored_in(node) is None
 
 
-def is_native(node: Expr, checked: Checked, of: Container[str] = ()) -> bool:
-    """Whether it is a path within a variable, which cel-go leaves as it is decoded in Go.
-
-    ``of`` are those of macros that hold such.
-    """
+def is_native(node: Expr, checked: Checked) -> bool:
+    """Whether it is a path within a variable, which cel-go leaves as it is decoded in Go."""
     while True:
         meaning = checked.names.get(node)
         if meaning is not None:
-            return meaning in of or (meaning.startswith(".") and meaning != ".variables")
+            return meaning.startswith(".") and meaning != ".variables"
         match node:
             case Select(tests=False, optional=False):
                 node = node.operand
@@ -62,7 +59,7 @@ def is_native(node: Expr, checked: Checked, of: Container[str] = ()) -> bool:
                     return False
                 node = node.args[0]
             case Call(function="_?_:_"):
-                return all(is_native(one, checked, of) for one in node.args[1:])
+                return all(is_native(one, checked) for one in node.args[1:])
             case _:
                 return False
 
@@ -70,7 +67,7 @@ def is_native(node: Expr, checked: Checked, of: Container[str] = ()) -> bool:
 def is_converting(key: Expr, checked: Checked) -> bool:
     """Whether an item is looked for by such a number that it is converted."""
     is_number = type(known_value(key, checked)) in {float, Uint}
-    return is_number or checked.types[key].name in {"double", "uint"}
+    return is_number or checked.types.get(key, DYN).name in {"double", "uint"}
 
 
 def may_nest(node: Expr, checked: Checked) -> bool:
@@ -182,9 +179,22 @@ def unwrapped(name: str, operand: Run) -> Run:
     return unwrapped
 
 
-def copied(run: Run) -> Run:
+def read(run: Run) -> Run:
     """Part of a variable: another value each time that it is read."""
-    return lambda env, meter: access.copied(run(env, meter))
+    return lambda env, meter: given_of(env).read(run(env, meter), meter)
+
+
+def taken(run: Run) -> Run:
+    """Items of a list, or one, as they are read."""
+
+    def taken(env: dict[Any, Value], meter: Meter) -> Value:
+        value = run(env, meter)
+        given = given_of(env)
+        if type(value) is list:
+            return [given.read(item, meter) for item in value]
+        return given.read(value, meter)
+
+    return taken
 
 
 def composited(operand: Run, field: str, *, tests: bool) -> Run:

@@ -33,3 +33,40 @@ def paths() -> Iterator[str]:
         for first, second in itertools.product(("", *_KEYS), repeat=2):
             if first or not second:
                 yield form.replace("O", operand, 1).replace("K", first + second)
+
+
+_READ: Final = (
+    "object.m", "object.any.l", "object.any.l[0]", "object.any['l']", "object.?m", "object.?m.value()", "object.any.?l[0]",
+    "object[?'m'].orValue({})", "object.any.l.first()", "object.any.l.first().value()", "object.any.l.reverse()[0]",
+    "object.any.l.slice(0, 1)[0]", "object.any.l.filter(i, true)[0]", "object.any.l.map(i, i)[0]", "(object.any.l + [])[0]",
+    "([] + object.any.l)[0]", "{'a': object.any}.a.l", "[object.any][0].l", "[object.any][0]", "dyn(object.m)", "dyn(object).m",
+    "(object.t ? object : dyn({'m': dyn([])})).m", "(object.f ? object.m : dyn([1]))", "(object.t ? object.m : object.l)",
+    "optional.of(object.any).optMap(o, o.l).value()", "optional.of(object.any).optMap(o, o)", "object.mixed[dyn(6u)]",
+    "optional.of(object.any).value().l", "optional.of(object.any).or(optional.none()).value()", "[object.any.l].flatten()[0]",
+    "{'a': object.any}.transformMap(k, v, v).a", "{'a': object.any}.transformMap(k, v, v.l).a", "object.any.l.distinct()[0]",
+    "object.any.transformMap(k, v, v).l", "object.any.transformMapEntry(k, v, {k: v}).l", "object.mixed[6u]", "object.mixed[6.0]",
+    "object.any.l.sortBy(i, 1)[0]", "[object.any.l].flatten(1)[0]", "[[object.any.l]].flatten(2)[0].k", "[dyn({'x': [1]})][0].x", "[[1]][0]", "[object.i]", "[1, 2].map(i, i)", "{'a': 1}", "object",
+    "request.userInfo.groups", "namespaceObject.metadata.labels", "params.spec", "request", "optional.of(object.any)",
+    "[?object.?any][0]", "[?object.?any][0].l", "{?'a': object.?any}.a.l", "[object.?any].unwrapOpt()[0].x", "[object.any].last()",
+    "[object.any].map(i, i.l)[0]", "[object].map(i, i.any)[0]", "[object.any.l].map(i, i[0])[0]", "{'k': object.any}[?'k'].l",
+    "(object.t ? [object.any][0] : object).l", "object.any.l.exists(i, true) ? object.any : object", "dyn(int)", "dyn(quantity('1'))",
+)  # fmt: skip
+_FOUND: Final = (
+    "R in {R: 1}", "[R].map(x, x in {x: 1})", "[R].map(x, x in {R: 1})", "optional.of(R).optMap(x, x in {x: 1})",
+    "{'a': R}.transformList(k, v, v in {v: 1})", "[{'a': R}].map(l, l.a in {l.a: 1})", "[[R]].map(l, l[0] in {l[0]: 1})",
+    "[[R]].map(l, l.reverse()[0] in {l[0]: 1})", "[R].map(x, dyn(x)).map(y, y in {y: 1})", "[{R: 1}].map(m, R in m)",
+    "[R].filter(x, true).map(y, y in {y: 1})", "([R] + [R]).map(x, x in {x: 1})", "[{R: 1}].map(m, m.map(k, k in m))",
+    "[R].map(x, (object.t ? x : x) in {x: 1})", "[dyn(R)].map(x, x.x in {x.x: 1})", "[R].map(x, [x][0] in {x: 1})",
+    "[R].sortBy(x, x in {x: 1} ? 1 : 2)", "dyn(R).l in {dyn(R).l: 1}", "[dyn(R)].map(x, x.l in {x.l: 1})", "{R: 1, R: 2}.size()",
+    "[.object].map(.object, .object.m in {.object.m: 1})", "dyn(R).map(x, x in {x: 1})", "dyn(R).all(x, y, y in {y: 1})", "[{dyn(R): 1}].map(m, dyn(R).map(x, x in m))",
+    "[R].map(x, optional.of(x).value() in {x: 1})", "[R].map(x, {'a': x}.?a.value() in {x: 1})", "[[R]].map(l, l.first().value() in {l[0]: 1})",
+    "{'k': R}.transformMapEntry(k, v, {v: 1}).map(m, m == R)", "[[R].map(x, {x: x})].map(l, l[0].map(k, k in l[0]))",
+)  # fmt: skip
+
+
+def identities() -> Iterator[str]:
+    """Whether a list, a map or an optional that is read is the one that was read before, as a key."""
+    for found, read in itertools.product(_FOUND, _READ):
+        yield found.replace(
+            "R", f"({read})" if "?" in read.replace(".?", "").replace("[?", "") else read
+        )

@@ -14,7 +14,7 @@ from tests.differential.cel.mutations import mutations, written
 from tests.differential.cel.numbers import numbers
 from tests.differential.cel.operands import arities, calls, readings
 from tests.differential.cel.oracle import CelOracle
-from tests.differential.cel.paths import paths
+from tests.differential.cel.paths import identities, paths
 from tests.programs import Programs
 
 
@@ -91,6 +91,15 @@ def test_keys_behind_operands_of_every_form(oracle: CelOracle) -> None:
     assert found == []
     assert counted["value"] > 300
     assert counted["eval"] > 200
+
+
+def test_lists_and_maps_as_keys(oracle: CelOracle) -> None:
+    """Each is found by itself alone: what is read twice is two, and what was made is one."""
+    asked = list(dict.fromkeys(identities()))
+    random.Random(6).shuffle(asked)
+    found, counted = differences(oracle, map(Question, asked[:600]))
+    assert found == []
+    assert counted["value"] > 400
 
 
 def test_numbers_and_spans_of_time(oracle: CelOracle) -> None:

@@ -102,11 +102,6 @@ def computed_key(key: Value) -> Value:
     return key
 
 
-def copied(value: Value) -> Value:
-    """A list or a map that is itself no more."""
-    return value.copy() if type(value) in {dict, list} else value
-
-
 def go_value(value: Value) -> Value:
     """What a value holds in Go: a type its name, an optional what its value holds."""
     while type(value) is Optional:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.cel.errors import EvaluationError, InternalError, UnsureError
 from webhook.cel.run import access
 from webhook.cel.run.equality import KEYS, NO_OVERLOAD, is_equal
+from webhook.cel.run.given import given_of
 from webhook.cel.run.values import NOTHING, DoubleKey, Opaque, Uint, entry_of, equals_of, key_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
-    from webhook.cel.run.meter import Meter
     from webhook.cel.run.values import Value
 
 _UNHASHABLE: Final = frozenset({"kubernetes.NamedFormat", "kubernetes.Semver"})
@@ -43,30 +43,18 @@ def is_in(item: Value, of: Value) -> bool:
     raise EvaluationError(NO_OVERLOAD)
 
 
-def is_member(item: Value, of: Value, given: Mapping[Any, Value], meter: Meter) -> bool:
-    """The same, sure: a panic where the map is not one of decoded JSON, of what is ``given``."""
-    if type(of) is dict and of and is_unhashable(item) and not _is_given(of, given, meter):
+def is_member(item: Value, of: Value, variables: dict[Any, Value]) -> bool:
+    """The same, sure: a panic where the map is not one of decoded JSON, of the variables'.
+
+    Those have texts for keys, and look for nothing else.
+    """
+    if type(of) is dict and of and is_unhashable(item) and id(of) not in given_of(variables):
         checked_hash(item)
         return False
     try:
         return is_in(item, of)
     except UnsureError:
         return False
-
-
-def _is_given(of: dict[Value, Value], given: Mapping[Any, Value], meter: Meter) -> bool:
-    """Whether a map is part of a variable: those have texts for keys, and look for nothing else."""
-    if any(type(key) is not str for key in of):
-        return False
-    waiting = [value for name, value in given.items() if type(name) is str]
-    while waiting:
-        one = waiting.pop()
-        if one is of:
-            return True
-        if type(one) in {dict, list}:
-            meter.charge(1)
-            waiting.extend(one.values() if type(one) is dict else one)
-    return False
 
 
 def constants(values: Iterable[Value]) -> frozenset[Value] | None:

@@ -27,7 +27,7 @@ from webhook.rego.go.floats import float_text
 from webhook.rego.go.time import date_of
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
+    from collections.abc import Container
 
     from webhook.cel.run.values import Value
 
@@ -154,18 +154,9 @@ def showing(before: str, value: Value, after: str = "") -> EvaluationError:
     return EvaluationError(text)
 
 
-def retold(error: ShownError, given: Iterable[Value]) -> EvaluationError:
-    """The same error, where the variables are known that what it shows may come from."""
-    ids: set[int] = set()
-    waiting = list(given)
-    while waiting:
-        one = waiting.pop()
-        if type(one) is list:
-            ids.add(id(one))
-            waiting.extend(one)
-        elif type(one) is dict:
-            waiting.extend(one.values())
-    return EvaluationError(f"{error.before}{go_shown(error.value, ids)}{error.after}")
+def retold(error: ShownError, given: Container[int]) -> EvaluationError:
+    """The same error, where it is known what it shows may come from."""
+    return EvaluationError(f"{error.before}{go_shown(error.value, given)}{error.after}")
 
 
 _GO_TYPES: Final = {"list": "list(dyn)", "map": "map(dyn, dyn)"}

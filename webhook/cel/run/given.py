@@ -1,0 +1,58 @@
+"""Lists and maps that an evaluation is given: decoded JSON, of which cel-go makes values as it reads.
+
+So one that is read twice is two values, which no map has as one key (common/types/provider.go).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.cel.run.values import Optional
+
+if TYPE_CHECKING:
+    from webhook.cel.run.meter import Meter
+    from webhook.cel.run.values import Value
+
+_AT: Final = "#given"
+"""What stands there among the variables: none is named so."""
+
+_CONTAINERS: Final = frozenset({dict, list})
+
+
+class Given:
+    """Those of the variables, by their identities, and what stands for them where each counts."""
+
+    __slots__ = ("copies", "ids")
+
+    def __init__(self, variables: dict[Any, Value]) -> None:
+        self.ids: set[int] = set()
+        self.copies: dict[int, Value] = {}
+        waiting = [value for name, value in variables.items() if type(name) is str]
+        while waiting:
+            one = waiting.pop()
+            if type(one) in _CONTAINERS and id(one) not in self.ids:
+                self.ids.add(id(one))
+                waiting.extend(one.values() if type(one) is dict else one)
+
+    def __contains__(self, identity: object) -> bool:
+        return identity in self.ids or identity in self.copies
+
+    def read(self, value: Value, meter: Meter) -> Value:
+        """A value as it is read: what is given is another one each time, alone or in an optional."""
+        if type(value) is Optional:
+            held = self.read(value.value, meter)
+            return value if held is value.value else Optional(held)
+        if type(value) not in _CONTAINERS or id(value) not in self.ids:
+            return value
+        meter.charge(1 + len(value))
+        made = value.copy()
+        self.copies[id(made)] = made
+        return made
+
+
+def given_of(variables: dict[Any, Value]) -> Given:
+    """What an evaluation is given, looked up once: it is kept among its variables."""
+    found = variables.get(_AT)
+    if found is None:
+        found = variables[_AT] = Given(variables)
+    return found
