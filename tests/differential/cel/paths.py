@@ -70,3 +70,46 @@ def identities() -> Iterator[str]:
         yield found.replace(
             "R", f"({read})" if "?" in read.replace(".?", "").replace("[?", "") else read
         )
+
+
+_VALUES: Final = (
+    "object.?any", "object.?nope", "dyn(object.?any)", "dyn(optional.none())", "optional.none()",
+    "dyn(optional.of(object.any))", "dyn(optional.of(optional.of(1)))", "optional.of(optional.of(object.ints))",
+    "dyn(optional.of(quantity('1')))", "optional.of(ip('::1'))", "dyn(optional.of(type(1)))", "optional.of(int)",
+    "(object.t ? optional.of(optional.of(1)) : optional.none())",
+    "(object.t ? dyn(optional.of(quantity('1'))) : dyn(1))", "(object.t ? optional.of(1) : optional.none())",
+    "(object.t ? dyn(1) : optional.of(2))", "(object.f ? object.?any.x : object.?any.l)", "object.any.?x.y[?0]",
+    "object.?any.x.nope", "optional.of(1).optMap(o, optional.of(o))", "optional.of(1).optMap(o, dyn(quantity('1')))",
+    "optional.of(1).optFlatMap(o, object.?any)", "object.?i.optMap(o, o)", "object.?nope.optMap(o, o)",
+    "object.?i.or(object.?nope)", "dyn(object.?nope.or(dyn(1)))", "[1, 2].first()", "object.ints.last()",
+    "[].first()", "optional.ofNonZeroValue('')", "optional.ofNonZeroValue(object.any)", "dyn(1)", "object.i",
+    "object.null", "object['null']", "dyn(null)", "object.nope", "(1/0)", "dyn(quantity('1'))", "type(1)",
+    "dyn(has(object.?any.x))", "(object.t ? has(object.?any.x) : false)",
+    "dyn(object.t ? has(object.?any.x) : dyn(1))", "[optional.of(1)][0]", "{'a': optional.of(1)}.a",
+    "{'a': optional.of(1)}.?a", "[dyn(optional.of(1))].map(i, i)[0]", "[optional.of(ip('::1'))].map(i, i)[0]",
+    "format.named('uuid')", "format.named('nope')", "object.t", "b'a'", "timestamp(0)",
+)  # fmt: skip
+_PLACES: Final = (
+    "[?O]", "[?O, P]", "{'a': dyn(1), ?'b': O}", "{?'a': O, ?'b': P}", "{dyn(O): 1}", "{?dyn(O): P}", "O.orValue(P)",
+    "O.or(P)", "O.or(P).orValue(1)", "O.hasValue()", "O.value()", "O.value().x", "O.optMap(v, v)",
+    "O.optMap(v, [v, P])", "O.optFlatMap(v, v)", "O.optFlatMap(v, P)", "optional.of(O)", "optional.ofNonZeroValue(O)",
+    "[O, P].unwrapOpt()", "optional.unwrap([O])", "O == P", "dyn(O) == P", "O != P", "O in [P]", "O in [P, dyn(1)]",
+    "O in {'a': 1}", "O in {P: 1}", "object.t ? O : P", "(object.t ? O : P).hasValue()",
+    "(object.t ? O : P).orValue(3)", "(object.t ? O : P).optMap(v, v)", "O || P", "O && P", "!O", "-O", "type(O)",
+    "'%s'.format([O])", "'%s|%s'.format([[O], P])", "string(O)", "O + P", "[O] + [P]", "dyn(O).size()", "dyn(O) < P",
+    "[O, P].map(i, i)", "[O, P].map(i, [i])", "[O, P].filter(i, i.hasValue())", "[O].all(i, i == P)",
+    "[O].exists(i, i.orValue(1) == P)", "[O].transformList(k, v, v)", "{'a': O}.transformMap(k, v, v)",
+    "{'a': O}.transformMapEntry(k, v, {k: v})", "[dyn(O), P].indexOf(P)", "[dyn(O), P].distinct()",
+    "[O].sortBy(i, 1)", "sets.contains([O], [P])", "[dyn(O)].join()", "dyn(O).sum()", "O.?x", "O.?x.orValue(P)",
+    "object[O]", "object.ints[O]", "object.ints[?O]", "{1: 2}[?dyn(O)].orValue(P)", "dyn([O, P])[0]", "[O][?0]",
+    "[[O]].flatten()", "[O].first().value()", "[O].reverse()[0].hasValue()", "optional.of([O]).optMap(v, v[0])",
+    "O ? P : 1", "dyn(O) ? 1 : 2", "quantity('1').add(O)", "quantity('1').compareTo(O)", "ip('::1') == O",
+    "google.protobuf.Duration{?seconds: O}",
+)  # fmt: skip
+
+
+def optionals() -> Iterator[str]:
+    """Values of every kind, most of them optional, in every place, two by two."""
+    for place, one, other in itertools.product(_PLACES, _VALUES, _VALUES):
+        if "P" in place or other == _VALUES[0]:
+            yield place.translate({ord("O"): one, ord("P"): other})

@@ -14,7 +14,7 @@ from tests.differential.cel.mutations import mutations, written
 from tests.differential.cel.numbers import numbers
 from tests.differential.cel.operands import arities, calls, readings
 from tests.differential.cel.oracle import CelOracle
-from tests.differential.cel.paths import identities, paths
+from tests.differential.cel.paths import identities, optionals, paths
 from tests.programs import Programs
 
 
@@ -100,6 +100,16 @@ def test_lists_and_maps_as_keys(oracle: CelOracle) -> None:
     found, counted = differences(oracle, map(Question, asked[:600]))
     assert found == []
     assert counted["value"] > 400
+
+
+def test_optionals_in_every_place(oracle: CelOracle) -> None:
+    """Values that are there, are not, are within others or were lost, of functions and operators."""
+    asked = list(dict.fromkeys(optionals()))
+    random.Random(7).shuffle(asked)
+    found, counted = differences(oracle, map(Question, asked[:900]))
+    assert found == []
+    assert counted["value"] > 300
+    assert counted["eval"] > 50
 
 
 def test_numbers_and_spans_of_time(oracle: CelOracle) -> None:

@@ -40,7 +40,7 @@ def equal(a: Value, b: Value) -> bool:
         raise EvaluationError(a.text)
     if of_a is not of_b:
         if of_a is Opaque and b is not None and b is not NOTHING:
-            raise EvaluationError(NO_OVERLOAD)
+            raise EvaluationError(b.text if of_b is Lost else NO_OVERLOAD)
         return of_a in _NUMBERS and of_b in _NUMBERS and _order(a, b) == 0
     if of_a is list:
         return len(a) == len(b) and all(map(_not_different, a, b))
@@ -52,7 +52,7 @@ def equal(a: Value, b: Value) -> bool:
     if of_a is Optional:
         if a.value is NOTHING or b.value is NOTHING:
             return a.value is b.value
-        return equal(held(a), held(b))
+        return equal(held(a), b.value)
     if of_a is Opaque and (a.type_name != b.type_name or b.detached):
         raise EvaluationError(NO_OVERLOAD)
     return bool(a == b)
