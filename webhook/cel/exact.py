@@ -156,7 +156,12 @@ class _Builder:
             case Select() if node in self.checked.names:
                 return self.name(self.checked.names[node])
             case Select():
-                return paths.composited(self.build(node.operand), node.field, tests=node.tests)
+                return paths.composited(
+                    self.build(node.operand),
+                    node.field,
+                    tests=node.tests,
+                    is_one=self.has_other_keys,
+                )
             case OptMap():
                 return self.opt_map(node)
         return self.build(node)

@@ -197,12 +197,16 @@ def taken(run: Run) -> Run:
     return taken
 
 
-def composited(operand: Run, field: str, *, tests: bool) -> Run:
-    """A composed variable, which is computed when it is read, or whether it can be."""
+def composited(operand: Run, field: str, *, tests: bool, is_one: bool) -> Run:
+    """A composed variable, which is computed when it is read, or whether it can be.
+
+    ``is_one`` is whether it matters that what is read twice is one.
+    """
 
     def read(env: dict[Any, Value], meter: Meter) -> Value:
         meter.charge(1)
-        value = operand(env, meter)[field]
+        variables = operand(env, meter)
+        value = given_of(env).composed(variables, field, meter) if is_one else variables[field]
         return True if tests else value
 
     return read

@@ -2,6 +2,7 @@
 
 import pytest
 
+from webhook.cel.check.types import DYN
 from webhook.cel.engine import compile_expression
 from webhook.cel.errors import CompileError, EvaluationError, LimitError
 from webhook.cel.kubernetes import admission
@@ -396,6 +397,23 @@ def test_a_sum_begins_with_zero():
 )
 def test_a_list_or_a_map_as_a_key_is_found_by_itself_alone(source, value):
     assert evaluate(source, {"object": {"l": [{"a": 1}]}}) == value
+
+
+@pytest.mark.parametrize(
+    ("source", "value"),
+    [
+        ("[variables.x][0] in {[variables.x][0]: 1}", True),
+        ("[variables.x].all(x, x in {variables.x: 1})", True),
+        ("variables.x in {variables.y: 1}", False),
+        ("object.l in {variables.x: 1}", False),
+        ("variables.x[0] in {variables.x[0]: 1}", False),
+    ],
+)
+def test_a_composed_variable_is_one_key(source, value):
+    expression = compile_expression(source, admission({"x": DYN, "y": DYN}, params=False))
+    given = {"l": [{"a": 1}]}
+    composed = type("Composed", (dict,), {})(x=given["l"], y=given["l"])  # no map of CEL's
+    assert expression.evaluate({"object": given, "variables": composed}, Meter()) is value
 
 
 def test_an_entry_that_is_no_map_is_told_with_its_type():

@@ -49,6 +49,17 @@ class Given:
         self.copies[id(made)] = made
         return made
 
+    def composed(self, variables: dict[str, Value], name: str, meter: Meter) -> Value:
+        """A composed variable, which is one value whenever it is read, and whoever reads it."""
+        value = variables[name]
+        at = f"#{name}"  # which no variable is named
+        if at not in variables:
+            variables[at] = self.read(value, meter)
+        one = variables[at]
+        if one is not value:
+            self.copies[id(one)] = one
+        return one
+
 
 def given_of(variables: dict[Any, Value]) -> Given:
     """What an evaluation is given, looked up once: it is kept among its variables."""
