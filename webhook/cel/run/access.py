@@ -152,6 +152,8 @@ def found_on_the_way(of: Value, key: Value) -> Value:
 
 def item_on_the_way(of: Value, key: Value) -> Value:
     """Likewise ``of[key]``, which may be lost."""
+    if type(of) is dict:
+        return item(of, key)
     found = found_on_the_way(of, key)
     return item(None if type(of) is Optional else of, key) if found is NOTHING else found
 
