@@ -165,7 +165,7 @@ def test_a_cluster_of_somebody_s_is_left_as_it_was_and_one_with_policies_is_not_
             shown.told("(that is denied)")
             with running(folder, f"--kubeconfig={cluster.kubeconfig}") as second:
                 assert second.ended() == 1
-                assert CONFIGURATION in second.text
+                assert CONFIGURATION in second.text, shown.text
                 assert "writes only to one that has no policies" in second.text
             assert shown.interrupt() == 0, shown.text
         assert shown.left() == []
