@@ -36,7 +36,7 @@ class CountedEvents:
         """
         metadata = event["metadata"]
         key = metadata["namespace"], metadata["name"]
-        count = self._counts.pop(key, 0)
+        count = self._counts.get(key, 0)
         if count:
             patch = {
                 "count": count + 1,
@@ -59,6 +59,7 @@ class CountedEvents:
                 patch = {"lastTimestamp": event["lastTimestamp"]}
                 await self._client.merge(EVENTS, metadata["name"], metadata["namespace"], patch)
         self._counts[key] = count + 1
+        self._counts.move_to_end(key)
         if len(self._counts) > KNOWN_MAX:
             self._counts.popitem(last=False)
 

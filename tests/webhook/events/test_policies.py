@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from tests.cluster import Cluster
+from tests.webhook.events.refusing import RefusingServer, conflict, forbidden
 from webhook.cluster import event_loop
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
+from webhook.cluster.errors import UnreachableError
 from webhook.cluster.kinds import EVENTS
 from webhook.events.counted import MESSAGE_CHARACTERS_MAX
 from webhook.events.policies import CLUSTER_WIDE_NAMESPACE, EventWriter, again, event
@@ -60,6 +62,47 @@ class Silent:
     def warning(self, message, **fields):
         """Keep a line."""
         self.lines.append((message, fields))
+
+
+def put(*refusals):
+    """What a server has that knows an Event already, what it was asked, a writer and its lines."""
+    server: Any = RefusingServer(*refusals)
+    known = made(message="one")
+    key = CLUSTER_WIDE_NAMESPACE, known["metadata"]["name"]
+    server.events[key] = known
+    log: Any = Silent()
+    writer = EventWriter(server, log)
+    asyncio.run(writer.write(made(message="two")))
+    return server.events[key], server.asked, writer, log.lines
+
+
+def test_where_another_writer_is_faster_what_it_wrote_is_counted_up():
+    found, asked, writer, lines = put(None, None, conflict())
+
+    assert asked == ["create", "get", "replace"] * 2
+    assert (found["count"], found["message"]) == (2, "two")
+    assert (writer.writes, writer.failures, lines) == (2, 0, [])
+
+
+@pytest.mark.parametrize(
+    ("refusals", "asked"),
+    [
+        ([None, None, conflict()] * 3, ["create", "get", "replace"] * 3),
+        ([forbidden()], ["create"]),
+        ([UnreachableError("gone")], ["create"]),
+        ([None, forbidden()], ["create", "get"]),
+        ([None, None, UnreachableError("gone")], ["create", "get", "replace"]),
+    ],
+    ids=["others are always faster", "no right", "no answer", "no right to read", "torn"],
+)
+def test_what_cannot_be_written_is_told_once_and_left(refusals, asked):
+    found, requests, writer, lines = put(*refusals)
+
+    assert requests == asked
+    assert (found["count"], found["message"]) == (1, "one")
+    assert (writer.writes, writer.failures) == (asked.count("create"), 1)
+    name = made()["metadata"]["name"]
+    assert lines == [("event not written", {"name": name, "error": str(refusals[-1])})]
 
 
 def test_the_api_server_has_one_event_of_many_writers(cluster: Cluster):
