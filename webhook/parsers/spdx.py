@@ -2,108 +2,80 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import field
 from typing import Any, Final
 
+from webhook.parsers import spdx_values
 from webhook.parsers.errors import ParseError
+from webhook.parsers.spdx_sections import (
+    BEGUN,
+    CREATION,
+    DOCUMENT,
+    FILE,
+    LICENSE,
+    PACKAGE,
+    SINCE,
+    Section,
+)
 from webhook.values import dataclass
 
-_LINE: Final = re.compile(r"\s*([A-Za-z]+)\s*:\s*(.*)\Z", re.DOTALL)
-
-_DOCUMENT: Final = {
-    "SPDXVersion": "spdxVersion",
-    "DataLicense": "dataLicense",
-    "SPDXID": "SPDXID",
-    "DocumentName": "name",
-    "DocumentNamespace": "documentNamespace",
-    "DocumentComment": "comment",
+_ANNOTATION: Final = {
+    "AnnotationDate": "annotationDate",
+    "AnnotationType": "annotationType",
+    "AnnotationComment": "comment",
 }
-_CREATION: Final = {
-    "LicenseListVersion": "licenseListVersion",
-    "Created": "created",
-    "CreatorComment": "comment",
+# What tells more of the value that a tag just before it added.
+_MORE: Final = {
+    "ExternalRefComment": ("ExternalRef", "comment"),
+    "ArtifactOfProjectHomePage": ("ArtifactOfProjectName", "homePage"),
+    "ArtifactOfProjectURI": ("ArtifactOfProjectName", "URI"),
 }
-_PACKAGE: Final = {
-    "PackageVersion": "versionInfo",
-    "PackageFileName": "packageFileName",
-    "PackageSupplier": "supplier",
-    "PackageOriginator": "originator",
-    "PackageDownloadLocation": "downloadLocation",
-    "PackageHomePage": "homepage",
-    "PackageSourceInfo": "sourceInfo",
-    "PackageLicenseConcluded": "licenseConcluded",
-    "PackageLicenseDeclared": "licenseDeclared",
-    "PackageLicenseComments": "licenseComments",
-    "PackageCopyrightText": "copyrightText",
-    "PackageSummary": "summary",
-    "PackageDescription": "description",
-    "PackageComment": "comment",
-    "PrimaryPackagePurpose": "primaryPackagePurpose",
-    "ReleaseDate": "releaseDate",
-    "BuiltDate": "builtDate",
-    "ValidUntilDate": "validUntilDate",
-    "SPDXID": "SPDXID",
-}
-_FILE: Final = {
-    "LicenseConcluded": "licenseConcluded",
-    "LicenseComments": "licenseComments",
-    "FileCopyrightText": "copyrightText",
-    "FileComment": "comment",
-    "FileNotice": "noticeText",
-    "SPDXID": "SPDXID",
-}
-_LICENSE: Final = {
-    "ExtractedText": "extractedText",
-    "LicenseName": "name",
-    "LicenseComment": "comment",
-}
-_LISTS: Final = {
-    "PackageLicenseInfoFromFiles": "licenseInfoFromFiles",
-    "PackageAttributionText": "attributionTexts",
-    "LicenseInfoInFile": "licenseInfoInFiles",
-    "FileType": "fileTypes",
-    "FileContributor": "fileContributors",
-    "FileAttributionText": "attributionTexts",
-    "LicenseCrossReference": "seeAlsos",
-}
-_VERSIONS: Final = frozenset({"SPDX-2.1", "SPDX-2.2", "SPDX-2.3"})
-_IGNORED: Final = frozenset({"Reviewer", "ReviewDate", "ReviewComment", "FileDependency"})
 
 
 def parse(raw: bytes, path: str = "") -> Any:
     """``{spdxVersion, dataLicense, SPDXID, name, creationInfo, packages, …}``."""
     del path
-    reader = _Reader()
-    for tag, value, line in _pairs(raw.decode("utf-8", "replace")):
-        reader.take(tag, value, line)
-    return reader.document()
+    pairs = _pairs(raw.decode("utf-8", "replace"))
+    version, line = next(((value, at) for tag, value, at in pairs if tag == "SPDXVersion"), ("", 1))
+    if version not in spdx_values.VERSIONS:
+        raise _fault(f"unsupported SPDX version: {version!r}", line)
+    reader = _Reader(version)
+    for tag, value, at in pairs:
+        try:
+            reader.take(tag, value)
+        except ValueError as error:
+            raise _fault(str(error), at) from error
+    try:
+        return reader.finished()
+    except ValueError as error:
+        raise _fault(str(error), pairs[-1][2]) from error
 
 
 def _pairs(text: str) -> list[tuple[str, str, int]]:
     """Each tag with its value, which ``<text>`` may spread over lines, and its line."""
     pairs = []
-    lines = text.removeprefix("\ufeff").split("\n")
+    lines = text.split("\n")
     at = 0
     while at < len(lines):
         begun = at + 1
-        line = lines[at].rstrip("\r")
+        line = lines[at].rstrip("\r").lstrip()
         at += 1
-        if not line.strip() or line.lstrip().startswith("#"):
+        if not line or line.startswith("#"):
             continue
-        match = _LINE.match(line)
-        if match is None:
+        tag, colon, value = line.partition(":")
+        if not colon:
             raise _fault("no colon found", begun)
-        value = match[2].strip()
-        if value.startswith("<text>"):
-            value = value.removeprefix("<text>")
-            while "</text>" not in value:
+        _, opened, spread = value.partition("<text>")
+        if opened:
+            while "</text>" not in spread:
                 if at >= len(lines):
                     raise _fault("a <text> is not closed", begun)
-                value += "\n" + lines[at].rstrip("\r")
+                spread += "\n" + lines[at].rstrip("\r")
                 at += 1
-            value = value.partition("</text>")[0]
-        pairs.append((match[1], value, begun))
+            value = spread.partition("</text>")[0]
+        else:
+            value = value.strip()
+        pairs.append((tag.strip(), value, begun))
     return pairs
 
 
@@ -111,165 +83,136 @@ def _fault(message: str, line: int) -> ParseError:
     return ParseError(f"error while parsing SPDX: {message}", line)
 
 
-def _creator(value: str, line: int) -> str:
-    """``Person: name`` and the like."""
-    kind, colon, name = value.partition(":")
-    if not colon:
-        raise _fault(f"invalid subvalue format for {value} (no colon found)", line)
-    if kind.strip() not in {"Person", "Organization", "Tool"}:
-        raise _fault(f"unrecognized Creator type {kind.strip()}", line)
-    return f"{kind.strip()}: {name.strip()}"
-
-
-def _check_identifier(value: str, line: int) -> None:
-    if not value.startswith("SPDXRef-"):
-        raise _fault("missing SPDXRef- prefix for element identifier", line)
-    if ":" in value:
-        raise _fault("invalid colon in element identifier", line)
-    if value == "SPDXRef-":
-        raise _fault("element identifier has nothing after prefix", line)
+def _has_identifier(element: dict[str, Any] | None, kind: str, name: str) -> None:
+    if element is not None and element["SPDXID"] == "SPDXRef-":
+        raise ValueError(f"{kind} {element[name]} does not have SPDX identifier")
 
 
 @dataclass(slots=True)
 class _Reader:
-    """What has been read, and the element that tags are about."""
+    """What has been read, and the section and the element that tags are about."""
 
-    found: dict[str, Any] = field(default_factory=dict)
-    creation: dict[str, Any] = field(default_factory=lambda: {"creators": None, "created": ""})
-    packages: list[dict[str, Any]] = field(default_factory=list)
-    files: list[dict[str, Any]] = field(default_factory=list)
-    licenses: list[dict[str, Any]] = field(default_factory=list)
-    relationships: list[dict[str, Any]] = field(default_factory=list)
-    annotations: list[dict[str, Any]] = field(default_factory=list)
-    references: list[dict[str, Any]] = field(default_factory=list)
-    about: dict[str, Any] | None = None
-    names: dict[str, str] = field(default_factory=lambda: _DOCUMENT)
+    version: str
+    section: Section = DOCUMENT
+    document: dict[str, Any] = field(default_factory=lambda: dict(DOCUMENT.told))
+    creation: dict[str, Any] | None = None
+    package: dict[str, Any] | None = None
+    file: dict[str, Any] | None = None
+    about: dict[str, Any] = field(default_factory=dict)
+    last: tuple[str, dict[str, Any]] | None = None
 
-    def take(self, tag: str, value: str, line: int) -> None:
-        """Take one tag and its value; raises :class:`ParseError` for a tag out of place."""
-        if tag in {"PackageName", "FileName", "LicenseID"}:
-            self._begin(tag, value)
-        elif tag == "Creator":
-            self.creation["creators"] = [
-                *(self.creation["creators"] or []),
-                _creator(value, line),
-            ]
-        elif tag in _CREATION:
-            self.creation[_CREATION[tag]] = value
-        elif self.about is None and tag in _DOCUMENT:
-            self.found[_DOCUMENT[tag]] = value
-            if tag == "SPDXVersion" and value not in _VERSIONS:
-                raise _fault(f"unsupported SPDX version: {value!r}", line)
-            if tag == "SPDXID":
-                _check_identifier(value, line)
-        elif tag == "Relationship":
-            self._relationship(value, line)
-        elif tag == "RelationshipComment" and self.relationships:
-            self.relationships[-1]["comment"] = value
-        elif tag == "ExternalDocumentRef":
-            self._reference(value, line)
-        elif tag.startswith("Annotat") or tag == "SPDXREF":
-            self._annotation(tag, value)
-        elif tag not in _IGNORED and not tag.startswith("Snippet"):
-            self._of_element(tag, value, line)
+    def __post_init__(self) -> None:
+        self.about = self.document
+
+    def take(self, tag: str, value: str) -> None:
+        """Take one tag; raises :class:`ValueError` for one that is out of place or wrong."""
+        if tag in _MORE:
+            self._tell_more(tag, value)
+            return
+        self.last = None
+        if tag == "DocumentComment" and self._leads_back():
+            self.section, self.about = DOCUMENT, self.document
+        if tag in self.section.followers:
+            self._begin(tag, spdx_values.read(tag, value, self.version))
+        elif SINCE.get(tag, "") > self.version:
+            raise ValueError(f"received unknown tag {tag} in {self.section.name} section")
+        elif tag in self.section.single:
+            self._put(self.section.single[tag], spdx_values.read(tag, value, self.version))
+        elif tag in self.section.repeated:
+            self._add(tag, spdx_values.read(tag, value, self.version))
+        elif self.section is DOCUMENT:
+            self._create()
+            self.take(tag, value)
+        elif tag == "FilesAnalyzed" and self.section is PACKAGE:
+            self.about["filesAnalyzed"] = {"true": True, "false": False}.get(
+                value, self.about["filesAnalyzed"]
+            )
+        else:
+            self._relate(tag, value)
+
+    def _leads_back(self) -> bool:
+        """Whether the document's comment leads back to its other tags."""
+        return self.section is CREATION and self.version > "SPDX-2.1"
+
+    def _create(self) -> None:
+        if self.creation is None:
+            self.creation = dict(CREATION.told)
+        self.section, self.about = CREATION, self.creation
 
     def _begin(self, tag: str, value: str) -> None:
+        """Begin the element that a tag names."""
+        if tag in {"PackageName", "FileName", "SnippetSPDXID"}:
+            _has_identifier(self.file, "file", "fileName")
         if tag == "PackageName":
-            self.about = {
-                "name": value,
-                "SPDXID": "",
-                "downloadLocation": "",
-                "filesAnalyzed": True,
-            }
-            self.names = _PACKAGE
-            self.packages.append(self.about)
+            _has_identifier(self.package, "package", "name")
+            self.file = None
+            self.about = self.package = {**PACKAGE.told, "name": value}
         elif tag == "FileName":
-            package = self.packages[-1] if self.packages else None
-            self.about = {"fileName": value, "SPDXID": "", "checksums": None, "copyrightText": ""}
-            self.names = _FILE
-            if package is not None:
-                package.setdefault("files", []).append(self.about)
-            else:
-                self.files.append(self.about)
+            self.about = self.file = {**FILE.told, "fileName": value}
+        elif tag == "LicenseID":
+            self.about = {**LICENSE.told, "licenseId": value}
+            self.document.setdefault("hasExtractedLicensingInfos", []).append(self.about)
         else:
-            self.about = {"licenseId": value, "extractedText": ""}
-            self.names = _LICENSE
-            self.licenses.append(self.about)
+            self.about = {}
+        self.section = BEGUN[tag]
 
-    def _of_element(self, tag: str, value: str, line: int) -> None:
-        about = self.about
-        if about is None:
-            raise _fault(f"received unknown tag {tag} in section Creation Info", line)
-        if tag in self.names:
-            about[self.names[tag]] = value
-        elif tag in _LISTS:
-            about.setdefault(_LISTS[tag], []).append(value)
-        elif tag in {"PackageChecksum", "FileChecksum"}:
-            algorithm, _, digest = value.partition(":")
-            checksum = {"algorithm": algorithm.strip(), "checksumValue": digest.strip()}
-            about["checksums"] = [*(about.get("checksums") or []), checksum]
-        elif tag == "FilesAnalyzed":
-            about["filesAnalyzed"] = value == "true"
-        elif tag == "PackageVerificationCode":
-            about["packageVerificationCode"] = {"packageVerificationCodeValue": value}
-        elif tag == "ExternalRef":
-            words = value.split()
-            if len(words) != 3:
-                raise _fault("expected three elements in ExternalRef", line)
-            names = ("referenceCategory", "referenceType", "referenceLocator")
-            about.setdefault("externalRefs", []).append(dict(zip(names, words, strict=True)))
-        elif tag == "ExternalRefComment" and about.get("externalRefs"):
-            about["externalRefs"][-1]["comment"] = value
+    def _put(self, name: str, value: Any) -> None:
+        """Set a member; one that need not be told is told only with a value."""
+        if value or name in self.section.told:
+            self.about[name] = value
         else:
-            raise _fault(f"received unknown tag {tag}", line)
+            self.about.pop(name, None)
+        if name == "SPDXID" and self.section is PACKAGE:
+            self.document.setdefault("packages", []).append(self.about)
+        elif name == "SPDXID" and self.section is FILE:
+            holder = self.document if self.package is None else self.package
+            holder.setdefault("files", []).append(self.about)
 
-    def _relationship(self, value: str, line: int) -> None:
-        words = value.split()
-        if len(words) != 3:
-            raise _fault("expected three elements in Relationship", line)
-        names = ("spdxElementId", "relationshipType", "relatedSpdxElement")
-        self.relationships.append(dict(zip(names, words, strict=True)))
+    def _add(self, tag: str, value: Any) -> None:
+        name = self.section.repeated[tag]
+        if self.about.get(name) is None:
+            self.about[name] = []
+        self.about[name].append(value)
+        if isinstance(value, dict):
+            self.last = tag, value
 
-    def _reference(self, value: str, line: int) -> None:
-        words = value.split()
-        if len(words) < 3:
-            raise _fault("expected three elements in ExternalDocumentRef", line)
-        algorithm, _, digest = "".join(words[2:]).partition(":")
-        self.references.append(
-            {
-                "externalDocumentId": words[0],
-                "spdxDocument": words[1],
-                "checksum": {"algorithm": algorithm, "checksumValue": digest},
-            }
-        )
+    def _tell_more(self, tag: str, value: str) -> None:
+        before, name = _MORE[tag]
+        if self.last is None or self.last[0] != before:
+            raise ValueError(f"no current {before} found for {tag}")
+        if value:
+            self.last[1][name] = value
+        if tag == "ExternalRefComment":
+            self.last = None
 
-    def _annotation(self, tag: str, value: str) -> None:
-        if tag == "Annotator":
-            self.annotations.append(
-                {"annotator": value, "annotationDate": "", "annotationType": "", "comment": ""}
-            )
-        elif self.annotations:
-            names = {
-                "AnnotationDate": "annotationDate",
-                "AnnotationType": "annotationType",
-                "AnnotationComment": "comment",
-            }
-            if tag in names:
-                self.annotations[-1][names[tag]] = value
+    def _relate(self, tag: str, value: str) -> None:
+        """Relationships and annotations, which may stand in any section."""
+        relationships = self.document.get("relationships")
+        annotations = self.document.get("annotations")
+        if tag == "Relationship":
+            found = spdx_values.relationship(value, self.version)
+            self.document.setdefault("relationships", []).append(found)
+        elif tag == "RelationshipComment" and relationships:
+            relationships[-1].pop("comment", None)
+            relationships[-1] |= {"comment": value} if value else {}
+        elif tag == "Annotator":
+            annotation = {"annotator": spdx_values.read(tag, value, self.version)}
+            empty = dict.fromkeys(_ANNOTATION.values(), "")
+            self.document.setdefault("annotations", []).append(annotation | empty)
+        elif tag in _ANNOTATION and annotations:
+            annotations[-1][_ANNOTATION[tag]] = value
+        elif tag == "SPDXREF" and annotations:
+            spdx_values.reference(value)
+        else:
+            raise ValueError(f"received unknown tag {tag} in {self.section.name} section")
 
-    def document(self) -> dict[str, Any]:
-        """All of it."""
-        needed = ("spdxVersion", "dataLicense", "SPDXID", "name", "documentNamespace")
-        document: dict[str, Any] = dict.fromkeys(needed, "") | {"SPDXID": "SPDXRef-"} | self.found
-        # What is read is brought to the model of this version.
-        document["spdxVersion"] = "SPDX-2.3"
-        document["creationInfo"] = self.creation
-        lists = {
-            "externalDocumentRefs": self.references,
-            "packages": self.packages,
-            "files": self.files,
-            "hasExtractedLicensingInfos": self.licenses,
-            "relationships": self.relationships,
-            "annotations": self.annotations,
-        }
-        return document | {name: items for name, items in lists.items() if items}
+    def finished(self) -> dict[str, Any]:
+        """All of it, brought to the model of 2.3; raises :class:`ValueError` for a lack."""
+        _has_identifier(self.file, "file", "fileName")
+        _has_identifier(self.package, "package", "name")
+        older = self.version != "SPDX-2.3"
+        for package in self.document.get("packages", []) if older else []:
+            package.setdefault("packageVerificationCode", {"packageVerificationCodeValue": ""})
+        # An empty struct of an older version is brought to none.
+        creation = None if older and self.creation == CREATION.told else self.creation
+        return self.document | {"spdxVersion": "SPDX-2.3", "creationInfo": creation}

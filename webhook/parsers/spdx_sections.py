@@ -1,0 +1,172 @@
+"""The tags of SPDX by the sections in which they may stand, and their names in SPDX' JSON."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_NONE: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+class Section(NamedTuple):
+    """What may stand in a section; the mappings give names in JSON."""
+
+    name: str
+    single: Mapping[str, str]
+    """Tags whose last value counts."""
+    repeated: Mapping[str, str] = _NONE
+    """Tags whose values are gathered."""
+    told: Mapping[str, Any] = _NONE
+    """What is told of an element even if no tag says it."""
+    followers: frozenset[str] = frozenset()
+    """Tags that begin an element of another section, or a further one of this."""
+
+
+CREATION: Final = Section(
+    "CreationInfo",
+    {
+        "LicenseListVersion": "licenseListVersion",
+        "Created": "created",
+        "CreatorComment": "comment",
+    },
+    {"Creator": "creators"},
+    {"creators": None, "created": ""},
+    frozenset({"PackageName", "FileName", "LicenseID", "Reviewer"}),
+)
+DOCUMENT: Final = Section(
+    "Start",
+    {
+        "SPDXVersion": "spdxVersion",
+        "DataLicense": "dataLicense",
+        "SPDXID": "SPDXID",
+        "DocumentName": "name",
+        "DocumentNamespace": "documentNamespace",
+        "DocumentComment": "comment",
+    },
+    {"ExternalDocumentRef": "externalDocumentRefs"},
+    {
+        "spdxVersion": "",
+        "dataLicense": "",
+        "SPDXID": "SPDXRef-",
+        "name": "",
+        "documentNamespace": "",
+    },
+)
+PACKAGE: Final = Section(
+    "Package",
+    {
+        "PackageVersion": "versionInfo",
+        "PackageFileName": "packageFileName",
+        "PackageSupplier": "supplier",
+        "PackageOriginator": "originator",
+        "PackageDownloadLocation": "downloadLocation",
+        "PackageVerificationCode": "packageVerificationCode",
+        "PackageHomePage": "homepage",
+        "PackageSourceInfo": "sourceInfo",
+        "PackageLicenseConcluded": "licenseConcluded",
+        "PackageLicenseDeclared": "licenseDeclared",
+        "PackageLicenseComments": "licenseComments",
+        "PackageCopyrightText": "copyrightText",
+        "PackageSummary": "summary",
+        "PackageDescription": "description",
+        "PackageComment": "comment",
+        "PrimaryPackagePurpose": "primaryPackagePurpose",
+        "ReleaseDate": "releaseDate",
+        "BuiltDate": "builtDate",
+        "ValidUntilDate": "validUntilDate",
+        "SPDXID": "SPDXID",
+    },
+    {
+        "PackageChecksum": "checksums",
+        "PackageLicenseInfoFromFiles": "licenseInfoFromFiles",
+        "PackageAttributionText": "attributionTexts",
+        "ExternalRef": "externalRefs",
+    },
+    {"name": "", "SPDXID": "SPDXRef-", "downloadLocation": "", "filesAnalyzed": True},
+    frozenset({"PackageName", "FileName", "LicenseID", "Reviewer"}),
+)
+FILE: Final = Section(
+    "File",
+    {
+        "LicenseConcluded": "licenseConcluded",
+        "LicenseComments": "licenseComments",
+        "FileCopyrightText": "copyrightText",
+        "FileComment": "comment",
+        "FileNotice": "noticeText",
+        "SPDXID": "SPDXID",
+    },
+    {
+        "FileType": "fileTypes",
+        "FileChecksum": "checksums",
+        "LicenseInfoInFile": "licenseInfoInFiles",
+        "ArtifactOfProjectName": "artifactOfs",
+        "FileContributor": "fileContributors",
+        "FileDependency": "fileDependencies",
+        "FileAttributionText": "attributionTexts",
+    },
+    {"fileName": "", "SPDXID": "SPDXRef-", "checksums": None, "copyrightText": ""},
+    frozenset({"PackageName", "FileName", "SnippetSPDXID", "LicenseID", "Reviewer"}),
+)
+# Snippets and reviews are read for their faults alone: they are not part of the JSON.
+SNIPPET: Final = Section(
+    "Snippet",
+    {
+        name: name
+        for name in (
+            "SnippetFromFileSPDXID",
+            "SnippetByteRange",
+            "SnippetLineRange",
+            "SnippetLicenseConcluded",
+            "LicenseInfoInSnippet",
+            "SnippetLicenseComments",
+            "SnippetCopyrightText",
+            "SnippetComment",
+            "SnippetName",
+            "SnippetAttributionText",
+        )
+    },
+    followers=FILE.followers,
+)
+LICENSE: Final = Section(
+    "OtherLicense",
+    {
+        "ExtractedText": "extractedText",
+        "LicenseName": "name",
+        "LicenseComment": "comment",
+    },
+    {"LicenseCrossReference": "seeAlsos"},
+    {"licenseId": "", "extractedText": ""},
+    frozenset({"LicenseID", "Reviewer"}),
+)
+REVIEW: Final = Section(
+    "Review",
+    {"ReviewDate": "reviewDate", "ReviewComment": "comment"},
+    followers=frozenset({"Reviewer"}),
+)
+
+BEGUN: Final = MappingProxyType(
+    {
+        "PackageName": PACKAGE,
+        "FileName": FILE,
+        "SnippetSPDXID": SNIPPET,
+        "LicenseID": LICENSE,
+        "Reviewer": REVIEW,
+    }
+)
+"""The section of the element that a tag begins."""
+
+SINCE: Final = MappingProxyType(
+    {
+        "PackageAttributionText": "SPDX-2.2",
+        "FileAttributionText": "SPDX-2.2",
+        "SnippetAttributionText": "SPDX-2.2",
+        "PrimaryPackagePurpose": "SPDX-2.3",
+        "ReleaseDate": "SPDX-2.3",
+        "BuiltDate": "SPDX-2.3",
+        "ValidUntilDate": "SPDX-2.3",
+    }
+)
+"""The version that brought a tag, for those that the first one lacks."""
