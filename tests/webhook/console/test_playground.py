@@ -9,35 +9,13 @@ from typing import Any
 import pytest
 
 from tests.webhook.console.pictures import picture, template
+from tests.webhook.console.typed import CONSTRAINT, POLICY, decision
 from webhook.console.decisions import Recorded, recorded
 from webhook.console.picture import Picture
 from webhook.console.playground import TEXT_CHARACTERS_MAX, Attempt, Busy, Playground, reviewed
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
-
-POLICY = """
-apiVersion: templates.gatekeeper.sh/v1
-kind: ConstraintTemplate
-metadata: {name: nosample}
-spec:
-  crd: {spec: {names: {kind: NoSample}}}
-  targets:
-    - target: admission.k8s.gatekeeper.sh
-      rego: |
-        package nosample
-        violation[{"msg": msg}] {
-          input.review.object.metadata.name == "sample"
-          msg := "no samples"
-        }
----
-"""
-CONSTRAINT = """
-apiVersion: constraints.gatekeeper.sh/v1beta1
-kind: NoSample
-metadata: {name: no-sample}
-spec: {match: {kinds: [{apiGroups: [""], kinds: [Pod]}]}}
-"""
 
 Try = Callable[..., dict[str, Any]]
 
@@ -55,28 +33,6 @@ def attempt() -> Iterator[Try]:
 
     yield try_
     playground.stop()
-
-
-def decision(name: str, verdict: str = "allow", *results: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "eventType": "decision",
-        "enforcementPoint": "validation.gatekeeper.sh",
-        "verdict": verdict,
-        "operation": "CREATE",
-        "requestUID": f"u-{name}",
-        "resourceGroup": "",
-        "resourceAPIVersion": "v1",
-        "resourceKind": "Pod",
-        "resourceNamespace": "shop",
-        "resourceName": name,
-        "requestResource": {"group": "", "version": "v1", "resource": "pods"},
-        "object": {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": name, "namespace": "shop"},
-        },
-        "results": list(results),
-    }
 
 
 def test_a_new_policy_is_tried_on_decisions_that_were_recorded(attempt: Try, tmp_path: Path):

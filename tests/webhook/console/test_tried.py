@@ -1,0 +1,277 @@
+"""What comes of each attempt, asked in this process: in its own, which is ended, nobody sees how.
+
+What crosses to that process, and is ended there, is tested with it (test_playground.py).
+"""
+
+from __future__ import annotations
+
+import marshal
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.webhook.console.typed import CONSTRAINT, POLICY, decision
+from webhook.api.encoding import decode, encode
+from webhook.console import tried
+
+POD = "{apiVersion: v1, kind: Pod, metadata: {name: %s}}\n---\n"
+PLACED = "{apiVersion: v1, kind: Pod, metadata: {name: sample, namespace: %s}}\n---\n"
+PLACE = "{apiVersion: v1, kind: Namespace, metadata: {name: %s, labels: {a: %s}}}\n---\n"
+SELECTING = CONSTRAINT.replace("kinds: [{", "namespaceSelector: {matchLabels: {a: b}}, kinds: [{")
+UNSAFE = POLICY.replace('"no samples"', "y")
+NOT_COMPILED = "unable to compile modules: 1 error occurred: template:4: rego_unsafe_var_error: var y is unsafe"
+MISSING = 'missing ConstraintTemplate: template "nosample" not found'
+
+
+def answer(mode: str, policy: str = "", *, typed: str = "", query: str = "", **sent: Any) -> Any:
+    job = {
+        "mode": mode,
+        "policy": policy,
+        "input": typed,
+        "query": query,
+        "inForce": encode(sent.get("in_force", [])),
+        "records": encode(sent.get("records", [])),
+    }
+    # As it is read at the other end, by the one who asked.
+    outcome = marshal.loads(tried.answer(job))
+    assert list(outcome) == ["found"]
+    return decode(outcome["found"])
+
+
+def problem(kind: str, name: str, code: str, message: str) -> dict[str, Any]:
+    return {"kind": kind, "name": name, "severity": "error", "code": code, "message": message}
+
+
+def of_objects(*reviews: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {
+        "problems": [],
+        "reviews": list(reviews),
+        "samples": False,
+        "notReviewed": 0,
+        "constraints": 1,
+        **fields,
+    }
+
+
+def reviewed(shown: str, *messages: str, **fields: Any) -> dict[str, Any]:
+    return {"object": shown, "violations": violations(*messages), "notDecided": [], **fields}
+
+
+def violations(*messages: str) -> list[dict[str, Any]]:
+    named = {"kind": "NoSample", "name": "no-sample", "action": "deny"}
+    return [{**named, "message": one, "severity": "", "details": {}} for one in messages]
+
+
+def test_objects_are_reviewed_by_what_was_typed_with_the_namespaces_among_them():
+    typed = PLACE % ("shop", "b") + PLACE % ("bank", "c") + PLACED % "shop" + PLACED % "bank"
+    assert answer("policy", POLICY + SELECTING, typed=typed) == of_objects(
+        reviewed("Namespace shop"),
+        reviewed("Namespace bank"),
+        reviewed("Pod shop/sample", "no samples"),
+        reviewed("Pod bank/sample"),
+    )
+
+
+def test_objects_may_stand_among_the_policies_and_no_object_is_passed_over():
+    policies = f"{POLICY}{CONSTRAINT}---\n{POD % 'sample'}"
+    assert answer("policy", policies, typed="- 1\n---\n" + POD % "web") == of_objects(
+        reviewed("Pod sample", "no samples"), reviewed("Pod web")
+    )
+
+
+def test_where_no_object_is_given_samples_of_each_constraint_are_reviewed_once():
+    second = CONSTRAINT.replace("no-sample", "second")
+    [row] = violations("no samples")
+    both = {**reviewed("Pod default/sample"), "violations": [row, {**row, "name": "second"}]}
+    assert answer("policy", f"{POLICY}{CONSTRAINT}---\n{second}") == of_objects(
+        both, samples=True, constraints=2
+    )
+
+
+def test_what_is_beyond_the_most_that_are_reviewed_is_told():
+    typed = "".join(POD % f"web-{number}" for number in range(52))
+    assert answer("policy", POLICY + CONSTRAINT, typed=typed) == of_objects(
+        *(reviewed(f"Pod web-{number}") for number in range(50)), notReviewed=2
+    )
+
+
+def test_an_object_that_no_policy_can_refer_to_is_reviewed_all_the_same():
+    anywhere = CONSTRAINT.replace('apiGroups: [""]', 'apiGroups: ["*"]')
+    unfit = "{apiVersion: a/b/c, kind: Pod, metadata: {name: sample}}\n---\n"
+    assert answer("policy", POLICY + anywhere, typed=unfit) == of_objects(
+        reviewed("Pod sample", "no samples")
+    )
+    typed = unfit + PLACE % ("shop", "b") + PLACED % "shop"
+    found = answer("policy", POLICY + SELECTING, typed=typed)
+    assert found["reviews"][-1] == reviewed("Pod shop/sample", "no samples"), (
+        "what follows is known"
+    )
+
+
+def test_a_template_in_force_is_taken_for_a_constraint_that_was_typed_without_one():
+    broken = {"apiVersion": "templates.gatekeeper.sh/v1", "kind": "ConstraintTemplate"}
+    in_force = [
+        yaml.safe_load(POLICY.replace("---", "")),
+        {**broken, "metadata": {"name": "another"}},
+    ]
+    typed = POD % "sample"
+    assert answer("policy", CONSTRAINT, typed=typed, in_force=in_force) == of_objects(
+        reviewed("Pod sample", "no samples")
+    )
+    faulty = [yaml.safe_load(UNSAFE.replace("---", ""))]
+    assert answer("policy", POLICY + CONSTRAINT, typed=typed, in_force=faulty) == of_objects(
+        reviewed("Pod sample", "no samples")
+    )
+    assert answer("policy", CONSTRAINT, typed=typed) == of_objects(
+        reviewed("Pod sample"),
+        problems=[problem("NoSample", "no-sample", "invalid", MISSING)],
+        constraints=0,
+    )
+
+
+def test_what_a_policy_that_does_not_compile_would_decide_is_not_decided():
+    found = answer("policy", UNSAFE + CONSTRAINT, typed=POD % "sample")
+    unusable = 'missing ConstraintTemplate: template "nosample" has no revision that can be used'
+    assert found == of_objects(
+        reviewed("Pod sample", notDecided=[f"NoSample/no-sample (compile): {NOT_COMPILED}"]),
+        problems=[
+            problem("ConstraintTemplate", "nosample", "ingest_error", NOT_COMPILED),
+            problem("NoSample", "no-sample", "invalid", unusable),
+        ],
+        constraints=0,
+    )
+    recorded = answer("recorded", UNSAFE + CONSTRAINT, records=[decision("sample")])
+    assert (recorded["replayed"], recorded["undecided"], recorded["rows"]) == (1, 1, [])
+
+
+def result(name: str, *actions: str, **fields: Any) -> dict[str, Any]:
+    named = {"constraint": {"kind": "NoSample", "name": name}, "message": "m"}
+    if len(actions) == 1:
+        return {**named, "enforcementAction": actions[0], **fields}
+    return {**named, "enforcementAction": "scoped", "enforcementActions": [*actions], **fields}
+
+
+def test_decisions_whose_verdict_would_change_are_told_before_those_that_only_violate():
+    records = [
+        decision("web"),
+        decision("sample", "deny", result("another", "deny")),
+        {**decision("sample"), "timestamp": "2026-01-01T00:00:00Z"},
+        decision("scoped", "warn", result("another", "warn", "dryrun")),
+        {**decision("sample", "warn", result("another", "warn")), "requestUID": "u-graver"},
+        decision("mended", "deny", result("no-sample", "deny"), result("another", "dryrun")),
+        decision("sample", "error"),
+        {**decision("bare"), "object": None},
+    ]
+
+    def row(name: str, before: str, after: str, *messages: str, time: str = "") -> dict[str, Any]:
+        return {
+            "time": time,
+            "uid": f"u-{name}",
+            "operation": "CREATE",
+            "kind": "Pod",
+            "namespace": "shop",
+            "name": name,
+            "before": before,
+            "after": after,
+            "violations": violations(*messages),
+        }
+
+    assert answer("recorded", POLICY + CONSTRAINT, records=records) == {
+        "problems": [],
+        "replayed": 6,
+        "violating": 4,
+        "changed": 3,
+        "undecided": 0,
+        "rows": [
+            row("sample", "allow", "deny", "no samples", time="2026-01-01T00:00:00Z"),
+            {**row("sample", "warn", "deny", "no samples"), "uid": "u-graver"},
+            row("mended", "deny", "dryrun"),
+            row("sample", "deny", "deny", "no samples"),
+        ],
+        "constraints": 1,
+    }
+
+
+def test_a_constraint_that_is_not_the_webhooks_changes_no_recorded_decision():
+    of_audits = """{match: {}, enforcementAction: scoped, scopedEnforcementActions: [
+      {action: deny, enforcementPoints: [{name: audit.gatekeeper.sh}]}]}"""
+    policies = POLICY + CONSTRAINT[: CONSTRAINT.index("{match")] + of_audits
+    assert answer("recorded", policies, records=[decision("sample")]) == {
+        "problems": [],
+        "replayed": 1,
+        "violating": 0,
+        "changed": 0,
+        "undecided": 0,
+        "rows": [],
+        "constraints": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("module", "query", "typed", "answers"),
+    [
+        ("package p\nx := input.a + 1", "data.p.x", "a: 2", [({"data.p.x": 3}, {})]),
+        ("package p\nx := 1", "", "", [({"data": {"p": {"x": 1}}}, {})]),
+        ("", "x := [1, 2][_]", "", [({"x := [1, 2][_]": True}, {"x": n}) for n in (1, 2)]),
+        ("", "{1, 2}; 3", "", [({"{1, 2}": [1, 2], "3": 3}, {})]),
+        ("package p", "data.p.x", "", []),
+        ("", "input", "", []),
+        (
+            "",
+            "numbers.range(1, 200)[_]",
+            "",
+            [({"numbers.range(1, 200)[_]": n}, {}) for n in range(1, 101)],
+        ),
+    ],
+    ids=["a rule", "no query", "bindings", "expressions", "undefined", "no input", "many"],
+)
+def test_a_query_has_its_answers(module, query, typed, answers):
+    assert answer("rego", module, query=query, typed=typed) == {
+        "answers": [{"expressions": said, "bindings": bound} for said, bound in answers]
+    }
+
+
+def test_an_expression_may_be_over_no_object():
+    assert answer("cel", "[object == null, 1 < 2]") == {"value": [True, True]}
+    assert answer("cel", "object.metadata.name", typed=POD % "web") == {"value": "web"}
+
+
+CONFLICT = "package p\nx := 1 if input == 1\nx := 2 if input == 1"
+UNSAFE_QUERY = (
+    "2 errors occurred:\n1:1: rego_unsafe_var_error: var _ is unsafe\n"
+    "1:1: rego_unsafe_var_error: var x is unsafe"
+)
+UNDECLARED = "ERROR: <input>:1:1: undeclared reference to 'objct' (in container '')\n | objct\n | ^"
+
+
+@pytest.mark.parametrize(
+    ("mode", "policy", "typed", "query", "error"),
+    [
+        ("policy", "a: b", "", "", "policies: there is no template and no constraint among them"),
+        ("policy", "\ta", "", "", "policies: line 1: found character that cannot start any token"),
+        (
+            "policy",
+            POLICY,
+            "\ta",
+            "",
+            "objects: line 1: found character that cannot start any token",
+        ),
+        ("recorded", "a: b", "", "", "policies: there is no template and no constraint among them"),
+        ("rego", "", "1\n---\n2", "1", "input: one document is expected, not 2"),
+        ("rego", "", "\ta", "1", "input: line 1: found character that cannot start any token"),
+        ("rego", "", "", "x", UNSAFE_QUERY),
+        (
+            "rego",
+            CONFLICT,
+            "1",
+            "data.p.x",
+            "policy.rego:3: eval_conflict_error: rule data.p.x produced conflicting values",
+        ),
+        ("cel", "1", "- 1", "", "object: an object is expected"),
+        ("cel", "objct", "", "", UNDECLARED),
+        ("cel", "object.spec", POD % "web", "", "no such key: spec"),
+    ],
+)
+def test_what_cannot_be_tried_is_told_with_what_it_is(mode, policy, typed, query, error):
+    assert answer(mode, policy, typed=typed, query=query) == {"error": error}
