@@ -33,16 +33,45 @@ _ARRAYS: Final = {
     "references": "reference",
     "endpoints": "endpoint",
     "affects": "target",
+    "versions": "version",
+    "responses": "response",
     "commits": "commit",
     "patches": "patch",
+    "resolves": "issue",
     "ancestors": "component",
     "descendants": "component",
     "variants": "component",
     "tags": "tag",
     "cwes": "cwe",
 }
-_NUMBERS: Final = frozenset({"version", "score", "cwe"})
-_BOOLEANS: Final = frozenset({"authenticated", "x-trust-boundary", "modified"})
+# What refers to components and the like, by the names of the array and its items.
+_REFERRING: Final = {
+    ("composition", "assemblies"): "assembly",
+    ("composition", "dependencies"): "dependency",
+    ("annotation", "subjects"): "subject",
+}
+# What stands several times itself, without an element around it.
+_ENTITIES: Final = frozenset(
+    {"supplier", "manufacturer", "manufacture", "provider", "organization"}
+)
+_REPEATED: Final = frozenset((of, name) for of in _ENTITIES for name in ("url", "contact"))
+_NUMBERS: Final = frozenset({("rating", "score"), ("cwes", "cwe")})
+_BOOLEANS: Final = {
+    "authenticated": "service",
+    "x-trust-boundary": "service",
+    "modified": "component",
+}
+_TRUTHS: Final = dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True) | dict.fromkeys(
+    ("0", "f", "F", "FALSE", "false", "False"), False
+)
+_RENAMED: Final = {"content-type": "contentType", "responses": "response"}
+_TOLD: Final[dict[str, dict[str, Any]]] = {
+    "component": {"type": "", "name": ""},
+    "service": {"name": ""},
+    "vulnerability": {"id": ""},
+    "issue": {"description": ""},
+}
+"""What is told of an element even if the document does not."""
 
 
 def parse(raw: bytes, path: str = "") -> Any:
@@ -52,7 +81,8 @@ def parse(raw: bytes, path: str = "") -> Any:
         return _of_xml(raw)
     document = json_text.parse(raw)
     version = document.get("specVersion") if isinstance(document, dict) else None
-    if not isinstance(document, dict) or (version is not None and version not in _VERSIONS):
+    told = isinstance(document, dict) and "specVersion" in document
+    if not isinstance(document, dict) or (told and version not in _VERSIONS):
         raise ParseError(f"decode CycloneDX BOM: invalid specification version: {version}", 1)
     return document
 
@@ -67,12 +97,11 @@ def _of_xml(raw: bytes) -> dict[str, Any]:
     version = space.removeprefix(_NAMESPACE)
     if version not in _VERSIONS:
         raise ParseError(f"decode CycloneDX BOM: unsupported namespace: {space!r}", 1)
-    members: dict[str, Any] = {"xmlns": space, "specVersion": version, "bomFormat": "CycloneDX"}
+    members: dict[str, Any] = {"specVersion": version, "bomFormat": "CycloneDX"}
     if serial := _attribute(root, "serialNumber"):
         members["serialNumber"] = serial
-    members["version"] = int(_attribute(root, "version") or 1)
-    members |= _members(root, "bom")
-    return members
+    members["version"] = _number(_attribute(root, "version") or "0", int)
+    return members | _members(root, "bom")
 
 
 def _attribute(element: Element, name: str) -> str:
@@ -81,41 +110,59 @@ def _attribute(element: Element, name: str) -> str:
 
 
 def _members(element: Element, of: str) -> dict[str, Any]:
-    """The elements below one, by their names in JSON."""
+    """The elements below one, by their names in JSON; what is empty is not told."""
     members: dict[str, Any] = {}
     for name, children in element.below.items():
-        if not name.startswith("-"):
-            members[name] = _member(name, children[-1], of)
+        if name.startswith("-"):
+            continue
+        if (of, name) in _REPEATED:
+            value: Any = [_member(name, child, of) for child in children]
+        else:
+            value = _member(name, children[-1], of)
+        if value not in ("", []) or name == "licenses":
+            members[_RENAMED.get(name, name)] = value
     return members
 
 
 def _member(name: str, element: Element, of: str) -> Any:
-    if name in _ARRAYS:
+    if referring := _REFERRING.get((of, name)):
+        return [_attribute(one, "ref") for one in element.below.get(referring, [])]
+    if (of, name) == ("issue", "references"):
+        return [one.text for one in element.below.get("url", [])]
+    if name in _ARRAYS and not (name == "tools" and "tool" not in element.below):
         return _array(name, element)
-    below = {child for child in element.below if not child.startswith("-")}
-    attributes = {
-        child[1:]: members[0].text
-        for child, members in element.below.items()
-        if child.startswith("-") and child != "-xmlns"
-    }
-    if not below and not attributes:
+    attributes = _attributes(element)
+    below = any(not child.startswith("-") for child in element.below)
+    if not below and not attributes and name not in _TOLD and name != "metadata":
         return _scalar(name, element.text, of)
-    renamed = {"mime-type": "mime-type", "bom-ref": "bom-ref"}
-    members: dict[str, Any] = {renamed.get(key, key): value for key, value in attributes.items()}
-    if not below and element.text:
-        members["content"] = element.text
-    return members | _members(element, name)
+    content = {"content": element.text} if not below and element.text else {}
+    return _TOLD.get(name, {}) | attributes | content | _members(element, name)
+
+
+def _attributes(element: Element) -> dict[str, str]:
+    return {
+        _RENAMED.get(name[1:], name[1:]): attributes[0].text
+        for name, attributes in element.below.items()
+        if name.startswith("-") and name != "-xmlns" and attributes[0].text
+    }
 
 
 def _scalar(name: str, text: str, of: str) -> Any:
-    if name in _NUMBERS and of in {"vulnerability", "rating", "cwes"}:
-        try:
-            return float(text) if name == "score" else int(text)
-        except ValueError:
-            return text
-    if name in _BOOLEANS:
-        return text == "true"
-    return text
+    if (of, name) in _NUMBERS:
+        return _number(text, float if name == "score" else int)
+    if _BOOLEANS.get(name) != of:
+        return text
+    if text not in _TRUTHS:
+        raise ParseError(f"decode CycloneDX BOM: {name}: invalid boolean {text!r}", 0)
+    return _TRUTHS[text]
+
+
+def _number(text: str, kind: type[int | float]) -> int | float:
+    try:
+        number = kind(text)
+        return int(number) if number == int(number) else number
+    except (ValueError, OverflowError):
+        raise ParseError(f"decode CycloneDX BOM: invalid number {text!r}", 0) from None
 
 
 def _array(name: str, element: Element) -> list[Any]:
@@ -126,8 +173,11 @@ def _array(name: str, element: Element) -> list[Any]:
         case "properties":
             return [{"name": _attribute(one, "name"), "value": one.text} for one in items]
         case "licenses":
-            expressions = [{"expression": one.text} for one in element.below.get("expression", [])]
-            return [{"license": _members(one, "license")} for one in items] + expressions
+            licenses = [{"license": _attributes(one) | _members(one, "license")} for one in items]
+            return licenses + [
+                {"expression": one.text} | _attributes(one)
+                for one in element.below.get("expression", [])
+            ]
         case "dependencies":
             return [_dependency(one) for one in items]
         case _:
@@ -136,7 +186,7 @@ def _array(name: str, element: Element) -> list[Any]:
 
 def _dependency(element: Element) -> dict[str, Any]:
     dependency: dict[str, Any] = {"ref": _attribute(element, "ref")}
-    below = [_attribute(one, "ref") for one in element.below.get("dependency", [])]
-    if below:
-        dependency["dependsOn"] = below
+    for name, member in (("dependency", "dependsOn"), ("provides", "provides")):
+        if below := [_attribute(one, "ref") for one in element.below.get(name, [])]:
+            dependency[member] = below
     return dependency
