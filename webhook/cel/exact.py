@@ -19,6 +19,7 @@ from webhook.cel.run.arithmetic import OPERATORS, is_not, negate
 from webhook.cel.run.values import (
     NONE,
     NOTHING,
+    VARIABLES,
     Duration,
     Lost,
     Optional,
@@ -49,9 +50,6 @@ if TYPE_CHECKING:
     from webhook.cel.run.meter import Meter
     from webhook.cel.run.values import Value
     from webhook.cel.syntax.ast import Expr
-
-VARIABLES: Final = "kubernetes.variables"
-"""The type of ``variables``: its fields are computed when they are read."""
 
 _BINARY: Final[dict[str, Callable[[Value, Value], Value]]] = {
     **OPERATORS,
@@ -332,6 +330,8 @@ class _Builder:
         waiting: list[Expr] = [self.checked.parsed.root]
         while waiting:
             node = waiting.pop()
+            if isinstance(node, Fold) and node.key is not None and node.first.startswith("."):
+                return True  # transformMap reads another's value for its first variable
             if isinstance(node, MapOf):
                 of = self.checked.types.get(node)
                 if of is None or of.parts[0].name not in _FOUND_BY_VALUE:

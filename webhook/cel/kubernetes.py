@@ -20,7 +20,7 @@ from webhook.cel.check.types import (
     list_of,
     map_of,
 )
-from webhook.cel.exact import VARIABLES
+from webhook.cel.run.values import VARIABLES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

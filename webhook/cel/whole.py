@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cel.check.checker import Checked
 from webhook.cel.errors import EvaluationError, LimitError, UnsureError
-from webhook.cel.exact import VARIABLES
 from webhook.cel.fast import NAMESPACE, function_of
 from webhook.cel.lines import UnwrittenError
 from webhook.cel.operators import KNOWN, cost_of
-from webhook.cel.run.values import NOTHING
+from webhook.cel.run.values import NOTHING, VARIABLES
 from webhook.cel.syntax.ast import Name, Select, children
 from webhook.cel.writer import Writer
 from webhook.rego.write import expression as source

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cel.check.environment import functions
 from webhook.cel.check.literals import known_members
-from webhook.cel.exact import VARIABLES
 from webhook.cel.library.all import direct
 from webhook.cel.library.regex import compiled
 from webhook.cel.lines import UnwrittenError
@@ -20,6 +19,7 @@ from webhook.cel.narrowing import called
 from webhook.cel.operators import KINDS, KNOWN, OPERATORS, ORDERS, cost_of, within_path
 from webhook.cel.paths import may_change, may_nest
 from webhook.cel.plain import ROOTS, is_plain
+from webhook.cel.run.values import VARIABLES
 from webhook.cel.syntax.ast import (
     Call,
     Constant,

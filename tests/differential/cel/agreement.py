@@ -175,6 +175,8 @@ def passed_over(expression: str, found: dict[str, Any], wanted: dict[str, Any]) 
         return "the oracle's own panic"
     if mine and mine in text:
         return "a list that holds an error, which is one where it is what an expression gives"
+    if mine == "no such attribute(s): variables" and not wanted.get("stage"):
+        return "variables, which an expression by itself has there alone"
     if text and isinstance(found.get("value"), Timestamp):
         return "times beyond the years that protobuf's JSON has"
     if EXCEEDED in mine or EXCEEDED in real:

@@ -60,6 +60,7 @@ _FOUND: Final = (
     "[R].sortBy(x, x in {x: 1} ? 1 : 2)", "dyn(R).l in {dyn(R).l: 1}", "[dyn(R)].map(x, x.l in {x.l: 1})", "{R: 1, R: 2}.size()",
     "[.object].map(.object, .object.m in {.object.m: 1})", "dyn(R).map(x, x in {x: 1})", "dyn(R).all(x, y, y in {y: 1})", "[{dyn(R): 1}].map(m, dyn(R).map(x, x in m))",
     "[R].map(x, optional.of(x).value() in {x: 1})", "[R].map(x, {'a': x}.?a.value() in {x: 1})", "[[R]].map(l, l.first().value() in {l[0]: 1})",
+    "[1, 2].transformMap(.object, v, R).size()", "{'a': R}.transformMap(.request, v, v).map(m, m == R)",
     "{'k': R}.transformMapEntry(k, v, {v: 1}).map(m, m == R)", "[[R].map(x, {x: x})].map(l, l[0].map(k, k in l[0]))",
 )  # fmt: skip
 

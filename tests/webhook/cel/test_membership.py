@@ -157,6 +157,7 @@ def test_numbers_are_found_in_constants_as_in_a_set(source, found):
         ("object.m in {object.m: 1}", False),
         ("[1, 2].transformMapEntry(i, v, {optional.of(object.m).value(): v}).size()", 2),
         ("[1, 2].map(i, object.m).transformMapEntry(i, v, {v: i}).size()", 2),
+        ("[1, 2].transformMap(.object, v, v).size()", 2),
         ("{[object.m][0]: 1, object.m: 2, dyn(object.m): 3}.size()", 3),
         ("[object.m].map(x, {x: 1, dyn(x): 2})[0].size()", 1),
         ("{null: 1}.transformMap(k, v, v).size()", 1),

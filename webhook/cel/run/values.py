@@ -238,9 +238,12 @@ TYPES: Final[dict[type, str]] = {
 }
 """The names of the types of values that have one of their own."""
 
+VARIABLES: Final = "kubernetes.variables"
+"""The type of ``variables``, whose fields are computed when they are read; its class is the driver's."""
+
 
 def type_name(value: Value) -> str:
     """The name of a value's type."""
     if type(value) is Opaque:
         return value.type_name
-    return TYPES[type(value)]
+    return TYPES.get(type(value), VARIABLES)

@@ -13,10 +13,9 @@ from webhook.cel.check.types import BOOL, DYN, STRING
 from webhook.cel.engine import compile_checked
 from webhook.cel.errors import CompileError as ExpressionError
 from webhook.cel.errors import EvaluationError, TimeUpError
-from webhook.cel.exact import VARIABLES
 from webhook.cel.kubernetes import admission
 from webhook.cel.run.meter import EXPRESSION_COST, Meter
-from webhook.cel.run.values import NOTHING
+from webhook.cel.run.values import NOTHING, VARIABLES
 from webhook.cel.syntax.ast import Select, children
 from webhook.cel.whole import Part, whole_form
 from webhook.constraint.driver import DriverViolation

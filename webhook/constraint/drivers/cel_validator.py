@@ -145,6 +145,10 @@ class Composed(dict[str, Any]):
 
     __slots__ = ("_errors", "_variables", "env", "meter")
 
+    # By itself it is a value like any other, of which there is one.
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__  # type: ignore[assignment]  # dict says that it has none
+
     def __init__(
         self,
         variables: dict[str, Expression],
