@@ -15,6 +15,9 @@ _NUMBER: Final = re.compile(
     r"-?(?:0[xX][0-9a-fA-F]+|(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
 )
 _HEREDOC: Final = re.compile(r"<<(-?)([^\s]+)\r?\n")
+_CODE: Final = re.compile(
+    r"u([0-9a-fA-F]{4})|U(000[0-9a-fA-F]{5}|0010[0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([0-3][0-7]{2})"
+)
 _ESCAPES: Final = {
     "n": "\n",
     "t": "\t",
@@ -187,10 +190,16 @@ class _Reader:
             elif character == "\\":
                 self._at += 1
                 letter = self._text[self._at : self._at + 1]
-                character = _ESCAPES.get(letter, letter)
-                if letter == "u":
-                    character = chr(int(self._text[self._at + 1 : self._at + 5] or "0", 16))
-                    self._at += 4
+                if digits := _CODE.match(self._text, self._at):
+                    code = int(digits[digits.lastindex or 0], 8 if digits[4] else 16)
+                    # Half a pair, or a byte that alone is no character.
+                    lone = 0xD800 <= code < 0xE000 or (code > 127 and digits.lastindex in {3, 4})
+                    character = "\ufffd" if lone else chr(code)
+                    self._at = digits.end() - 1
+                elif letter in _ESCAPES:
+                    character = _ESCAPES[letter]
+                else:
+                    raise self._fault("illegal char escape")
             kept.append(character)
             self._at += 1
 
@@ -198,16 +207,17 @@ class _Reader:
         match = _HEREDOC.match(self._text, self._at)
         if match is None:
             raise self._fault("invalid heredoc anchor")
-        end = re.compile(rf"^[ \t]*{re.escape(match[2])}[ \t]*\r?$", re.MULTILINE).search(
+        end = re.compile(rf"^([ \t]*){re.escape(match[2])}[ \t]*\r?$", re.MULTILINE).search(
             self._text, match.end()
         )
         if end is None:
             raise self._fault("heredoc not terminated")
         content = self._text[match.end() : end.start()]
         self._at = end.end()
-        if not match[1]:
-            return content
         lines = content.split("\n")
-        indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
-        least = min(indents, default=0)
-        return "\n".join(line[least:] for line in lines)
+        # The mark at the end says how far in the text is: all of it, or it stays as it is.
+        if not match[1]:
+            return content + end[1]
+        if not all(line.startswith(end[1]) for line in lines[:-1]):
+            return content
+        return "\n".join(line.removeprefix(end[1]) for line in lines)
