@@ -17,7 +17,6 @@ import gc
 import json
 import marshal
 import os
-import resource
 import select
 import signal
 import socket
@@ -29,20 +28,11 @@ from typing import TYPE_CHECKING, Final
 from webhook.rego import program as compiler  # noqa: F401  # here, before any trial needs it
 from webhook.trials import frames
 from webhook.trials.job import ANY_CEL, LATE, NO_PROCESS, READS_CEL, Answer, Job, has_cel
-from webhook.trials.trial import NO_MEMORY, Clients, bound, carry_out, used_bytes, written
+from webhook.trials.outcomes import OutcomePipe, tell
+from webhook.trials.trial import Clients, carry_out, used_bytes, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-
-OUTCOME_BYTES_MAX: Final = 64 << 20
-"""Code of the largest template that may be compiled takes some 10 MB."""
-
-TOGETHER_CPU_SECONDS: Final = 0.25
-TOGETHER_BYTES: Final = 8 << 20
-"""What those that are tried in one process may have taken when the next begins: others wait for it,
-and it shall find a process nearly as it would alone. A constraint takes less than a millisecond."""
-
-_NO_MEMORY: Final = written(NO_MEMORY)
 
 _USUAL: Final = """package usual
 violation[{"msg": msg, "details": {"missing": missing}}] {
@@ -148,7 +138,7 @@ class _Server:
             self._leave()
             _try_and_end(jobs, writing, self._answer)
         os.close(writing)
-        source, compiled, is_late, seconds = _Pipe(reading, self._waits_for), 0, False, 0.0
+        source, compiled, is_late, seconds = OutcomePipe(reading, self._waits_for), 0, False, 0.0
         while compiled < len(jobs):
             written, is_late = source.read(jobs[compiled]["patienceSeconds"])
             if is_late or written is None:
@@ -221,37 +211,6 @@ class _Server:
             os._exit(code)
 
 
-class _Pipe:
-    """What a process writes, one outcome after the other."""
-
-    def __init__(self, source: int, waits_for: Callable[[int, float], bool]) -> None:
-        """``waits_for`` says whether there is something to read within so many seconds."""
-        self._source = source
-        self._waits_for = waits_for
-        self._found = bytearray()
-
-    def read(self, patience_seconds: float) -> tuple[bytes | None, bool]:
-        """The next one, None at the end; whether that took too long."""
-        until = time.monotonic() + patience_seconds
-        while True:
-            if len(self._found) >= frames.LENGTH.size:
-                (length,) = frames.LENGTH.unpack_from(self._found)
-                whole = frames.LENGTH.size + length
-                if length > OUTCOME_BYTES_MAX:
-                    return None, False
-                if len(self._found) >= whole:
-                    taken = bytes(self._found[frames.LENGTH.size : whole])
-                    del self._found[:whole]
-                    return taken, False
-            left = until - time.monotonic()
-            if left <= 0 or not self._waits_for(self._source, left):
-                return None, True
-            part = os.read(self._source, 1 << 20)
-            if not part:
-                return None, False
-            self._found += part
-
-
 def _try_and_end(jobs: Sequence[Job], writing: int, answer: Callable[[Job], bytes]) -> None:
     """The whole life of a process that tries policies."""
     code = 1
@@ -259,33 +218,12 @@ def _try_and_end(jobs: Sequence[Job], writing: int, answer: Callable[[Job], byte
         # Where the system must end something for want of memory, let it be this.
         with contextlib.suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
-        began = used_bytes()
         with os.fdopen(writing, "wb") as file:
-            for number, job in enumerate(jobs):
-                bound(job["cpuSeconds"], began + job["memoryBytes"])
-                before = resource.getrusage(resource.RUSAGE_SELF)
-                try:
-                    outcome = answer(job)
-                except MemoryError:
-                    outcome = _NO_MEMORY
-                if number and outcome == _NO_MEMORY:
-                    break  # those before it have a part of its memory: it is to have all
-                after = resource.getrusage(resource.RUSAGE_SELF)
-                seconds = _cpu_seconds(after) - _cpu_seconds(before)
-                said = marshal.dumps(((seconds, after.ru_maxrss * 1024), outcome))
-                file.write(frames.LENGTH.pack(len(said)) + said)
-                file.flush()
-                is_much = _cpu_seconds(after) > TOGETHER_CPU_SECONDS
-                if is_much or used_bytes() - began > TOGETHER_BYTES:
-                    break
+            tell(jobs, file, answer)
         code = 0
     finally:
         sys.stdout.flush()
         os._exit(code)
-
-
-def _cpu_seconds(usage: resource.struct_rusage) -> float:
-    return usage.ru_utime + usage.ru_stime
 
 
 if __name__ == "__main__":

@@ -1,0 +1,93 @@
+"""Outcomes of trials on a pipe: as a process that tries tells them, and as who has forked it reads.
+
+Each is the seconds of a processor and the bytes of memory it took, and what was written of it, as
+``marshal`` has them, with their length before them.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import resource
+import time
+from typing import TYPE_CHECKING, Final
+
+from webhook.trials import frames
+from webhook.trials.trial import NO_MEMORY, bound, used_bytes, written
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import BinaryIO
+
+    from webhook.trials.job import Job
+
+OUTCOME_BYTES_MAX: Final = 64 << 20
+"""Code of the largest template that may be compiled takes some 10 MB."""
+
+TOGETHER_CPU_SECONDS: Final = 0.25
+TOGETHER_BYTES: Final = 8 << 20
+"""What those that are tried in one process may have taken when the next begins: others wait for it,
+and it shall find a process nearly as it would alone. A constraint takes less than a millisecond."""
+
+_NO_MEMORY: Final = written(NO_MEMORY)
+
+
+def tell(jobs: Sequence[Job], file: BinaryIO, answer: Callable[[Job], bytes]) -> None:
+    """Carry out jobs within their bounds, and write the outcome of each as soon as it is known.
+
+    It ends before the rest where they have taken much, and before one that wants more memory than
+    those before it have left: that one is to have all.
+    """
+    began = used_bytes()
+    for number, job in enumerate(jobs):
+        bound(job["cpuSeconds"], began + job["memoryBytes"])
+        before = resource.getrusage(resource.RUSAGE_SELF)
+        try:
+            outcome = answer(job)
+        except MemoryError:
+            outcome = _NO_MEMORY
+        if number and outcome == _NO_MEMORY:
+            break
+        after = resource.getrusage(resource.RUSAGE_SELF)
+        seconds = _cpu_seconds(after) - _cpu_seconds(before)
+        said = marshal.dumps(((seconds, after.ru_maxrss * 1024), outcome))
+        file.write(frames.LENGTH.pack(len(said)) + said)
+        file.flush()
+        is_much = _cpu_seconds(after) > TOGETHER_CPU_SECONDS
+        if is_much or used_bytes() - began > TOGETHER_BYTES:
+            break
+
+
+def _cpu_seconds(usage: resource.struct_rusage) -> float:
+    return usage.ru_utime + usage.ru_stime
+
+
+class OutcomePipe:
+    """What a process writes, one outcome after the other."""
+
+    def __init__(self, source: int, waits_for: Callable[[int, float], bool]) -> None:
+        """``waits_for`` says whether there is something to read within so many seconds."""
+        self._source = source
+        self._waits_for = waits_for
+        self._found = bytearray()
+
+    def read(self, patience_seconds: float) -> tuple[bytes | None, bool]:
+        """The next one, None at the end; whether that took too long."""
+        until = time.monotonic() + patience_seconds
+        while True:
+            if len(self._found) >= frames.LENGTH.size:
+                (length,) = frames.LENGTH.unpack_from(self._found)
+                whole = frames.LENGTH.size + length
+                if length > OUTCOME_BYTES_MAX:
+                    return None, False
+                if len(self._found) >= whole:
+                    taken = bytes(self._found[frames.LENGTH.size : whole])
+                    del self._found[:whole]
+                    return taken, False
+            left = until - time.monotonic()
+            if left <= 0 or not self._waits_for(self._source, left):
+                return None, True
+            part = os.read(self._source, 1 << 20)
+            if not part:
+                return None, False
+            self._found += part
