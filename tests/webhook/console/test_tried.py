@@ -193,17 +193,21 @@ def test_decisions_whose_verdict_would_change_are_told_before_those_that_only_vi
     }
 
 
-def test_a_constraint_that_is_not_the_webhooks_changes_no_recorded_decision():
-    of_audits = """{match: {}, enforcementAction: scoped, scopedEnforcementActions: [
-      {action: deny, enforcementPoints: [{name: audit.gatekeeper.sh}]}]}"""
-    policies = POLICY + CONSTRAINT[: CONSTRAINT.index("{match")] + of_audits
-    assert answer("recorded", policies, records=[decision("sample")]) == {
+@pytest.mark.parametrize(
+    ("point", "changed"), [("validation.gatekeeper.sh", 1), ("audit.gatekeeper.sh", 0)]
+)
+def test_recorded_decisions_are_changed_by_what_the_webhook_enforces_alone(point, changed):
+    scoped = f"""{{match: {{}}, enforcementAction: scoped, scopedEnforcementActions: [
+      {{action: deny, enforcementPoints: [{{name: {point}}}]}}]}}"""
+    policies = POLICY + CONSTRAINT[: CONSTRAINT.index("{match")] + scoped
+    found = answer("recorded", policies, records=[decision("sample")])
+    assert [row["after"] for row in found.pop("rows")] == ["deny"] * changed
+    assert found == {
         "problems": [],
         "replayed": 1,
-        "violating": 0,
-        "changed": 0,
+        "violating": changed,
+        "changed": changed,
         "undecided": 0,
-        "rows": [],
         "constraints": 1,
     }
 
