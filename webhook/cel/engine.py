@@ -74,7 +74,7 @@ class Expression:
         try:
             value = self.exact(env, meter)
         except ShownError as error:
-            raise retold(error, given_of(env)) from None
+            raise retold(error, given_of(env, meter)) from None
         # No other expression is prepared for lists that hold errors.
         lost = lost_within(value) if meter.may_have_lost else None
         if lost is not None:

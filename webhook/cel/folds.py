@@ -47,7 +47,7 @@ def read(turns: Turns, slots: list[int]) -> Turns:
     """With what is part of a variable: another value in each turn."""
 
     def each(env: dict[Any, Value], meter: Meter) -> Any:
-        given = given_of(env)
+        given = given_of(env, meter)
         for turn in turns(env, meter):
             for slot in slots:
                 env[slot] = given.read(env[slot], meter)

@@ -91,7 +91,7 @@ def member(item: Run, of: Run) -> Run:
     def member(env: dict[Any, Value], meter: Meter) -> Value:
         value, within = operands(env, meter)
         meter.charge(1 + (len(within) if type(within) is list else 0))
-        return membership.is_member(value, within, env)
+        return membership.is_member(value, within, env, meter)
 
     return member
 

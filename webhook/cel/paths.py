@@ -181,7 +181,7 @@ def unwrapped(name: str, operand: Run) -> Run:
 
 def read(run: Run) -> Run:
     """Part of a variable: another value each time that it is read."""
-    return lambda env, meter: given_of(env).read(run(env, meter), meter)
+    return lambda env, meter: given_of(env, meter).read(run(env, meter), meter)
 
 
 def taken(run: Run) -> Run:
@@ -189,7 +189,7 @@ def taken(run: Run) -> Run:
 
     def taken(env: dict[Any, Value], meter: Meter) -> Value:
         value = run(env, meter)
-        given = given_of(env)
+        given = given_of(env, meter)
         if type(value) is list:
             return [given.read(item, meter) for item in value]
         return given.read(value, meter)
@@ -206,7 +206,9 @@ def composited(operand: Run, field: str, *, tests: bool, is_one: bool) -> Run:
     def read(env: dict[Any, Value], meter: Meter) -> Value:
         meter.charge(1)
         variables = operand(env, meter)
-        value = given_of(env).composed(variables, field, meter) if is_one else variables[field]
+        value = (
+            given_of(env, meter).composed(variables, field, meter) if is_one else variables[field]
+        )
         return True if tests else value
 
     return read

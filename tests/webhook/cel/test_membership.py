@@ -3,7 +3,10 @@
 import pytest
 
 from tests.webhook.cel.test_engine import evaluate
-from webhook.cel.errors import EvaluationError
+from webhook.cel.engine import compile_expression
+from webhook.cel.errors import EvaluationError, LimitError
+from webhook.cel.kubernetes import admission
+from webhook.cel.run.meter import Meter
 
 BYTES = "internal error: runtime error: hash of unhashable type types.Bytes"
 SEMVER = "internal error: runtime error: hash of unhashable type cel.Semver"
@@ -176,3 +179,12 @@ def test_numbers_are_found_in_constants_as_in_a_set(source, found):
 )
 def test_keys_are_numbers_of_their_own_types(source, found):
     assert told(source) == found
+
+
+def test_what_is_given_is_gone_through_within_the_budget():
+    """Synced data is among it, whose lists and maps may be millions."""
+    variables = {"object": {"many": [[] for _ in range(2000)], "m": {}}}
+    with pytest.raises(LimitError):
+        compile_expression("{dyn(object.m): 1}", admission({}, params=False)).exact(
+            dict(variables), Meter(1000)
+        )

@@ -24,13 +24,15 @@ class Given:
 
     __slots__ = ("copies", "ids")
 
-    def __init__(self, variables: dict[Any, Value]) -> None:
+    def __init__(self, variables: dict[Any, Value], meter: Meter) -> None:
+        """Each list and map that is met is paid for: synced data may have millions."""
         self.ids: set[int] = set()
         self.copies: dict[int, Value] = {}
         waiting = [value for name, value in variables.items() if type(name) is str]
         while waiting:
             one = waiting.pop()
             if type(one) in _CONTAINERS and id(one) not in self.ids:
+                meter.charge(1)
                 self.ids.add(id(one))
                 waiting.extend(one.values() if type(one) is dict else one)
 
@@ -61,9 +63,9 @@ class Given:
         return one
 
 
-def given_of(variables: dict[Any, Value]) -> Given:
+def given_of(variables: dict[Any, Value], meter: Meter) -> Given:
     """What an evaluation is given, looked up once: it is kept among its variables."""
     found = variables.get(_AT)
     if found is None:
-        found = variables[_AT] = Given(variables)
+        found = variables[_AT] = Given(variables, meter)
     return found

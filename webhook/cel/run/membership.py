@@ -13,6 +13,7 @@ from webhook.cel.run.values import NOTHING, DoubleKey, Opaque, Uint, entry_of, e
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from webhook.cel.run.meter import Meter
     from webhook.cel.run.values import Value
 
 _UNHASHABLE: Final = frozenset({"kubernetes.NamedFormat", "kubernetes.Semver"})
@@ -43,12 +44,12 @@ def is_in(item: Value, of: Value) -> bool:
     raise EvaluationError(NO_OVERLOAD)
 
 
-def is_member(item: Value, of: Value, variables: dict[Any, Value]) -> bool:
+def is_member(item: Value, of: Value, variables: dict[Any, Value], meter: Meter) -> bool:
     """The same, sure: a panic where the map is not one of decoded JSON, of the variables'.
 
     Those have texts for keys, and look for nothing else.
     """
-    if type(of) is dict and of and is_unhashable(item) and id(of) not in given_of(variables):
+    if type(of) is dict and of and is_unhashable(item) and id(of) not in given_of(variables, meter):
         checked_hash(item)
         return False
     try:
