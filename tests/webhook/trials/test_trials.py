@@ -327,17 +327,28 @@ def found_out(replica, of, constraints, seconds=60.0):
     return [found[number] for number in range(len(asked))]
 
 
+LONG = """
+package p
+violation[{"msg": "x"}] {
+    number := numbers.range(1, input.parameters.times)[_]
+    found := [one | one := numbers.range(1, 300000)[_]; one != input.review]
+    count(found) < number - number
+}
+"""
+"""What takes the two seconds of a processor that a sample may, for a constraint that has ``times``."""
+
+
 def test_of_constraints_whose_process_the_system_kills_the_others_are_tried():
     """By another process; nothing is said of the one that was being tried."""
     replica = Replica(cpu_seconds=30)
-    of = template(rego=HUNGRY, schema=ANYTHING)
-    is_hit = threading.Event()
+    of = template(rego=LONG, schema=ANYTHING)
+    is_over = threading.Event()
 
     def kill():
         if (trial := begun_trial()) is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(trial[0], signal.SIGKILL)
-        return is_hit.is_set()
+        return is_over.is_set()
 
     killer = threading.Thread(target=lambda: until(kill, "one is killed as it is tried"))
     killer.start()
@@ -346,13 +357,19 @@ def test_of_constraints_whose_process_the_system_kills_the_others_are_tried():
     def tell(number, tried):
         found[number] = tried
         if tried is None:
-            is_hit.set()
+            is_over.set()
             killer.join()
 
-    # Each takes long enough to be met.
-    constraints = [constraint(name=f"c{n}", parameters={"hungry": True}) for n in range(12)]
+    # Whoever looks for them meets one of the first, which take six seconds of a processor.
+    constraints = [
+        constraint(name=f"c{n}", parameters={"times": 1000} if n < 3 else {}) for n in range(12)
+    ]
     asked = [Asked(one, [of, one]) for one in constraints]
-    replica.trials.found_out_all(asked, 60.0, tell)
+    try:
+        replica.trials.found_out_all(asked, 60.0, tell)
+    finally:
+        is_over.set()
+        killer.join()
     assert sorted(found) == list(range(12))
     told = [one.verdict for one in found.values() if one is not None]
     assert 0 < len(told) < 12
