@@ -1,11 +1,8 @@
-"""Replicas beside a Gatekeeper: how they are started, and from when neither writes."""
+"""Replicas beside a Gatekeeper: how they are started."""
 
 from contextlib import ExitStack
 
 from tests.system.replicas import Plane, Replica
-
-QUIET_SECONDS = 6.0
-"""How long a steady state is watched: every debounce, tick and turn is shorter."""
 
 
 def run(plane: Plane, stack: ExitStack, names: list[str], *flags: str) -> list[Replica]:

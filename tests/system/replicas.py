@@ -11,7 +11,6 @@ import secrets
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -420,18 +419,6 @@ class Plane:
         """``status.byPod`` of an object; empty where there is none."""
         found = try_request(self.api, "GET", path)
         return list(((found or {}).get("status") or {}).get("byPod") or ())
-
-    def rest(self, seconds: float) -> list[str]:
-        """Wait for so long a time in which no replica writes; all that they wrote so far.
-
-        It is to be longer than what may lie between two writes of one thing.
-        """
-        written = self.writes()
-        while True:
-            time.sleep(seconds)
-            before, written = written, self.writes()
-            if before == written:
-                return written
 
     def audit_events(self) -> list[dict[str, Any]]:
         """The API server's account so far; the line that it is just writing is left out."""

@@ -1,7 +1,8 @@
 """Both on one cluster with Gatekeeper's own CRDs: neither fights the other, then one takes over."""
 
-import time
+from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from loadtest.bench.gatekeeper import POD
 from tests.conformance.gatekeeper import waddle
 from tests.patience import until
-from tests.system.beside import QUIET_SECONDS, run
+from tests.system.beside import run
 from tests.system.conftest import ALL_OPERATIONS
 from tests.system.peer import Gatekeeper
 from tests.system.replicas import (
@@ -23,6 +24,7 @@ from tests.system.replicas import (
     constraint,
     template,
 )
+from tests.system.rounds import others, rest
 from webhook.controllers.constraint_crds import COLUMNS
 
 PATH = f"{CONSTRAINTS}/shared/words"
@@ -46,7 +48,7 @@ def test_beside_gatekeeper_nobody_fights_and_then_waddle_takes_over(
             until(lambda each=each: each.denies("shared"), "each denies")
         shows_itself(plane, replicas)
         until(lambda: shown(plane, PATH) == [POD], "Gatekeeper says so in byPod")
-        writes_nothing(plane)
+        writes_nothing(plane, NAMES, [POD])
         assert touched(plane) == {"constraintpodstatuses/", "constrainttemplatepodstatuses/"}
         until(lambda: "shared/status" in touched(plane, "gatekeeper/"), "its audit writes")
         until(lambda: "auditTimestamp" in status(plane), "Gatekeeper's audit has told its total")
@@ -55,9 +57,10 @@ def test_beside_gatekeeper_nobody_fights_and_then_waddle_takes_over(
         for replica in replicas:
             assert replica.stop() == 0
             plane.delete_pod(replica.name)
-        replicas = run(plane, stack, [f"after-{number}" for number in range(3)], *ALL_OPERATIONS)
+        names = [f"after-{number}" for number in range(3)]
+        replicas = run(plane, stack, names, *ALL_OPERATIONS)
         takes_over(plane, replicas, audited)
-        writes_nothing(plane)
+        writes_nothing(plane, names, names)
         keeps_every_field(plane, replicas)
 
 
@@ -81,19 +84,15 @@ def test_where_both_make_the_crds_of_constraints_neither_writes_for_ever(
             schema["properties"]["more"] = {"type": "string"}
             plane.put_template(changed)
 
-        def a_whole_window_is_empty() -> bool:
-            counts = [len(crd_writes(plane, agent)) for agent in ("waddle/", "gatekeeper/")]
-            time.sleep(QUIET_SECONDS)
-            return counts == [len(crd_writes(plane, agent)) for agent in ("waddle/", "gatekeeper/")]
-
-        until(a_whole_window_is_empty, "both leave the CRDs alone")
+        rest(plane, [POD, "both-0"], partial(crd_writes, plane), shown=[POD])
         plane.delete_pod("both-0")
         plane.delete_templates()
 
 
-def crd_writes(plane: Plane, agent: str) -> list[str]:
-    """Of constraints' CRDs, by one of both."""
-    return [line for line in plane.writes(agent) if "customresourcedefinitions" in line]
+def crd_writes(plane: Plane) -> list[str]:
+    """Of constraints' CRDs, by both."""
+    written = [line for agent in ("waddle/", "gatekeeper/") for line in plane.writes(agent)]
+    return [line for line in others(written) if "customresourcedefinitions" in line]
 
 
 AUDIT = "--audit-interval=2"
@@ -131,16 +130,14 @@ def shows_itself(plane: Plane, replicas: list[Replica]) -> None:
         )
 
 
-def writes_nothing(plane: Plane) -> None:
+def writes_nothing(plane: Plane, names: Sequence[str], shown: Sequence[str]) -> None:
     """From some moment on; Gatekeeper, if it runs, writes what its audit found and no more."""
 
-    def a_whole_window_is_empty() -> bool:
-        ours, theirs = len(plane.writes()), len(plane.writes("gatekeeper/"))
-        time.sleep(QUIET_SECONDS)
-        found = {line.split()[1] for line in plane.writes("gatekeeper/")[theirs:]}
-        return plane.writes()[ours:] == [] and found <= {"shared/status"}
+    def written() -> list[str]:
+        theirs = others(plane.writes("gatekeeper/"))
+        return others(plane.writes()) + [line for line in theirs if " shared/status " not in line]
 
-    until(a_whole_window_is_empty, "a steady state without writes")
+    rest(plane, sorted({*names, *shown}), written, shown=shown)
 
 
 def takes_over(plane: Plane, replicas: list[Replica], audited: dict[str, Any]) -> None:

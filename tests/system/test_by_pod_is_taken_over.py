@@ -23,6 +23,7 @@ from tests.system.replicas import (
     template,
     try_request,
 )
+from tests.system.rounds import rest
 from webhook.api import pod_status
 from webhook.api.pod_status import Pod
 from webhook.controllers.status_kinds import LabelledSubject
@@ -31,9 +32,6 @@ from webhook.replicas import rendezvous
 
 PATH = f"{CONSTRAINTS}/hung/words"
 SUBJECT = LabelledSubject(pod_status.CONSTRAINT.kind, "Hung", "words")
-QUIET_SECONDS = 2 * TURN_SECONDS + 1.0
-"""Longer than every debounce, tick and turn, and than who doubts waits: what is not written by then
-is not going to be."""
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +81,8 @@ def test_the_next_writes_while_the_first_hangs_and_its_return_starts_no_fight(
 ) -> None:
     """By its turn at first; then because the kubelet's probes have made the Pod unready."""
     plane, (first, _, third) = empty_plane, ranked
-    plane.rest(QUIET_SECONDS)  # what came with the constraint is written
+    names = [replica.name for replica in ranked]
+    rest(plane, names)  # what came with the constraint is written
     with stopped(first):
         with not_before_its_turn(plane, third, 2):
             plane.put_constraint(constraint("words", "second", "Hung"))
@@ -105,7 +104,7 @@ def test_the_next_writes_while_the_first_hangs_and_its_return_starts_no_fight(
     assert first.denies("third")
     plane.mark_pod(first.name, ready=True)
     assert wait(plane, "60s").returncode == 0
-    plane.rest(QUIET_SECONDS)  # nobody writes any more
+    rest(plane, names)  # nobody writes any more
     assert generations(plane) == [3, 3, 3]
 
 

@@ -18,15 +18,13 @@ from tests.system.replicas import (
     template,
     try_request,
 )
+from tests.system.rounds import rest
 from webhook.app.fault_injection import VARIABLE
 
 EVENTS = "/api/v1/namespaces/default/events"
-QUIET_SECONDS = 3.0
-"""How long nobody writes when all rest: a contest writes some hundred times a second."""
-
 CONFLICT = 409
 
-CRDS_WRITTEN = " customresourcedefinitions/ "
+CRD_WRITTEN = " customresourcedefinitions/ contested."
 
 BROKEN = "package broken\nviolation[{"
 
@@ -237,7 +235,8 @@ def test_a_replica_that_cannot_follow_does_not_undo_what_the_others_made(
     plane: Plane, trio: list[Replica], start: StartReplica
 ) -> None:
     """It enforces the generation before, whose CRD is another; the newest one's stays."""
-    start("waddle-older", *ALL_OPERATIONS, "--disable-opa-builtin=count").wait_ready()
+    older = start("waddle-older", *ALL_OPERATIONS, "--disable-opa-builtin=count")
+    older.wait_ready()
     document = template("Contested")
     plane.put_template(document)
     path = f"{CRD_PATH}/contested.constraints.gatekeeper.sh"
@@ -271,8 +270,8 @@ def test_a_replica_that_cannot_follow_does_not_undo_what_the_others_made(
         # All see at once that it is gone, and each may try to make it; where the one that cannot
         # follow was first, each of the others may try to replace what it made. Then all rest. Tries
         # are not counted: the API server writes the new one's status, and refuses those beside it.
-        plane.rest(QUIET_SECONDS)
-        seen = [line for line in plane.writes(taken=True)[before:] if CRDS_WRITTEN in line]
+        rest(plane, [replica.name for replica in (*trio, older)])
+        seen = [line for line in plane.writes(taken=True)[before:] if CRD_WRITTEN in line]
         most = (len(trio) + 1) + len(trio)
         assert len(seen) <= most, seen
         assert is_new()

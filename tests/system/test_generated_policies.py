@@ -24,6 +24,7 @@ from tests.system.replicas import (
     try_request,
     until,
 )
+from tests.system.rounds import rest
 from tests.webhook.generation.test_plan import ODD_TEXTS, plan_of
 from tests.webhook.generation.test_plan import constraint as plain_constraint
 from tests.webhook.generation.test_plan import template as plain_template
@@ -158,6 +159,21 @@ def running(plane: Plane, stack: ExitStack, name: str, *flags: str) -> Replica:
     return replica
 
 
+def rounds_in_cel(plane: Plane) -> dict[str, Any]:
+    """Options of rounds whose policy and binding are generated; they refuse nothing."""
+
+    def policy(kind: str, word: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        of_it = constraint(kind.lower(), kind, word)
+        return template(kind, f"true || variables.params.word == '{word}'"), of_it
+
+    def has_passed(name: str, word: str) -> bool:
+        made = try_request(plane.api, "GET", f"{POLICIES}/gatekeeper-{name}") or {}
+        bound = try_request(plane.api, "GET", f"{BINDINGS}/gatekeeper-{name}-{name}")
+        return bound is not None and f"'{word}'" in str(made)
+
+    return {"policy": policy, "has_passed": has_passed}
+
+
 def warnings(plane: Plane, path: str) -> list[list[tuple[str, str]]]:
     """What each replica warns of, by its place, in byPod of a template or constraint."""
     return [
@@ -215,7 +231,7 @@ def test_policies_and_bindings_come_change_and_go_with_their_templates_and_const
     assert 'gatekeeper_validating_admission_policies{status="active"} 1' in metrics
     assert 'gatekeeper_validating_admission_policy_bindings{status="active"} 1' in metrics
 
-    plane.rest(3.0)
+    rest(plane, [replica.name for replica in pair], **rounds_in_cel(plane))
     # The log is that of the module's tests, in whatever order they run.
     written = [
         line

@@ -24,12 +24,10 @@ from tests.system.replicas import (
     constraint,
     template,
 )
+from tests.system.rounds import rest
 
 MEMORY_MIB_MAX = 120
 """What each of three replicas may take with 100 constraints."""
-
-QUIET_SECONDS = 6.0
-"""How long a steady state is watched: every debounce, tick and turn is shorter."""
 
 OBJECTS = 1_000
 
@@ -134,7 +132,7 @@ def test_three_replicas_with_100_constraints_are_small_and_then_rest(
         return len(found) == count
 
     until(all_is_said, "every replica has its statuses")
-    plane.rest(QUIET_SECONDS)
+    rest(plane, [replica.name for replica in three])
     assert max(memory_mib(replica) for replica in three) <= MEMORY_MIB_MAX
 
 

@@ -22,11 +22,10 @@ from tests.system.replicas import (
     template,
     try_request,
 )
+from tests.system.rounds import rest
 from webhook.api.revision import digest_of
 
 CONFIG = f"/apis/config.gatekeeper.sh/v1alpha1/namespaces/{NAMESPACE}/configs/config"
-QUIET_SECONDS = 8.0
-"""How long a steady state is watched: every debounce, tick and turn is shorter."""
 
 
 def all_deny(replicas: list[Replica], word: str) -> None:
@@ -267,11 +266,12 @@ def test_a_steady_state_writes_nothing_and_what_others_undo_is_put_right(
     plane.put_constraint(constraint("words", "steady", "Steady"))
     path = f"{CONSTRAINTS}/steady/words"
     until(lambda: enforced(plane, path), "the constraint is shown")
-    before = len(plane.rest(QUIET_SECONDS))
+    names = [replica.name for replica in trio]
+    before = len(rest(plane, names))
 
     plane.put_constraint(constraint("words", "steadier", "Steady"))
     until(lambda: enforced(plane, path), "the update is shown")
-    written = plane.rest(QUIET_SECONDS)[before:]
+    written = rest(plane, names)[before:]
     assert [line for line in written if "constraintpodstatuses" in line].__len__() == 3
     assert 1 <= len([line for line in written if "steady/status" in line]) <= 3
     # One replica keeps the generation, with its outcome; the second of two, so none is dropped.

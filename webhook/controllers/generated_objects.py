@@ -85,7 +85,7 @@ class Rewrites:
             return None
         name = wanted["metadata"]["name"]
         document, times = self._times.get(name, (wanted, deque[float]()))
-        if document is not wanted:
+        if document != wanted:
             times = deque()
         now = self._clock()
         while times and now - times[0] > WHILE_SECONDS:

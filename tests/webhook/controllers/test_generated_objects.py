@@ -48,7 +48,8 @@ def test_two_that_disagree_do_not_write_for_ever():
     now = 0.0
     rewrites = Rewrites(lambda: now)
     wanted, current = document({"a": 1}), document({"a": 2})
-    written = [rewrites(wanted, current) for _ in range(20)]
+    # A plan that is made anew has the same in another value.
+    written = [rewrites(document({"a": 1}), current) for _ in range(20)]
     assert sum(one is not None for one in written) == REWRITES_MAX
     assert rewrites.yields("gatekeeper-n")
     assert rewrites(document({"a": 3}), current) is not None, "what is new is written"
