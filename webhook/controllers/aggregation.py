@@ -254,7 +254,7 @@ class Aggregation:
         if entries == status.get("byPod"):
             self._doubts.agree(subject, entries)
         else:
-            doubted_until = self._doubts.until(subject, entries, now)
+            doubted_until = self._doubts.until(subject, entries, status.get("byPod"), now)
         wanted = self._judged(subject, document, wanted, statuses, now)
         if wanted is None:
             self._since.pop(subject, None)

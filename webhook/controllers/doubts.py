@@ -3,18 +3,21 @@
 A replica whose watch of statuses went silent would take back what the others write, by what it knew,
 until it finds out that nothing comes any more. So nobody takes back at once what it had agreed to:
 first it gives the reason a turn to arrive, then it renews its watches and gives them another. Whoever
-changed it without a reason, a tool or a person, finds it put right after that.
+changed it without a reason, a tool or a person, finds it put right after that. Each replica's entry
+is doubted for itself: news of one is no reason to take back what another wrote of its own.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.shapes import objects_of
 from webhook.controllers.turns import TURN_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from webhook.api.shapes import Json
     from webhook.controllers.status_kinds import LabelledSubject
 
 RENEWAL_SECONDS: Final = 60.0
@@ -41,9 +44,9 @@ class Doubts:
         self._agreed.pop(subject, None)
         self._doubted.pop(subject, None)
 
-    def until(self, subject: LabelledSubject, wanted: Any, now: float) -> float:
-        """Before when, on the monotonic clock, ``wanted`` is not to be written over what differs."""
-        if subject not in self._agreed or self._agreed[subject] != wanted:
+    def until(self, subject: LabelledSubject, wanted: Any, held: Any, now: float) -> float:
+        """Before when, on the monotonic clock, ``wanted`` is not to be written over what is held."""
+        if subject not in self._agreed or not _takes_back(self._agreed[subject], wanted, held):
             self._doubted.pop(subject, None)
             return 0.0  # It is we who have heard something new.
         began = self._doubted.setdefault(subject, now)
@@ -54,3 +57,20 @@ class Doubts:
             renewed = self._renewed[subject.kind] = now
             self._renew(subject.kind)
         return max(began, renewed) + TURN_SECONDS
+
+
+def _takes_back(agreed: Any, wanted: Any, held: Any) -> bool:
+    """Whether of something that differs we want what we had agreed to."""
+    if agreed == wanted:
+        return True
+    before, after, there = _by_id(agreed), _by_id(wanted), _by_id(held)
+    return any(
+        before.get(pod) == after.get(pod)
+        for pod in after.keys() | there.keys()
+        if after.get(pod) != there.get(pod)
+    )
+
+
+def _by_id(entries: Any) -> dict[str, Json]:
+    """Entries of byPod by the Pod that each is of; a tool may have written what is none."""
+    return {str(entry.get("id", "")): entry for entry in objects_of(entries)}

@@ -7,6 +7,14 @@ from webhook.controllers.turns import TURN_SECONDS
 SUBJECT = LabelledSubject("ConstraintTemplatePodStatus", "", "alpha")
 
 
+def entries(**generations: int) -> list[dict[str, object]]:
+    """What byPod says of Pods, by their names."""
+    return [{"id": pod, "observedGeneration": at} for pod, at in generations.items()]
+
+
+ONE, TWO, CHANGED = entries(a=1), entries(a=2), entries(a=3)
+
+
 class Renewals(list[str]):
     """The kinds whose watches were begun anew."""
 
@@ -17,34 +25,34 @@ class Renewals(list[str]):
 def test_what_nobody_agreed_to_and_what_is_new_to_us_is_written_at_once() -> None:
     renewals = Renewals()
     doubts = Doubts(renewals)
-    assert doubts.until(SUBJECT, ["one"], 100.0) == 0.0
-    doubts.agree(SUBJECT, ["one"])
-    assert doubts.until(SUBJECT, ["two"], 101.0) == 0.0
+    assert doubts.until(SUBJECT, ONE, CHANGED, 100.0) == 0.0
+    doubts.agree(SUBJECT, ONE)
+    assert doubts.until(SUBJECT, TWO, CHANGED, 101.0) == 0.0
     assert renewals == []
 
 
 def test_who_sees_what_it_agreed_to_changed_waits_then_renews_its_watches_then_writes() -> None:
     renewals = Renewals()
     doubts = Doubts(renewals)
-    doubts.agree(SUBJECT, ["one"])
-    assert doubts.until(SUBJECT, ["one"], 100.0) == 100.0 + TURN_SECONDS
-    assert doubts.until(SUBJECT, ["one"], 101.0) == 100.0 + TURN_SECONDS
+    doubts.agree(SUBJECT, ONE)
+    assert doubts.until(SUBJECT, ONE, CHANGED, 100.0) == 100.0 + TURN_SECONDS
+    assert doubts.until(SUBJECT, ONE, CHANGED, 101.0) == 100.0 + TURN_SECONDS
     assert renewals == []
     now = 100.0 + TURN_SECONDS
-    assert doubts.until(SUBJECT, ["one"], now) == now + TURN_SECONDS
-    assert doubts.until(SUBJECT, ["one"], now + 1.0) == now + TURN_SECONDS
+    assert doubts.until(SUBJECT, ONE, CHANGED, now) == now + TURN_SECONDS
+    assert doubts.until(SUBJECT, ONE, CHANGED, now + 1.0) == now + TURN_SECONDS
     assert renewals == [SUBJECT.kind]
-    assert doubts.until(SUBJECT, ["one"], now + TURN_SECONDS) <= now + TURN_SECONDS
+    assert doubts.until(SUBJECT, ONE, CHANGED, now + TURN_SECONDS) <= now + TURN_SECONDS
 
 
 def test_a_reason_that_is_heard_ends_the_doubt() -> None:
     renewals = Renewals()
     doubts = Doubts(renewals)
-    doubts.agree(SUBJECT, ["one"])
-    assert doubts.until(SUBJECT, ["one"], 100.0) > 100.0
-    assert doubts.until(SUBJECT, ["two"], 101.0) == 0.0
-    doubts.agree(SUBJECT, ["two"])
-    assert doubts.until(SUBJECT, ["two"], 200.0) == 200.0 + TURN_SECONDS
+    doubts.agree(SUBJECT, ONE)
+    assert doubts.until(SUBJECT, ONE, CHANGED, 100.0) > 100.0
+    assert doubts.until(SUBJECT, TWO, CHANGED, 101.0) == 0.0
+    doubts.agree(SUBJECT, TWO)
+    assert doubts.until(SUBJECT, TWO, CHANGED, 200.0) == 200.0 + TURN_SECONDS
 
 
 def test_who_undoes_each_write_costs_a_new_watch_now_and_then_at_most() -> None:
@@ -52,9 +60,29 @@ def test_who_undoes_each_write_costs_a_new_watch_now_and_then_at_most() -> None:
     doubts = Doubts(renewals)
     now = 100.0
     while now < 100.0 + RENEWAL_SECONDS:
-        doubts.agree(SUBJECT, ["one"])
-        while (until := doubts.until(SUBJECT, ["one"], now)) > now:
+        doubts.agree(SUBJECT, ONE)
+        while (until := doubts.until(SUBJECT, ONE, CHANGED, now)) > now:
             now = until
     assert renewals == [SUBJECT.kind]
     doubts.forget(SUBJECT)
-    assert doubts.until(SUBJECT, ["one"], now) == 0.0
+    assert doubts.until(SUBJECT, ONE, CHANGED, now) == 0.0
+
+
+def test_news_of_one_does_not_take_back_what_another_wrote_of_its_own() -> None:
+    """Nor an entry of whom nothing is known yet; a Pod that has gone is news of it."""
+    doubts = Doubts(Renewals())
+    doubts.agree(SUBJECT, entries(a=1, b=1))
+    assert doubts.until(SUBJECT, entries(a=2, b=1), entries(a=1, b=1), 100.0) == 0.0
+    turn = 100.0 + TURN_SECONDS
+    assert doubts.until(SUBJECT, entries(a=2, b=1), entries(a=1, b=2), 100.0) == turn
+    assert doubts.until(SUBJECT, entries(a=2, b=1), entries(a=1, b=1, c=1), 101.0) == turn
+    assert doubts.until(SUBJECT, entries(a=2, b=2), entries(a=1, b=2), 102.0) == 0.0
+    assert doubts.until(SUBJECT, entries(b=1), entries(a=1, b=1), 103.0) == 0.0
+
+
+def test_what_is_no_entry_is_taken_back_as_late_as_any_other() -> None:
+    """And where the entries are the same in another order."""
+    doubts = Doubts(Renewals())
+    doubts.agree(SUBJECT, entries(a=1, b=1))
+    for held in (None, "none", [1], [{}], entries(b=1, a=1)):
+        assert doubts.until(SUBJECT, entries(a=1, b=1), held, 100.0) == 100.0 + TURN_SECONDS
