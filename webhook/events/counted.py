@@ -55,9 +55,12 @@ class CountedEvents:
             except ApiError as error:
                 if not error.is_conflict:
                     raise
-                # Another process made it, or an earlier one of ours.
+                # Another process made it, or an earlier one of ours: we count on from there.
                 patch = {"lastTimestamp": event["lastTimestamp"]}
-                await self._client.merge(EVENTS, metadata["name"], metadata["namespace"], patch)
+                there = await self._client.merge(
+                    EVENTS, metadata["name"], metadata["namespace"], patch
+                )
+                count = max(there.get("count") or 1, 1) - 1
         self._counts[key] = count + 1
         self._counts.move_to_end(key)
         if len(self._counts) > KNOWN_MAX:

@@ -37,14 +37,17 @@ class RefusingServer:
             raise ApiError(409, "it exists", reason="AlreadyExists")
         self.events[key] = document
 
-    async def merge(self, kind: Any, name: str, namespace: str, patch: dict[str, Any]) -> None:
-        """Change fields of one, and of its metadata."""
+    async def merge(
+        self, kind: Any, name: str, namespace: str, patch: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Change fields of one, and of its metadata; the whole of it by then."""
         self._asked("merge", kind)
         if (namespace, name) not in self.events:
             raise ApiError(404, "not found", reason="NotFound")
         known = self.events[namespace, name]
         metadata = known["metadata"] | patch.get("metadata", {})
-        self.events[namespace, name] = known | patch | {"metadata": metadata}
+        made = self.events[namespace, name] = known | patch | {"metadata": metadata}
+        return made
 
     async def get(self, kind: Any, name: str, namespace: str) -> dict[str, Any]:
         """One that is there."""

@@ -53,13 +53,25 @@ def test_one_that_has_expired_is_made_anew_and_counted_from_one():
     assert server.events == {("shop", "web.1"): event(3) | {"count": 2, "lastTimestamp": 4}}
 
 
-def test_one_that_another_process_made_keeps_its_count_and_has_the_last_time():
+def test_one_that_another_process_made_keeps_its_count_and_is_counted_on_from_there():
+    """It was told of the same thing; or it is an earlier process of ours, before a restart."""
     server = RefusingServer()
     server.events["shop", "web.1"] = event(1) | {"count": 7}
-    write(server, event(2))
+    writer = write(server, event(2))
 
     assert server.asked == ["create", "merge"]
     assert server.events == {("shop", "web.1"): event(1) | {"count": 7, "lastTimestamp": 2}}
+
+    write(server, event(3), by=writer)
+    assert server.asked == ["create", "merge", "merge"]
+    assert server.events == {("shop", "web.1"): event(1) | {"count": 8, "lastTimestamp": 3}}
+
+
+def test_one_that_says_no_count_was_made_once():
+    server = RefusingServer()
+    server.events["shop", "web.1"] = event(1) | {"count": None}
+    write(server, event(2), event(3))
+    assert server.events["shop", "web.1"]["count"] == 2
 
 
 @pytest.mark.parametrize(
