@@ -23,7 +23,7 @@ from webhook.constraint import enforcement
 from webhook.constraint.errors import ReviewError
 from webhook.constraint.placement import namespace_for
 from webhook.constraint.review import AugmentedObject, AugmentedReview
-from webhook.trials.job import LATE, NoWorker
+from webhook.trials.job import LATE, NO_PROCESS, NoWorker
 from webhook.trials.process import Worker
 from webhook.trials.trials import MEMORY_BYTES, PATIENCE_SECONDS
 from webhook.values import dataclass
@@ -191,8 +191,12 @@ def _ended(how: int | str) -> str:
         return f"it was ended: it takes more than {CPU_SECONDS} s of processor time"
     if how == LATE:
         return f"it was ended after {PATIENCE_SECONDS:.0f} s"
+    if how == NO_PROCESS:
+        return "nothing could be tried: no process can be begun"
     if how == -signal.SIGKILL:
         return "it was ended, as for want of memory"
+    if how == 1:
+        return "it could not be tried: the process failed, by a fault of Waddle's own"
     return f"it was ended: it takes more than {MEMORY_BYTES >> 20} MiB of memory"
 
 

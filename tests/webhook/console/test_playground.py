@@ -115,6 +115,19 @@ def test_what_would_take_for_ever_or_all_memory_is_ended(attempt: Try):
     assert attempt("cel", policy="1 + 1") == {"value": 2}
 
 
+def test_what_the_process_did_not_foresee_is_told_as_a_fault_of_ours():
+    """It was called a lack of memory, which somebody would look for."""
+    playground = Playground()
+    unheard = Attempt(mode="unheard of", policy="1")
+    found = asyncio.run(playground.attempt(unheard, lambda: None, picture()))
+    assert found == {
+        "error": "it could not be tried: the process failed, by a fault of Waddle's own"
+    }
+    said = Attempt(mode="cel", policy="1")
+    assert asyncio.run(playground.attempt(said, lambda: None, picture())) == {"value": 1}
+    playground.stop()
+
+
 def test_what_is_too_long_is_not_even_read(attempt: Try):
     assert "longer than" in attempt("cel", policy="1" * (TEXT_CHARACTERS_MAX + 1))["error"]
 
