@@ -42,6 +42,13 @@ WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfiguration
 FENCED = "/api/v1/namespaces/default/configmaps"
 """What no webhook of these tests is about."""
 
+NOT_YET = (404, 429)
+"""Answers to a write whose kind is not served yet, or whose storage is being made."""
+
+NOT_YET_TEXTS = ("is terminating", "failed to configure policy")
+"""An earlier CRD of that name ends; or Gatekeeper's own policy fails closed until the API server
+knows the kind of its parameters, and refuses whatever it is about, the next template among it."""
+
 CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
@@ -50,7 +57,7 @@ def try_request(api: Api, method: str, path: str, body: Any = None) -> Any:
     try:
         return api.request(method, path, body)
     except ApiError as error:
-        if error.status in (404, 429):
+        if error.status in NOT_YET:
             return None
         raise
 
@@ -366,10 +373,7 @@ class Plane:
 
     def put_template(self, document: dict[str, Any]) -> dict[str, Any]:
         """Apply a template."""
-        made: dict[str, Any] = self.api.apply(
-            f"{TEMPLATES}/{document['metadata']['name']}", document
-        )
-        return made
+        return self._put(f"{TEMPLATES}/{document['metadata']['name']}", document)
 
     def is_generated(self, name: str, uid: str) -> bool:
         """Whether the CRD of a template's constraints is there, and of this very template."""
@@ -381,20 +385,25 @@ class Plane:
     def put_constraint(self, document: dict[str, Any]) -> dict[str, Any]:
         """Apply a constraint, as soon as its kind is served."""
         kind, name = document["kind"].lower(), document["metadata"]["name"]
+        return self._put(f"{CONSTRAINTS}/{kind}/{name}", document)
 
+    def _put(self, path: str, document: dict[str, Any]) -> dict[str, Any]:
+        """Apply a document, as soon as the API server can take it."""
         made: dict[str, Any] = {}
+        told = ""
 
         def is_applied() -> bool:
+            nonlocal told
             try:
-                made.update(self.api.apply(f"{CONSTRAINTS}/{kind}/{name}", document))
+                made.update(self.api.apply(path, document))
             except ApiError as error:
-                # Not served yet, its storage being made, or an earlier CRD of that name ending.
-                if error.status in (404, 429) or "is terminating" in error.body:
+                told = str(error)
+                if error.status in NOT_YET or any(text in told for text in NOT_YET_TEXTS):
                     return False
                 raise
             return True
 
-        until(is_applied, f"{kind} is served")
+        until(is_applied, lambda: f"{path} is taken: {told}")
         return made
 
     def delete_constraint(self, name: str, kind: str) -> None:

@@ -9,13 +9,21 @@ compared again each minute) is for the simulated worlds, whose time is their own
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import closing
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
-from tests.cluster import ApiError
 from tests.patience import until
-from tests.system.replicas import CONSTRAINTS, TEMPLATES, Plane, constraint, template
+from tests.system.replicas import (
+    CONSTRAINTS,
+    CRD_PATH,
+    TEMPLATES,
+    Plane,
+    constraint,
+    template,
+    try_request,
+)
 
 ROUNDS_QUIET = 3
 """In a row, in which nothing else is written: each of two who fight has seen the other's last word
@@ -29,39 +37,52 @@ PREFIX = "round"
 
 _numbers = itertools.count(1)
 
-Policy = Callable[[str, str], tuple[dict[str, Any], dict[str, Any]]]
-"""A template of a kind and a constraint of its name, both with a word: another for another word."""
+
+class Policy(Protocol):
+    """What goes round: a template of a kind and a constraint of its name, both with a word."""
+
+    def documents(self, kind: str, word: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Both, others for another word."""
+        ...
+
+    def has_passed(self, name: str, word: str) -> bool:
+        """Whether all that else comes of them is there; statuses and byPod have said it by now."""
+        ...
+
+    def has_gone(self, name: str) -> bool:
+        """Whether nothing of it is left, after its template was deleted."""
+        ...
 
 
-def in_rego(kind: str, word: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The schema has the word as well, so that the constraints' CRD is written in each round."""
-    made = template(kind)
-    schema = made["spec"]["crd"]["spec"]["validation"]["openAPIV3Schema"]
-    schema["properties"][word] = {"type": "string"}
-    return made, constraint(kind.lower(), word, kind)
+@dataclass(frozen=True, slots=True)
+class InRego:
+    """Nothing comes of it but its CRD, whose schema has the word too: each round writes it."""
+
+    plane: Plane
+
+    def documents(self, kind: str, word: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        """As :class:`Policy`."""
+        made = template(kind)
+        schema = made["spec"]["crd"]["spec"]["validation"]["openAPIV3Schema"]
+        schema["properties"][word] = {"type": "string"}
+        return made, constraint(kind.lower(), word, kind)
+
+    def has_passed(self, name: str, word: str) -> bool:
+        """Statuses and byPod say all."""
+        return True
+
+    def has_gone(self, name: str) -> bool:
+        """Whether the CRD is."""
+        crd = f"{CRD_PATH}/{name}.constraints.gatekeeper.sh"
+        return try_request(self.plane.api, "GET", crd) is None
 
 
 class Rounds:
-    """Rounds of one policy, by the Pods of these names."""
+    """Rounds of one policy, which stays from one rest to the next."""
 
-    def __init__(
-        self,
-        plane: Plane,
-        names: Sequence[str],
-        *,
-        shown: Sequence[str] | None = None,
-        policy: Policy = in_rego,
-        has_passed: Callable[[str, str], bool] = lambda name, word: True,
-    ) -> None:
-        """``shown`` are those in byPod, where these are not all.
-
-        ``has_passed`` says of the policy's name and word what else must be so.
-        """
+    def __init__(self, plane: Plane, policy: Policy | None = None) -> None:
         self._plane = plane
-        self._names = sorted(names)
-        self._shown = self._names if shown is None else sorted(shown)
-        self._policy = policy
-        self._has_passed = has_passed
+        self._policy = policy or InRego(plane)
         self._kind = f"{PREFIX.title()}{next(_numbers)}"
         self._name = self._kind.lower()
 
@@ -69,49 +90,57 @@ class Rounds:
         """Take the policy away."""
         self._plane.delete_template(self._name)
 
-    def go(self) -> None:
+    def have_gone(self) -> bool:
+        """Whether nothing is left of the policy that was taken away."""
+        return self._policy.has_gone(self._name)
+
+    def rest(
+        self,
+        names: Iterable[str],
+        written: Callable[[], list[str]],
+        *,
+        shown: Iterable[str] | None = None,
+    ) -> list[str]:
+        """As the function, with what was left of the last time."""
+        names = sorted(names)
+        shown = names if shown is None else sorted(shown)
+        before, quiet = written(), 0
+        for _ in range(ROUNDS_MAX):
+            self._go(names, shown)
+            after = written()
+            quiet = quiet + 1 if after == before else 0
+            if quiet == ROUNDS_QUIET:
+                return after
+            news, before = Counter(after) - Counter(before), after
+        raise AssertionError(f"they write and write: {dict(news)}")
+
+    def _go(self, names: list[str], shown: list[str]) -> None:
         """Let a newer policy go by everybody."""
         word = f"round{next(_numbers)}"
-        made, of_it = self._policy(self._kind, word)
+        made, of_it = self._policy.documents(self._kind, word)
         first = self._plane.put_template(made)
-        second = self._put(of_it)
-        self._go_through("constrainttemplatepodstatuses", f"{TEMPLATES}/{self._name}", first)
-        path = f"{CONSTRAINTS}/{self._name}/{self._name}"
-        self._go_through("constraintpodstatuses", path, second)
-        until(lambda: self._has_passed(self._name, word), f"{word} has passed")
+        second = self._plane.put_constraint(of_it)
+        for kind, path, document in (
+            ("constrainttemplatepodstatuses", f"{TEMPLATES}/{self._name}", first),
+            ("constraintpodstatuses", f"{CONSTRAINTS}/{self._name}/{self._name}", second),
+        ):
+            self._await(kind, path, document["metadata"]["generation"], names, shown)
+        until(lambda: self._policy.has_passed(self._name, word), f"{word} has passed")
 
-    def _put(self, document: dict[str, Any]) -> dict[str, Any]:
-        """Apply the constraint, as soon as no policy of the API server's own is in its way.
+    def _await(
+        self, kind: str, path: str, generation: int, names: list[str], shown: list[str]
+    ) -> None:
+        until(
+            lambda: self._is_said(kind, generation, names),
+            lambda: f"all of {names} say {generation} of {path}: {self._entries(kind)}",
+        )
+        until(
+            lambda: self._is_shown(path, generation, shown), f"byPod of {path} is at {generation}"
+        )
 
-        Gatekeeper's refuse what they are about until the API server knows the kind of their
-        parameters.
-        """
-        made: dict[str, Any] = {}
-
-        def is_taken() -> bool:
-            try:
-                made.update(self._plane.put_constraint(document))
-            except ApiError as error:
-                if "failed to configure policy" not in error.body:
-                    raise
-                return False
-            return True
-
-        until(is_taken, "the constraint is taken")
-        return made
-
-    def _go_through(self, kind: str, path: str, document: dict[str, Any]) -> None:
-        generation = document["metadata"]["generation"]
-
-        def said() -> str:
-            return f"every program says {generation} of {path}: {self._entries(kind)}"
-
-        until(lambda: self._is_said(kind, generation), said)
-        until(lambda: self._is_shown(path, generation), f"byPod of {path} is at {generation}")
-
-    def _is_said(self, kind: str, generation: int) -> bool:
-        entries = [one for one in self._entries(kind) if one["id"] in self._names]
-        return sorted(one["id"] for one in entries) == self._names and all(
+    def _is_said(self, kind: str, generation: int, names: list[str]) -> bool:
+        entries = [one for one in self._entries(kind) if one["id"] in names]
+        return sorted(one["id"] for one in entries) == names and all(
             one.get("observedGeneration") == generation and one.get("enforced", True)
             for one in entries
         )
@@ -120,9 +149,9 @@ class Rounds:
         items = self._plane.api.request("GET", f"{STATUSES}/{kind}")["items"]
         return [one["status"] for one in items if self._name in one["metadata"]["name"]]
 
-    def _is_shown(self, path: str, generation: int) -> bool:
+    def _is_shown(self, path: str, generation: int, shown: list[str]) -> bool:
         entries = self._plane.by_pod(path)
-        return sorted(entry["id"] for entry in entries) == self._shown and all(
+        return sorted(entry["id"] for entry in entries) == shown and all(
             entry.get("observedGeneration") == generation for entry in entries
         )
 
@@ -134,22 +163,18 @@ def others(written: list[str]) -> list[str]:
 
 def rest(
     plane: Plane,
-    names: Sequence[str],
+    names: Iterable[str],
     written: Callable[[], list[str]] | None = None,
-    **options: Any,
+    *,
+    shown: Iterable[str] | None = None,
+    policy: Policy | None = None,
 ) -> list[str]:
     """Go rounds until several in a row have seen nothing else written; all that was written so far.
 
-    ``written`` gives it, where that is not what replicas wrote.
+    By the Pods of these names; ``shown`` are those in byPod, where these are not all. ``written``
+    gives what was written, where that is not what replicas wrote.
     """
-    written = written or (lambda: others(plane.writes()))
-    before, quiet = written(), 0
-    with closing(Rounds(plane, names, **options)) as made:
-        for _ in range(ROUNDS_MAX):
-            made.go()
-            after = written()
-            quiet = quiet + 1 if after == before else 0
-            if quiet == ROUNDS_QUIET:
-                return after
-            news, before = Counter(after) - Counter(before), after
-    raise AssertionError(f"they write and write: {dict(news)}")
+    with closing(Rounds(plane, policy)) as rounds:
+        rested = rounds.rest(names, written or (lambda: others(plane.writes())), shown=shown)
+    until(rounds.have_gone, "nothing is left of the rounds")
+    return rested

@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -159,19 +160,30 @@ def running(plane: Plane, stack: ExitStack, name: str, *flags: str) -> Replica:
     return replica
 
 
-def rounds_in_cel(plane: Plane) -> dict[str, Any]:
-    """Options of rounds whose policy and binding are generated; they refuse nothing."""
+@dataclass(frozen=True, slots=True)
+class InCel:
+    """Rounds of a policy and a binding: the API server itself refuses a ConfigMap of each's word.
 
-    def policy(kind: str, word: str) -> tuple[dict[str, Any], dict[str, Any]]:
-        of_it = constraint(kind.lower(), kind, word)
-        return template(kind, f"true || variables.params.word == '{word}'"), of_it
+    Nothing less says that they have passed: they are there before the API server goes by them, and
+    Gatekeeper's policy refuses all that it is about until the kind of its parameters is known.
+    """
 
-    def has_passed(name: str, word: str) -> bool:
-        made = try_request(plane.api, "GET", f"{POLICIES}/gatekeeper-{name}") or {}
-        bound = try_request(plane.api, "GET", f"{BINDINGS}/gatekeeper-{name}-{name}")
-        return bound is not None and f"'{word}'" in str(made)
+    plane: Plane
 
-    return {"policy": policy, "has_passed": has_passed}
+    def documents(self, kind: str, word: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The word stands in both, and both must be the new ones for something to be refused."""
+        unlike = f"!has(variables.anyObject.data) || variables.anyObject.data.deny != '{word}'"
+        made = template(kind, f"{unlike} || variables.params.word != '{word}'")
+        return made, constraint(kind.lower(), kind, word)
+
+    def has_passed(self, name: str, word: str) -> bool:
+        """Whether the API server refuses the word."""
+        return f"denied: {word}" in refusal(self.plane, config_map(word))
+
+    def has_gone(self, name: str) -> bool:
+        """Whether neither is left."""
+        left = (f"{POLICIES}/gatekeeper-{name}", f"{BINDINGS}/gatekeeper-{name}-{name}")
+        return not any(try_request(self.plane.api, "GET", path) for path in left)
 
 
 def warnings(plane: Plane, path: str) -> list[list[tuple[str, str]]]:
@@ -231,7 +243,7 @@ def test_policies_and_bindings_come_change_and_go_with_their_templates_and_const
     assert 'gatekeeper_validating_admission_policies{status="active"} 1' in metrics
     assert 'gatekeeper_validating_admission_policy_bindings{status="active"} 1' in metrics
 
-    rest(plane, [replica.name for replica in pair], **rounds_in_cel(plane))
+    rest(plane, [replica.name for replica in pair], policy=InCel(plane))
     # The log is that of the module's tests, in whatever order they run.
     written = [
         line

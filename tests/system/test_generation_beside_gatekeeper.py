@@ -1,7 +1,6 @@
 """Both generate policies of the same template on one cluster: nobody fights, then one takes over."""
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,15 +13,15 @@ from tests.system.beside import run
 from tests.system.conftest import ALL_OPERATIONS
 from tests.system.peer import Gatekeeper
 from tests.system.replicas import CONSTRAINTS, STATUSES, TEMPLATES, Plane, config_map
-from tests.system.rounds import PREFIX, others, rest
+from tests.system.rounds import PREFIX, Rounds, others
 from tests.system.test_generated_policies import (
     BINDINGS,
     NO_WAIT,
     POLICIES,
     UNLIKE,
+    InCel,
     constraint,
     refusal,
-    rounds_in_cel,
     state,
     template,
 )
@@ -40,19 +39,20 @@ def test_beside_a_gatekeeper_that_generates_nobody_fights_and_then_waddle_takes_
 ) -> None:
     """The names are the same, and the API server refuses the same all along."""
     plane = peers_plane
-    with ExitStack() as stack:
+    with ExitStack() as stack, closing(Rounds(plane, InCel(plane))) as rounds:
         peer = Gatekeeper(plane, tmp_path, ("webhook", "status", "generate"), NO_WAIT)
         stack.enter_context(peer)
         plane.put_template(template("Shared", UNLIKE))
         plane.put_constraint(constraint("one", "Shared", "bad"))
-        until(lambda: refusal(plane, config_map("bad")), "the API server refuses")
+        until(lambda: "denied: bad" in refusal(plane, config_map("bad")), "the API server refuses")
         theirs = generated(plane)
 
         run(plane, stack, ["serves"], "--operation=webhook", NO_WAIT)
-        lets_be(plane, "serves")
+        written = partial(policies_written, plane)
+        rounds.rest(["serves", POD], written, shown=[POD])
         assert policies_written(plane) == [], "who does not generate writes none"
         run(plane, stack, NAMES, GENERATE, NO_WAIT)
-        lets_be(plane, "serves", *NAMES)
+        rounds.rest(["serves", *NAMES, POD], written, shown=[POD])
         most = REWRITES_MAX * len(NAMES)
         assert len(policies_written(plane)) <= most, policies_written(plane)
         assert generated(plane).keys() == theirs.keys(), "no other names"
@@ -79,7 +79,7 @@ def test_beside_a_gatekeeper_that_generates_nobody_fights_and_then_waddle_takes_
             assert [one["name"] for one in policy[part]] == [one["name"] for one in before[part]]
         assert (before["failurePolicy"], policy["failurePolicy"]) == ("Fail", "Ignore")
         assert "denied: bad" in refusal(plane, config_map("bad"))
-        lets_be(plane, *names, shown=names)
+        rounds.rest(names, written)
         plane.delete_templates()
 
 
@@ -111,15 +111,3 @@ def says_how_it_is(plane: Plane, name: str) -> bool:
 def policies_written(plane: Plane) -> list[str]:
     """What replicas wrote of policies and bindings."""
     return [line for line in others(plane.writes()) if "validatingadmission" in line]
-
-
-def lets_be(plane: Plane, *names: str, shown: Sequence[str] = (POD,)) -> None:
-    """From some moment on replicas write no policy; Gatekeeper goes every round where it is shown."""
-    everybody = {*names, *shown}
-    rest(
-        plane,
-        sorted(everybody),
-        partial(policies_written, plane),
-        shown=shown,
-        **rounds_in_cel(plane),
-    )
