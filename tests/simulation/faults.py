@@ -16,7 +16,7 @@ SEEDS_MAX: Final = 10_000
 
 @dataclass(frozen=True)
 class Fault:
-    """``old`` becomes ``new`` in a function; ``found_by`` is the first seed that found it."""
+    """``old`` becomes ``new`` in a function; ``found_by`` is a seed that finds it."""
 
     world: str
     module: str
