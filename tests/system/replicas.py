@@ -30,7 +30,8 @@ POD_LABELS = {"app.kubernetes.io/name": "waddle", "gatekeeper.sh/operation": "we
 """The labels by which `waddle status` and `waddle wait` know the replicas' Pods."""
 
 PATIENT_SECONDS = 20
-"""A webhook's timeout for tests that start several replicas under load: the machine may be busy."""
+"""A webhook's timeout where nobody is to be late: on a busy machine a policy that is admitted was
+seen to wait five seconds for the process that tries it, which stands behind all others."""
 
 CRDS = Path(__file__).parents[2] / "manifests" / "crds"
 TEMPLATES = "/apis/templates.gatekeeper.sh/v1/constrainttemplates"
@@ -268,7 +269,11 @@ class Plane:
         try_request(self.api, "DELETE", f"{PODS}/{name}?gracePeriodSeconds=0")
 
     def register(
-        self, port: int, name: str = "waddle-system-tests", *, timeout_seconds: int = 5
+        self,
+        port: int,
+        name: str = "waddle-system-tests",
+        *,
+        timeout_seconds: int = PATIENT_SECONDS,
     ) -> None:
         """Have ConfigMaps of one namespace, and policies, reviewed at a port of loopback."""
         webhook = {

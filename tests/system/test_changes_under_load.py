@@ -6,7 +6,7 @@ from typing import Any
 from tests.patience import until
 from tests.repeating import BREATH_SECONDS, Repeating
 from tests.system.proxy import Proxy
-from tests.system.replicas import PATIENT_SECONDS, Plane, Replica, config_map, constraint, template
+from tests.system.replicas import Plane, Replica, config_map, constraint, template
 
 CHANGES = 60
 KINDS = ("MovingOne", "MovingTwo")
@@ -68,7 +68,7 @@ def test_load_goes_on_through_changes_of_templates_and_constraints(
         plane.put_constraint(constraint("first", "first", kind))
     for replica in trio:
         until(partial(replica.denies, "stays"), "what stays is enforced")
-    plane.register(proxy.port, timeout_seconds=PATIENT_SECONDS)
+    plane.register(proxy.port)
     words: dict[tuple[str, str], str] = {}
     asking = [Asking(replica, "stays") for replica in trio]
     try:

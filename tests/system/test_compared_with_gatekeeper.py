@@ -15,7 +15,6 @@ from tests.system.conftest import control_plane
 from tests.system.peer import Gatekeeper
 from tests.system.replicas import (
     CONFIG_MAPS,
-    PATIENT_SECONDS,
     Plane,
     Replica,
     config_map,
@@ -56,8 +55,8 @@ def test_what_both_said_of_the_same_requests_is_compared_line_by_line(
         with Replica(plane, "shadow-0", f"--decision-log-config={exporter}") as replica:
             replica.wait_ready()
             until(lambda: peer.denies("denied") and replica.denies("denied"), "each denies")
-            plane.register(peer.port, "gatekeeper", timeout_seconds=PATIENT_SECONDS)
-            plane.register(replica.ports["admission"], "shadow", timeout_seconds=PATIENT_SECONDS)
+            plane.register(peer.port, "gatekeeper")
+            plane.register(replica.ports["admission"], "shadow")
             for word in WORDS[:-1]:  # the policies come into force in any order
                 until(
                     lambda word=word: asks_both(plane, word, told, peer.log),

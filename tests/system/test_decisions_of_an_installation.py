@@ -24,6 +24,7 @@ from tests.system.installed import InstalledPod, InstalledServer, InstalledSidec
 from tests.system.replicas import (
     CRD_PATH,
     NAMESPACE,
+    PATIENT_SECONDS,
     WEBHOOKS,
     WORKLOADS,
     Plane,
@@ -198,7 +199,7 @@ class Installation:
             there = webhook["clientConfig"].pop("service", {"path": "/v1/admit"})["path"]
             webhook["clientConfig"]["url"] = f"https://localhost:{self.admission_port}{there}"
             webhook["failurePolicy"] = "Fail"
-            webhook["timeoutSeconds"] = 10
+            webhook["timeoutSeconds"] = PATIENT_SECONDS
             webhook.setdefault("matchConditions", []).append(
                 {
                     "name": "tests-alone",

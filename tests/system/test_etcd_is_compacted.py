@@ -18,7 +18,6 @@ from tests.system.load import Load, is_denied
 from tests.system.proxy import Proxy
 from tests.system.replicas import (
     CONFIG_MAPS,
-    PATIENT_SECONDS,
     WORKLOADS,
     Plane,
     config_map,
@@ -121,7 +120,7 @@ def test_replicas_whose_lists_are_cut_by_a_compaction_start_with_all_there_is(
     plane.put_constraint(constraint("words", "", "Paged"))
     until(lambda: first.denies("marked"), "the first enforces")
     proxy.replicas = [first]
-    plane.register(proxy.port, timeout_seconds=PATIENT_SECONDS)
+    plane.register(proxy.port)
     until(lambda: is_denied(plane.api, "marked"), "the webhook is in place")
 
     gate.before(lambda path: "/configmaps?" in path and "continue=" in path, Compaction(plane))

@@ -23,6 +23,7 @@ from tests.system.replicas import (
     CONSTRAINTS,
     CRD_PATH,
     NAMESPACE,
+    PATIENT_SECONDS,
     PODS,
     TEMPLATES,
     WEBHOOKS,
@@ -122,7 +123,7 @@ def is_asked(plane: Plane, replica: InstalledServer) -> bool:
     for webhook in configuration["webhooks"]:
         path = webhook["clientConfig"].pop("service")["path"]
         webhook["clientConfig"]["url"] = f"https://localhost:{replica.ports['admission']}{path}"
-        webhook["timeoutSeconds"] = 20
+        webhook["timeoutSeconds"] = PATIENT_SECONDS
         only = f"has(request.namespace) && request.namespace == '{WORKLOADS}'"
         webhook["matchConditions"].append({"name": "tests-alone", "expression": only})
     try:

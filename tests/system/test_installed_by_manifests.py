@@ -22,6 +22,7 @@ from tests.system.proxy import Proxy
 from tests.system.replicas import (
     CRD_PATH,
     NAMESPACE,
+    PATIENT_SECONDS,
     PODS,
     STATUSES,
     TEMPLATES,
@@ -129,7 +130,7 @@ def configuration(plane: Plane, objects: Objects, proxy: Proxy) -> Iterator[dict
         path = webhook["clientConfig"].pop("service")["path"]
         webhook["clientConfig"]["url"] = f"https://localhost:{proxy.port}{path}"
         webhook["failurePolicy"] = "Fail"
-        webhook["timeoutSeconds"] = 10
+        webhook["timeoutSeconds"] = PATIENT_SECONDS
         webhook["matchConditions"].append(
             {
                 "name": "tests-alone",

@@ -16,7 +16,6 @@ from tests.system.load import Load, is_denied
 from tests.system.proxy import Proxy
 from tests.system.replicas import (
     CRD_PATH,
-    PATIENT_SECONDS,
     STATUSES,
     WORKLOADS,
     Plane,
@@ -94,7 +93,7 @@ def take_over(
 ) -> list[Replica]:
     """Under load, let three replicas that start at once take the place of the one before them."""
     proxy.replicas = [maker]
-    plane.register(proxy.port, timeout_seconds=PATIENT_SECONDS)
+    plane.register(proxy.port)
     until(lambda: is_denied(plane.api, word), "the webhook is in place")
     with Load(plane.api, word) as load:
         answers = FirstAnswers(word)

@@ -13,6 +13,7 @@ from tests.patience import until
 from tests.system.conftest import ALL_OPERATIONS, StartReplica
 from tests.system.replicas import (
     CONFIG_MAPS,
+    PATIENT_SECONDS,
     STATUSES,
     WORKLOADS,
     Plane,
@@ -65,7 +66,7 @@ def asked(plane: Plane, start: StartReplica, *flags: str) -> Iterator[Replica]:
         },
         "failurePolicy": "Fail",
         "sideEffects": "None",
-        "timeoutSeconds": 20,
+        "timeoutSeconds": PATIENT_SECONDS,
         "matchConditions": [
             {"name": "own-names", "expression": "request.name.startsWith('mutated-')"}
         ],

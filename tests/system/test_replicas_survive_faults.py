@@ -14,7 +14,6 @@ from tests.system.load import Load
 from tests.system.proxy import Proxy
 from tests.system.replicas import (
     CONSTRAINTS,
-    PATIENT_SECONDS,
     STATUSES,
     TEMPLATES,
     Plane,
@@ -165,7 +164,7 @@ def test_replicas_come_and_go_under_load(plane: Plane, start: StartReplica, prox
         for replica in replicas:
             until(lambda replica=replica: replica.denies("loaded"), f"{replica.name} denies")
         proxy.replicas = list(replicas)
-        plane.register(proxy.port, timeout_seconds=PATIENT_SECONDS)
+        plane.register(proxy.port)
         try:
             until(lambda: is_denied(plane, "loaded"), "the webhook is in place")
             with Load(plane.api, "loaded") as load:

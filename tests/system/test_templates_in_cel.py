@@ -12,7 +12,6 @@ from tests.system.replicas import (
     CONFIG_MAPS,
     CONSTRAINTS,
     NAMESPACE,
-    PATIENT_SECONDS,
     TEMPLATES,
     Plane,
     Replica,
@@ -64,7 +63,7 @@ def test_it_denies_what_it_must_and_lets_compliant_objects_pass(taken_over: Plan
     plane = taken_over
     with Replica(plane, "cel-on", *ALL_OPERATIONS) as replica:
         replica.wait_ready()
-        plane.register(replica.ports["admission"], timeout_seconds=PATIENT_SECONDS)
+        plane.register(replica.ports["admission"])
         try:
             until(lambda: created(plane, "bad") != "", "what violates is denied")
             assert "[words] denied by bad" in created(plane, "bad")
@@ -85,7 +84,7 @@ def test_with_the_engine_switched_off_it_warns_and_everything_says_what_is_not_e
     with Replica(plane, "cel-off", *ALL_OPERATIONS, OFF) as replica:
         replica.wait_ready()
         plane.mark_pod("cel-off", ready=True)
-        plane.register(replica.ports["admission"], timeout_seconds=PATIENT_SECONDS)
+        plane.register(replica.ports["admission"])
         counted = 'waddle_policy_faults_total{answer="warn",cause="engine",constraint_kind="InCel"}'
         try:
             # That the API server asks shows in what is counted: nothing is denied.

@@ -14,7 +14,6 @@ from tests.system.proxy import Proxy
 from tests.system.replicas import (
     CONSTRAINTS,
     NAMESPACE,
-    PATIENT_SECONDS,
     STATUSES,
     Plane,
     Replica,
@@ -112,7 +111,7 @@ def test_tokens_expire_under_load_and_their_successors_are_used(
         until(lambda: shown(plane, replicas), "all have said so")
         proxy.replicas = replicas
         stack.callback(plane.unregister)
-        plane.register(proxy.port, timeout_seconds=PATIENT_SECONDS)
+        plane.register(proxy.port)
         until(lambda: is_denied(plane.api, "expiring"), "the webhook is in place")
 
         with Load(plane.api, "expiring") as load:

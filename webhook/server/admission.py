@@ -47,6 +47,9 @@ if TYPE_CHECKING:
     from webhook.serving.revision import Revision, Serving
 
 _NO_ROOM: Final = "overload"
+_NOT_TRIED: Final = (
+    "the policy was not tried within its time, and nothing is known of it: send it again"
+)
 _TOO_LATE: Final = "the review did not end within its time"
 
 _KNOWN_ACTIONS: Final = frozenset(enforcement.SCOPED_ACTIONS)
@@ -240,8 +243,7 @@ class Admission:
         refusal = submission.check(request, revision.checks, any_action=self._options.any_action)
         if refusal is None and prepared.compiled is not None:
             if not prepared.compiled.done():
-                message = "the template was not compiled in time"
-                return Unanswerable(504, "deadline", message), None
+                return Unanswerable(504, "deadline", _NOT_TRIED), None
             fault = prepared.compiled.result()
             if fault is not None and fault.is_passing:
                 return Unanswerable(503, "environment", fault.message), None

@@ -235,7 +235,7 @@ def test_a_template_that_is_not_compiled_in_time_is_for_the_failure_policy() -> 
         template = yaml.safe_load(REQUIRED_LABELS)
         status, found = await post(asked, review(template), b"timeout=60ms")
         assert status == 504
-        assert found["message"] == "the template was not compiled in time"
+        assert found["message"].startswith("the policy was not tried within its time")
 
     run(work())
 
