@@ -46,9 +46,10 @@ FENCED = "/api/v1/namespaces/default/configmaps"
 NOT_YET = (404, 429)
 """Answers to a write whose kind is not served yet, or whose storage is being made."""
 
-NOT_YET_TEXTS = ("is terminating", "failed to configure policy")
-"""An earlier CRD of that name ends; or Gatekeeper's own policy fails closed until the API server
-knows the kind of its parameters, and refuses whatever it is about, the next template among it."""
+NOT_YET_TEXTS = ("is terminating", "failed to configure policy", "missing ConstraintTemplate")
+"""An earlier CRD of that name ends; Gatekeeper's own policy fails closed until the API server knows
+the kind of its parameters, and refuses whatever it is about, the next template among it; the replica
+that is asked about a constraint has not got its template yet, of which another has made the CRD."""
 
 CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 

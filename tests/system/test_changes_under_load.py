@@ -55,6 +55,12 @@ def says(replica: Replica, word: str, message: str) -> bool:
     return bool(verdict.get("status", {}).get("message") == message)
 
 
+def denies_first(replica: Replica) -> bool:
+    """Whether it enforces the first constraint of each kind, and so has the templates."""
+    message = replica.admit(config_map("first")).get("status", {}).get("message", "")
+    return bool(message.count("revision 0 denies first") == len(KINDS))
+
+
 def test_load_goes_on_through_changes_of_templates_and_constraints(
     plane: Plane, trio: list[Replica], proxy: Proxy
 ) -> None:
@@ -68,6 +74,7 @@ def test_load_goes_on_through_changes_of_templates_and_constraints(
         plane.put_constraint(constraint("first", "first", kind))
     for replica in trio:
         until(partial(replica.denies, "stays"), "what stays is enforced")
+        until(partial(denies_first, replica), "both that move are")
     plane.register(proxy.port)
     words: dict[tuple[str, str], str] = {}
     asking = [Asking(replica, "stays") for replica in trio]
