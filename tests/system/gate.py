@@ -33,6 +33,7 @@ class Gate:
         self.answers: list[tuple[str, int]] = []
         """Path with query, and status, of each answer."""
         self._holds: Selector = lambda _: False
+        self._withholds: Selector = lambda _: False
         self._before: tuple[Selector, Callable[[], None]] | None = None
         self._opened = asyncio.Event()
         self._stop = asyncio.Event()
@@ -56,6 +57,10 @@ class Gate:
         """From now on, keep requests whose path with query is selected waiting."""
         self._holds = selects
 
+    def withhold(self, selects: Selector) -> None:
+        """From now on, keep back what follows in answers that have begun, as in watches."""
+        self._withholds = selects
+
     def wait_for(self, number: int) -> None:
         """Wait until so many requests wait."""
         until(lambda: self.waiting >= number, f"{number} requests wait at the gate")
@@ -63,7 +68,7 @@ class Gate:
     def open(self) -> None:
         """Let through what waits, and hold nothing back any more."""
         assert self._loop is not None
-        self._holds = lambda _: False
+        self._holds = self._withholds = lambda _: False
         self._loop.call_soon_threadsafe(self._opened.set)
 
     async def _serve(self) -> None:
@@ -116,6 +121,8 @@ class Gate:
             with contextlib.suppress(ConnectionResetError):  # who asked has left its watch
                 await answer.prepare(request)
                 async for data in upstream.content.iter_any():
+                    if self._withholds(path):
+                        await self._opened.wait()
                     await answer.write(data)
                 await answer.write_eof()
             return answer

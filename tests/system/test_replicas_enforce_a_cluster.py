@@ -1,11 +1,15 @@
 """Three replicas beside a real API server: what is applied is enforced by all, and said so."""
 
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cluster import ApiError
 from tests.patience import until
+from tests.system.conftest import ALL_OPERATIONS, StartReplica
+from tests.system.gate import Gate
 from tests.system.proxy import Proxy
 from tests.system.replicas import (
     CONFIG_MAPS,
@@ -344,3 +348,39 @@ def test_a_namespace_that_the_watch_has_not_told_of_is_read(trio: list[Replica])
     told = 'failed to create augmentedReview: namespaces "never-made" not found'
     assert verdict["status"]["message"] == told
     assert trio[0].admit(config_map("x"))["allowed"] is True
+
+
+def test_a_constraint_is_judged_by_a_template_that_the_watch_has_not_told_of(
+    plane: Plane, trio: list[Replica], start: StartReplica, tmp_path: Path
+) -> None:
+    """Nor of a change of one: whoever applies both need not wait for the last replica."""
+    numbered = constraint("numbered", "", "Known")
+    numbered["spec"]["parameters"] = {"word": 3}
+    with closing(Gate(plane.api, tmp_path)) as gate:
+        behind = start("waddle-behind", *ALL_OPERATIONS, f"--kubeconfig={gate.kubeconfig}")
+        behind.wait_ready()
+        plane.put_template(template("Known"))
+        plane.put_constraint(constraint("known", "known", "Known"))
+        all_deny([*trio, behind], "known")
+        assert "spec.parameters.word" in behind.admit(numbered)["status"]["message"]
+        missing = behind.admit(constraint("late", "late", "Late"))["status"]
+        assert missing["message"] == 'missing ConstraintTemplate: template "late" not found'
+
+        gate.withhold(lambda path: "/constrainttemplates" in path and "watch" in path)
+        changed = template("Known")
+        schema = changed["spec"]["crd"]["spec"]["validation"]["openAPIV3Schema"]
+        schema["properties"]["word"] = {"type": "integer"}
+        plane.put_template(changed)
+        plane.put_template(template("Late"))
+        plane.put_constraint(constraint("late", "late", "Late"))
+        all_deny(trio, "late")
+        assert not behind.denies("late")
+        assert behind.admit(constraint("later", "later", "Late"))["allowed"] is True
+        assert behind.admit(numbered)["allowed"] is True
+        numbered["spec"]["parameters"] = {"word": []}
+        assert "spec.parameters.word" in behind.admit(numbered)["status"]["message"]
+
+        gate.open()
+        all_deny([behind], "late")
+        plane.delete_template("known")
+        plane.delete_template("late")

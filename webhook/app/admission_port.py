@@ -87,7 +87,12 @@ class AdmissionPort:
         self._trials = trials
         self._validation: ValidationThread | None = None
         self._compilation = (
-            CompileThread(self._in_force, trials, settings.evaluation_budget_seconds)
+            CompileThread(
+                self._in_force,
+                trials,
+                settings.evaluation_budget_seconds,
+                *([] if cluster is None else [cluster.template]),
+            )
             if settings.validate_templates == "compile"
             else None
         )

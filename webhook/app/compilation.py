@@ -13,8 +13,8 @@ from webhook.app.priority import stand_behind
 from webhook.constraint.errors import PassingFault
 from webhook.rego.write.generate import compile_parts
 from webhook.server import submission
-from webhook.server.submission import SubmissionFault
-from webhook.trials.validation import validate_tried
+from webhook.server.submission import SubmissionFault, TriedSubmission
+from webhook.trials.validation import validate_submitted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -89,24 +89,35 @@ def _compile_elsewhere(parts: Sequence[str]) -> tuple[CodeType, ...]:
     return codes
 
 
+def _no_template(name: str) -> None:
+    """Where no API server can be asked, policies come from files."""
+    del name
+
+
 class CompileThread:
     """One thread: policies are admitted seldom, and the requests that wait are bounded already."""
 
     def __init__(
-        self, make_in_force: Callable[[], Client], trials: Trials, evaluation_seconds: float
+        self,
+        make_in_force: Callable[[], Client],
+        trials: Trials,
+        evaluation_seconds: float,
+        template_now: Callable[[str], Mapping[str, Any] | None] = _no_template,
     ) -> None:
         """``make_in_force`` gives a client with the policies in force, thrown away after a call.
 
-        ``evaluation_seconds`` is what one evaluation of one constraint may take.
+        ``evaluation_seconds`` is what one evaluation of one constraint may take. ``template_now``
+        asks for a template as it is by now, and may keep this thread waiting for a moment.
         """
         self._make_in_force = make_in_force
+        self._template_now = template_now
         self._trials = trials
         self._seconds = evaluation_seconds
         self._executor = ThreadPoolExecutor(
             max_workers=1, thread_name_prefix="compile", initializer=stand_behind
         )
 
-    def compile(self, document: Mapping[str, Any]) -> Future[SubmissionFault | None]:
+    def compile(self, document: Mapping[str, Any]) -> Future[TriedSubmission]:
         """What is wrong with a template or constraint, tried on what is in force."""
         return self._executor.submit(self._check, document)
 
@@ -114,19 +125,21 @@ class CompileThread:
         """Compile nothing more; what is being compiled is not waited for."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
-    def _check(self, document: Mapping[str, Any]) -> SubmissionFault | None:
+    def _check(self, document: Mapping[str, Any]) -> TriedSubmission:
         try:
-            return self._fault_of(document)
+            return self._tried(document)
         except RecursionError:
-            return SubmissionFault(submission.TOO_DEEP)
+            return TriedSubmission(SubmissionFault(submission.TOO_DEEP))
 
-    def _fault_of(self, document: Mapping[str, Any]) -> SubmissionFault | None:
+    def _tried(self, document: Mapping[str, Any]) -> TriedSubmission:
+        problems, newer = validate_submitted(
+            self._make_in_force, document, self._seconds, self._trials, self._template_now
+        )
         subject = (gvk_of(document).kind, name_of(document))
-        for problem in validate_tried(
-            self._make_in_force(), [document], self._seconds, self._trials
-        ):
+        for problem in problems:
             if problem.severity == "error":
                 own = (problem.kind, problem.name) == subject
                 message = problem.message if own else str(problem)
-                return SubmissionFault(message, is_passing=problem.code == PassingFault.CODE)
-        return None
+                is_passing = problem.code == PassingFault.CODE
+                return TriedSubmission(SubmissionFault(message, is_passing=is_passing), newer)
+        return TriedSubmission(None, newer)

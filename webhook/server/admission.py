@@ -23,6 +23,7 @@ from webhook.metrics.admission import (
 )
 from webhook.server import deadline, expansion, preparation, submission, verdict
 from webhook.server.decoding import LARGE_BYTES
+from webhook.server.denials import KNOWN_ACTIONS, denials
 from webhook.server.outcome import Pending, Unanswerable, not_ready
 from webhook.serving.recorder import Reviewed
 from webhook.serving.trace import CurrentTrace
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from webhook.mutation.passes import OnError
     from webhook.server.outcome import Outcome
     from webhook.server.preparation import Preparations
-    from webhook.server.submission import SubmissionFault
+    from webhook.server.submission import Inadmissible, TriedSubmission
     from webhook.serving.namespaces import NamespaceAnswer
     from webhook.serving.recorder import Recorder
     from webhook.serving.revision import Revision, Serving
@@ -51,8 +52,6 @@ _NOT_TRIED: Final = (
     "the policy was not tried within its time, and nothing is known of it: send it again"
 )
 _TOO_LATE: Final = "the review did not end within its time"
-
-_KNOWN_ACTIONS: Final = frozenset(enforcement.SCOPED_ACTIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ class _Prepared:
     """What was found out before deciding; None where nothing was asked."""
 
     namespace: Future[NamespaceAnswer] | None = None
-    compiled: Future[SubmissionFault | None] | None = None
+    compiled: Future[TriedSubmission] | None = None
     reviewed: Future[Responses] | None = None
     revision: Revision | None = None
     """What it was reviewed by: another may be in force by now."""
@@ -240,14 +239,9 @@ class Admission:
             return not_ready("policies"), None
         if request.username in self._options.own_users:
             return verdict.allowed(request.uid, "Gatekeeper does not self-manage"), None
-        refusal = submission.check(request, revision.checks, any_action=self._options.any_action)
-        if refusal is None and prepared.compiled is not None:
-            if not prepared.compiled.done():
-                return Unanswerable(504, "deadline", _NOT_TRIED), None
-            fault = prepared.compiled.result()
-            if fault is not None and fault.is_passing:
-                return Unanswerable(503, "environment", fault.message), None
-            refusal = submission.check_compiled(fault)
+        refusal = self._refusal(request, revision, prepared.compiled)
+        if isinstance(refusal, Unanswerable):
+            return refusal, None
         if refusal is not None:
             return verdict.errored(request.uid, refusal.code, refusal.message), None
         status = "error"
@@ -267,6 +261,24 @@ class Admission:
                 histogram.observe(taken)
                 if (trace := self._current.trace) is not None:
                     histogram.exemplify(taken, trace.trace_id, trace.span_id)
+
+    def _refusal(
+        self,
+        request: AdmissionRequest,
+        revision: Revision,
+        compiled: Future[TriedSubmission] | None,
+    ) -> Inadmissible | Unanswerable | None:
+        """Why a resource of Gatekeeper's is not admitted, or nothing can be said of it."""
+        tried = compiled.result() if compiled is not None and compiled.done() else None
+        checks = (None if tried is None else tried.checks) or revision.checks
+        refusal = submission.check(request, checks, any_action=self._options.any_action)
+        if compiled is None or (refusal is not None and not refusal.lacks_template):
+            return refusal
+        if tried is None:
+            return Unanswerable(504, "deadline", _NOT_TRIED)
+        if tried.fault is not None and tried.fault.is_passing:
+            return Unanswerable(503, "environment", tried.fault.message)
+        return refusal or submission.check_compiled(tried.fault)
 
     def _decide_in_force(
         self, request: AdmissionRequest, revision: Revision, until: float, prepared: _Prepared
@@ -437,7 +449,7 @@ class Admission:
         for result in responses.results:
             constraint = result.constraint
             for action in result.actions:
-                if action in _KNOWN_ACTIONS:
+                if action in KNOWN_ACTIONS:
                     registry.violations.count(constraint.kind, constraint.name, action)
                 else:
                     self._log.error(
@@ -450,39 +462,3 @@ class Admission:
         if self._options.log_denies:
             for fields in denials(request, responses):
                 self._log.info(fields.pop("message"), **fields)
-
-
-def denials(request: AdmissionRequest, responses: Responses) -> list[dict[str, Any]]:
-    """One log event for each violation, with Gatekeeper's message and fields."""
-    document = submission.submitted(request)
-    # On CREATE the client may leave the name to the server.
-    name = request.name or (name_of(document) if document else "")
-    events = []
-    for result in responses.results:
-        constraint = result.constraint
-        if not _KNOWN_ACTIONS.intersection(result.actions):
-            continue
-        version = str(constraint.document.get("apiVersion", "")).rpartition("/")[2]
-        events.append(
-            {
-                "message": f"denied admission: {result.msg}",
-                "hookType": "validation",
-                "semantic": True,
-                "process": "admission",
-                "details": result.details,
-                "event_type": "violation",
-                "constraint_name": constraint.name,
-                "constraint_group": "constraints.gatekeeper.sh",
-                "constraint_api_version": version,
-                "constraint_kind": constraint.kind,
-                "constraint_action": result.enforcement_action,
-                "constraint_enforcement_actions": list(result.scoped_actions),
-                "resource_group": request.kind.group,
-                "resource_api_version": request.kind.version,
-                "resource_kind": request.kind.kind,
-                "resource_namespace": request.namespace,
-                "resource_name": name,
-                "request_username": request.username,
-            }
-        )
-    return events

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from webhook.constraint.limits import Observer
     from webhook.constraint.result import Responses
     from webhook.constraint.review import AugmentedReview
-    from webhook.server.submission import SubmissionFault
+    from webhook.server.submission import TriedSubmission
     from webhook.serving.namespaces import NamespaceAnswer
 
 
@@ -34,10 +34,10 @@ class NamespaceReader(Protocol):
 
 
 class TemplateCompiler(Protocol):
-    """Compiles templates that are being admitted."""
+    """Compiles and tries templates and constraints that are being admitted."""
 
-    def compile(self, document: Mapping[str, Any]) -> Future[SubmissionFault | None]:
-        """What is wrong with a template's source, if anything is; called by any thread."""
+    def compile(self, document: Mapping[str, Any]) -> Future[TriedSubmission]:
+        """What is wrong with a policy, if anything is; called by any thread."""
 
 
 class SlowReviewer(Protocol):

@@ -14,7 +14,7 @@ from webhook.api.encoding import encode
 from webhook.constraint import constraint, enforcement, expansion, schema, template
 from webhook.constraint.depth import is_deeper
 from webhook.constraint.enforcement import InvalidEnforcementAction
-from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.constraint.errors import ConstraintFrameworkError, MissingTemplate
 from webhook.constraint.names import POLICY_NAME_MAX
 from webhook.mutation import mutator, reading
 from webhook.mutation.errors import InvalidMutator
@@ -35,6 +35,15 @@ class SubmissionFault(NamedTuple):
     """Whether the machine kept it from being tried: nothing is known against its text."""
 
 
+class TriedSubmission(NamedTuple):
+    """What came of trying a policy that is being admitted."""
+
+    fault: SubmissionFault | None
+    checks: SubmissionChecks | None = None
+    """By the template as the API server has it, which this replica has not got yet; None where the
+    one in force is that."""
+
+
 TOO_DEEP: Final = "it is nested too deeply for a policy"
 
 
@@ -43,6 +52,8 @@ class Inadmissible(NamedTuple):
 
     code: int
     message: str
+    lacks_template: bool = False
+    """Whether all that is wrong is that its template is not known here, which may be on its way."""
 
 
 NOTHING_SENT: Final = Inadmissible(
@@ -203,6 +214,8 @@ def _check_constraint(
     try:
         checks.validate_constraint(document)
         action = enforcement.action_of(document)
+    except MissingTemplate as error:
+        return Inadmissible(422, str(error), lacks_template=True)
     except ConstraintFrameworkError as error:
         return Inadmissible(422, str(error))
     if action and not any_action:

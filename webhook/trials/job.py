@@ -29,6 +29,9 @@ Outcome = dict[str, Any]
 """An ``error`` with its ``stage`` or ``code``, or the ``codes`` of what compiled by their sources;
 of documents the ``problems`` (kind, name, code, message). ``took`` is processor time, bytes and time."""
 
+NO_MEMORY: Final[Outcome] = {"ended": True}
+"""What comes of a trial that wanted more memory than its bound; who asked says how much that is."""
+
 LATE: Final = "late"
 """How a trial ended that took longer than it was waited for; otherwise it is the process's code."""
 

@@ -13,7 +13,8 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from webhook.trials import frames
-from webhook.trials.trial import NO_MEMORY, bound, used_bytes, written
+from webhook.trials.job import NO_MEMORY
+from webhook.trials.trial import bound, used_bytes, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -6,7 +6,7 @@ import json
 import marshal
 import resource
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from webhook.api.encoding import decode
 from webhook.api.gvk import gvk_of, name_of
@@ -20,7 +20,7 @@ from webhook.constraint.targets.known import TARGETS
 from webhook.constraint.template import CEL, Code, Template
 from webhook.policies.validation import validate
 from webhook.rego.code_cache import to_bytes
-from webhook.trials.job import digest_of, text_of
+from webhook.trials.job import NO_MEMORY, digest_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from webhook.constraint.driver import Driver, Evaluator
     from webhook.rego.write.generate import Generated
     from webhook.trials.job import Job, Outcome
-
-NO_MEMORY: Final = {"error": "policy needs more memory than it may take", "stage": "compile"}
 
 
 def used_bytes() -> int:

@@ -20,6 +20,7 @@ from webhook.policies.validation import OVERRUN
 from webhook.trials.job import (
     ATTEMPTS,
     LATE,
+    NO_MEMORY,
     NO_PROCESS,
     NoWorker,
     digest_of,
@@ -389,7 +390,8 @@ class Trials:
     def _outcome(self, ended: int | str, written: bytes, memory: str, purpose: str) -> Outcome:
         if ended == 0:
             outcome: Outcome = marshal.loads(written)  # noqa: S302  # from our own process
-            return outcome
+            if outcome != NO_MEMORY:
+                return outcome
         if ended == LATE:
             return _environment(f"it had not been tried after {PATIENCE_SECONDS:.0f} s")
         if ended == -signal.SIGKILL:

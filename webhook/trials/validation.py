@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api.gvk import gvk_of, name_of
-from webhook.constraint import constraint
+from webhook.constraint import constraint, template
 from webhook.constraint.errors import InvalidTemplate
 from webhook.policies.validation import Problem, validate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from webhook.constraint.client import Client
+    from webhook.constraint.entry import Entry
     from webhook.constraint.snapshot import Snapshot
     from webhook.trials.trials import Trials
 
@@ -20,6 +21,46 @@ if TYPE_CHECKING:
 
 CONSTRAINTS_MAX: Final = 100
 """Constraints in force with which a template is tried; here all of them are, within its budget."""
+
+
+class Submitted(NamedTuple):
+    """What is wrong with a policy that is being admitted, and by which template that was found."""
+
+    problems: list[Problem]
+    newer: Client | None = None
+    """Has the template that the API server has by now; None where that in force was asked."""
+
+
+def validate_submitted(
+    make_in_force: Callable[[], Client],
+    document: Document,
+    seconds: float,
+    trials: Trials,
+    template_now: Callable[[str], Document | None],
+) -> Submitted:
+    """What is wrong with a template or constraint that is being admitted.
+
+    What refuses a constraint may be that its template, or a change of it, has not arrived here
+    yet: before one is refused, ``template_now`` is asked for its template as the API server has
+    it, None for none, and if that is another the constraint is validated with it.
+    """
+    client = make_in_force()
+    submitted = Submitted(validate_tried(client, [document], seconds, trials))
+    if gvk_of(document).group != constraint.GROUP or not _are_errors(submitted.problems):
+        return submitted
+    name = _template_of(document)
+    in_force, now = _entry(client.snapshot, name), template_now(name)
+    if now is None or (
+        in_force is not None and in_force.template.document.get("spec") == now.get("spec")
+    ):
+        return submitted
+    newer = make_in_force()
+    newer.remove_template(name)  # Its other constraints are not what is asked about.
+    problems = validate_tried(newer, [now, document], seconds, trials)
+    of_template = [one for one in problems if one.kind == template.KIND]
+    if in_force is not None and _are_errors(of_template):
+        return submitted  # It is not to be enforced: the last good one is.
+    return Submitted(problems, newer)
 
 
 def validate_tried(
@@ -46,6 +87,16 @@ def validate_tried(
     return problems + validate(client, rest, seconds)
 
 
+def _are_errors(problems: Iterable[Problem]) -> bool:
+    return any(problem.severity == "error" for problem in problems)
+
+
+def _entry(snapshot: Snapshot, template_name: str) -> Entry | None:
+    """A template in force, with its constraints."""
+    entries = (*snapshot.entries, *snapshot.spare)
+    return next((one for one in entries if one.template.name == template_name), None)
+
+
 def _by_template(documents: Iterable[Document]) -> dict[str, list[Document]]:
     by_template: dict[str, list[Document]] = {}
     for one in documents:
@@ -61,9 +112,7 @@ def _template_of(document: Document) -> str:
 
 def with_belongings(group: list[Document], snapshot: Snapshot) -> list[Document]:
     """With the template in force of a constraint, or the constraints in force of a template."""
-    name = _template_of(group[0])
-    entries = (*snapshot.entries, *snapshot.spare)
-    entry = next((one for one in entries if one.template.name == name), None)
+    entry = _entry(snapshot, _template_of(group[0]))
     if entry is None:
         return group
     if all(gvk_of(one).group == constraint.GROUP for one in group):

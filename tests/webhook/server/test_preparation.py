@@ -24,10 +24,12 @@ from webhook.server.admission import Admission, AdmissionOptions
 from webhook.server.decoding import LARGE_BYTES, Decoding
 from webhook.server.endpoint import ReviewEndpoint
 from webhook.server.preparation import Preparations, TemplateCompiler
-from webhook.server.submission import SubmissionFault
+from webhook.server.submission import TriedSubmission
 from webhook.serving.namespaces import NamespaceAnswer
 from webhook.serving.revision import Revision, Serving
 from webhook.trials.trials import Trials
+
+NOT_TRIED = "the policy was not tried within its time, and nothing is known of it: send it again"
 
 SELECTING = constraint("owned", "owner").replace(
     "match: {", "match: {namespaceSelector: {matchLabels: {team: a}}, "
@@ -74,9 +76,10 @@ def endpoint(
     reader: Namespaces | None = None,
     templates: TemplateCompiler | None = None,
     reviewer: Reviewer | None = None,
+    client: Client | None = None,
 ) -> ReviewEndpoint:
     """An endpoint with a policy for Pods in the Namespaces of a team; ``known`` is one."""
-    client = _client()
+    client = client or _client()
     client.add_template(yaml.safe_load(REQUIRED_LABELS))
     client.add_constraint(yaml.safe_load(SELECTING))
     client.set_namespace("known", thing("Namespace", "known", labels={"team": "a"}))
@@ -224,7 +227,7 @@ def test_a_template_that_the_machine_kept_from_being_tried_is_for_the_failure_po
 class Compiling:
     """Compiles for ever."""
 
-    def compile(self, document: Mapping[str, Any]) -> Future[SubmissionFault | None]:
+    def compile(self, document: Mapping[str, Any]) -> Future[TriedSubmission]:
         """Say nothing yet."""
         return Future()
 
@@ -235,7 +238,185 @@ def test_a_template_that_is_not_compiled_in_time_is_for_the_failure_policy() -> 
         template = yaml.safe_load(REQUIRED_LABELS)
         status, found = await post(asked, review(template), b"timeout=60ms")
         assert status == 504
-        assert found["message"].startswith("the policy was not tried within its time")
+        assert found["message"] == NOT_TRIED
+
+    run(work())
+
+
+def test_a_constraint_that_is_not_tried_in_time_is_refused_only_for_what_is_known() -> None:
+    """Its template may be on its way here; an action that does not exist is one anywhere."""
+
+    async def work() -> None:
+        asked = endpoint(templates=Compiling())
+        status, found = await post(asked, review(of_other()), b"timeout=60ms")
+        assert (status, found["message"]) == (504, NOT_TRIED)
+        unknown = of_other() | {"kind": "RequiredLabel"}
+        unknown["spec"]["parameters"] = {"label": 3}
+        status, found = await post(asked, review(unknown), b"timeout=60ms")
+        assert (status, found["response"]["status"]["code"]) == (200, 422)
+
+    run(work())
+
+
+def other(schema: str = "string", source: str = REQUIRED_LABELS) -> dict[str, Any]:
+    """A template that is not in force."""
+    document: dict[str, Any] = yaml.safe_load(
+        source.replace("requiredlabel", "other").replace("RequiredLabel", "Other")
+    )
+    validation = document["spec"]["crd"]["spec"]["validation"]
+    validation["openAPIV3Schema"]["properties"]["label"]["type"] = schema
+    return document
+
+
+def of_other() -> dict[str, Any]:
+    """A constraint of it."""
+    document: dict[str, Any] = yaml.safe_load(constraint("ours", "owner"))
+    return document | {"kind": "Other"}
+
+
+class ApiServer:
+    """Has templates, and says which it was asked for."""
+
+    def __init__(self, *templates: dict[str, Any]) -> None:
+        self.templates = {document["metadata"]["name"]: document for document in templates}
+        self.asked: list[str] = []
+
+    def template(self, name: str) -> dict[str, Any] | None:
+        """As it is by now."""
+        self.asked.append(name)
+        return self.templates.get(name)
+
+
+async def admitted(
+    document: dict[str, Any], server: ApiServer, *in_force: dict[str, Any]
+) -> tuple[int, dict[str, Any]]:
+    """What a constraint is answered by a replica with these policies besides its own."""
+    client = _client()
+    for policy in (yaml.safe_load(REQUIRED_LABELS), *in_force):
+        is_template = policy["kind"] == "ConstraintTemplate"
+        (client.add_template if is_template else client.add_constraint)(policy)
+    trials = Trials(tell=lambda message, *, error: None, tries_all=lambda: True)
+    templates = CompileThread(client.copy, trials, 0.2, server.template)
+    try:
+        return await post(endpoint(templates=templates, client=client), review(document))
+    finally:
+        templates.stop()
+        trials.stop()
+
+
+def refusal(answer: tuple[int, dict[str, Any]]) -> tuple[int, str]:
+    """Code and message of what is refused."""
+    status, found = answer
+    assert (status, found["response"]["allowed"]) == (200, False)
+    return found["response"]["status"]["code"], found["response"]["status"]["message"]
+
+
+def test_a_constraint_whose_template_has_not_arrived_is_judged_by_the_api_server_s() -> None:
+    """Whoever applies both, one after the other, may meet a replica that is a moment behind."""
+
+    async def work() -> None:
+        server = ApiServer(other())
+        status, found = await admitted(of_other(), server)
+        assert (status, found["response"]["allowed"]) == (200, True)
+        assert server.asked == ["other"]
+
+        wrong = of_other()
+        wrong["spec"]["parameters"] = {"label": 3}
+        code, message = refusal(await admitted(wrong, server))
+        assert code == 422
+        assert "spec.parameters.label" in message
+
+    run(work())
+
+
+def test_a_constraint_of_no_template_is_refused_as_in_gatekeeper() -> None:
+    async def work() -> None:
+        assert refusal(await admitted(of_other(), ApiServer())) == (
+            422,
+            'missing ConstraintTemplate: template "other" not found',
+        )
+
+    run(work())
+
+
+def test_a_constraint_for_a_template_s_next_revision_is_judged_by_that() -> None:
+    """A parameter that the revision in force does not take may be what the change is for."""
+
+    async def work() -> None:
+        document = of_other()
+        document["spec"]["parameters"] = {"label": 3}
+        server = ApiServer(other("integer"))
+        status, found = await admitted(document, server, other())
+        assert (status, found["response"]["allowed"]) == (200, True)
+
+    run(work())
+
+
+def test_other_constraints_are_not_what_a_constraint_is_refused_for() -> None:
+    """One for which the next revision does not end is the template's fault, and its status's."""
+
+    async def work() -> None:
+        slow = (
+            "numbers := numbers.range(1, 1000); some i, j, k; numbers[i] + numbers[j] == numbers[k]"
+        )
+        source = REQUIRED_LABELS.replace(
+            "msg :=", f'input.parameters.label == "slow"; {slow}; msg :='
+        )
+        neighbour = yaml.safe_load(constraint("neighbour", "slow")) | {"kind": "Other"}
+        wrong = of_other()
+        wrong["spec"]["parameters"] = {"label": 3}
+        now = other(source=source)
+        label = now["spec"]["crd"]["spec"]["validation"]["openAPIV3Schema"]["properties"]["label"]
+        del label["type"]
+        label["x-kubernetes-preserve-unknown-fields"] = True
+        status, found = await admitted(wrong, ApiServer(now), other(), neighbour)
+        assert (status, found["response"]["allowed"]) == (200, True)
+
+    run(work())
+
+
+def test_a_refusal_by_the_newest_revision_stands() -> None:
+    async def work() -> None:
+        document = of_other()
+        document["spec"]["parameters"] = {"label": 3}
+        code, message = refusal(await admitted(document, ApiServer(other()), other()))
+        assert code == 422
+        assert "spec.parameters.label" in message
+
+    run(work())
+
+
+def test_a_template_that_cannot_be_enforced_lets_no_constraint_in() -> None:
+    """Before it ever could it is as if it were not there; then the last good revision judges."""
+
+    async def work() -> None:
+        broken = other(
+            source=REQUIRED_LABELS.replace("msg := sprintf", "msg := nothing_of_the_kind")
+        )
+        code, message = refusal(await admitted(of_other(), ApiServer(broken)))
+        assert (code, message) == (
+            422,
+            'missing ConstraintTemplate: template "other" has no revision that can be used',
+        )
+
+        document = of_other()
+        document["spec"]["parameters"] = {"label": 3}
+        code, message = refusal(await admitted(document, ApiServer(broken), other()))
+        assert code == 422
+        assert "spec.parameters.label" in message
+
+    run(work())
+
+
+def test_a_template_that_arrives_and_cannot_be_tried_is_for_the_failure_policy() -> None:
+    async def work() -> None:
+        trials = Trials(tell=lambda message, *, error: None, tries_all=lambda: True)
+        trials.stop()
+        templates = CompileThread(_client, trials, 1.0, ApiServer(other()).template)
+        status, found = await post(endpoint(templates=templates), review(of_other()))
+        assert status == 503
+        assert "policy could not be compiled here: this process ends" in found["message"]
+        templates.stop()
 
     run(work())
 

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from webhook.trials import frames, outcomes
+from webhook.trials.job import NO_MEMORY
 from webhook.trials.outcomes import TOGETHER_BYTES, TOGETHER_CPU_SECONDS, OutcomePipe, tell
-from webhook.trials.trial import NO_MEMORY, written
+from webhook.trials.trial import written
 
 BEGAN = 1000
 

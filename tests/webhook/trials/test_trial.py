@@ -16,8 +16,8 @@ from webhook.api.encoding import encode
 from webhook.constraint.errors import OutOfMemory
 from webhook.constraint.template import CEL
 from webhook.trials import trial
-from webhook.trials.job import digest_of
-from webhook.trials.trial import NO_MEMORY, Clients, bound, carry_out, used_bytes, written
+from webhook.trials.job import NO_MEMORY, digest_of
+from webhook.trials.trial import Clients, bound, carry_out, used_bytes, written
 
 SECONDS = 1.0
 EXPRESSION = {"validations": [{"expression": "object.spec.x == 1", "message": "no"}]}

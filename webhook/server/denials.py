@@ -1,0 +1,52 @@
+"""What is logged of violations, with Gatekeeper's messages and fields."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.gvk import name_of
+from webhook.constraint import enforcement
+from webhook.server import submission
+
+if TYPE_CHECKING:
+    from webhook.api.admission import AdmissionRequest
+    from webhook.constraint.result import Responses
+
+KNOWN_ACTIONS: Final = frozenset(enforcement.SCOPED_ACTIONS)
+"""Other actions are an error of their constraint's, and told as one."""
+
+
+def denials(request: AdmissionRequest, responses: Responses) -> list[dict[str, Any]]:
+    """One log event for each violation, with Gatekeeper's message and fields."""
+    document = submission.submitted(request)
+    # On CREATE the client may leave the name to the server.
+    name = request.name or (name_of(document) if document else "")
+    events = []
+    for result in responses.results:
+        constraint = result.constraint
+        if not KNOWN_ACTIONS.intersection(result.actions):
+            continue
+        version = str(constraint.document.get("apiVersion", "")).rpartition("/")[2]
+        events.append(
+            {
+                "message": f"denied admission: {result.msg}",
+                "hookType": "validation",
+                "semantic": True,
+                "process": "admission",
+                "details": result.details,
+                "event_type": "violation",
+                "constraint_name": constraint.name,
+                "constraint_group": "constraints.gatekeeper.sh",
+                "constraint_api_version": version,
+                "constraint_kind": constraint.kind,
+                "constraint_action": result.enforcement_action,
+                "constraint_enforcement_actions": list(result.scoped_actions),
+                "resource_group": request.kind.group,
+                "resource_api_version": request.kind.version,
+                "resource_kind": request.kind.kind,
+                "resource_namespace": request.namespace,
+                "resource_name": name,
+                "request_username": request.username,
+            }
+        )
+    return events
