@@ -23,7 +23,7 @@ from webhook.constraint import enforcement
 from webhook.constraint.errors import ReviewError
 from webhook.constraint.placement import namespace_for
 from webhook.constraint.review import AugmentedObject, AugmentedReview
-from webhook.trials.job import LATE, NO_PROCESS, NoWorker
+from webhook.trials.job import LATE, NO_MEMORY, NO_PROCESS, NoWorker
 from webhook.trials.process import Worker
 from webhook.trials.trials import MEMORY_BYTES, PATIENCE_SECONDS
 from webhook.values import dataclass
@@ -44,6 +44,7 @@ _OBJECTS_MAX: Final = 50
 _WAITING_MAX: Final = 4
 _RECORDS_BYTES_MAX: Final = 4 << 20
 """Of recorded decisions in one attempt: as Python's values they are some eight times as much."""
+_TOO_MUCH_MEMORY: Final = f"it was ended: it takes more than {MEMORY_BYTES >> 20} MiB of memory"
 _PROGRAM: Final = "webhook.console.tried"
 
 
@@ -166,6 +167,8 @@ class Playground:
             return {"error": f"nothing could be tried: {error}"}
         if ended == 0:
             outcome = marshal.loads(written)  # noqa: S302  # from our own process
+            if outcome == NO_MEMORY:
+                return {"error": _TOO_MUCH_MEMORY}
             answer: dict[str, Any] = decode(outcome["found"]) if "found" in outcome else outcome
             if recorded is not None and "replayed" in answer:
                 answer["withoutObject"] = recorded.without_object
@@ -197,7 +200,7 @@ def _ended(how: int | str) -> str:
         return "it was ended, as for want of memory"
     if how == 1:
         return "it could not be tried: the process failed, by a fault of Waddle's own"
-    return f"it was ended: it takes more than {MEMORY_BYTES >> 20} MiB of memory"
+    return _TOO_MUCH_MEMORY
 
 
 def reviewed(text: str, snapshot: Snapshot | None) -> dict[str, Any]:
