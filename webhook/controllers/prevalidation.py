@@ -22,7 +22,6 @@ from webhook import __version__
 from webhook.api import revision, timestamp
 from webhook.api.revision_outcome import Outcome
 from webhook.api.shapes import is_deleted
-from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.constraint import constraint
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.template import read_template
@@ -236,16 +235,13 @@ class Prevalidation:
 
     async def _settle(self, key: PolicyKey, held: _Held) -> None:
         """Find out what comes of a change, then let it be applied, whatever that is."""
-        outcome: Outcome | None = None
         with self._spoiled.object("revision", *key), contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LONGEST_SECONDS):
-                outcome = await self._found_out(key, held)
+                await self._found_out(key, held)
         self._forget(key, held)
         self._release(held.event)
-        if outcome is not None and outcome.uid == self._pod.uid and outcome.verdict != "passed":
-            await self._drop_faulty(held)
 
-    async def _found_out(self, key: PolicyKey, held: _Held) -> Outcome | None:
+    async def _found_out(self, key: PolicyKey, held: _Held) -> None:
         rank, claims = self._rank(key), is_large(held.document)
         outcome = await self._heard(held, rank)
         while outcome is None and (rank or claims):
@@ -257,11 +253,10 @@ class Prevalidation:
                 break
             outcome = await self._heard(held, rank)
         if outcome is None:
-            return await self._tried(held)
-        if outcome.verdict == "passed" and held.document["kind"] == TEMPLATE.kind:
+            await self._try_here(held)
+        elif outcome.verdict == "passed" and held.document["kind"] == TEMPLATE.kind:
             async with self._compiling:
                 await asyncio.to_thread(self._compile, held.document)
-        return outcome
 
     def _rank(self, key: PolicyKey) -> int:
         """How many are to try it before this replica."""
@@ -299,8 +294,8 @@ class Prevalidation:
         """Whether a replica that is there, and not this one, says that it is at it."""
         return self._claimant(held) in self._writers() - {self._pod.uid}
 
-    async def _tried(self, held: _Held) -> Outcome | None:
-        """Try it; the outcome that stands, None where the machine kept it from being tried."""
+    async def _try_here(self, held: _Held) -> None:
+        """Try it, and say what came of it, unless the machine kept it from being tried."""
         documents = with_belongings([held.document], self._client.snapshot)
         large = is_large_together(documents)
         answer: asyncio.Future[Tried | None] = asyncio.get_running_loop().create_future()
@@ -310,10 +305,9 @@ class Prevalidation:
             claim = tasks.create_task(self._claim(held))
             tried = await answer
             claim.cancel()
-        if tried is None:
-            return None
-        # It stands before anything is enforced; and what was ended would else be compiled again.
-        return await self._say(held, tried.verdict, tried, seconds=WRITE_SECONDS)
+        if tried is not None:
+            # It stands before anything is enforced; what was ended would else be compiled again.
+            await self._say(held, tried.verdict, tried, seconds=WRITE_SECONDS)
 
     async def _try_forever(self, *, large: bool) -> None:
         """Have tried together what has come while those before were tried."""
@@ -374,12 +368,6 @@ class Prevalidation:
         writing = self._tasks.create_task(record)
         done, _ = await asyncio.wait({writing}, timeout=seconds)
         return writing.result() if done else None
-
-    async def _drop_faulty(self, held: _Held) -> None:
-        try:
-            await self._revisions.drop_faulty(held.document["metadata"].get("uid", ""))
-        except (ApiError, UnreachableError):
-            return  # the next that is refused drops them
 
     # --- on other threads ----------------------------------------------------------------------
 

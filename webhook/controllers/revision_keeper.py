@@ -66,6 +66,9 @@ PROBE_SECONDS: Final = 0.5
 _PASSED: Final = {"status": {"outcome": {"verdict": "passed", "message": ""}}}
 """Of a generation that is in force."""
 
+_Subject = tuple["PolicyKey", str]
+"""An object, and its UID: one that was made anew under a name has revisions of its own."""
+
 _METADATA: Final = ("name", "uid", "resourceVersion", "creationTimestamp")
 
 
@@ -100,8 +103,8 @@ class RevisionKeeper:
         self._reflector = Reflector(client, REVISIONS, self, settings=settings, transform=_slim)
         self._by_uid: dict[str, dict[str, PolicyRevision]] = {}
         self._wanted: dict[PolicyKey, InForce] = {}
-        self._queue: WorkQueue[PolicyKey] = WorkQueue()
-        self._since: dict[PolicyKey, float] = {}
+        self._queue: WorkQueue[_Subject] = WorkQueue()
+        self._since: dict[_Subject, float] = {}
         self._refused_until = 0.0
         self.listener: Callable[[str], None] = _nobody
         """Told the name of each revision that came, changed or went."""
@@ -162,8 +165,10 @@ class RevisionKeeper:
         else:
             self._forget(revision)
         self.listener(revision.name)
-        if key in self._wanted:
-            self._queue.add(key, SETTLED_SECONDS)
+        if self._writers is not None and (
+            key in self._wanted or self._is_refused_again(revision.uid)
+        ):
+            self._queue.add((key, revision.uid), SETTLED_SECONDS)
         return key
 
     def synced(self) -> None:
@@ -234,7 +239,7 @@ class RevisionKeeper:
                 self._wanted.pop(key, None)
             else:
                 self._wanted[key] = in_force
-                self._queue.add(key, SETTLED_SECONDS)
+                self._queue.add((key, _uid_of(in_force)), SETTLED_SECONDS)
 
     async def run(self) -> None:
         """Watch, and write where that is ours, until cancelled."""
@@ -244,25 +249,28 @@ class RevisionKeeper:
                 await self._reflector.wait_synced()
                 tasks.create_task(self._queue.run(self._settle, WRITES_AT_ONCE))
 
-    async def _settle(self, key: PolicyKey) -> None:
-        with self._spoiled.object("revision", *key):
+    async def _settle(self, subject: _Subject) -> None:
+        with self._spoiled.object("revision", *subject[0]):
             assert self._writers is not None
-            await self._keep(key, self._writers())
+            await self._keep(subject, self._writers())
 
-    async def _keep(self, key: PolicyKey, writers: frozenset[str]) -> None:
-        """Keep what is in force of an object, drop what is beyond the limit, if it is our turn."""
+    async def _keep(self, subject: _Subject, writers: frozenset[str]) -> None:
+        """Keep what is in force of an object, drop what nobody needs, if it is our turn."""
+        key, uid = subject
         in_force = self._wanted.get(key)
+        if in_force is not None and _uid_of(in_force) != uid:
+            in_force = None
         wanted = None if in_force is None else self._lacking(in_force)
         misjudged = "" if in_force is None else self._misjudged(in_force)
-        beyond = [] if in_force is None or wanted is not None else self._beyond(in_force)
+        beyond = [] if wanted is not None else self._beyond(uid, in_force)
         if wanted is None and not misjudged and not beyond:
-            self._since.pop(key, None)
+            self._since.pop(subject, None)
             return
         now = time.monotonic()
         rank = rendezvous.rank(f"revision/{'/'.join(key)}", writers, self._pod.uid)
-        turn = max(self._since.setdefault(key, now) + TURN_SECONDS * rank, self._refused_until)
+        turn = max(self._since.setdefault(subject, now) + TURN_SECONDS * rank, self._refused_until)
         if turn > now:
-            self._queue.add(key, turn - now)
+            self._queue.add(subject, turn - now)
             return
         try:
             if wanted is not None:
@@ -276,47 +284,44 @@ class RevisionKeeper:
                 await self._client.delete(REVISIONS, item.name)
                 self._forget(item)
         except (ApiError, UnreachableError) as error:
-            self._failed(key, error)
+            self._failed(subject, error)
         else:
-            self._since.pop(key, None)
-            self._queue.add(key, SETTLED_SECONDS)  # what is beyond the limit now
+            self._since.pop(subject, None)
+            self._queue.add(subject, SETTLED_SECONDS)  # what is beyond the limit now
 
     def _lacking(self, in_force: InForce) -> Json | None:
         """The revision to make; None where it is kept already, or came from a kept one."""
-        uid = in_force.document["metadata"].get("uid", "")
         if in_force.revision:
             return None
-        if revision.name_of(in_force.document, in_force.digest) in self._by_uid.get(uid, {}):
+        name = revision.name_of(in_force.document, in_force.digest)
+        if self.named(_uid_of(in_force), name) is not None:
             return None
         return revision_object(in_force.document, in_force.digest)
 
     def _misjudged(self, in_force: InForce) -> str:
         """The revision of what is in force, where whoever tried it did not come to that end."""
-        uid = in_force.document["metadata"].get("uid", "")
         name = revision.name_of(in_force.document, in_force.digest)
-        judged = None if in_force.revision else self.named(uid, name)
+        judged = None if in_force.revision else self.named(_uid_of(in_force), name)
         return "" if judged is None or judged.may_be_enforced else name
 
-    def _beyond(self, in_force: InForce) -> list[PolicyRevision]:
-        uid = in_force.document["metadata"].get("uid", "")
+    def _beyond(self, uid: str, in_force: InForce | None) -> list[PolicyRevision]:
+        """What is beyond the limit, and what cannot be enforced but the newest of what came since."""
+        faulty = self._faulty(uid)
+        if in_force is None:
+            return faulty[:-1]
         beyond = surplus(self.of(uid), in_force, rollback_of(in_force.document), self._limit)
-        return beyond + [one for one in self._faulty(uid) if one.generation < in_force.generation]
+        beyond += [one for one in faulty if one.generation < in_force.generation]
+        return beyond + [one for one in faulty[:-1] if one.generation > in_force.generation]
+
+    def _is_refused_again(self, uid: str) -> bool:
+        """Whether there is an outcome that a newer one has taken the place of."""
+        return len(self._faulty(uid)) > 1
 
     def _faulty(self, uid: str) -> list[PolicyRevision]:
         """The revisions that nobody may enforce, the newest last."""
         revisions = self._by_uid.get(uid, {}).values()
         faulty = [item for item in revisions if not item.may_be_enforced]
         return sorted(faulty, key=lambda item: item.generation)
-
-    async def drop_faulty(self, uid: str) -> None:
-        """Of generations that cannot be enforced keep the newest alone, for its outcome.
-
-        Raises ApiError, UnreachableError.
-        """
-        for item in self._faulty(uid)[:-1]:
-            self.writes += 1
-            await self._client.delete(REVISIONS, item.name)
-            self._forget(item)
 
     def take(self, made: Json) -> None:
         """What was made, or read, counts before the watch tells of it.
@@ -329,7 +334,7 @@ class RevisionKeeper:
         if before is None or before.outcome is None or not before.outcome.is_final:
             known[revision.name] = revision
 
-    def _failed(self, key: PolicyKey, error: ApiError | UnreachableError) -> None:
+    def _failed(self, subject: _Subject, error: ApiError | UnreachableError) -> None:
         now = time.monotonic()
         seconds = TURN_SECONDS
         if isinstance(error, ApiError) and (error.is_conflict or error.is_absent):
@@ -338,12 +343,13 @@ class RevisionKeeper:
         elif isinstance(error, ApiError) and error.is_forbidden:
             seconds = REFUSED_SECONDS
             self._refused_until = now + seconds
-        self._queue.add(key, seconds * random.uniform(1.0, 1.5))  # noqa: S311  # jitter
+        self._queue.add(subject, seconds * random.uniform(1.0, 1.5))  # noqa: S311  # jitter
         if isinstance(error, ApiError) and error.is_conflict:
             return
         self.failures += 1
+        kind, name = subject[0]
         self._log.warning(
-            "revision not written", kind=key[0], name=key[1], error=str(error), seconds=seconds
+            "revision not written", kind=kind, name=name, error=str(error), seconds=seconds
         )
 
 
@@ -354,6 +360,11 @@ def _slim(item: Json) -> Json:
     subject = {name: text(spec, "subject", name) for name in ("apiVersion", "kind", "name", "uid")}
     status = {"outcome": object_of(object_of(item.get("status")).get("outcome"))}
     return {"metadata": metadata, "spec": spec | {"subject": subject}, "status": status}
+
+
+def _uid_of(in_force: InForce) -> str:
+    uid: str = in_force.document["metadata"].get("uid", "")
+    return uid
 
 
 def _nobody(_: str) -> None:

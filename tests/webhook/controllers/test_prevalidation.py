@@ -233,20 +233,6 @@ def test_a_new_policy_is_tried_told_of_and_then_applied(tmp_path, trials):
     played(tmp_path, trials, story)
 
 
-def test_of_generations_that_cannot_be_enforced_the_newest_alone_is_kept(tmp_path, trials):
-    async def story(held):
-        for generation in (1, 2):
-            broken = {**BROKEN, "metadata": {**BROKEN["metadata"], "generation": generation}}
-            broken["spec"] = {**broken["spec"], "a": generation}
-            assert held.holds(broken)
-            await held.until_released(generation)
-            assert held.said(broken) == ("refused", "uid-1")
-        await turns_until(lambda: len(held.server.kept) == 1)
-        assert held.said(broken) == ("refused", "uid-1")
-
-    played(tmp_path, trials, story)
-
-
 def test_what_another_replica_has_tried_is_not_tried_again(tmp_path, trials):
     """It is first in turn, says that it is at it, and comes to an end."""
 

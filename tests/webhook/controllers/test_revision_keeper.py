@@ -19,7 +19,9 @@ from webhook.cluster.credentials import load_credentials
 from webhook.cluster.reflector import Settings
 from webhook.cluster.store import Change, Key
 from webhook.controllers import revision_keeper
+from webhook.controllers.observed import TEMPLATES
 from webhook.controllers.revision_keeper import RevisionKeeper
+from webhook.controllers.revisions import InForce
 from webhook.log import Log
 
 REVISIONS = "/apis/policy.waddle.dev/v1alpha1/policyrevisions"
@@ -32,8 +34,8 @@ DIGEST = digest_of(DOCUMENT)
 class Kept:
     """A keeper, whom it told, and its log."""
 
-    def __init__(self, client):
-        self.told, self.lines = [], []
+    def __init__(self, client, **options):
+        self.told, self.lines, self.requests = [], [], []
         log = Log(self.lines.append).logger("revisions")
         pod = Pod("waddle-1", "waddle-system", "uid-1")
         often = Settings(
@@ -43,7 +45,7 @@ class Kept:
             watch_list=False,
         )
         self.keeper = RevisionKeeper(
-            client, pod, log, limit=2, tell=self.told.extend, settings=often
+            client, pod, log, limit=2, tell=self.told.extend, settings=often, **options
         )
 
     def take(self, verdict, **outcome):
@@ -51,10 +53,15 @@ class Kept:
         self.keeper.take(made(verdict, **outcome))
 
 
-def made(verdict, version="1", message=""):
-    """The revision of the template's first generation, with what a replica said of it."""
+def made(verdict, version="1", message="", generation=1):
+    """The revision of a generation of the template, with what a replica said of it."""
     outcome = Outcome(verdict, "waddle-0", "uid-0", version, "2026-01-01T00:00:00Z", message)
-    return revision_object(DOCUMENT, DIGEST, outcome)
+    return revision_object(at(generation), DIGEST, outcome)
+
+
+def at(generation):
+    """The template at a generation."""
+    return {**DOCUMENT, "metadata": {**DOCUMENT["metadata"], "generation": generation}}
 
 
 @pytest.fixture
@@ -111,22 +118,24 @@ def test_a_revision_that_cannot_be_read_is_told_of_and_the_others_count(kept):
 
 
 @asynccontextmanager
-async def loading(folder, answers):
-    """A keeper that watches a server with one answer for each path."""
+async def loading(folder, answers, **options):
+    """A keeper that watches a server with answers for each path, whose last one is repeated."""
 
     class ByPath(list):
-        """A script whose next answer is that of the path asked for last."""
+        """A script whose next answer is one of the path asked for last."""
 
         def __bool__(self):
             return True
 
         def pop(self, _=-1):
-            (answer,) = answers[server.requests[-1][0]]
+            answer, *others = answers[server.requests[-1][0]]
+            answers[server.requests[-1][0]] = others or [answer]
             return answer
 
     async with scripted(folder) as (server, credentials), ClusterClient(credentials) as client:
         server.script = ByPath()
-        kept = Kept(client)
+        kept = Kept(client, **options)
+        kept.requests = server.requests
         async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
             running = tasks.create_task(kept.keeper.run())
             yield kept
@@ -189,3 +198,95 @@ def test_a_replica_waits_for_revisions_that_may_come_yet_and_says_why(
 
     asyncio.run(run())
     assert failed
+
+
+WRITERS = frozenset({"uid-1"})
+DONE = (200, [b"{}"], "end")
+
+
+@pytest.fixture
+def soon(monkeypatch):
+    """What is waited for before a write takes no time; each turn takes as long as a test may."""
+    monkeypatch.setattr(revision_keeper, "SETTLED_SECONDS", 0.0)
+    monkeypatch.setattr(revision_keeper, "TURN_SECONDS", 0.0)
+
+
+def dropped(folder, *steps, answers=(DONE,), writers=WRITERS, in_force=0):
+    """The generations that a keeper asks the server to delete, in order, and its log.
+
+    It is told of the revisions of each step when it rests after those before.
+    """
+
+    def path(number):
+        return f"{REVISIONS}/{made('passed', generation=number)['metadata']['name']}"
+
+    generation_at = {path(number): number for number in range(1, 10)}
+    served = {REVISIONS: [EMPTY]} | {one: list(answers) for one in generation_at}
+
+    async def run():
+        asked_for = None if writers is None else lambda: writers
+        async with loading(folder, served, writers=asked_for) as kept:
+            await kept.keeper.wait_loaded([].append)
+            if in_force:
+                kept.keeper.keep(
+                    {(TEMPLATES, DOCUMENT["metadata"]["name"]): InForce(at(in_force), DIGEST)}
+                )
+            for step in steps:
+                kept.keeper.change([change("set", one) for one in step])
+                while not kept.keeper._queue.is_idle:  # noqa: ASYNC110  # no event tells
+                    await asyncio.sleep(0.01)
+            asked = [one for one, _ in kept.requests if one in generation_at]
+            return [generation_at[one] for one in asked], kept.lines
+
+    return asyncio.run(run())
+
+
+def refused(*generations):
+    """Revisions of generations that cannot be enforced."""
+    return [made("refused", generation=number) for number in generations]
+
+
+def test_of_generations_that_cannot_be_enforced_the_newest_alone_is_kept(tmp_path, soon):
+    """Also what comes late: a word of a replica behind, or an older one made anew."""
+    found, lines = dropped(tmp_path, refused(1), refused(3), refused(2), refused(1))
+    assert found == [1, 2, 1]
+    assert not lines
+
+
+def test_a_generation_that_could_not_be_dropped_is_dropped_later(tmp_path, soon):
+    """Another refusal of the same policy was waited for, which may never come."""
+    found, lines = dropped(tmp_path, refused(1, 2), answers=[status(500), status(404)])
+    assert found == [1, 1]
+    (line,) = map(json.loads, lines)
+    assert line["msg"] == "revision not written"
+
+
+def test_what_cannot_be_enforced_is_dropped_beside_what_is_in_force(tmp_path, soon):
+    """That which is in force stays, and the outcome of the newest that is not."""
+    revisions = [*refused(1, 3, 4), made("passed", generation=2)]
+    found, _ = dropped(tmp_path, revisions, in_force=2)
+    assert sorted(found) == [1, 3]
+
+
+def test_a_process_that_only_reads_drops_nothing(tmp_path, soon):
+    """An audit has the revisions, too."""
+    assert dropped(tmp_path, refused(1, 2, 3), writers=None) == ([], [])
+
+
+def test_what_another_replica_is_to_drop_is_left_to_it_while_it_is_its_turn(tmp_path, monkeypatch):
+    """It comes after that one, should that one be dead."""
+    monkeypatch.setattr(revision_keeper, "SETTLED_SECONDS", 0.0)
+    others = frozenset({"uid-1", *(f"another-{number}" for number in range(50))})
+
+    async def run():
+        async with loading(tmp_path, {REVISIONS: [EMPTY]}, writers=lambda: others) as kept:
+            await kept.keeper.wait_loaded([].append)
+            queue = kept.keeper._queue
+            kept.keeper.change([change("set", one) for one in refused(1, 2)])
+            first = queue._heap[0][0]
+            while queue._heap[0][0] == first:  # noqa: ASYNC110  # no event tells
+                await asyncio.sleep(0.01)
+            assert len(queue) == 1
+            assert {path for path, _ in kept.requests} == {REVISIONS}
+
+    asyncio.run(run())
