@@ -9,22 +9,23 @@ COPY webhook/ webhook/
 # Of these the wheel has what `waddle demo` needs.
 COPY manifests/ manifests/
 COPY tests/testcluster/ tests/testcluster/
-RUN python -m venv /opt/waddle
-RUN /opt/waddle/bin/python -m pip install --no-cache-dir --no-compile --disable-pip-version-check --require-hashes -r requirements/run.txt
 RUN python -m venv /opt/tools
 COPY requirements/build.txt requirements/
 RUN /opt/tools/bin/python -m pip install --no-cache-dir --no-compile --disable-pip-version-check --require-hashes -r requirements/build.txt
+# What runs has no installer: less to scan, and nothing that could fetch code.
+RUN python -m venv --without-pip /opt/waddle
+RUN /opt/tools/bin/uv pip sync --no-cache --require-hashes --python /opt/waddle/bin/python requirements/run.txt
 RUN /opt/tools/bin/python -m hatchling build -t wheel -d dist
-RUN /opt/waddle/bin/python -m pip install --no-cache-dir --no-compile --disable-pip-version-check --no-deps --no-index dist/*.whl
+RUN /opt/tools/bin/uv pip install --no-cache --no-deps --no-index --python /opt/waddle/bin/python dist/*.whl
 # Whatever becomes of times on the way (SOURCE_DATE_EPOCH, a mirror), what is compiled stays so.
 RUN python -m compileall -q -f -j 0 --invalidation-mode=unchecked-hash /opt/waddle/lib
 # What a report of a fault begins with (`waddle version`).
 ARG COMMIT=
 RUN printf %s "$COMMIT" > "$(echo /opt/waddle/lib/python3*/site-packages/webhook)/commit"
 # What the environment that runs is made of, as CycloneDX.
-RUN python -m venv /opt/bill
+RUN python -m venv --without-pip /opt/bill
 COPY requirements/sbom.txt requirements/
-RUN /opt/bill/bin/python -m pip install --no-cache-dir --no-compile --disable-pip-version-check --require-hashes -r requirements/sbom.txt
+RUN /opt/tools/bin/uv pip sync --no-cache --require-hashes --python /opt/bill/bin/python requirements/sbom.txt
 RUN /opt/bill/bin/cyclonedx-py environment --output-reproducible --output-file /opt/waddle/sbom.cdx.json /opt/waddle/bin/python
 
 FROM ${BASE}

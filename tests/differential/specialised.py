@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from tests.differential.agreement import NOW_NS, Answer, Question, frozen_value
 from tests.differential.mutation import mutated
 from tests.differential.policies import of_cases
-from webhook.rego.engine import CompileOptions, compile_modules, specialise_modules
+from webhook.rego.engine import CompileOptions, Query, compile_modules, specialise_modules
 from webhook.rego.errors import EvaluationError, RegoErrors
 from webhook.rego.run.limits import EvaluationContext
 from webhook.rego.syntax.parser import parse_module, parse_query
@@ -73,20 +73,28 @@ def specialised(question: Question) -> Answer | None:
     return "results", frozenset(frozen_value(bindings) for bindings in found)
 
 
-def general(question: Question, *, known: bool = False) -> Answer:
-    """What the general code says, in the same form.
-
-    With ``known``, after what the parameters alone decide has been computed.
-    """
+def compiled(question: Question) -> Query | Answer:
+    """The general code, or what is wrong with the text."""
     modules = [
         parse_module(source, f"test-{number}.rego", question.version)
         for number, source in enumerate(question.modules)
     ]
     try:
         program = compile_modules(modules, options=CompileOptions(level=question.level))
-        query = program.query(parse_query(question.query))
-        if known:
-            query = query.for_parameters(question.input["parameters"])
+        return program.query(parse_query(question.query))
+    except RegoErrors as errors:
+        return "load", [(error.code, error.message) for error in errors.errors]
+
+
+def general(code: Query | Answer, question: Question, *, known: bool = False) -> Answer:
+    """What the general code says, in the same form.
+
+    With ``known``, after what the parameters alone decide has been computed.
+    """
+    if isinstance(code, tuple):
+        return code
+    try:
+        query = code.for_parameters(question.input["parameters"]) if known else code
     except RegoErrors as errors:
         return "load", [(error.code, error.message) for error in errors.errors]
     try:

@@ -93,7 +93,7 @@ def ask(oracle: Oracle) -> None:
         moved = specialised.moved(question)
         if moved is not None and moved.input["parameters"] is not None:
             specialised.specialised(moved)
-            specialised.general(moved, known=True)
+            specialised.general(specialised.compiled(moved), moved, known=True)
 
 
 def main(arguments: list[str]) -> int:
