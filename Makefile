@@ -101,7 +101,7 @@ simulate-worlds: setup ## play a simulated world step by step; SEED=7 WORLD=log
 	$(BIN)/python -m tests.simulation $(WORLD) --seed $(SEED)
 
 SIMULATE_SECONDS ?= 60
-NEW_WORLD ?= log
+NEW_WORLD ?= all
 simulate-new: setup ## play simulated worlds of new seeds for SIMULATE_SECONDS
 	$(BIN)/python -m tests.simulation $(NEW_WORLD) --seconds $(SIMULATE_SECONDS) --first $$(date +%s)000
 
