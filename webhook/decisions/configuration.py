@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -14,7 +15,7 @@ import yaml
 from webhook.decisions.declaration import SETTING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from urllib.parse import SplitResult
 
     from _typeshed import DataclassInstance
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 MAX_FILE_BYTES: Final = 1024 * 1024
 """A ConfigMap holds no more."""
+
+_NUMBER_MAX: Final = sys.float_info.max
+"""No NaN and no infinity is at most this, nor a whole number that no float can hold."""
 
 _VARIABLE: Final = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 
@@ -83,14 +87,16 @@ class Section:
         if type(default) is bool:
             return self.boolean(key, default=default)
         if type(default) is int:
-            return self.integer(key, default, least=1 if least is None else int(least))
+            return self.integer(key, default, least=1 if least is None else int(least), most=most)
         if type(default) is float:
             return self.number(key, default, least=least or 0.0, most=most)
         if type(default) is str:
             return self.choice(key, words, default) if words else self.text(key, default)
         if type(default) is frozenset:
-            return self.words(key, words)
-        return self.text_map(key) if type(default) is dict else self.texts(key)
+            return self.words(key, words, default)
+        if type(default) is dict:
+            return self.text_map(key, default)
+        return self.texts(key, default)
 
     def text(self, key: str, default: str | None = None) -> str:
         """A string, with ``$(NAME)`` replaced from the environment; required without default."""
@@ -109,20 +115,24 @@ class Section:
             raise self.error(key, f"no address: {error}") from None
         return parts
 
-    def integer(self, key: str, default: int, *, least: int = 1) -> int:
-        """A whole number, at least ``least``."""
+    def integer(self, key: str, default: int, *, least: int = 1, most: float | None = None) -> int:
+        """A whole number, at least ``least`` and at most ``most``."""
         value = self._take(key, default)
         if type(value) is not int or value < least:
             raise self.error(key, f"expected a whole number, {least} or more")
+        if most is not None and value > most:
+            raise self.error(key, f"expected a whole number from {least} to {most:.0f}")
         return value
 
     def number(
         self, key: str, default: float, *, least: float = 0.0, most: float | None = None
     ) -> float:
-        """A number, at least ``least`` and at most ``most``."""
+        """A finite number, at least ``least`` and at most ``most``."""
         value = self._take(key, default)
         if type(value) not in {int, float} or value < least:
             raise self.error(key, f"expected a number, {least:g} or more")
+        if not value <= _NUMBER_MAX:
+            raise self.error(key, "expected a finite number")
         if most is not None and value > most:
             raise self.error(key, f"expected a number from {least:g} to {most:g}")
         return float(value)
@@ -141,16 +151,18 @@ class Section:
             raise self.error(key, f"expected one of {', '.join(choices)}")
         return str(value)
 
-    def texts(self, key: str) -> tuple[str, ...]:
-        """A list of strings, empty where there is none."""
-        value = self._take(key, [])
+    def texts(self, key: str, default: Collection[str] = ()) -> tuple[str, ...]:
+        """A list of strings."""
+        value = self._take(key, list(default))
         if type(value) is not list or not all(type(item) is str for item in value):
             raise self.error(key, "expected a list of strings")
         return tuple(value)
 
-    def words(self, key: str, known: Collection[str]) -> frozenset[str]:
-        """A list of some of these words, empty where there is none."""
-        given = frozenset(self.texts(key))
+    def words(
+        self, key: str, known: Collection[str], default: Collection[str] = ()
+    ) -> frozenset[str]:
+        """A list of some of these words."""
+        given = frozenset(self.texts(key, default))
         if unknown := sorted(given - set(known)):
             raise self.error(key, f"unknown {', '.join(unknown)}, known are {', '.join(known)}")
         return given
@@ -160,9 +172,9 @@ class Section:
         text = self.text(key, "")
         return Path(text) if text else None
 
-    def text_map(self, key: str) -> dict[str, str]:
-        """A mapping of strings to strings, empty where there is none."""
-        value = self._take(key, {})
+    def text_map(self, key: str, default: Mapping[str, str] = {}) -> dict[str, str]:
+        """A mapping of strings to strings."""
+        value = self._take(key, dict(default))
         if type(value) is not dict or not all(
             type(name) is str and type(text) is str for name, text in value.items()
         ):

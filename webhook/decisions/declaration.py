@@ -45,11 +45,13 @@ def setting(
     """A field that a file sets; what type it is of, the default says: a text where there is none.
 
     Lists of texts default to a tuple, or to a frozenset where they are words; mappings of texts
-    to ``dict``.
+    to a dict, of which each value has its own.
     """
     metadata = {SETTING: Declared(key, least, most, tuple(words))}
     if default is MISSING:
         return field(metadata=metadata)
     if default is dict:
         return field(default_factory=dict, metadata=metadata)
+    if type(default) is dict:
+        return field(default_factory=default.copy, metadata=metadata)
     return field(default=default, metadata=metadata)

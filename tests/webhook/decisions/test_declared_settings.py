@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.programs import ROOT
-from webhook.decisions.configuration import ConfigurationError, Section
-from webhook.decisions.declaration import SETTING
+from webhook.decisions.configuration import ConfigurationError, Section, parse
+from webhook.decisions.declaration import SETTING, setting
 from webhook.decisions.exporter.settings import ExporterSettings
 from webhook.decisions.rules import RecordRule, RecordSelection
 from webhook.decisions.sidecar.drain import DrainSettings
@@ -15,6 +15,7 @@ from webhook.decisions.sidecar.log import LogLimits
 from webhook.decisions.sidecar.settings import SidecarSettings, SinkSettings
 from webhook.decisions.sinks.file import FileSettings
 from webhook.decisions.sinks.http_client import Endpoint
+from webhook.values import dataclass
 
 SHAPES = (
     ExporterSettings,
@@ -76,6 +77,63 @@ def test_a_value_out_of_its_bounds_is_named_with_its_place(
     with pytest.raises(ConfigurationError) as refused:
         Section(values, "f").read(shape, **given)
     assert str(refused.value) == told
+
+
+@pytest.mark.parametrize(
+    ("shape", "text", "told"),
+    [
+        (RecordRule, "keep: .nan", "f.keep: expected a finite number"),
+        (RecordRule, "keep: .inf", "f.keep: expected a finite number"),
+        (RecordRule, "keep: -.inf", "f.keep: expected a number, 0 or more"),
+        (
+            DrainSettings,
+            "backoffInitialSeconds: .nan",
+            "f.backoffInitialSeconds: expected a finite number",
+        ),
+        (
+            DrainSettings,
+            f"backoffMaxSeconds: 1{'0' * 400}",
+            "f.backoffMaxSeconds: expected a finite number",
+        ),
+    ],
+)
+def test_what_is_no_number_passes_no_bound(shape: type[Any], text: str, told: str) -> None:
+    """A share of `.nan` lay between 0 and 1, and every record of its rule was dropped as sampled."""
+    given = {"name": "x"} if shape is DrainSettings else {}
+    with pytest.raises(ConfigurationError) as refused:
+        parse(text.encode(), "f").read(shape, **given)
+    assert str(refused.value) == told
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """Forms of a declaration that no setting of ours has yet."""
+
+    count: int = setting(3, least=2, most=5_000_000)
+    names: tuple[str, ...] = setting(("a", "b"))
+    verdicts: frozenset[str] = setting(frozenset({"deny"}), words=("allow", "deny"))
+    labels: dict[str, str] = setting({"team": "a"})
+
+
+@pytest.mark.parametrize(
+    ("count", "told"),
+    [(1, ", 2 or more"), (2.0, ", 2 or more"), (5_000_001, " from 2 to 5000000")],
+)
+def test_a_whole_number_has_both_its_bounds(count: float, told: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        Section({"count": count}, "f").read(Bounded)
+    assert str(refused.value) == f"f.count: expected a whole number{told}"
+
+
+def test_a_list_or_a_mapping_that_a_file_does_not_give_is_its_default() -> None:
+    read = Section({}, "f").read(Bounded)
+    assert read == Bounded()
+    assert read.names == ("a", "b")
+    assert read.verdicts == frozenset({"deny"})
+    assert read.labels == {"team": "a"}
+    assert read.labels is not Bounded().labels
+    given = {"names": [], "verdicts": ["allow"], "labels": {}}
+    assert Section(given, "f").read(Bounded) == Bounded(3, (), frozenset({"allow"}), {})
 
 
 def test_a_misspelt_key_is_refused_in_whatever_mapping_it_is():
