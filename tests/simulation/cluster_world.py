@@ -170,7 +170,7 @@ class ClusterWorld:
                 hidden = {"ts", "level", "logger", "msg"}
                 fields = {key: value for key, value in event.items() if key not in hidden}
                 self.loop.tell(process.name, f"{event['msg']} {fields or ''}")
-                if event["msg"].startswith("bug"):
+                if "stacktrace" in event:  # a bug, whether of one object or of all
                     self.loop.fail(f"{process.name}: {event['msg']} {fields}")
 
         return product_log.Log(write).logger("cluster")

@@ -90,8 +90,18 @@ class WorkQueue(Generic[K]):
         """A key has no failures any more."""
         self._failing.pop(key, None)
 
-    async def run(self, settle: Callable[[K], Awaitable[None]], workers: int) -> None:
+    async def run(
+        self,
+        settle: Callable[[K], Awaitable[None]],
+        workers: int,
+        *,
+        fault: Callable[[K, Exception], None] | None = None,
+    ) -> None:
         """Settle each key that is due, so many at once, until cancelled.
+
+        What settling a key raises that nobody foresaw costs that key alone: it is tried again as
+        by :meth:`retry`, and ``fault`` is told. Without ``fault`` it ends this, and always does
+        what is no ``Exception``: cancellation, and what ends the process.
 
         A worker is a task that begins with its key: where nothing is due one task waits, and
         not all of them. One turn of the loop takes no more keys than there are workers, so that
@@ -102,6 +112,11 @@ class WorkQueue(Generic[K]):
         async def work(key: K) -> None:
             try:
                 await settle(key)
+            except Exception as error:
+                if fault is None:
+                    raise
+                self.retry(key)
+                fault(key, error)
             finally:
                 self.done(key)
                 idle.release()

@@ -123,7 +123,7 @@ class Aggregation:
             for index in self._indexes
         ]
         self._queue: WorkQueue[LabelledSubject] = WorkQueue()
-        self._orphans = Orphans(client, pod, log, self._indexes, self.replicas)
+        self._orphans = Orphans(client, pod, log, self._indexes, self.replicas, self.spoiled)
         self._pods_known: tuple[frozenset[str], frozenset[str]] | None = None
         # Since when an object's status differs from what it should be, and what it has of ours.
         self._since: dict[LabelledSubject, tuple[float, Any]] = {}

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from webhook.api.pod_status import Pod
     from webhook.cluster.client import ClusterClient
+    from webhook.controllers.spoiled import Spoiled
     from webhook.controllers.status_index import StatusIndex
     from webhook.log import Logger
     from webhook.replicas.pods import Replicas
@@ -50,13 +51,15 @@ class Orphans:
         log: Logger,
         indexes: Sequence[StatusIndex],
         replicas: Callable[[], Replicas],
+        spoiled: Spoiled,
     ) -> None:
-        """``replicas`` gives those that there are now."""
+        """``replicas`` gives those that there are now; ``spoiled`` takes what nobody foresaw."""
         self._client = client
         self._pod = pod
         self._log = log
         self._indexes = {index.kind.kind: index for index in indexes}
         self._replicas = replicas
+        self._spoiled = spoiled
         self._queue: WorkQueue[_Key] = WorkQueue()
         self._since: dict[_Key, float] = {}
         self._checked: set[str] = set()
@@ -69,16 +72,21 @@ class Orphans:
 
     async def run(self) -> None:
         """Delete until cancelled."""
-        await self._queue.run(self._settle, 1)
+        await self._queue.run(
+            self._settle,
+            1,
+            fault=lambda key, error: self._spoiled.take("orphan", *key, error=error),
+        )
 
     async def _settle(self, key: _Key) -> None:
         live = self._replicas().live
         if key is not _EVERY:
             await self._settle_one(key, live)
-            return
-        for kind, index in self._indexes.items():
-            for item in by_pod.orphans(index.items.values(), live):
-                self._queue.add(_Key(kind, item["metadata"]["name"]))
+        else:
+            for kind, index in self._indexes.items():
+                for item in by_pod.orphans(index.items.values(), live):
+                    self._queue.add(_Key(kind, item["metadata"]["name"]))
+        self._spoiled.clear("orphan", *key)
 
     async def _settle_one(self, key: _Key, live: frozenset[str]) -> None:
         item = self._indexes[key.kind].items.get(key.name)

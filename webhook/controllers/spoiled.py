@@ -30,6 +30,7 @@ Follower: TypeAlias = Literal[
     "data",
     "status",
     "by_pod",
+    "orphan",
     "crd",
     "revision",
     "rollout",

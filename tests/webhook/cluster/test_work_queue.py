@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from tests.patience import PATIENCE_SECONDS
 from webhook.backoff import Backoff
 from webhook.cluster.work_queue import WorkQueue
@@ -228,3 +230,88 @@ def test_what_fails_again_and_again_waits_longer_until_it_is_forgotten():
         assert await taken(queue) == "a"
 
     asyncio.run(run())
+
+
+class Instantly(Backoff):
+    """No delay between tries; how many there were."""
+
+    def next_seconds(self):
+        """None at all."""
+        self.failures += 1
+        return 0.0
+
+
+def settled_with_faults(*outcomes, fault=None):
+    """The keys settled, in turn with what that raised, if anything; and the queue behind it."""
+    settled, outcome_of = [], iter(outcomes)
+
+    async def run():
+        queue, finished = WorkQueue(backoff=lambda: Instantly(1.0, 1.0)), asyncio.Event()
+
+        async def settle(key):
+            outcome = next(outcome_of, None)
+            settled.append((key, outcome))
+            if len(settled) >= len(outcomes):
+                finished.set()
+            if outcome is not None:
+                raise outcome
+            queue.forget(key)
+
+        queue.add("a")
+        queue.add("b")
+        async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
+            running = tasks.create_task(queue.run(settle, 1, fault=fault))
+            await finished.wait()
+            for _ in range(3):
+                await asyncio.sleep(0)
+            running.cancel()
+        return queue
+
+    return asyncio.run(run()), settled
+
+
+def test_what_nobody_foresaw_costs_its_key_alone_which_is_tried_again():
+    told = []
+    bug = ZeroDivisionError("a bug")
+    queue, settled = settled_with_faults(
+        bug, None, bug, None, fault=lambda key, error: told.append((key, error))
+    )
+    assert settled == [("a", bug), ("b", None), ("a", bug), ("a", None)]
+    assert told == [("a", bug)] * 2
+    assert queue.is_idle
+    assert not queue._failing
+
+
+@pytest.mark.parametrize("end", [SystemExit(3), KeyboardInterrupt()], ids=type)
+def test_what_is_to_end_the_process_is_no_fault_of_a_key(end):
+    told = []
+    with pytest.raises(type(end)):
+        settled_with_faults(end, fault=lambda key, _: told.append(key))
+    assert told == []
+
+
+def test_a_key_that_is_cancelled_has_no_fault():
+    told = []
+
+    async def run():
+        queue, begun = WorkQueue(), asyncio.Event()
+
+        async def settle(_):
+            begun.set()
+            await asyncio.Event().wait()
+
+        queue.add("a")
+        async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
+            running = tasks.create_task(queue.run(settle, 1, fault=lambda key, _: told.append(key)))
+            await begun.wait()
+            running.cancel()
+        return queue
+
+    assert asyncio.run(run()).is_idle
+    assert told == []
+
+
+def test_who_is_not_told_of_faults_is_ended_by_one():
+    with pytest.raises(ExceptionGroup) as raised:
+        settled_with_faults(ZeroDivisionError("a bug"))
+    assert raised.group_contains(ZeroDivisionError)

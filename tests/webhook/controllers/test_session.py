@@ -18,6 +18,7 @@ from tests.webhook.controllers.session import (
 )
 from webhook.api.shapes import conditions_of
 from webhook.controllers import generation_keeper, orphans, revision_keeper
+from webhook.metrics.cluster import OBJECT_FAULTS, OBJECTS_SPOILED
 
 TEMPLATES = ("templates.gatekeeper.sh", "constrainttemplates")
 ALPHAS = ("constraints.gatekeeper.sh", "alpha")
@@ -139,6 +140,35 @@ def test_an_orphan_that_cannot_be_deleted_is_told_of_and_tried_again(tmp_path, m
             await made.until(lambda: any(b"orphan not deleted" in line for line in made.lines))
             made.storage.refused.clear()
             await made.until(lambda: not made.get(*STATUSES, "gone", NAMESPACE))
+
+    asyncio.run(run())
+
+
+def test_a_bug_with_one_orphan_is_told_of_and_the_session_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(orphans, "ORPHAN_SECONDS", 0.05)
+    is_gone, met = orphans.Orphans._is_gone, []
+
+    async def with_a_bug(self, item):
+        met.append(item["metadata"]["name"])
+        if len(met) == 1:
+            raise ZeroDivisionError("a bug")
+        return await is_gone(self, item)
+
+    monkeypatch.setattr(orphans.Orphans, "_is_gone", with_a_bug)
+
+    def left_behind(made):
+        uid = made.get("", "namespaces", NAMESPACE)["metadata"]["uid"]
+        owners = [{"apiVersion": "v1", "kind": "Pod", "name": "waddle-0", "uid": uid}]
+        body = {"metadata": {"name": "gone", "ownerReferences": owners}, "status": {}}
+        made.make(*STATUSES, body, NAMESPACE)
+
+    async def run():
+        async with session(tmp_path, "webhook", "status", prepare=left_behind) as made:
+            await made.until(lambda: not made.get(*STATUSES, "gone", NAMESPACE))
+            (line,) = [json.loads(line) for line in made.lines if b"stacktrace" in line]
+            assert line["error"] == "ZeroDivisionError: a bug"
+            assert made.registry.counters[OBJECT_FAULTS] == {("orphan",): 1}
+            await made.until(lambda: not made.registry.gauges[OBJECTS_SPOILED])
 
     asyncio.run(run())
 
