@@ -364,10 +364,24 @@ class Prevalidation:
                 seconds=tried.seconds,
             )
         assert self._tasks is not None
-        record = self._records.record(held.document, held.digest, outcome, over=over)
-        writing = self._tasks.create_task(record)
+        writing = self._tasks.create_task(self._record(held, outcome, over))
         done, _ = await asyncio.wait({writing}, timeout=seconds)
         return writing.result() if done else None
+
+    async def _record(self, held: _Held, outcome: Outcome, over: str) -> Outcome | None:
+        """The outcome that stands, as its record has it; None where a bug kept it from being known.
+
+        Nobody may wait for it any more: what it raises ends here.
+        """
+        document = held.document
+        name = "outcome", document["kind"], document["metadata"]["name"]
+        try:
+            standing = await self._records.record(document, held.digest, outcome, over=over)
+        except Exception as error:  # noqa: BLE001  # one write's boundary: counted, logged
+            self._spoiled.take("revision", *name, error=error)
+            return None
+        self._spoiled.clear("revision", *name)
+        return standing
 
     # --- on other threads ----------------------------------------------------------------------
 

@@ -392,3 +392,50 @@ def test_beyond_a_number_of_changes_the_others_are_tried_as_they_are_applied(
         assert not held.holds(template())
 
     played(tmp_path, trials, story)
+
+
+def test_a_bug_in_writing_an_outcome_costs_its_policy_alone(tmp_path, trials, monkeypatch):
+    """It ended the session at the cluster, also where nobody waited for the write any more."""
+
+    async def story(held):
+        def broken(*_, **__):
+            raise ZeroDivisionError("a bug")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(outcome_records.OutcomeRecords, "_standing", broken)
+            assert held.holds(template())
+            await held.until_released()
+        assert held.released == [event(template())]
+        (line,) = map(json.loads, held.lines)
+        assert "ZeroDivisionError" in line["stacktrace"]
+        other = template(rego=REGO + "# other", uid="other")
+        other["metadata"]["name"] = "k8sother"
+        other["spec"]["crd"]["spec"]["names"]["kind"] = "K8sOther"
+        assert held.holds(other)
+        await held.until_released(2)
+        assert held.said(other) == ("passed", "uid-1")
+
+    played(tmp_path, trials, story)
+
+
+def test_a_bug_in_a_write_that_nobody_waits_for_any_more_is_told_of(tmp_path, trials, monkeypatch):
+    monkeypatch.setattr(prevalidation, "WRITE_SECONDS", 0.0)
+    standing, written = outcome_records.OutcomeRecords._standing, asyncio.Event()
+
+    def broken(self, document, made):
+        written.set()
+        standing(self, document, made)
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(outcome_records.OutcomeRecords, "_standing", broken)
+
+    async def story(held):
+        assert held.holds(template())
+        await held.until_released()
+        await written.wait()
+        for _ in range(3):
+            await asyncio.sleep(0)
+        (line,) = map(json.loads, held.lines)
+        assert "ZeroDivisionError" in line["stacktrace"]
+
+    played(tmp_path, trials, story)
