@@ -1,5 +1,6 @@
 """Settings of the decision log: declared once, at the field, and read from there."""
 
+import ast
 from dataclasses import MISSING, fields
 from typing import Any
 
@@ -12,18 +13,33 @@ from webhook.decisions.exporter.settings import ExporterSettings
 from webhook.decisions.rules import RecordRule, RecordSelection
 from webhook.decisions.sidecar.drain import DrainSettings
 from webhook.decisions.sidecar.log import LogLimits
-from webhook.decisions.sidecar.settings import SidecarSettings, SinkSettings
+from webhook.decisions.sidecar.settings import (
+    AdoptionSettings,
+    QueueSettings,
+    SidecarSettings,
+    SinkSettings,
+)
+from webhook.decisions.sinks.audit_directory import AuditDirectorySettings
 from webhook.decisions.sinks.file import FileSettings
+from webhook.decisions.sinks.http import HTTPSettings
 from webhook.decisions.sinks.http_client import Endpoint
+from webhook.decisions.sinks.kafka import KafkaSettings
+from webhook.decisions.sinks.otlp import OTLPSettings
 from webhook.values import dataclass
 
 SHAPES = (
     ExporterSettings,
     SidecarSettings,
     SinkSettings,
+    QueueSettings,
+    AdoptionSettings,
     LogLimits,
     DrainSettings,
+    AuditDirectorySettings,
     FileSettings,
+    HTTPSettings,
+    KafkaSettings,
+    OTLPSettings,
     Endpoint,
     RecordRule,
     RecordSelection,
@@ -40,6 +56,21 @@ def test_every_setting_is_in_the_documentation():
     }
     assert len(keys) > 20
     assert {key for key in keys if f"{key}" not in text} == set()
+
+
+def test_no_default_stands_where_a_file_is_read():
+    """But at its field: what takes one of these is a default or a bound in the code of a reader."""
+    code = ROOT / "webhook" / "decisions"
+    found = [
+        (path.name, node.func.attr, ast.literal_eval(node.args[0]))
+        for path in code.rglob("*.py")
+        if path.name != "configuration.py"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in {"integer", "number", "boolean", "choice"}
+    ]
+    assert found == [("settings.py", "choice", "type")]  # one of the sinks, and none is the default
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -44,6 +44,21 @@ class SinkSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class QueueSettings:
+    """What becomes of a queue that is full, and of one that its sidecar has left."""
+
+    when_full: str = setting("block", words=("block", "dropOldest"))
+    adopt: bool = setting(default=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptionSettings:
+    """What a file may say where it says ``adopt: true``, and not elsewhere."""
+
+    adopt_after_seconds: float = setting(60.0)
+
+
+@dataclass(frozen=True, slots=True)
 class SidecarSettings:
     """All of it.
 
@@ -63,13 +78,13 @@ class SidecarSettings:
 def read_settings(section: Section) -> SidecarSettings:
     """Read a whole file; raises ConfigurationError."""
     queue = section.section("queue")
-    full = queue.choice("whenFull", ("block", "dropOldest"), "block")
-    limits = queue.read(LogLimits, drop_oldest=full == "dropOldest")
+    kept = queue.read(QueueSettings)
+    limits = queue.read(LogLimits, drop_oldest=kept.when_full == "dropOldest")
     if limits.max_bytes < 4 * limits.segment_bytes:
         raise queue.error("maxBytes", "must be at least four times segmentBytes")
     adopt: float | None = None
-    if queue.boolean("adopt"):
-        adopt = queue.number("adoptAfterSeconds", 60.0)
+    if kept.adopt:
+        adopt = queue.read(AdoptionSettings).adopt_after_seconds
     settings = section.read(
         SidecarSettings,
         listeners=tuple(_listener(part) for part in section.sections("listen")),

@@ -13,9 +13,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from webhook.decisions.declaration import setting
 from webhook.decisions.sinks.ledger import Ledger
 from webhook.decisions.sinks.sink import SinkUnavailable
 from webhook.log import one_line
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,6 +38,14 @@ SILENT_SECONDS: Final = 3600.0
 after all, because the queue was away, gets its file back."""
 
 _PLAIN: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z:_-]{0,99}")
+
+
+@dataclass(frozen=True, slots=True)
+class AuditDirectorySettings:
+    """Where to write, and how many files are kept."""
+
+    directory: Path
+    max_runs: int = setting(5)
 
 
 class AuditDirectory:
@@ -171,6 +181,6 @@ def _digest(text: str) -> str:
 def configure(section: Section) -> MakeSink:
     """Settings ``directory`` and ``maxRuns``."""
     directory = Path(section.text("directory"))
-    max_runs = section.integer("maxRuns", 5)
+    settings = section.read(AuditDirectorySettings, directory=directory)
     section.finish()
-    return lambda origin, logger: AuditDirectory(directory, max_runs, origin, logger)
+    return lambda origin, logger: AuditDirectory(directory, settings.max_runs, origin, logger)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import gzip
 from typing import TYPE_CHECKING, Final
 
+from webhook.decisions.declaration import setting
 from webhook.decisions.sinks.http_client import Poster, read_endpoint
 from webhook.decisions.sinks.sink import lines_of
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,15 +21,22 @@ GZIP_LEVEL: Final = 1
 """Most of the gain at a fraction of the CPU: records repeat their keys."""
 
 
+@dataclass(frozen=True, slots=True)
+class HTTPSettings:
+    """Where to post, and in what form."""
+
+    endpoint: Endpoint
+    encoding: str = setting("json", words=("json", "ndjson"))
+    gzip: bool = setting(default=False)
+
+
 class HTTPSink:
     """Posts each batch; any 2xx answer means that all of it was taken."""
 
-    def __init__(
-        self, endpoint: Endpoint, *, encoding: str = "json", compress: bool = False
-    ) -> None:
-        self._poster = Poster(endpoint)
-        self._array = encoding == "json"
-        self._compress = compress
+    def __init__(self, settings: HTTPSettings) -> None:
+        self._poster = Poster(settings.endpoint)
+        self._array = settings.encoding == "json"
+        self._compress = settings.gzip
 
     def send(self, items: Sequence[Item]) -> None:
         """Post one batch."""
@@ -50,8 +59,6 @@ class HTTPSink:
 
 def configure(section: Section) -> MakeSink:
     """Settings of the endpoint, ``encoding`` (json, ndjson) and ``gzip``."""
-    endpoint = read_endpoint(section)
-    encoding = section.choice("encoding", ("json", "ndjson"), "json")
-    compress = section.boolean("gzip")
+    settings = section.read(HTTPSettings, endpoint=read_endpoint(section))
     section.finish()
-    return lambda _origin, _logger: HTTPSink(endpoint, encoding=encoding, compress=compress)
+    return lambda _origin, _logger: HTTPSink(settings)

@@ -16,7 +16,12 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from webhook.decisions.declaration import setting
-from webhook.decisions.sinks.sink import RecordsRefused, SinkUnavailable
+from webhook.decisions.sinks.sink import (
+    ANSWER_SECONDS,
+    ANSWER_SECONDS_MIN,
+    RecordsRefused,
+    SinkUnavailable,
+)
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -46,7 +51,7 @@ class Endpoint:
     """
 
     url: str = setting()
-    timeout_seconds: float = setting(10.0, least=0.1)
+    timeout_seconds: float = setting(ANSWER_SECONDS, least=ANSWER_SECONDS_MIN)
     headers: Mapping[str, str] = setting(dict)
     header_files: Mapping[str, Path] = field(default_factory=dict)
     bearer_token_file: Path | None = None

@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING, Final
 import orjson
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from webhook.decisions.sinks.sink import RecordsRefused, SinkUnavailable
+from webhook.decisions.declaration import setting
+from webhook.decisions.sinks.sink import (
+    ANSWER_SECONDS,
+    ANSWER_SECONDS_MIN,
+    RecordsRefused,
+    SinkUnavailable,
+)
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.decisions.configuration import Section
     from webhook.decisions.sinks.sink import Item, MakeSink
@@ -29,6 +36,16 @@ _REQUEST_MESSAGES: Final = 4096
 
 _OWN_OPTIONS: Final = ("batch.num.messages", "batch.size", "linger.ms")
 """What decides how messages share a request: :class:`KafkaSink` does."""
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSettings:
+    """Where to, and what librdkafka is told besides; ``brokers`` as it takes them."""
+
+    brokers: str
+    topic: str = setting()
+    timeout_seconds: float = setting(ANSWER_SECONDS, least=ANSWER_SECONDS_MIN)
+    options: Mapping[str, str] = setting(dict)
 
 
 class KafkaSink:
@@ -126,14 +143,13 @@ def configure(section: Section) -> MakeSink:
     brokers = ",".join(section.texts("brokers"))
     if not brokers:
         raise section.error("brokers", "expected at least one host:port")
-    topic = section.text("topic")
-    seconds = section.number("timeoutSeconds", 10.0, least=0.1)
-    named = section.text_map("options")
+    settings = section.read(KafkaSettings, brokers=brokers)
     for name in _OWN_OPTIONS:
-        if name in named:
+        if name in settings.options:
             raise section.error("options", f"{name} is the sink's own affair")
+    section.finish()
     options: dict[str, str | int | float | bool] = {
-        "bootstrap.servers": brokers,
+        "bootstrap.servers": settings.brokers,
         "client.id": "waddle",
         "enable.idempotence": True,
         "acks": "all",
@@ -145,7 +161,6 @@ def configure(section: Section) -> MakeSink:
         "queue.buffering.max.kbytes": 8 * 1024,  # of librdkafka's default GiB
         # Not each connection refused, 20 a second: what went wrong is told by the sidecar.
         "log_level": 2,
-        **named,
+        **settings.options,
     }
-    section.finish()
-    return lambda _origin, _logger: KafkaSink(topic, options, seconds)
+    return lambda _origin, _logger: KafkaSink(settings.topic, options, settings.timeout_seconds)

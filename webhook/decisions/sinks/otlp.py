@@ -28,9 +28,11 @@ from opentelemetry.proto.logs.v1.logs_pb2 import (
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
 from webhook import __version__
+from webhook.decisions.declaration import setting
 from webhook.decisions.sinks.http import GZIP_LEVEL
 from webhook.decisions.sinks.http_client import Poster, read_endpoint
 from webhook.decisions.sinks.sink import RecordsRefused
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,12 +74,20 @@ _ATTRIBUTES: Final = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class OTLPSettings:
+    """Where to post, and whether compressed, which every collector takes."""
+
+    endpoint: Endpoint
+    gzip: bool = setting(default=True)
+
+
 class OTLPSink:
     """Posts ``ExportLogsServiceRequest`` messages."""
 
-    def __init__(self, endpoint: Endpoint, *, compress: bool = True) -> None:
-        self._poster = Poster(endpoint)
-        self._compress = compress
+    def __init__(self, settings: OTLPSettings) -> None:
+        self._poster = Poster(settings.endpoint)
+        self._compress = settings.gzip
 
     def send(self, items: Sequence[Item]) -> None:
         """Post one batch; a partial success is refused, so that halving finds the culprits."""
@@ -157,7 +167,6 @@ def _text(key: str, value: str) -> KeyValue:
 
 def configure(section: Section) -> MakeSink:
     """Settings of the endpoint (its URL is complete, ``…/v1/logs``) and ``gzip``."""
-    endpoint = read_endpoint(section)
-    compress = section.boolean("gzip", default=True)
+    settings = section.read(OTLPSettings, endpoint=read_endpoint(section))
     section.finish()
-    return lambda _origin, _logger: OTLPSink(endpoint, compress=compress)
+    return lambda _origin, _logger: OTLPSink(settings)

@@ -25,6 +25,12 @@ EXTRAS: Final = {"otlp": "grpc", "kafka": "kafka"}
 """Types whose packages are installed only when asked for."""
 
 
+ANSWER_SECONDS: Final = 10.0
+"""How long a sink on the network may take for an answer, unless its settings say otherwise."""
+
+ANSWER_SECONDS_MIN: Final = 0.1
+
+
 class SinkUnavailable(Exception):
     """Nothing can be delivered now; the same batch is worth another try.
 
