@@ -15,6 +15,7 @@ from webhook.metrics.reports import (
 )
 from webhook.reports.assessor import ReportedFindings, SnapshotAssessor
 from webhook.reports.capacity import Capacity
+from webhook.reports.faults import Faults
 from webhook.reports.finding import RESULTS_MAX, digest
 from webhook.reports.policy_reports import PolicyReports
 from webhook.reports.preferred_kinds import PreferredKinds
@@ -71,6 +72,7 @@ class Reports:
         self.findings = ReportedFindings(stored, RESULTS_MAX if self.is_by_resource else None)
         self._capacity = Capacity(client, self.api, settings.report_max_resources, log)
         self._writer = ReportWriter(client, self.api, self._capacity, log)
+        faults = Faults(log, registry)
         self._store: ResourceReports | PolicyReports
         if self.is_by_resource:
             self._store = ResourceReports(self._writer, self.api)
@@ -81,11 +83,12 @@ class Reports:
                 log,
                 entries_max=settings.report_max_entries,
                 resources_max=settings.report_max_resources,
+                faults=faults,
             )
         assessor = SnapshotAssessor(client, self._scope, self.findings, log, limits)
         self.said: dict[str, bytes] = {}
         """What an audit had stored since it last cleared this: digests by the resources' UIDs."""
-        self.refresher = Refresher(client, PreferredKinds(client), assessor, self, log)
+        self.refresher = Refresher(client, PreferredKinds(client), assessor, self, log, faults)
 
     async def put(self, subject: ReportSubject, assessment: Assessment, *, is_new: bool) -> None:
         """Store what was found of a resource, and remember it for a moment; raises as the store."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final
 
 from webhook.backoff import Backoff
@@ -22,6 +22,7 @@ from webhook.reports.aggregate import (
     name_of_report,
     repack,
 )
+from webhook.reports.faults import Faults
 from webhook.reports.finding import Policy
 from webhook.reports.writer import TRIES, NotServed
 
@@ -42,6 +43,9 @@ PLACES_MAX: Final = 20_000
 CHANGES_MAX: Final = 20_000
 """Changed resources that wait to be written; more wait at :meth:`PolicyReports.put`."""
 
+RETRIES: Final = 5
+"""Of a place that raises what nobody foresaw; then the next audit finds what differs."""
+
 
 class PolicyReports:
     """Used on one event loop; :meth:`run` in a task of its own."""
@@ -55,8 +59,14 @@ class PolicyReports:
         entries_max: int,
         resources_max: int,
         now: Callable[[], float] = time.time,
+        faults: Faults | None = None,
     ) -> None:
-        """``resources_max`` is how many entries a policy may have in a namespace."""
+        """``resources_max`` is how many entries a policy may have in a namespace.
+
+        ``faults`` takes what nobody foresaw about one place.
+        """
+        self._faults = faults or Faults(log)
+        self._faulty: Counter[ReportPlace] = Counter()
         self._writer = writer
         self._api = api
         self._log = log
@@ -139,22 +149,30 @@ class PolicyReports:
         except (ApiError, UnreachableError, NotServed) as error:
             self.failures += 1
             self._log.warning(
-                "reports of a policy not written",
-                constraint_kind=place.policy.kind,
-                constraint_name=place.policy.name,
-                namespace=place.namespace,
-                error=str(error),
+                "reports of a policy not written", error=str(error), **_fields_of(place)
             )
-            self._put_back(place, changes, error)
+            # A refusal for good is the next audit's.
+            refused = isinstance(error, ApiError) and error.status in (403, 422)
+            self._put_back(place, changes, given_up=refused or isinstance(error, NotServed))
+        except Exception as error:  # noqa: BLE001  # one place's boundary: counted, logged, tried again
+            self.failures += 1
+            self._faulty[place] += 1
+            self._faults.take(
+                "bug: reports of a policy are not written; all others are",
+                error,
+                **_fields_of(place),
+            )
+            self._put_back(place, changes, given_up=self._faulty[place] > RETRIES)
+        else:
+            del self._faulty[place]
 
     def _put_back(
-        self, place: ReportPlace, changes: dict[str, EntriesChange], error: Exception
+        self, place: ReportPlace, changes: dict[str, EntriesChange], *, given_up: bool
     ) -> None:
-        """Write them later, unless they changed again; a refusal for good is the next audit's."""
-        if isinstance(error, NotServed) or (
-            isinstance(error, ApiError) and error.status in (403, 422)
-        ):
+        """Write them later, unless they changed again, or are given up."""
+        if given_up:
             self._given_up += len(changes)
+            del self._faulty[place]
             return
         waiting = self._changes[place]
         for uid, change in changes.items():
@@ -219,10 +237,16 @@ class PolicyReports:
         if full and place not in self._full:
             self._full.add(place)
             self._log.error(
-                "results are left out: --report-max-resources is reached",
-                constraint_kind=place.policy.kind,
-                constraint_name=place.policy.name,
-                namespace=place.namespace,
+                "results are left out: --report-max-resources is reached", **_fields_of(place)
             )
         elif not full:
             self._full.discard(place)
+
+
+def _fields_of(place: ReportPlace) -> dict[str, str]:
+    """A place in the log's words."""
+    return {
+        "constraint_kind": place.policy.kind,
+        "constraint_name": place.policy.name,
+        "namespace": place.namespace,
+    }

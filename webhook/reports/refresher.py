@@ -17,6 +17,7 @@ from webhook.backoff import Backoff
 from webhook.cluster.discovery import UnknownKind
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.work_queue import WorkQueue
+from webhook.reports.faults import Faults
 from webhook.reports.finding import Assessment, Policy, ReportSubject
 from webhook.reports.writer import NotServed
 
@@ -102,7 +103,10 @@ class Refresher:
         assessor: Assessor,
         store: ReportStore,
         log: Logger,
+        faults: Faults | None = None,
     ) -> None:
+        """``faults`` takes what nobody foresaw about one of them."""
+        self._faults = faults or Faults(log)
         self._client = client
         self._kinds = kinds
         self._assessor = assessor
@@ -161,7 +165,18 @@ class Refresher:
         await self._queue.run(self._settle, WORKERS)
 
     async def _settle(self, subject: ReportSubject) -> None:
-        await self._attempt(subject, self._hints.pop(subject, _NO_HINT))
+        hint = self._hints.pop(subject, _NO_HINT)
+        try:
+            await self._attempt(subject, hint)
+        except Exception as error:  # noqa: BLE001  # one report's boundary: counted, logged, tried again
+            self._faults.take(
+                "bug: a report is not brought up to date; all others are",
+                error,
+                resource_kind=subject.gvk.kind,
+                resource_namespace=subject.namespace,
+                resource_name=subject.name,
+            )
+            self._again(subject, hint, f"internal error: {type(error).__name__}")
 
     async def _attempt(self, subject: ReportSubject, hint: _Hint) -> None:
         try:
