@@ -3,11 +3,15 @@
 What a real broker does through its restarts is in tests/behaviour.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import orjson
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 
+from tests.patience import PATIENCE_SECONDS
 from webhook import log
 from webhook.decisions.configuration import Section
 from webhook.decisions.sinks import kafka
@@ -33,18 +37,69 @@ def items(*values: Any) -> list[Item]:
     return [Item(line, (line,)) for line in lines]
 
 
+class Broker:
+    """What the broker of a sink holds of the topic."""
+
+    def __init__(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._consumer = consumer
+        self._partitions = partitions
+        consumer.assign(partitions)
+
+    def count(self) -> int:
+        """How many messages it says that it has, now."""
+        ends = (
+            self._consumer.get_watermark_offsets(part, timeout=PATIENCE_SECONDS)
+            for part in self._partitions
+        )
+        return sum(end for _, end in ends)
+
+    def read(self, count: int) -> list[tuple[bytes, Any]]:
+        """So many messages, with their keys, in the order of each partition."""
+        read = []
+        for message in self._consumer.consume(count, timeout=PATIENCE_SECONDS):
+            assert message.error() is None
+            read.append((message.key() or b"", orjson.loads(message.value())))
+        return read
+
+
+@contextmanager
+def broker_of(opened: Sink) -> Iterator[Broker]:
+    """The broker that a sink has made for itself, with the topic, which a producer's asking makes."""
+    assert isinstance(opened, kafka.KafkaSink)
+    found = opened._open().list_topics("decisions", timeout=PATIENCE_SECONDS)
+    (address,) = found.brokers.values()
+    partitions = [
+        TopicPartition("decisions", number, 0) for number in found.topics["decisions"].partitions
+    ]
+    consumer = Consumer(
+        {"bootstrap.servers": f"{address.host}:{address.port}", "group.id": "test", "log_level": 2}
+    )
+    try:
+        yield Broker(consumer, partitions)
+    finally:
+        consumer.close()
+
+
 def test_what_send_returns_for_is_acknowledged_and_the_next_batch_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Also where it takes several requests, which go one after the other."""
     monkeypatch.setattr(kafka, "_REQUEST_MESSAGES", 2)
+    records = [{"process": "p", "sequence": number} for number in range(10)]
     opened = sink()
     try:
-        for start in (0, 5):
-            opened.send(items(*({"process": "p", "sequence": start + n} for n in range(5))))
-        opened.send(items([], "no object"))
+        with broker_of(opened) as broker:
+            opened.send(items(*records[:5]))
+            assert broker.count() == 5
+            opened.send(items(*records[5:]))
+            assert broker.count() == 10
+            opened.send(items([], "no object"))
+            assert broker.count() == 12
+            read = broker.read(12)
     finally:
         opened.close()
+    assert [value for key, value in read if key == b"/p"] == records
+    assert sorted(orjson.dumps(value) for key, value in read if not key) == [b'"no object"', b"[]"]
 
 
 def test_without_a_broker_nothing_counts_as_delivered() -> None:
