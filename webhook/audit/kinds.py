@@ -7,18 +7,20 @@ Kubernetes 1.27).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from webhook.api.gvk import GroupVersionKind
+from webhook.api.gvk import GroupVersionKind, name_of, text
 from webhook.api.resource import Resource
+from webhook.api.shapes import object_of, objects_of, texts_of
 from webhook.cluster.errors import UnreachableError
 from webhook.constraint import enforcement
 from webhook.constraint.targets import admission
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator
 
     from webhook.api.gvk import GroupKind
+    from webhook.api.shapes import Json
     from webhook.cluster.client import ClusterClient
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.expansion import Expansion
@@ -40,28 +42,37 @@ async def listable(client: ClusterClient) -> tuple[Resource, ...]:
     kinds: dict[GroupVersionKind, Resource] = {}
     for path in ("/api", "/apis"):
         answer = await client.request("GET", path, accept=_ACCEPT)
-        if not isinstance(answer, dict) or answer.get("kind") != _LIST:
+        content = object_of(answer)
+        groups = content.get("items")
+        is_list = groups is None or type(groups) is list  # Go writes an empty one as null.
+        if content.get("kind") != _LIST or not is_list:
             raise UnreachableError(f"{path}: no aggregated discovery: Kubernetes 1.27 has it")
-        for group in answer.get("items") or ():
+        for group in objects_of(groups):
+            if path == "/apis" and not name_of(group):
+                continue  # Only the core group has no name.
             for resource in _preferred(group):
                 # A kind under two plurals is one kind.
                 kinds.setdefault(resource.gvk, resource)
     return tuple(resource for _, resource in sorted(kinds.items()))
 
 
-def _preferred(group: Mapping[str, Any]) -> Iterator[Resource]:
-    """A group's resources, each at the first version that serves it: versions are in preference."""
-    name = group["metadata"].get("name", "")
+def _preferred(group: Json) -> Iterator[Resource]:
+    """A group's resources, each at the first version that serves it: versions are in preference.
+
+    What is of another shape is left out.
+    """
+    name = name_of(group)
     seen: set[str] = set()
-    for version in group.get("versions") or ():
-        for entry in version.get("resources") or ():
-            plural = entry["resource"]
-            if plural in seen:
+    for version in objects_of(group.get("versions")):
+        stated = text(version, "version")
+        for entry in objects_of(version.get("resources")):
+            plural = text(entry, "resource")
+            if not stated or not plural or plural in seen:
                 continue
             seen.add(plural)
-            kind = (entry.get("responseKind") or {}).get("kind", "")
-            if kind and "list" in (entry.get("verbs") or ()):
-                gvk = GroupVersionKind(name, version["version"], kind)
+            kind = text(entry, "responseKind", "kind")
+            if kind and "list" in texts_of(entry.get("verbs")):
+                gvk = GroupVersionKind(name, stated, kind)
                 yield Resource(gvk, plural, namespaced=entry.get("scope") == "Namespaced")
 
 

@@ -6,14 +6,17 @@ import asyncio
 import time
 from collections import defaultdict
 from dataclasses import field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.gvk import GroupVersionKind
+from webhook.api.gvk import GroupVersionKind, text
 from webhook.api.resource import Resource, group_path
-from webhook.cluster.errors import ApiError
+from webhook.api.shapes import object_of, objects_of
+from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from webhook.cluster.client import ClusterClient
 
 FRESH_SECONDS: Final = 600.0
@@ -74,18 +77,32 @@ class Discovery:
 
     async def _look_up(self, group: str, version: str) -> _Served:
         served = _Served(time.monotonic())
+        path = group_path(group, version)
         try:
-            answer = await self._client.request("GET", group_path(group, version))
+            answer = await self._client.request("GET", path)
         except ApiError as error:
             if not error.is_absent:
                 raise
             answer = {"resources": []}
-        for entry in answer["resources"]:
-            if "/" in entry["name"]:  # a subresource
-                continue
-            gvk = GroupVersionKind(group, version, entry["kind"])
-            served.resources.setdefault(
-                gvk, Resource(gvk, entry["name"], bool(entry["namespaced"]))
-            )
+        for resource in _resources(answer, path, group, version):
+            served.resources.setdefault(resource.gvk, resource)
         self._groups[group, version] = served
         return served
+
+
+def _resources(answer: Any, path: str, group: str, version: str) -> Iterator[Resource]:
+    """The resources in the list of a group; an entry of another shape is as if it were not there.
+
+    An aggregated API or a proxy may send anything. Raises
+    :class:`~webhook.cluster.errors.UnreachableError` for what is no list at all: that a kind is
+    not served it does not say.
+    """
+    entries = object_of(answer).get("resources", ())
+    if entries is not None and type(entries) is not list:  # Go writes an empty one as null.
+        raise UnreachableError(f"{path}: the answer is no list of resources")
+    for entry in objects_of(entries):
+        plural, kind = text(entry, "name"), text(entry, "kind")
+        namespaced = entry.get("namespaced") or False
+        is_subresource = "/" in plural
+        if plural and kind and not is_subresource and type(namespaced) is bool:
+            yield Resource(GroupVersionKind(group, version, kind), plural, namespaced)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.gvk import GroupVersionKind
-from webhook.cluster.errors import ApiError
+from webhook.api.gvk import GroupVersionKind, text
+from webhook.api.shapes import object_of
+from webhook.cluster.errors import ApiError, UnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from webhook.api.gvk import GroupKind
-    from webhook.api.shapes import Json
     from webhook.cel.check.objects import ObjectType
     from webhook.cluster.client import ClusterClient
 
@@ -27,7 +27,7 @@ def schema_name(definitions: Mapping[str, Any], gvk: GroupVersionKind) -> str | 
     return None
 
 
-def kind_type(document: Mapping[str, Any], gvk: GroupVersionKind) -> ObjectType | None:
+def kind_type(document: object, gvk: GroupVersionKind) -> ObjectType | None:
     """The type of a kind's objects in the OpenAPI v3 document of its group and version, if it says.
 
     Whoever made its CRD wrote its schema: one that cannot be followed, for its depth or its shape,
@@ -36,12 +36,26 @@ def kind_type(document: Mapping[str, Any], gvk: GroupVersionKind) -> ObjectType 
     # Here and not above: who has no template in CEL shall not pay for the engine.
     from webhook.cel.check.objects import object_type  # noqa: PLC0415
 
-    definitions = document.get("components", {}).get("schemas", {})
+    definitions = object_of(object_of(object_of(document).get("components")).get("schemas"))
     try:
         name = schema_name(definitions, gvk)
         return None if name is None else object_type(gvk.kind, name, definitions)
     except (AttributeError, RecursionError, TypeError):
         return None
+
+
+def _index(answer: Any) -> dict[str, str]:
+    """Where the documents are, by group and version; an entry that says no place is left out.
+
+    Raises :class:`~webhook.cluster.errors.UnreachableError` for what is no index.
+    """
+    paths = object_of(answer).get("paths", ())
+    if paths is not None and type(paths) is not dict:  # Go writes an empty one as null.
+        raise UnreachableError("/openapi/v3: the answer is no index of documents")
+    places = {path: text(one, "serverRelativeURL") for path, one in object_of(paths).items()}
+    # The API server takes over what an aggregated API says. It is put behind the server's address:
+    # without a slash it could go on with that, and our token to another host.
+    return {path: place for path, place in places.items() if place.startswith("/")}
 
 
 class KindTypes:
@@ -63,10 +77,9 @@ class KindTypes:
         wanted = sorted(kinds)
         if not wanted:
             return {}
-        answer = await self._client.request("GET", "/openapi/v3")
-        self._index = {path: str(one["serverRelativeURL"]) for path, one in answer["paths"].items()}
+        self._index = _index(await self._client.request("GET", "/openapi/v3"))
         self._versions.clear()
-        types, read = {}, dict[str, "Json"]()
+        types, read = {}, dict[str, Any]()
         for one in wanted:
             gvk = await self._at_version(one)
             if gvk is not None and (made := await self._of(gvk, read)) is not None:
@@ -85,11 +98,11 @@ class KindTypes:
                     raise
                 self._versions[of.group] = ""
             else:
-                self._versions[of.group] = str(answer["preferredVersion"]["version"])
+                self._versions[of.group] = text(answer, "preferredVersion", "version")
         version = self._versions[of.group]
         return GroupVersionKind(of.group, version, of.kind) if version else None
 
-    async def _of(self, gvk: GroupVersionKind, read: dict[str, Json]) -> ObjectType | None:
+    async def _of(self, gvk: GroupVersionKind, read: dict[str, Any]) -> ObjectType | None:
         """The type of a kind; ``read`` has the documents of this look, which are megabytes."""
         path = f"apis/{gvk.group}/{gvk.version}" if gvk.group else f"api/{gvk.version}"
         url = self._index.get(path)

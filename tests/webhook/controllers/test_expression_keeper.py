@@ -10,7 +10,7 @@ from tests.patience import PATIENCE_SECONDS
 from tests.webhook.cluster.fault_server import scripted, status
 from webhook.api.gvk import GroupKind, GroupVersionKind
 from webhook.cluster.client import ClusterClient
-from webhook.cluster.errors import ApiError
+from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.controllers.expression_keeper import FIELD, ExpressionKeeper, named_kinds
 from webhook.controllers.observed import TEMPLATES
 from webhook.controllers.openapi import KindTypes, kind_type
@@ -207,3 +207,89 @@ def test_a_schema_that_cannot_be_followed_leaves_its_kind_without_a_type(schema,
     assert (kind_type(document, gvk) is not None) is is_known
     odd = {"components": {"schemas": {"B": None, "A": schema | named}}}
     assert kind_type(odd, gvk) is None
+
+
+POD = GroupVersionKind("", "v1", "Pod")
+PODS = {"serverRelativeURL": "/openapi/v3/api/v1?hash=1"}
+
+
+def looked(folder, *script, of=POD.group_kind):
+    """The kinds whose types are found by such answers, and what was asked for."""
+
+    async def run():
+        async with (
+            asyncio.timeout(PATIENCE_SECONDS),
+            scripted(folder, *script) as (server, credentials),
+            ClusterClient(credentials) as client,
+        ):
+            found = await KindTypes(client).look([of])
+            return list(found), [path for path, _ in server.requests]
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        None,
+        [],
+        "x",
+        5,
+        {"components": None},
+        {"components": []},
+        {"components": {"schemas": None}},
+        {"components": {"schemas": [1]}},
+    ],
+)
+def test_a_document_of_another_shape_describes_no_kind(tmp_path, document):
+    assert kind_type(document, POD) is None
+    found, asked = looked(tmp_path, INDEX, answer(document))
+    assert (found, asked) == ([], ["/openapi/v3", "/openapi/v3/api/v1"])
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        None,
+        "x",
+        [],
+        {},
+        {"serverRelativeURL": None},
+        {"serverRelativeURL": 5},
+        # It would be another host, behind that of the API server.
+        {"serverRelativeURL": ".example.com/openapi/v3"},
+        {"serverRelativeURL": "@example.com/openapi/v3"},
+    ],
+)
+def test_an_entry_of_the_index_that_is_no_place_is_left_out(tmp_path, odd):
+    paths = {"apis/odd/v1": odd, "api/v1": PODS}
+    assert looked(tmp_path, answer({"paths": paths}), CORE)[0] == [POD]
+    assert looked(tmp_path, answer({"paths": {"api/v1": odd}})) == ([], ["/openapi/v3"])
+
+
+def test_an_index_of_nothing_may_have_null_for_its_paths(tmp_path):
+    assert looked(tmp_path, answer({"paths": None})) == ([], ["/openapi/v3"])
+
+
+@pytest.mark.parametrize("document", [None, [], "x", {}, {"paths": []}, {"paths": "x"}])
+def test_what_is_no_index_is_no_answer_and_is_asked_again(tmp_path, document):
+    """It ended the session at the cluster, again and again."""
+    with pytest.raises(UnreachableError, match="/openapi/v3: the answer is no index"):
+        looked(tmp_path, answer(document))
+    found, _, lines = told(
+        tmp_path,
+        [answer(document), INDEX, CORE],
+        {"a": in_cel("object.spec.a == 1")},
+        {("A", "c"): constraint("Pod")},
+    )
+    assert list(found) == [("A", "c")]
+    assert lines == ["types of kinds are not looked up"]
+
+
+@pytest.mark.parametrize(
+    "group",
+    [None, [], "x", {}, {"preferredVersion": None}, {"preferredVersion": {"version": 5}}],
+)
+def test_a_group_that_prefers_no_version_has_no_types(tmp_path, group):
+    found, asked = looked(tmp_path, INDEX, answer(group), of=GroupKind("odd", "Odd"))
+    assert (found, asked) == ([], ["/openapi/v3", "/apis/odd"])
