@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from webhook.audit.scope import Scope
     from webhook.audit.sink import AuditSink
     from webhook.audit.watches import Changed, ObjectWatches
-    from webhook.constraint.snapshot import Snapshot
     from webhook.log import Logger
+    from webhook.serving.revision import Revision
 
 PUBLISH_SECONDS: Final = 5.0
 """Between two writes of totals: a rollout changes hundreds of objects, and one write tells of all."""
@@ -36,13 +36,17 @@ class Continuous:
 
     def __init__(
         self,
+        revision: Revision,
         scope: Scope,
         reviewer: Reviewer,
         watches: ObjectWatches,
         ledger: AuditLedger,
         sink: AuditSink,
+        *,
         log: Logger,
     ) -> None:
+        """``scope`` and ``reviewer`` are by the revision."""
+        self.revision = revision
         self._scope = scope
         self._reviewer = reviewer
         self._watches = watches
@@ -52,20 +56,10 @@ class Continuous:
         self._published_at = time.monotonic()
         self.reviewed = 0
 
-    @property
-    def scope(self) -> Scope:
-        """What it is about."""
-        return self._scope
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """The policies that it reviews by."""
-        return self._scope.snapshot
-
-    def touched(self, after: Snapshot) -> frozenset[GroupVersionKind]:
+    def touched(self, after: Revision) -> frozenset[GroupVersionKind]:
         """The kinds to look at again, of those watched, for policies that are others now."""
-        constraints = changed_constraints(self._scope.snapshot, after)
-        return touched_kinds(constraints, self._scope.expansion, self._watches.watched)
+        constraints = changed_constraints(self.revision.snapshot, after.snapshot)
+        return touched_kinds(constraints, after.expansion, self._watches.watched)
 
     async def step(self, seconds: float, publish: Callable[..., Awaitable[None]]) -> None:
         """Wait for changes for so long, review them, and publish totals that changed."""

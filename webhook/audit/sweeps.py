@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from webhook.api import timestamp
@@ -164,16 +163,7 @@ class Sweeps:
         try:
             self._results.members = await self._shares.look()
             looked = await self._lists.look()
-            scope = Scope(
-                revision.snapshot,
-                revision.is_excluded_from_audit,
-                revision.expansion,
-                self._shares.is_ours,
-                kinds,
-                revision.mutations,
-                revision.is_excluded_from_mutation,
-                self._options.tells_drift,
-            )
+            scope = self._scope(revision, kinds)
             await self._watch(scope, looked)
             sweep = Sweep(
                 audit_id,
@@ -190,13 +180,28 @@ class Sweeps:
                 tick=tick,
             )
             await sweep.run()
-            self._continue(replace(scope, kinds=_every_kind))
+            self._continue(revision)
         except (ApiError, UnreachableError) as error:
             self._metrics.failed()
             self._log.error(
                 "no sweep: the cluster cannot be asked", error=str(error), process="audit"
             )
         self._metrics.refresh(self._statuses, self._events)
+
+    def _scope(
+        self, revision: Revision, kinds: Callable[[GroupVersionKind], bool] = _every_kind
+    ) -> Scope:
+        """What is audited by a revision, in a sweep and after it."""
+        return Scope(
+            revision.snapshot,
+            revision.is_excluded_from_audit,
+            revision.expansion,
+            self._shares.is_ours,
+            kinds,
+            revision.mutations,
+            revision.is_excluded_from_mutation,
+            self._options.tells_drift,
+        )
 
     async def _watch(self, scope: Scope, looked: tuple[Resource, ...]) -> None:
         """Watch what is audited, from before it is listed: no change falls between the two."""
@@ -223,18 +228,12 @@ class Sweeps:
 
     async def _step(self, continuous: Continuous, seconds: float, tick: Callable[[], None]) -> None:
         revision = self._serving.revision
-        if revision is not None and revision.snapshot is not continuous.snapshot:
-            touched = continuous.touched(revision.snapshot)
+        if revision is not None and revision is not continuous.revision:
+            touched = continuous.touched(revision)
             if touched:
                 await self.sweep(revision, tick, touched.__contains__)
                 return
-            self._continue(
-                replace(
-                    continuous.scope,
-                    snapshot=revision.snapshot,
-                    is_excluded=revision.is_excluded_from_audit,
-                )
-            )
+            self._continue(revision)
             return
         if self._watches is not None and (kinds := self._watches.take_overflowed()):
             if revision is not None:
@@ -242,20 +241,21 @@ class Sweeps:
             return
         await continuous.step(seconds, self._publish)
 
-    def _continue(self, scope: Scope) -> None:
-        """Review changes by these policies from now on."""
+    def _continue(self, revision: Revision) -> None:
+        """Review changes by this revision from now on."""
         if self._watches is None or self._ledger is None:
             return
-        namespaces = Namespaces(self._client, scope.snapshot.namespaces)
+        scope = self._scope(revision)
+        namespaces = Namespaces(self._client, revision.snapshot.namespaces)
         reviewer = Reviewer(scope, namespaces, self._log, self._limits)
         self._continuous = Continuous(
-            scope, reviewer, self._watches, self._ledger, self._told, self._log
+            revision, scope, reviewer, self._watches, self._ledger, self._told, log=self._log
         )
 
     async def _publish(self, totals: Mapping[ConstraintKey, Count]) -> None:
         """Totals that changed between sweeps."""
         assert self._continuous is not None  # It is the one that publishes.
-        end = SweepEnd(timestamp.now(), self._continuous.snapshot, frozenset())
+        end = SweepEnd(timestamp.now(), self._continuous.revision.snapshot, frozenset())
         await self._metrics.publish(end, totals)
         await self._results.publish(end, totals)
         self._metrics.refresh(self._statuses, self._events)
