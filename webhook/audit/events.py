@@ -15,6 +15,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.audit.tally import truncated
+from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.constraint.constraint import GROUP
 from webhook.events.counted import CountedEvents, event_name
@@ -73,18 +74,25 @@ class AuditEvents:
         """Nothing: what is queued is written."""
 
     async def run(self) -> None:
-        """Write until cancelled."""
+        """Write until cancelled; a bug here must not end the audit."""
+        backoff = Backoff(initial_seconds=1.0)
         while True:
             event = await self._queue.get()
             try:
-                await self._events.write(event)
-            except (ApiError, UnreachableError) as error:
+                await self._write(event)
+            except Exception as error:  # noqa: BLE001  # one violation's boundary: counted, told
                 self.outcomes["failed"] += 1
-                self._log.warning(
-                    "Event not written", name=event["metadata"]["name"], error=str(error)
-                )
-            else:
-                self.outcomes["written"] += 1
+                self._log.fault("bug: an Event of a violation could not be written", error)
+                await asyncio.sleep(backoff.next_seconds())
+
+    async def _write(self, event: dict[str, Any]) -> None:
+        try:
+            await self._events.write(event)
+        except (ApiError, UnreachableError) as error:
+            self.outcomes["failed"] += 1
+            self._log.warning("Event not written", name=event["metadata"]["name"], error=str(error))
+        else:
+            self.outcomes["written"] += 1
 
     def _event(self, audited: Audited, result: Result) -> dict[str, Any]:
         identity, message = audited.identity, truncated(result.msg)
