@@ -57,8 +57,10 @@ class Broker:
         """So many messages, with their keys, in the order of each partition."""
         read = []
         for message in self._consumer.consume(count, timeout=PATIENCE_SECONDS):
+            value = message.value()
             assert message.error() is None
-            read.append((message.key() or b"", orjson.loads(message.value())))
+            assert value is not None
+            read.append((message.key() or b"", orjson.loads(value)))
         return read
 
 
