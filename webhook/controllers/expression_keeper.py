@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api.gvk import GroupKind
 from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.work_queue import WorkQueue
 from webhook.constraint.errors import InvalidTemplate
 from webhook.controllers.observed import TEMPLATES
 from webhook.controllers.openapi import KindTypes
+from webhook.controllers.spoiled import Spoiled
 from webhook.generation.policy import read_code
 
 if TYPE_CHECKING:
@@ -36,6 +38,9 @@ LOOK_SECONDS: Final = 300.0
 
 RETRY_SECONDS_MAX: Final = 60.0
 
+_ALL: Final = "warnings"
+"""What there is to settle: all of them at once."""
+
 Types = dict["GroupVersionKind", "ObjectType"]
 
 
@@ -43,13 +48,21 @@ class ExpressionKeeper:
     """Looks kinds up and tells; :meth:`run` in a task of its own."""
 
     def __init__(
-        self, client: ClusterClient, log: Logger, *, tell: Callable[[Statuses], None]
+        self,
+        client: ClusterClient,
+        log: Logger,
+        *,
+        tell: Callable[[Statuses], None],
+        spoiled: Spoiled | None = None,
     ) -> None:
-        """``tell`` takes what statuses are to say."""
+        """``tell`` takes what statuses are to say, ``spoiled`` what nobody foresaw."""
         self._types = KindTypes(client)
         self._log = log
         self._tell = tell
-        self._wake = asyncio.Event()
+        self._spoiled = spoiled or Spoiled(log)
+        self._queue: WorkQueue[str] = WorkQueue(
+            backoff=lambda: Backoff(max_seconds=RETRY_SECONDS_MAX)
+        )
         self._templates: Mapping[str, Mapping[str, Any]] = {}
         self._constraints: Mapping[tuple[str, str], Enforced] = {}
         self._sources: dict[str, tuple[Mapping[str, Any], CelSource | None, list[Json]]] = {}
@@ -62,29 +75,28 @@ class ExpressionKeeper:
     ) -> None:
         """What is in force by now."""
         self._templates, self._constraints = templates, constraints
-        self._wake.set()
+        self._queue.add(_ALL)
 
     async def run(self) -> None:
         """Look and tell until cancelled."""
-        backoff = Backoff(max_seconds=RETRY_SECONDS_MAX)
-        wait = LOOK_SECONDS
-        while True:
-            try:
-                async with asyncio.timeout(wait):
-                    await self._wake.wait()
-            except TimeoutError:
-                pass
-            self._wake.clear()
-            try:
-                await self._settle()
-            except (ApiError, UnreachableError) as error:
-                self._log.warning("types of kinds are not looked up", error=str(error))
-                wait = backoff.next_seconds()
-            else:
-                backoff.reset()
-                wait = LOOK_SECONDS
+        await self._queue.run(
+            self._settle,
+            1,
+            fault=lambda key, error: self._spoiled.take("expressions", key, error=error),
+        )
 
-    async def _settle(self) -> None:
+    async def _settle(self, key: str) -> None:
+        try:
+            await self._look()
+        except (ApiError, UnreachableError) as error:
+            self._log.warning("types of kinds are not looked up", error=str(error))
+            self._queue.retry(key)
+        else:
+            self._queue.forget(key)
+            self._queue.add(key, LOOK_SECONDS)
+            self._spoiled.clear("expressions", key)
+
+    async def _look(self) -> None:
         self._sources = {name: self._source(name, one) for name, one in self._templates.items()}
         named = {
             key: kinds

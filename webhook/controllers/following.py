@@ -191,7 +191,9 @@ class Following:
             else None
         )
         self._expressions = (
-            ExpressionKeeper(client, log, tell=self._warned) if self._generates else None
+            ExpressionKeeper(client, log, tell=self._warned, spoiled=spoiled)
+            if self._generates
+            else None
         )
         self._writers = StatusWriters(client, pod, log, spoiled)
         self._registry = registry

@@ -35,6 +35,8 @@ Follower: TypeAlias = Literal[
     "revision",
     "rollout",
     "extension",
+    "expressions",
+    "generation",
 ]
 """Who could not go on with an object; the metrics' label."""
 

@@ -17,7 +17,7 @@ from tests.webhook.controllers.session import (
     session,
 )
 from webhook.api.shapes import conditions_of
-from webhook.controllers import generation_keeper, orphans, revision_keeper
+from webhook.controllers import expression_keeper, generation_keeper, orphans, revision_keeper
 from webhook.metrics.cluster import OBJECT_FAULTS, OBJECTS_SPOILED
 
 TEMPLATES = ("templates.gatekeeper.sh", "constrainttemplates")
@@ -258,6 +258,38 @@ def vap_status(made: Session) -> Any:
         of_template[0]["status"].get("vapGenerationStatus", {}) if of_template else {},
         of_constraint[0]["status"].get("enforcementPointsStatus", [{}])[0] if of_constraint else {},
     )
+
+
+@pytest.mark.parametrize(
+    ("owner", "method", "follower"),
+    [
+        (expression_keeper.ExpressionKeeper, "_source", "expressions"),
+    ],
+    ids=["expressions"],
+)
+def test_a_bug_in_what_is_made_of_expressions_leaves_the_cluster_followed(
+    tmp_path, monkeypatch, owner, method, follower
+):
+    as_it_is, met = getattr(owner, method), []
+
+    def with_a_bug(*arguments):
+        met.append(arguments)
+        if len(met) <= 2:
+            raise ZeroDivisionError("a bug")
+        return as_it_is(*arguments)
+
+    monkeypatch.setattr(owner, method, with_a_bug)
+
+    async def run():
+        async with session(tmp_path, *EVERYTHING) as made:
+            made.make(*TEMPLATES, in_cel())
+            await made.until(lambda: made.get(VAP_GROUP, VAPS.plural, "gatekeeper-alpha"))
+            await made.until(lambda: len(met) > 2 and not made.registry.gauges[OBJECTS_SPOILED])
+            (line,) = [json.loads(line) for line in made.lines if b"stacktrace" in line]
+            assert (line["follower"], line["error"]) == (follower, "ZeroDivisionError: a bug")
+            assert made.registry.counters[OBJECT_FAULTS] == {(follower,): 2}
+
+    asyncio.run(run())
 
 
 @pytest.mark.parametrize("alone", [False, True])
