@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from webhook.api import timestamp
 from webhook.api.gvk import GroupVersionKind
@@ -18,6 +18,7 @@ from webhook.backoff import Backoff
 from webhook.cluster.discovery import Discovery, UnknownKind
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.reflector import ObjectSelection
+from webhook.cluster.work_queue import WorkQueue
 from webhook.constraint import constraint as constraints
 from webhook.controllers.generated_objects import Rewrites, is_owned_by
 from webhook.controllers.generation_scope import WebhookConfiguration
@@ -54,8 +55,14 @@ second or two."""
 COMPARE_SECONDS: Final = 60.0
 """How often all is compared again: what somebody else writes otherwise is left alone for a while."""
 
+GATHER_SECONDS: Final = 0.01
+"""How long changes are gathered: many that follow one another are one plan."""
+
 ABSENT_SECONDS: Final = 600.0
 """How often an API server that has no such kinds is asked again: it may have been upgraded."""
+
+_Work = Literal["plan", "compare"]
+"""Plan anew and tell; compare all that there is with the plan."""
 
 
 class GenerationKeeper:
@@ -94,8 +101,7 @@ class GenerationKeeper:
         self._waiting: set[str] = set()
         self._told: Statuses = {}
         self._rewrites = {POLICY: Rewrites(), BINDING: Rewrites()}
-        self._wake = asyncio.Event()
-        self._compared_at = time.monotonic()
+        self._queue: WorkQueue[_Work] = WorkQueue()
 
     @property
     def writes(self) -> tuple[int, int]:
@@ -114,7 +120,7 @@ class GenerationKeeper:
         self._changed()
 
     def _changed(self) -> None:
-        self._wake.set()
+        self._queue.add("plan", GATHER_SECONDS)
 
     # --- what runs -----------------------------------------------------------------------------
 
@@ -129,7 +135,15 @@ class GenerationKeeper:
                 tasks.create_task(self._configuration.reflector.run())
             tasks.create_task(self._policies.run())
             tasks.create_task(self._bindings.run())
-            tasks.create_task(self._settle_forever())
+            self._queue.add("plan")
+            self._queue.add("compare", COMPARE_SECONDS)
+            tasks.create_task(
+                self._queue.run(
+                    self._settle,
+                    1,
+                    fault=lambda key, error: self._spoiled.take("generation", key, error=error),
+                )
+            )
 
     async def _version(self) -> str:
         """The version of the API group that has the kinds; waits for one."""
@@ -171,26 +185,24 @@ class GenerationKeeper:
             grace_seconds=GRACE_SECONDS,
         )
 
-    async def _settle_forever(self) -> None:
+    async def _settle(self, key: _Work) -> None:
+        seconds = self._made_plan() if key == "plan" else self._compared()
+        self._queue.forget(key)
+        self._queue.add(key, seconds)
+        self._spoiled.clear("generation", key)
+
+    def _compared(self) -> float:
+        """Compare all again; how many seconds to wait for the next time."""
         assert self._policies is not None
         assert self._bindings is not None
-        while True:
-            until = self._settle()
-            try:
-                async with asyncio.timeout(until):
-                    await self._wake.wait()
-            except TimeoutError:
-                pass
-            self._wake.clear()
-            if time.monotonic() - self._compared_at > COMPARE_SECONDS:
-                self._compared_at = time.monotonic()
-                self._policies.compare_all()
-                self._bindings.compare_all()
+        self._policies.compare_all()
+        self._bindings.compare_all()
+        return COMPARE_SECONDS
 
     # --- planning ------------------------------------------------------------------------------
 
-    def _settle(self) -> float:
-        """GenerationPlan anew, hand over and tell; how many seconds to wait at most for the next time."""
+    def _made_plan(self) -> float:
+        """Plan anew, hand over and tell; how many seconds to wait at most for the next time."""
         policies, bindings, planner = self._policies, self._bindings, self._planner
         assert policies is not None
         assert bindings is not None

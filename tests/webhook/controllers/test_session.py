@@ -264,8 +264,9 @@ def vap_status(made: Session) -> Any:
     ("owner", "method", "follower"),
     [
         (expression_keeper.ExpressionKeeper, "_source", "expressions"),
+        (generation_keeper.Planner, "plan", "generation"),
     ],
-    ids=["expressions"],
+    ids=["expressions", "generation"],
 )
 def test_a_bug_in_what_is_made_of_expressions_leaves_the_cluster_followed(
     tmp_path, monkeypatch, owner, method, follower
@@ -288,6 +289,57 @@ def test_a_bug_in_what_is_made_of_expressions_leaves_the_cluster_followed(
             (line,) = [json.loads(line) for line in made.lines if b"stacktrace" in line]
             assert (line["follower"], line["error"]) == (follower, "ZeroDivisionError: a bug")
             assert made.registry.counters[OBJECT_FAULTS] == {(follower,): 2}
+
+    asyncio.run(run())
+
+
+def test_many_changes_that_follow_one_another_are_one_plan_of_generated_policies(
+    tmp_path, monkeypatch
+):
+    as_it_is, plans = generation_keeper.Planner.plan, []
+
+    def counted(*arguments):
+        plans.append(arguments)
+        return as_it_is(*arguments)
+
+    monkeypatch.setattr(generation_keeper.Planner, "plan", counted)
+    monkeypatch.setattr(generation_keeper, "GATHER_SECONDS", 0.2)
+
+    async def run():
+        async with session(tmp_path, *EVERYTHING) as made:
+            made.make(*TEMPLATES, in_cel())
+            await made.until(lambda: vap_status(made)[0].get("state") == "generated", "the state")
+            keeper = made.following._generation
+            assert keeper is not None
+            await made.until(lambda: not keeper._queue.has_worker("plan"))
+            await asyncio.sleep(0.5)
+            before = len(plans)
+            for _ in range(10):
+                keeper._changed()
+                await asyncio.sleep(0.001)
+            await made.until(lambda: len(plans) > before)
+            await asyncio.sleep(0.3)
+            assert len(plans) == before + 1
+
+    asyncio.run(run())
+
+
+def test_generated_policies_are_all_compared_again_after_a_while(tmp_path, monkeypatch):
+    """What somebody else wrote meanwhile is left alone for a while only."""
+    monkeypatch.setattr(generation_keeper, "COMPARE_SECONDS", 0.05)
+    compare_all, compared = generation_keeper.ObjectWriter.compare_all, []
+
+    def noted(self):
+        compared.append(self._resource.gvk.kind)
+        compare_all(self)
+
+    monkeypatch.setattr(generation_keeper.ObjectWriter, "compare_all", noted)
+
+    async def run():
+        async with session(tmp_path, *EVERYTHING) as made:
+            await enforced(made)
+            await made.until(lambda: compared.count("ValidatingAdmissionPolicy") > 4)
+            await made.until(lambda: compared.count("ValidatingAdmissionPolicyBinding") > 4)
 
     asyncio.run(run())
 
