@@ -64,8 +64,12 @@ class State:
 
     @property
     def kind(self) -> str | None:
-        """The constraint kind of the template in force, or that a broken one names."""
-        return kind_of(self.document if self.in_force is None else self.in_force.document) or None
+        """The constraint kind of the template in force, or that a broken one names.
+
+        None where the name says another: no constraint can be of it, and the kind is its namesake's.
+        """
+        kind = kind_of(self.document if self.in_force is None else self.in_force.document)
+        return kind if kind and kind.lower() == self.name else None
 
     @property
     def fault(self) -> str:

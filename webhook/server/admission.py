@@ -79,8 +79,6 @@ class _Prepared:
     namespace: Future[NamespaceAnswer] | None = None
     compiled: Future[TriedSubmission] | None = None
     reviewed: Future[Responses] | None = None
-    revision: Revision | None = None
-    """What it was reviewed by: another may be in force by now."""
     began: float = 0.0
     """When, on the monotonic clock."""
     unexpanded: str = ""
@@ -161,17 +159,23 @@ class Admission:
 
     def __call__(self, request: AdmissionRequest, query: bytes, received_at: float) -> Outcome:
         """Decide, or say what must be found out first, or why there is no decision."""
+        revision = self._serving.revision  # Once: another may be in force a line later.
         if self._preparations is not None:
-            awaited = self._prepare(self._preparations, request, query, received_at)
+            awaited = self._prepare(self._preparations, request, query, received_at, revision)
             if awaited is not None:
                 return awaited
-        return self._conclude(request, query, received_at, _UNPREPARED)
+        return self._conclude(request, query, received_at, _UNPREPARED, revision)
 
     def _prepare(
-        self, preparations: Preparations, request: AdmissionRequest, query: bytes, received: float
+        self,
+        preparations: Preparations,
+        request: AdmissionRequest,
+        query: bytes,
+        received: float,
+        revision: Revision | None,
     ) -> Pending | None:
         """What deciding this request needs and has not got; None where it has everything."""
-        revision, options = self._serving.revision, self._options
+        options = self._options
         if revision is None or request.username in options.own_users:
             return None
         reader, compiler = preparations.namespaces, preparations.templates
@@ -190,7 +194,7 @@ class Admission:
         prepared = _Prepared(asked, compiled)
         return Pending(
             preparation.finished(futures, left),
-            lambda: self._conclude(request, query, received, prepared),
+            lambda: self._conclude(request, query, received, prepared, self._serving.revision),
             request.api_version,
         )
 
@@ -204,17 +208,21 @@ class Admission:
         )
 
     def _conclude(
-        self, request: AdmissionRequest, query: bytes, received_at: float, prepared: _Prepared
+        self,
+        request: AdmissionRequest,
+        query: bytes,
+        received_at: float,
+        prepared: _Prepared,
+        revision: Revision | None,
     ) -> Outcome:
-        """Decide, and hand what was decided, or why nothing was, to the recorder."""
+        """Decide by one revision, and hand what was decided, or why nothing was, to the recorder."""
         recorder = self._recorder
         if recorder is None:
-            return self._decide(request, query, received_at, prepared)[0]
-        revision = prepared.revision or self._serving.revision
+            return self._decide(request, query, received_at, prepared, revision)[0]
         snapshot = None if revision is None else revision.snapshot
         began = prepared.began or time.monotonic()
         try:
-            outcome, responses = self._decide(request, query, received_at, prepared)
+            outcome, responses = self._decide(request, query, received_at, prepared, revision)
         except Exception as error:
             what = f"bug: {type(error).__name__}"
             reviewed = Reviewed(request, None, snapshot, (received_at, began))
@@ -228,13 +236,17 @@ class Admission:
         return outcome
 
     def _decide(
-        self, request: AdmissionRequest, query: bytes, received_at: float, prepared: _Prepared
+        self,
+        request: AdmissionRequest,
+        query: bytes,
+        received_at: float,
+        prepared: _Prepared,
+        revision: Revision | None,
     ) -> _Concluded:
         try:
             seconds = deadline.seconds_for(query, self._options.review_timeout_seconds)
         except deadline.InvalidTimeout as error:
             return Unanswerable(400, "malformed", str(error)), None
-        revision = prepared.revision or self._serving.revision
         if revision is None:
             return not_ready("policies"), None
         if request.username in self._options.own_users:
@@ -249,7 +261,7 @@ class Admission:
             until = received_at + seconds
             concluded = self._decide_in_force(request, revision, until, prepared)
             if concluded is None:
-                awaited = self._deferred(request, query, received_at, until, prepared)
+                awaited = self._deferred(request, query, received_at, until, prepared, revision)
                 concluded = awaited, None
             status = _status(concluded[0])
             return concluded
@@ -275,6 +287,7 @@ class Admission:
         if compiled is None or (refusal is not None and not refusal.lacks_template):
             return refusal
         if tried is None:
+            compiled.cancel()  # Else those who ask again stand behind what nobody waits for.
             return Unanswerable(504, "deadline", _NOT_TRIED)
         if tried.fault is not None and tried.fault.is_passing:
             return Unanswerable(503, "environment", tried.fault.message)
@@ -380,11 +393,10 @@ class Admission:
         received_at: float,
         until: float,
         prepared: _Prepared,
+        revision: Revision,
     ) -> Pending | Unanswerable:
         """The review goes on beside this thread; this is what its request waits for."""
-        revision = self._serving.revision
         assert self._reviewer is not None  # Else no budget is deferrable.
-        assert revision is not None  # It was being asked.
         subject = _subject(request, prepared)
         reviewing, unexpanded = self._reviewing(revision, subject, until)
         review = self._reviewer.review(reviewing, subject, until, self._current.trace)
@@ -392,11 +404,11 @@ class Admission:
             message = "too many slow reviews wait: try again or try another replica"
             return Unanswerable(429, _NO_ROOM, message, retry=True)
         self._registry.count(SLOW_REVIEWS)
-        known = replace(prepared, reviewed=review, revision=revision, began=time.monotonic())
+        known = replace(prepared, reviewed=review, began=time.monotonic())
         known = replace(known, unexpanded=unexpanded)
         return Pending(
             preparation.finished([review], until - time.monotonic()),
-            lambda: self._conclude(request, query, received_at, known),
+            lambda: self._conclude(request, query, received_at, known, revision),
             request.api_version,
         )
 

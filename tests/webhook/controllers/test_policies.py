@@ -222,6 +222,25 @@ def test_a_deleted_template_takes_its_constraints_along(bench):
     assert bench.controller.statuses == {}
 
 
+def test_a_template_of_another_name_takes_over_no_kind_and_takes_none_along(bench):
+    """Nothing is of it; what is enforced of its namesake's stays, and stays followed."""
+    bench.apply([template()], [constraint()])
+    misnamed = template(uid="other")
+    misnamed["metadata"]["name"] = "k8snever"
+
+    bench.controller.template("k8snever", misnamed)
+    bench.controller.published()
+    assert bench.controller.kind("k8snever") is None
+    assert bench.status("waddle--abc-k8snever")["errors"]
+    assert bench.status(CONSTRAINT_STATUS)["enforced"] is True
+
+    bench.controller.template("k8snever", None)
+    bench.apply(constraints=[constraint(generation=2)])
+    assert bench.enforced == ["all"]
+    assert bench.controller.kinds == {KIND}
+    assert bench.status(CONSTRAINT_STATUS)["observedGeneration"] == 2
+
+
 def test_a_template_made_anew_between_two_looks_shows_nothing_of_the_old_one(bench):
     """Another object of the same name that is broken has no last good revision."""
     bench.apply([template()], [constraint()])

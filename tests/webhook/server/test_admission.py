@@ -2,19 +2,26 @@
 
 import asyncio
 import time
+from collections.abc import Mapping
 from concurrent.futures import Future
+from itertools import repeat
 from typing import Any
 
 import pytest
 import yaml
 
 from tests.behaviour.serving import FAILING, REQUIRED_LABELS, constraint, pod, review, thing
-from webhook.api.admission import AdmissionRequest, read_review
+from webhook.api.admission import AdmissionRequest, AdmissionResponse, read_review
 from webhook.constraint import isolation as isolations
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.enforcement import WEBHOOK
+from webhook.constraint.implied import Reviewing
 from webhook.constraint.isolation import Isolation
+from webhook.constraint.limits import Limits
 from webhook.constraint.result import Responses
+from webhook.constraint.review import AugmentedReview
+from webhook.constraint.snapshot import Snapshot
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.log import Log
 from webhook.metrics.admission import EVALUATION_ERRORS
@@ -22,8 +29,9 @@ from webhook.metrics.registry import Registry
 from webhook.server.admission import Admission, AdmissionOptions
 from webhook.server.decoding import LARGE_BYTES
 from webhook.server.outcome import Pending, Unanswerable
-from webhook.server.preparation import Preparations, SlowReviewer
-from webhook.serving.recorder import Recorder
+from webhook.server.preparation import Preparations, SlowReviewer, TemplateCompiler
+from webhook.server.submission import TriedSubmission
+from webhook.serving.recorder import Recorder, Reviewed
 from webhook.serving.revision import Revision, Serving
 
 TEMPLATE = "templates.gatekeeper.sh/v1"
@@ -39,6 +47,7 @@ class Admitting:
         isolation: Isolation = isolations.DEFAULT,
         reviewer: SlowReviewer | None = None,
         recorder: Recorder | None = None,
+        compiler: TemplateCompiler | None = None,
         **options: Any,
     ) -> None:
         client = Client(targets=[AdmissionTarget()], drivers=[RegoDriver()], isolation=isolation)
@@ -57,7 +66,7 @@ class Admitting:
             self.registry,
             log,
             recorder,
-            Preparations(reviewer=reviewer),
+            Preparations(templates=compiler, reviewer=reviewer),
         )
 
     def ask(self, request: AdmissionRequest, query: bytes = b"", late: float = 0.0) -> Any:
@@ -194,3 +203,112 @@ def test_what_nests_too_deep_and_was_there_before_can_lose_its_finalizers_and_be
         request_of(policy, operation="DELETE"),
     ):
         assert admitting.ask(request).allowed
+
+
+class Swapped(Serving):
+    """Another revision is in force from the second look on."""
+
+    def __init__(self, first: Revision, later: Revision) -> None:
+        self.looks = 0
+        self.first, self.later = first, later
+
+    @property  # type: ignore[override]
+    def revision(self) -> Revision:
+        self.looks += 1
+        return self.first if self.looks == 1 else self.later
+
+
+class Remembering:
+    """A recorder that keeps which snapshot was said to have decided."""
+
+    names = repeat("")
+
+    def __init__(self) -> None:
+        self.snapshots: list[Snapshot | None] = []
+
+    def answered(
+        self,
+        request: AdmissionRequest,
+        responses: Responses | None,
+        snapshot: Snapshot | None,
+        received: float,
+        began: float,
+        response: AdmissionResponse,
+    ) -> AdmissionResponse:
+        self.snapshots.append(snapshot)
+        return response
+
+    def unanswered(self, reviewed: Reviewed, code: int, error: str) -> None:
+        self.snapshots.append(reviewed.snapshot)
+
+
+class Elsewhere:
+    """A reviewer that is done at once, and keeps what it reviewed by."""
+
+    def __init__(self) -> None:
+        self.reviewed_by: list[object] = []
+
+    def review(
+        self, snapshot: Reviewing, subject: AugmentedReview, until: float, observer: object = None
+    ) -> Future[Responses]:
+        self.reviewed_by.append(snapshot)
+        done: Future[Responses] = Future()
+        done.set_result(snapshot.review(subject, enforcement_point=WEBHOOK, limits=Limits(until)))
+        return done
+
+
+@pytest.mark.parametrize("size", [0, LARGE_BYTES + 1])
+def test_a_request_is_decided_and_recorded_by_one_revision(size: int) -> None:
+    """Whatever comes into force while it is being decided, on this thread or beside it."""
+
+    async def run() -> None:
+        recorder, reviewer = Remembering(), Elsewhere()
+        admitting = Admitting(
+            REQUIRED_LABELS,
+            constraint("a", "owner"),
+            recorder=recorder,
+            reviewer=reviewer,
+            expands=False,
+        )
+        denying = admitting.serving.revision
+        assert denying is not None
+        allowing = Admitting().serving.revision
+        assert allowing is not None
+        admitting.admission._serving = Swapped(denying, allowing)
+        outcome = admitting.ask(request_of(pod())._replace(size=size))
+        if isinstance(outcome, Pending):
+            outcome = outcome.resume()
+        assert isinstance(outcome, AdmissionResponse)
+        assert not outcome.allowed
+        assert recorder.snapshots == [denying.snapshot]
+        assert reviewer.reviewed_by == ([denying.snapshot] if size else [])
+
+    asyncio.run(run())
+
+
+class Busy:
+    """Compiles nothing, as others stand before it."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Future[TriedSubmission]] = []
+
+    def compile(self, document: Mapping[str, Any]) -> Future[TriedSubmission]:
+        self.waiting.append(Future())
+        return self.waiting[-1]
+
+
+def test_what_nobody_waits_for_is_not_compiled() -> None:
+    """Else whoever asks again stands behind what was given up, and is never answered."""
+
+    async def run() -> None:
+        compiler = Busy()
+        admitting = Admitting(compiler=compiler)
+        template = yaml.safe_load(REQUIRED_LABELS)
+        pending = admitting.ask(request_of(template))
+        assert isinstance(pending, Pending)
+        outcome = pending.resume()  # Its time is over.
+        assert isinstance(outcome, Unanswerable)
+        assert outcome.code == 504
+        assert compiler.waiting[0].cancelled()
+
+    asyncio.run(run())
