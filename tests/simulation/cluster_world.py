@@ -7,18 +7,27 @@ rests, nothing is written.
 """
 
 import asyncio
-import dataclasses
+import math
 from types import SimpleNamespace
 
 import orjson
 
 from tests.simulation.api_http import URL, ApiServer
 from tests.simulation.api_server import Json, Refusal, Served, Storage
+from tests.simulation.cluster_enforcement import (
+    CALM_SECONDS,
+    RETRIES_SECONDS,
+    SILENCE_SECONDS,
+    Enforcement,
+    Replica,
+)
+from tests.simulation.cluster_statuses import fights, lies
 from tests.simulation.control_plane import NAMESPACES, PODS, TEMPLATES, ControlPlane
 from tests.simulation.ends import killed
 from tests.simulation.loop import Loop
 from tests.simulation.network import Network
 from tests.simulation.policies import (
+    BROKEN,
     KINDS,
     code_cache,
     constraint,
@@ -33,8 +42,6 @@ from webhook.api.pod_status import Pod
 from webhook.app.generation_options import generation_options
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import Credentials
-from webhook.constraint.snapshot import Snapshot
-from webhook.constraint.template import Template
 from webhook.controllers.following import TICK_SECONDS, Following
 from webhook.metrics.registry import Registry
 from webhook.serving.revision import Serving
@@ -47,13 +54,6 @@ MUTATION = ("mutations.gatekeeper.sh", "expansion.gatekeeper.sh")
 MEND_SECONDS = 400.0
 """In which everything converges: beyond every back-off, and the silence of a watch."""
 
-SILENCE_SECONDS = 120.0
-"""In which a replica finds out that a watch is silent: 90 seconds, and its back-off."""
-
-RETURNS_MAX = 3
-"""How often an object's byPod may become what it was before: a container that restarts takes its
-entry out and brings it again."""
-
 OPERATIONS = [frozenset({"webhook", "status", "generate"})] * 2 + [
     frozenset({"webhook", "generate"})
 ]
@@ -65,25 +65,13 @@ TICKS_SECONDS = [TICK_SECONDS, 2.0, 2.0]
 RESTS_SECONDS = [4.0, 4.0, 4.0, 30.0]
 """In which nothing is written, after that: in some worlds beyond every period, in most a moment."""
 
+PAUSES_SECONDS = [0.0] * 7 + [CALM_SECONDS + 5.0]
+"""How long nothing happens between two that follow one another, beyond a moment."""
+
 REPLICAS = [1, 1, 1, 1, 2, 2, 3]
 HAPPENINGS = [1, 1, 1, 2, 2, 3, 8]
 """How many there are of each, by chance: small worlds find more in the same time, and some faults
 need a large one."""
-
-
-@dataclasses.dataclass
-class Replica:
-    """One replica: its Pod, its process, and what it serves."""
-
-    name: str
-    uid: str
-    process: Process
-    serving: Serving
-    registry: Registry
-    enforced: dict[tuple[str, str], int] = dataclasses.field(default_factory=dict)
-    """By kind and name the version of the last state seen in force; a template's generation."""
-    looked_at: Snapshot | None = None
-    state: str = ""
 
 
 class ClusterWorld:
@@ -100,10 +88,13 @@ class ClusterWorld:
         self.tick_seconds = loop.random.choice(TICKS_SECONDS)
         mutation = loop.random.random() < 0.75
         ControlPlane(loop, self.storage, left_out=() if mutation else MUTATION)
+        self.enforcement = Enforcement(loop, self.storage)
         self.storage.create(NAMESPACES, "", {"metadata": {"name": NAMESPACE}})
         self.replicas: list[Replica] = []
         self.made = 0
         self.silenced = False
+        self.excused_until = 0.0
+        """As each replica's: for those that begin later."""
         self.disturbed = False
         """Whether an answer may have been lost, so that its question was asked again."""
         self.server: ApiServer | None = None
@@ -125,7 +116,8 @@ class ClusterWorld:
             pod = storage.create(PODS, NAMESPACE, body)
         name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
         process = self.loop.process(name)
-        replica = Replica(name, uid, process, Serving(), Registry())
+        replica = Replica(name, uid, process, Serving(), Registry(), self.loop.now())
+        replica.excused_until = self.excused_until
         self.replicas.append(replica)
         process.spawn(self._follow(replica))
 
@@ -140,8 +132,7 @@ class ClusterWorld:
 
         def tell(state: str, faults: tuple[str, ...]) -> None:
             del faults
-            replica.state = state
-            self._look(replica)
+            self.enforcement.told(replica, state)
 
         client = ClusterClient(credentials, replica=replica.name, log=log)
         async with client:
@@ -175,44 +166,6 @@ class ClusterWorld:
 
         return product_log.Log(write).logger("cluster")
 
-    def _look(self, replica: Replica) -> None:
-        """What is in force now: some state that the API server had, and none before it."""
-        revision = replica.serving.revision
-        if revision is None or revision.snapshot is replica.looked_at:
-            return
-        replica.looked_at = revision.snapshot
-        for item in revision.snapshot.constraints:
-            document = item.document
-            key = (item.kind, item.name)
-            version = int(document["metadata"]["resourceVersion"])
-            held = self.storage.ever.get((item.kind, "", item.name), ())
-            same = [one for one in held if one["metadata"]["resourceVersion"] == str(version)]
-            if not same or same[0].get("spec") != document.get("spec"):
-                self.loop.fail(f"{replica.name} enforces {key} as it never was: {document['spec']}")
-            last = replica.enforced.get(key, 0)
-            if version < last:
-                self.loop.fail(f"{replica.name} enforces {key} of {version} after {last}")
-            replica.enforced[key] = version
-        for entry in revision.snapshot.entries:
-            self._look_at_template(replica, entry.template)
-
-    def _look_at_template(self, replica: Replica, template: Template) -> None:
-        """Its code is that of a state that was good, and none before the last one of this object."""
-        metadata, spec = template.document["metadata"], template.document["spec"]
-        held = self.storage.ever.get(("ConstraintTemplate", "", template.name), ())
-        generation, key = metadata["generation"], ("ConstraintTemplate", metadata["uid"])
-        same = [one for one in held if one["metadata"]["uid"] == metadata["uid"]]
-        if not any(
-            one["metadata"]["generation"] == generation and one["spec"] == spec for one in same
-        ):
-            self.loop.fail(f"{replica.name} enforces {template.name} as it never was: {spec}")
-        if is_broken(spec):
-            self.loop.fail(f"{replica.name} enforces {template.name} though it is broken")
-        last = replica.enforced.get(key, 0)
-        if generation < last:
-            self.loop.fail(f"{replica.name} enforces {template.name} of {generation} after {last}")
-        replica.enforced[key] = generation
-
     # --- what happens --------------------------------------------------------------------------
 
     async def main(self) -> None:
@@ -220,17 +173,37 @@ class ClusterWorld:
         chance = self.loop.random
         self._start_server()
         for kind in KINDS[: chance.choice([1, 1, 1, 2])]:
-            self.storage.create(TEMPLATES, "", template(kind, chance.randrange(3)))
+            self.storage.create(TEMPLATES, "", template(kind, chance.randrange(BROKEN)))
         for _ in range(chance.choice(REPLICAS)):
             self.start_replica()
+        self.loop.director.spawn(self._look_forever())
         for _ in range(chance.choice(HAPPENINGS)):
-            await asyncio.sleep(chance.expovariate(1.0))
+            await asyncio.sleep(chance.expovariate(1.0) + chance.choice(PAUSES_SECONDS))
             if chance.random() < 0.6:
                 self._write_policy()
             else:
                 await self._misfortune()
         await self._heal()
         await self._rest()
+
+    async def _look_forever(self) -> None:
+        """What is enforced is so in time."""
+        while True:
+            await asyncio.sleep(1.0)
+            server = self.server
+            if server is None or server.busy or server.torn:
+                continue
+            for replica in self.replicas:
+                if why := self.enforcement.late(replica):
+                    self.loop.fail(why)
+
+    def _excuse(self, seconds: float, *replicas: Replica) -> None:
+        """Something befalls these replicas, or all: they have made up for it after so long."""
+        until = self.loop.now() + seconds
+        if not replicas:
+            self.excused_until = max(self.excused_until, until)
+        for replica in replicas or self.replicas:
+            replica.excused_until = max(replica.excused_until, until)
 
     def _start_server(self) -> None:
         chance = self.loop.random
@@ -244,12 +217,13 @@ class ClusterWorld:
         chance, storage = self.loop.random, self.storage
         kind = chance.choice(KINDS)
         served = storage.kinds.get(("constraints.gatekeeper.sh", kind.lower()))
-        name, variant = f"c{chance.randrange(2)}", chance.randrange(3)
+        name, variant = f"c{chance.randrange(2)}", chance.randrange(BROKEN)
+        if chance.random() < 0.15:
+            variant = BROKEN
         try:
             match chance.choice(["template", "constraint", "constraint", "constraint", "delete"]):
                 case "template":
-                    broken = chance.random() < 0.15
-                    self._apply(TEMPLATES, template(kind, 3 if broken else variant))
+                    self._apply(TEMPLATES, template(kind, variant))
                 case "constraint" if served is not None:
                     self._apply(served, constraint(kind, name, variant))
                 case "delete" if chance.random() < 0.3:
@@ -279,6 +253,8 @@ class ClusterWorld:
         replica = chance.choice(self.replicas)
         self.disturbed = self.disturbed or happening not in {"well", "namespace", "new replica"}
         self.loop.tell("fate", f"{happening} {replica.name}")
+        if happening in {"restart", "compact", "cut", "well"}:
+            self._excuse(RETRIES_SECONDS)
         match happening:
             case "restart":
                 await killed(self.loop, server.process)
@@ -287,6 +263,7 @@ class ClusterWorld:
                 if chance.random() < 0.5:
                     self.storage.compact()
                 self._start_server()
+                self._excuse(RETRIES_SECONDS)
             case "compact":
                 self.storage.compact()
                 if chance.random() < 0.7:
@@ -311,7 +288,9 @@ class ClusterWorld:
         chance = self.loop.random
         match what:
             case "cut" | "silent":
-                self.silenced = self.silenced or what == "silent"
+                if what == "silent":
+                    self.silenced = True
+                    self._excuse(SILENCE_SECONDS)
                 for link in list(self.network.links):
                     if chance.random() < 0.5:
                         (self.network.reset if what == "cut" else self.network.go_silent)(link)
@@ -320,7 +299,9 @@ class ClusterWorld:
             case "torn":
                 server.torn = 0.2
             case "hang":
-                replica.process.pause(chance.choice([1.0, 20.0]))
+                seconds = chance.choice([1.0, 20.0])
+                replica.process.pause(seconds)
+                self._excuse(seconds + RETRIES_SECONDS, replica)
             case "namespace":
                 found = [name for _, name in self.storage.items(NAMESPACES) if name != NAMESPACE]
                 if found:
@@ -335,6 +316,8 @@ class ClusterWorld:
         assert self.server is not None
         self.server.busy = self.server.torn = 0.0
         self.server.slow = 0.01
+        if self.disturbed:
+            self._excuse(RETRIES_SECONDS)
         for replica in self.replicas:
             replica.process.paused_until = min(replica.process.paused_until, self.loop.now())
 
@@ -366,76 +349,34 @@ class ClusterWorld:
             loop.fail(f"at rest these are written: {changes or 'what does not differ'}")
         if why := self._unsettled():
             loop.fail(f"what had settled does not hold: {why}")
-        if why := self._fights():
+        if why := fights(self.storage):
             loop.fail(why)
 
     # --- what holds ----------------------------------------------------------------------------
 
-    def _policies(self) -> tuple[dict[str, Json], dict[tuple[str, str], Json]]:
-        """Templates and constraints as the API server holds them."""
-        templates = {name: item for (_, name), item in self.storage.items(TEMPLATES).items()}
-        constraints = {}
-        for (group, _), served in self.storage.kinds.items():
-            if group == "constraints.gatekeeper.sh":
-                for (_, name), item in self.storage.items(served).items():
-                    constraints[served.kind, name] = item
-        return templates, constraints
-
     def _unsettled(self) -> str:
-        templates, constraints = self._policies()
-        if left := [key for key in constraints if key[0].lower() not in templates]:
+        held = dict(self.enforcement.held())
+        templates = {name for kind, name in held if kind == TEMPLATES.kind}
+        left = [key for key in held if key[0] != TEMPLATES.kind and key[0].lower() not in templates]
+        if left:
             return f"the garbage collector has not taken {left} yet"
-        digests = set()
-        broken = any(is_broken(item["spec"]) for item in templates.values())
         for replica in self.replicas:
-            revision = replica.serving.revision
-            if replica.state or revision is None:
+            if replica.state or replica.serving.revision is None:
                 return f"{replica.name} is not ready: {replica.state}"
-            self._look(replica)
-            digests.add(revision.snapshot.digest)
-            if broken:
-                continue  # a last good revision is enforced, all replicas the same one
-            serves = {
-                (item.kind, item.name): item.document["spec"]
-                for item in revision.snapshot.constraints
-            }
-            holds = {key: item["spec"] for key, item in constraints.items()}
-            if serves != holds:
-                return (
-                    f"{replica.name} serves {sorted(serves)}, the API server holds {sorted(holds)}"
-                )
-        if broken and "status" not in self.operations:
-            return ""  # nobody kept the last good revision: who has started since has none
-        if len(digests) > 1:
-            return f"replicas differ: {sorted(digests)}"
-        if not broken and digests != {digest_of(templates.values(), constraints.values())}:
-            return f"digests are not that of what the API server holds: {sorted(digests)}"
-        return self._lies(templates, constraints)
-
-    def _fights(self) -> str:
-        """Whose byPod was taken back to what it had been again and again: two that disagree."""
-        for (kind, _, name), states in self.storage.ever.items():
-            told: list[bytes] = []
-            for state in states:
-                by_pod = (state.get("status") or {}).get("byPod")
-                now = orjson.dumps([state["metadata"]["uid"], by_pod])
-                if not told or told[-1] != now:
-                    told.append(now)
-            if len(told) - len(set(told)) > RETURNS_MAX:
-                return f"byPod of {kind} {name} went back {len(told) - len(set(told))} times"
-        return ""
-
-    def _lies(self, templates: dict[str, Json], constraints: dict[tuple[str, str], Json]) -> str:
-        """What byPod says that is not so; where nobody writes statuses it says nothing."""
+            self.enforcement.look(replica)
+            if why := self.enforcement.gaps(replica, math.inf, math.inf):
+                return why
         writing = self.replicas if "status" in self.operations else []
-        live = sorted(replica.name for replica in writing)
-        for item in (*templates.values(), *constraints.values()):
-            entries = (item.get("status") or {}).get("byPod") or []
-            name = f"{item['kind']} {item['metadata']['name']}"
-            said = sorted(entry["id"] for entry in entries)
-            if said != live:
-                return f"byPod of {name} names {said}, there are {live}"
-            generation = item["metadata"]["generation"]
-            if late := [e["id"] for e in entries if e.get("observedGeneration") != generation]:
-                return f"byPod of {name}: {late} are not at generation {generation}"
-        return ""
+        broken = any(is_broken(item["spec"]) for item in held.values())
+        if writing or not broken:  # elsewhere who has started since has no last good revision
+            snapshots = [
+                replica.serving.revision.snapshot
+                for replica in self.replicas
+                if replica.serving.revision is not None
+            ]
+            digests = {snapshot.digest for snapshot in snapshots}
+            if len(digests) > 1:
+                return f"replicas differ: {sorted(digests)}"
+            if not broken and digests != {digest_of(held.values())}:
+                return f"digests are not that of what the API server holds: {sorted(digests)}"
+        return lies(held.values(), writing)

@@ -107,7 +107,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Reflector.run",
         "await self._pause(random.uniform(0, 0.2))",
         "await self._pause(3600.0)",
-        found_by=0,
+        found_by=28,
     ),
     "a status that is written without comparing": Fault(
         "cluster",
@@ -115,6 +115,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "overlay_status",
         "return None",
         "pass",
+        found_by=2,
     ),
     "a byPod that is taken back by who has not heard": Fault(
         "cluster",
@@ -122,7 +123,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Doubts.until",
         "began = self._doubted.setdefault(subject, now)",
         "return 0.0",
-        found_by=79,
+        found_by=147,
     ),
     "an authority that signs before it is trusted": Fault(
         "certificates",
@@ -159,6 +160,29 @@ FAULTS: Final[dict[str, Fault]] = {
         "ClusterPolicies.publish",
         "self._swap()\n        changed = ",
         "changed = ",
+        found_by=3,
+    ),
+    "a replica that is ready before it has all that there was": Fault(
+        "cluster",
+        "webhook.controllers.publication",
+        "ClusterPolicies.publish",
+        "if self.tracker.satisfied:",
+        "if True:",
+    ),
+    "a constraint that says it is enforced though nothing of it is": Fault(
+        "cluster",
+        "webhook.controllers.policy_statuses",
+        "policy_status",
+        "state.active > 0",
+        "True",
+        found_by=6,
+    ),
+    "a watch whose silence is not noticed": Fault(
+        "cluster",
+        "webhook.cluster.reflector",
+        "Reflector._events",
+        "inactivity_seconds=settings.inactivity_seconds\n",
+        "inactivity_seconds=3600.0\n",
         found_by=3,
     ),
 }

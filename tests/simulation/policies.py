@@ -17,6 +17,9 @@ from webhook.rego.code_cache import CodeCache
 
 KINDS = ("Alpha", "Beta")
 
+BROKEN = 3
+"""The variant that cannot be enforced, after those that can."""
+
 
 @functools.cache
 def code_cache() -> CodeCache:
@@ -27,7 +30,7 @@ def code_cache() -> CodeCache:
     # All of them now, before there is a world whose chance it would take.
     client = Client(targets=[AdmissionTarget()], drivers=[RegoDriver(cache=cache)])
     for kind in KINDS:
-        for variant in range(3):
+        for variant in range(BROKEN):
             client.add_template(template(kind, variant))
     return cache
 
@@ -59,7 +62,7 @@ def template(kind: str, variant: int) -> Json:
             "targets": [
                 {
                     "target": "admission.k8s.gatekeeper.sh",
-                    "rego": f"package {kind.lower()}\n{rule if variant < 3 else 'violation['}",
+                    "rego": f"package {kind.lower()}\n{rule if variant < BROKEN else 'violation['}",
                 }
             ],
         },
@@ -67,19 +70,24 @@ def template(kind: str, variant: int) -> Json:
 
 
 def is_broken(spec: Mapping[str, Any]) -> bool:
-    """Whether that of a template is the one that does not compile."""
-    return bool(spec["targets"][0]["rego"].endswith("violation["))
+    """Whether that of a template or constraint is the one that cannot be enforced."""
+    if "targets" in spec:
+        return bool(spec["targets"][0]["rego"].endswith("violation["))
+    return "labelSelector" in spec["match"]
 
 
 def constraint(kind: str, name: str, variant: int) -> Json:
-    """A constraint of it."""
+    """A constraint of it; the last variant is broken, and yet what its CRD takes."""
+    match: Json = {"kinds": [{"apiGroups": [""], "kinds": ["ConfigMap"]}]}
+    if variant == BROKEN:
+        match["labelSelector"] = {"matchExpressions": [{"key": "a", "operator": "Never"}]}
     return {
         "apiVersion": "constraints.gatekeeper.sh/v1beta1",
         "kind": kind,
         "metadata": {"name": name},
         "spec": {
             "enforcementAction": "deny",
-            "match": {"kinds": [{"apiGroups": [""], "kinds": ["ConfigMap"]}]},
+            "match": match,
             "parameters": {"word": str(variant)},
         },
     }
@@ -100,15 +108,13 @@ def new_client() -> Client:
     return Client(targets=[AdmissionTarget()], drivers=[_Driver(cache=code_cache())])
 
 
-def digest_of(templates: Collection[Json], constraints: Collection[Json]) -> str:
-    """The digest of a client that is told all of it at once; the same of what is said the same."""
-    key = orjson.dumps([_said(item) for item in (*templates, *constraints)])
+def digest_of(items: Collection[Json]) -> str:
+    """The digest of a client that is told all of it at once, templates first."""
+    key = orjson.dumps([_said(item) for item in items])
     if key not in _digests:
         client = new_client()
-        for item in templates:
-            client.add_template(item)
-        for item in constraints:
-            client.add_constraint(item)
+        for item in items:
+            (client.add_template if "targets" in item["spec"] else client.add_constraint)(item)
         _digests[key] = client.snapshot.digest
     return _digests[key]
 

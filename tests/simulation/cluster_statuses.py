@@ -1,0 +1,79 @@
+"""What byPod says of replicas, against what each of them has in force."""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+import orjson
+
+from tests.simulation.api_server import Json, Storage
+from tests.simulation.cluster_enforcement import Replica
+from tests.simulation.control_plane import TEMPLATES
+from tests.simulation.policies import is_broken
+
+RETURNS_MAX = 3
+"""How often an object's byPod may become what it was before: a container that restarts takes its
+entry out and brings it again."""
+
+
+def fights(storage: Storage) -> str:
+    """Whose byPod was taken back to what it had been again and again: two that disagree."""
+    for (kind, _, name), states in storage.ever.items():
+        told: list[bytes] = []
+        for state in states:
+            by_pod = (state.get("status") or {}).get("byPod")
+            now = orjson.dumps([state["metadata"]["uid"], by_pod])
+            if not told or told[-1] != now:
+                told.append(now)
+        if len(told) - len(set(told)) > RETURNS_MAX:
+            return f"byPod of {kind} {name} went back {len(told) - len(set(told))} times"
+    return ""
+
+
+def lies(items: Iterable[Json], replicas: Collection[Replica]) -> str:
+    """What byPod of templates and constraints says that is not so of these replicas, and no other."""
+    in_force = {replica.name: _in_force(replica) for replica in replicas}
+    for item in items:
+        entries = (item.get("status") or {}).get("byPod") or []
+        what = f"{item['kind']} {item['metadata']['name']}"
+        said = sorted(entry["id"] for entry in entries)
+        if said != sorted(in_force):
+            return f"byPod of {what} names {said}, there are {sorted(in_force)}"
+        for entry in entries:
+            if why := _lie(item, entry, in_force[entry["id"]]):
+                return f"byPod of {what} says of {entry['id']} {why}: {entry}"
+    return ""
+
+
+def _in_force(replica: Replica) -> dict[tuple[str, ...], int]:
+    """The generations that a replica enforces, of templates and constraints by kind and name."""
+    revision = replica.serving.revision
+    if revision is None:
+        return {}
+    found = {
+        (TEMPLATES.kind, entry.template.name): _generation(entry.template.document)
+        for entry in revision.snapshot.entries
+    }
+    return found | {
+        (item.kind, item.name): _generation(item.document) for item in revision.snapshot.constraints
+    }
+
+
+def _lie(item: Json, entry: Json, in_force: dict[tuple[str, ...], int]) -> str:
+    """What an entry says of an object that is not so."""
+    key = item["kind"], item["metadata"]["name"]
+    active = in_force.get(key, 0)
+    if entry.get("observedGeneration") != _generation(item):
+        return f"that it has not seen generation {_generation(item)}"
+    if entry.get("activeGeneration") != active:
+        return f"another generation than {active}, which is in force"
+    if key[0] != TEMPLATES.kind and entry.get("enforced") is not (active > 0):
+        return f"what is not so, whether it is enforced: {active > 0}"
+    is_wrong = is_broken(item["spec"]) or active == 0
+    if bool(entry.get("errors")) is not is_wrong:
+        return f"what is not so, whether something is wrong: {is_wrong}"
+    return ""
+
+
+def _generation(document: Mapping[str, Any]) -> int:
+    generation: int = document["metadata"]["generation"]
+    return generation
