@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+import gc
 import re
 import statistics
 import subprocess
 import sys
 import tomllib
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, partial
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -266,3 +268,130 @@ def test_what_docstrings_and_documents_refer_to_is_there():
             files = set(FILE.findall(text))
             missing += [f"{relative}: {one}" for one in files if not (ROOT / one).is_file()]
     assert missing == []
+
+
+ASSERTED_BY_ENDING = {
+    "test_rego_syntax.test_any_text_is_read_or_refused": "any text at all: no error but the language's own",
+    "test_broken_files.test_bytes_of_no_format_end_in_a_value_or_an_error": "any bytes: no error but the parsers' own",
+    "test_plan.test_openssl_accepts_the_pair": "OpenSSL refuses a certificate and a key of another by an error",
+    "test_alerts_fire.test_promtool_takes_the_rules": "promtool ends with 1, and `check=True` raises",
+    "test_verified_code.test_sound_code_passes": "`verify` raises; its other tests hold that it does",
+}
+"""Tests whose assertion is that nothing raises."""
+
+HELPERS_DEEP = 3
+"""So far it is followed whether a helper asserts something, and the helper's helpers."""
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(slots=True)
+class Helpers:
+    """The functions of a module of tests, methods included, and what it has of other such modules."""
+
+    functions: dict[str, list[Function]] = field(default_factory=dict)
+    imported: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+
+@cache
+def helpers(path: Path) -> Helpers:
+    """Those of a module, at any depth; none of one that is not there."""
+    found = Helpers()
+    for node in ast.walk(ast.parse(path.read_text())) if path.is_file() else ():
+        if isinstance(node, Function):
+            found.functions.setdefault(node.name, []).append(node)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tests"):
+            for alias in node.names:
+                found.imported[alias.asname or alias.name] = (node.module or "", alias.name)
+    return found
+
+
+def defined(path: Path, holder: str, name: str, hops: int = 3) -> list[tuple[Path, Function]]:
+    """What ``name()`` or ``holder.name()`` may be in a module, as far as texts tell."""
+    here = helpers(path)
+    found = [(path, function) for function in here.functions.get(name, ())]
+    for bound, sought in ((holder, name), (name, "")):
+        if bound in here.imported and hops:
+            module, original = here.imported[bound]
+            folder = ROOT.joinpath(*module.split("."))
+            there = folder / f"{original}.py" if sought else folder.with_suffix(".py")
+            found += defined(there, "", sought or original, hops - 1)
+    return found
+
+
+def says_so_itself(node: ast.AST) -> bool:
+    """Whether it is an assertion."""
+    if isinstance(node, ast.Raise) and node.exc is not None:
+        return "AssertionError" in ast.unparse(node.exc)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        of = node.func.value
+        pytests = isinstance(of, ast.Name) and of.id == "pytest"
+        return pytests and node.func.attr in {"raises", "fail", "warns"}
+    return isinstance(node, ast.Assert)
+
+
+def asserts(path: Path, function: Function, deep: int = HELPERS_DEEP) -> bool:
+    """Whether a function of a module asserts something, by itself or by a helper of tests."""
+    nodes = list(ast.walk(function))
+    if any(map(says_so_itself, nodes)):
+        return True
+    called = {
+        ("", node.func.id)
+        if isinstance(node.func, ast.Name)
+        else (getattr(node.func.value, "id", ""), node.func.attr)
+        for node in nodes
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute)
+    }
+    return deep > 0 and any(
+        asserts(where, helper, deep - 1)
+        for holder, name in called
+        for where, helper in defined(path, holder, name)
+        if helper is not function
+    )
+
+
+def silent(paths: Iterator[Path]) -> set[str]:
+    """The tests in files that assert nothing."""
+    return {
+        f"{path.stem}.{name}"
+        for path in paths
+        for name, functions in helpers(path).functions.items()
+        if name.startswith("test_") and not all(map(partial(asserts, path), functions))
+    }
+
+
+def test_every_test_asserts_something():
+    """A test that cannot fail is a defect. Collecting garbage among syntax trees is most of the work."""
+    gc.disable()
+    try:
+        found = silent((ROOT / "tests").rglob("test_*.py"))
+    finally:
+        gc.enable()
+        helpers.cache_clear()
+    assert found - ASSERTED_BY_ENDING.keys() == set()
+    assert ASSERTED_BY_ENDING.keys() - found == set(), "asserts something, or is gone"
+
+
+def test_a_test_that_only_calls_is_found(tmp_path):
+    path = tmp_path / "test_made_up.py"
+    path.write_text(
+        "import pytest\n"
+        "from tests import patience\n"
+        "from tests.patience import until\n"
+        "def sink(): return 1\n"
+        "def holds(): assert sink()\n"
+        "def through(): again(); holds()\n"
+        "def again(): again()\n"
+        "def test_send_is_acknowledged(): sink().send(again(), open)\n"
+        "class TestSink:\n"
+        "    async def test_in_a_class(self): await sink()\n"
+        "def test_by_itself(): assert sink()\n"
+        "def test_by_pytest():\n    with pytest.raises(ValueError): sink()\n"
+        "def test_by_a_helper_of_a_helper(): through()\n"
+        "def test_by_a_helper_elsewhere(): until(sink, '')\n"
+        "def test_by_a_module_elsewhere(): patience.until(sink, '')\n"
+    )
+    assert silent(iter([path])) == {
+        "test_made_up.test_send_is_acknowledged",
+        "test_made_up.test_in_a_class",
+    }
