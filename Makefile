@@ -1,5 +1,5 @@
 .PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz fuzz-cel fuzz-cluster compare-files compare-cluster bench bench-quick bench-rego bench-cel bench-command-line bench-configurations bench-bounds bench-enforcement bench-cluster bench-decisions bench-telemetry bench-hostile bench-changes bench-audit bench-reports drill load soak soak-decisions bench-curves flame
-.PHONY: demo image site test-browser screenshots coverage coverage-generator mutants simulate-worlds simulate-new
+.PHONY: demo image site test-browser screenshots coverage coverage-generator mutants simulate-worlds simulate-new new-examples
 .DEFAULT_GOAL := help
 # Where it is set, each worker would compile all tests again in each run.
 export PYTHONDONTWRITEBYTECODE :=
@@ -93,7 +93,7 @@ coverage: setup .venv-load/.done ## lines and branches that both tiers reach, of
 	$(BIN)/coverage json --quiet --ignore-errors # simulations run modules under names of their own
 	$(BIN)/python -m tests.coverage_floors coverage.json
 
-check: setup lint types docs agreement simulate-new ## formatting, lint, types, import contracts, the repository's own rules, agreement with OPA, simulated worlds
+check: setup lint types docs agreement new-examples simulate-new ## formatting, lint, types, import contracts, the repository's own rules, agreement with OPA, new examples of properties, simulated worlds
 
 WORLD ?= all
 SEED ?= 0
@@ -104,6 +104,10 @@ SIMULATE_SECONDS ?= 60
 NEW_WORLD ?= all
 simulate-new: setup ## play simulated worlds of new seeds for SIMULATE_SECONDS
 	$(BIN)/python -m tests.simulation $(NEW_WORLD) --seconds $(SIMULATE_SECONDS) --first $$(date +%s)000
+
+NEW_EXAMPLES ?= 500
+new-examples: setup ## ask properties about NEW_EXAMPLES examples each that nobody has seen
+	WADDLE_NEW_EXAMPLES=$(NEW_EXAMPLES) $(PYTEST) --numprocesses 2 -m "hypothesis and not programs" tests
 
 agreement: setup ## a bounded search for differences to the real OPA
 	$(PYTEST) tests/differential

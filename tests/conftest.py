@@ -11,11 +11,13 @@ from hypothesis import settings
 
 from tests import programs, verified_code
 from tests.cluster import Cluster
+from tests.new_examples import NEW_EXAMPLES
 from tests.programs import Programs
 
 # A slow machine is no fault: what may not take long is bounded by the code itself and by pytest-timeout.
-settings.register_profile("waddle", deadline=None)
-settings.load_profile("waddle")
+settings.register_profile("waddle", deadline=None, derandomize=True)
+settings.register_profile("new", deadline=None, max_examples=max(NEW_EXAMPLES, 1))
+settings.load_profile("new" if NEW_EXAMPLES else "waddle")
 
 verified_code.install()
 

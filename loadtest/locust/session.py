@@ -149,6 +149,7 @@ class ReviewUser(FastHttpUser):  # type: ignore[misc]  # as above
         if ReviewUser._cases is None:
             cases = mix.mix(self.options.policies)
             ReviewUser._cases = (cases, list(itertools.accumulate(case.weight for case in cases)))
+        self.unsent = list(ReviewUser._cases[0])
         if self.options.rate:
             users = self.options.num_users or USERS
             # Workers know nothing of each other's users: chance spreads theirs.
@@ -166,7 +167,8 @@ class ReviewUser(FastHttpUser):  # type: ignore[misc]  # as above
         """One request, and its answer's check."""
         assert ReviewUser._cases is not None
         cases, weights = ReviewUser._cases
-        (case,) = random.choices(cases, cum_weights=weights)
+        # Each once, so that none is missing from a short run; then by weight.
+        case = self.unsent.pop() if self.unsent else random.choices(cases, cum_weights=weights)[0]
         due = None
         if self.schedule is not None:
             due = self.schedule.due

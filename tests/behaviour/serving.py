@@ -272,7 +272,7 @@ class Server:
     def post(
         self,
         body: bytes | Mapping[str, Any],
-        path: str = "/v1/admit?timeout=10s",
+        path: str = "/v1/admit?timeout=30s",
         *,
         connection: http.client.HTTPSConnection | None = None,
         method: str = "POST",

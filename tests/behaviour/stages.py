@@ -24,6 +24,8 @@ CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 STATUSES = "/apis/status.gatekeeper.sh/v1beta1/namespaces"
 LONG = "60s"
 SHORT = "2s"
+LONGER = ("8s", "32s", "128s")
+"""Where a busy machine has not even asked the API server within that."""
 
 Object = dict[str, Any]
 
@@ -51,7 +53,12 @@ class Stage:
 
     def wait(self, shown: str = "", *more: str, timeout: str = SHORT) -> Any:
         shown = shown or f"{self.kind}/{self.name}"
-        return waddle("wait", "--for=enforced", shown, *more, "--timeout", timeout, *self.options())
+        for patience in (timeout, *LONGER):
+            options = ("--timeout", patience, *self.options())
+            done = waddle("wait", "--for=enforced", shown, *more, *options)
+            if "the API server has not answered" not in done.stderr:
+                break
+        return done
 
     def replica(self, name: str, *, ready: bool = True, finalizers: Any = None) -> Pod:
         """A Pod as the kubelet would have it."""

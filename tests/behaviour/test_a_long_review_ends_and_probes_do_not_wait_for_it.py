@@ -16,7 +16,7 @@ from tests.behaviour.serving import (
     write_policies,
 )
 
-HEAD = b"POST /v1/admit?timeout=5s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+HEAD = b"POST /v1/admit?timeout=12s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 
 
 def test_a_review_that_exceeds_its_time_gets_504(server: Server) -> None:

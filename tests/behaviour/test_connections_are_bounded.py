@@ -48,7 +48,7 @@ def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server that waits for little; what of a test must not take so long is a handshake or two."""
     folder = tmp_path_factory.mktemp("hasty")
     policies = write_policies(folder, REQUIRED_LABELS, constraint("needs-owner", "owner"))
-    limits = ("--header-timeout=2s", "--body-timeout=2s", "--idle-timeout=2s")
+    limits = ("--header-timeout=4s", "--body-timeout=4s", "--idle-timeout=4s")
     with Server(policies, *limits) as running:
         yield running.ready()
 

@@ -136,7 +136,8 @@ def test_what_got_no_decision_is_recorded_as_an_error(
 def test_sigterm_waits_until_the_last_answer_s_record_is_acknowledged(
     tmp_path: Path, sidecar: Sidecar, receiver: Receiver
 ) -> None:
-    with exporting(tmp_path, sidecar, flushSeconds=3600) as server:
+    patient = f"--decision-log-grace={PATIENCE_SECONDS:.0f}s"
+    with exporting(tmp_path, sidecar, patient, flushSeconds=3600) as server:
         server.ready()
         for _ in range(20):
             server.admit(pod())

@@ -116,7 +116,7 @@ def test_a_slow_review_goes_on_beside_the_admission_thread(tmp_path: Path) -> No
         answers: list[int] = []
         slow = threading.Thread(
             target=lambda: answers.append(
-                server.post(review(victim("recursion")), "/v1/admit?timeout=8s").status
+                server.post(review(victim("recursion")), "/v1/admit?timeout=15s").status
             )
         )
         slow.start()

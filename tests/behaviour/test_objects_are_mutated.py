@@ -63,7 +63,7 @@ def workload(name: str = "web", namespace: str = "default", **metadata: Any) -> 
 
 def mutate(server: Server, obj: dict[str, Any], **request: Any) -> dict[str, Any]:
     """The response of /v1/mutate."""
-    return server.post(review(obj, **request), "/v1/mutate?timeout=10s").verdict
+    return server.post(review(obj, **request), "/v1/mutate?timeout=30s").verdict
 
 
 def patched(obj: dict[str, Any], verdict: dict[str, Any]) -> Any:

@@ -13,7 +13,16 @@ import pytest
 import yaml
 
 from tests.behaviour.authority import Authority
-from tests.behaviour.serving import REQUIRED_LABELS, Server, constraint, pod, review, write_policies
+from tests.behaviour.serving import (
+    REQUIRED_LABELS,
+    Answer,
+    Server,
+    await_true,
+    constraint,
+    pod,
+    review,
+    write_policies,
+)
 from tests.webhook.cli.in_process import waddle
 from webhook.certificates.pairs import self_signed
 
@@ -130,9 +139,22 @@ def test_a_policy_that_does_not_end_is_not_admitted(server: Server) -> None:
     assert "dryrun or warn" in server.admit(bad)["status"]["message"]
 
 
+def validated(server: Server, policies: bytes | dict[str, Any]) -> Answer:
+    """What validation says; asked again where others were before it, or the machine is busy."""
+    answers = [server.post(policies, PATH)]
+
+    def is_answered() -> bool:
+        if answers[-1].status in (429, 504):
+            answers.append(server.post(policies, PATH))
+        return answers[-1].status not in (429, 504)
+
+    await_true(is_answered)
+    return answers[-1]
+
+
 def test_policies_are_validated_by_request_and_nothing_is_kept(server: Server) -> None:
     """Problems by object; and how many violations would come, of what is synced."""
-    answer = server.post({"items": [named("team"), named("cost", "other")]}, PATH)
+    answer = validated(server, {"items": [named("team"), named("cost", "other")]})
     assert answer.status == 200
     found = answer.json()
     assert found["valid"] is True
@@ -145,11 +167,11 @@ def test_policies_are_validated_by_request_and_nothing_is_kept(server: Server) -
     assert server.admit(pod(owner="me"))["allowed"] is True
 
     broken = yaml.safe_load(REQUIRED_LABELS.replace("msg := sprintf", "msg := sprintff"))
-    found = server.post(broken, PATH).json()
+    found = validated(server, broken).json()
     assert found["valid"] is False
     assert "template:4: rego_type_error" in found["problems"][0]["message"]
     text = f"{REQUIRED_LABELS}\n---\n{constraint('plain', 'owner')}".encode()
-    assert server.post(text, PATH).json()["valid"] is True
+    assert validated(server, text).json()["valid"] is True
 
 
 @pytest.mark.parametrize(
@@ -182,7 +204,7 @@ def test_reviews_are_answered_while_policies_are_validated(server: Server) -> No
         connection.request("POST", PATH, yaml.safe_dump(endless()))
         for _ in range(5):
             assert server.post(review(pod(owner="me"))).verdict["allowed"] is True
-        assert connection.getresponse().status == 200
+        assert connection.getresponse().status in (200, 504)  # it ends with its time
     finally:
         connection.close()
 

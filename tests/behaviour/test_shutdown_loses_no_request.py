@@ -103,7 +103,7 @@ def test_a_review_under_way_is_answered_before_the_end(policies: Path) -> None:
         server.ready()
         body = json.dumps(review(thing("ConfigMap"))).encode()
         head = (
-            b"POST /v1/admit?timeout=5s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            b"POST /v1/admit?timeout=12s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
         )
         with server.raw() as connection:
             connection.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)

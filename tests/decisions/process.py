@@ -181,7 +181,9 @@ def run_replica(folder: Path, enough: Any, **settings: Any) -> dict[str, Any]:
     """Send decisions until ``enough`` returns; the counters after the drain."""
     folder.mkdir(exist_ok=True)
     config = folder / "exporter.yaml"
-    config.write_text(json.dumps({"flushSeconds": 0.01, **settings}))
+    # It may be kept from its sidecar for a while: nothing is dropped unless a test asks for that.
+    queue = {"maxRecords": 1_000_000, "maxBytes": 2**30}
+    config.write_text(json.dumps({"flushSeconds": 0.01, "queue": queue, **settings}))
     replica = Replica(folder, config, "pod")
     enough()
     return replica.stop()

@@ -29,7 +29,7 @@ WORKLOADS = "workloads"
 POD_LABELS = {"app.kubernetes.io/name": "waddle", "gatekeeper.sh/operation": "webhook"}
 """The labels by which `waddle status` and `waddle wait` know the replicas' Pods."""
 
-PATIENT_SECONDS = 20
+PATIENT_SECONDS = 30
 """A webhook's timeout where nobody is to be late: on a busy machine a policy that is admitted was
 seen to wait five seconds for the process that tries it, which stands behind all others."""
 
@@ -46,7 +46,13 @@ FENCED = "/api/v1/namespaces/default/configmaps"
 NOT_YET = (404, 429)
 """Answers to a write whose kind is not served yet, or whose storage is being made."""
 
-NOT_YET_TEXTS = ("is terminating", "failed to configure policy", "missing ConstraintTemplate")
+NOT_YET_TEXTS = (
+    "is terminating",
+    "failed to configure policy",
+    "missing ConstraintTemplate",
+    "was not tried within its time",
+    "context deadline exceeded",
+)
 """An earlier CRD of that name ends; Gatekeeper's own policy fails closed until the API server knows
 the kind of its parameters, and refuses whatever it is about, the next template among it; the replica
 that is asked about a constraint has not got its template yet, of which another has made the CRD."""

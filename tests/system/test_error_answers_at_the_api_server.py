@@ -36,7 +36,7 @@ CONFIGURATION = "error-answers"
 POLICIES = ("fail", "ignore")
 HELD_BYTES = 50_000
 # A tenth of it is kept for the answer: the API server must not give up before.
-TIMEOUT_SECONDS = 5
+TIMEOUT_SECONDS = 10
 
 
 class PlantedReplica(Replica):

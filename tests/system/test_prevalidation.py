@@ -2,13 +2,13 @@
 
 import contextlib
 import copy
-import os
 import signal
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from tests.bounded_trials import end_trials
 from tests.patience import until
 from tests.system.conftest import ALL_OPERATIONS, StartReplica
 from tests.system.gate import Gate
@@ -45,40 +45,6 @@ def outcomes(plane: Plane, name: str) -> dict[int, dict[str, Any]]:
 def verdicts(plane: Plane, name: str) -> dict[int, str]:
     """What they are, in a word."""
     return {number: found.get("verdict", "") for number, found in outcomes(plane, name).items()}
-
-
-def children(process: int) -> list[int]:
-    """The processes that a process has begun."""
-    found: list[int] = []
-    with contextlib.suppress(OSError):
-        for thread in Path(f"/proc/{process}/task").iterdir():
-            found += map(int, (thread / "children").read_text().split())
-    return found
-
-
-def is_bounded(process: int) -> bool:
-    """Whether the system ends it at a bound of processor time, as what tries policies."""
-    try:
-        limits = Path(f"/proc/{process}/limits").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    (line,) = (one for one in limits.splitlines() if one.startswith("Max cpu time"))
-    return line.split()[3] != "unlimited"
-
-
-def end_trials(replicas: list[Replica]) -> set[int]:
-    """End what tries policies now as the system does at the bound of processor time.
-
-    A busy machine would be long in giving them as much. Gives the processes.
-    """
-    workers = [worker for replica in replicas for worker in children(replica.process.pid)]
-    begun = {child for worker in workers for child in children(worker)}
-    # What is large is tried by a process of one that the worker has forked.
-    found = {one for process in begun for one in (process, *children(process)) if is_bounded(one)}
-    for trial in found:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(trial, signal.SIGXCPU)
-    return found
 
 
 def test_what_is_enforced_has_its_outcome_in_its_revision_already(
@@ -127,7 +93,7 @@ def test_what_goes_beyond_its_bounds_at_one_replica_is_tried_by_no_other(
     ended: set[int] = set()
 
     def is_ended() -> bool:
-        ended.update(end_trials(trio))
+        ended.update(end_trials(replica.process.pid for replica in trio))
         return verdicts(plane, "large")[2] == "ended"
 
     until(is_ended, "its outcome stands")
@@ -183,7 +149,7 @@ def test_a_large_policy_is_tried_by_one_though_the_api_server_is_long_in_taking_
         gate.open()
 
         def is_ended() -> bool:
-            end_trials(pair)
+            end_trials(replica.process.pid for replica in pair)
             return verdicts(plane, "claimed").get(2) == "ended"
 
         until(is_ended, "its outcome stands")

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from tests.new_examples import NEW_EXAMPLES
 from tests.patience import PATIENCE_SECONDS
 from webhook.rego.builtins.go_json import decode
 from webhook.rego.errors import EvaluationError
@@ -89,8 +90,8 @@ PRECISIONS = ("", ".0", ".2", ".10")
 
 @pytest.mark.slow
 def test_every_verb_with_every_flag_prints_what_opa_prints(program, tmp_path):
-    """Widths, precisions and arguments of all kinds, drawn anew each run with a seed shown."""
-    seed = random.randrange(1 << 32)
+    """Widths, precisions and arguments of all kinds: the same each time, but for new examples."""
+    seed = random.randrange(1 << 32) if NEW_EXAMPLES else 20261125
     chance = random.Random(seed)
     cases = []
     for verb, flag, width, precision in itertools.product(VERBS, FLAGS, WIDTHS, PRECISIONS):
