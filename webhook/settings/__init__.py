@@ -1,7 +1,7 @@
 """Settings: what argv and the environment say, validated once and passed down.
 
 :mod:`webhook.settings.flags` reads Go's flag syntax, :mod:`webhook.settings.serve`
-declares every flag of ``waddle serve``, :mod:`webhook.settings.gatekeeper` knows
-the flags of Gatekeeper that mean something else here. Nothing imports a setting
-as a global.
+has every flag of ``waddle serve``, those of other modules by inheritance,
+:mod:`webhook.settings.gatekeeper` knows the flags of Gatekeeper that mean something
+else here. Nothing imports a setting as a global.
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.settings.flags import InvalidFlag, flag
+from webhook.settings.log import LogSettings
 from webhook.values import dataclass
 
 _REPORTS = "Reports"
@@ -18,7 +19,7 @@ STORED: Final = ("fail", "warn", "error")
 
 
 @dataclass(frozen=True, slots=True)
-class ReportSettings:
+class ReportSettings(LogSettings):
     """What is reported, and how."""
 
     reports: bool = flag(

@@ -35,7 +35,6 @@ _POLICIES = "Policies"
 _SERVING = "Serving"
 _TLS = "TLS"
 _LIMITS = "Limits"
-_LOG = "Logging"
 _DECIDING = "Deciding"
 
 
@@ -383,65 +382,6 @@ class ServeSettings(TelemetrySettings):
         "Suffix of namespaces that may carry that label; repeatable.",
         gatekeeper=True,
         group=_DECIDING,
-    )
-
-    log_denies: bool = flag(
-        False, "Log every violation with its constraint and object.", gatekeeper=True, group=_LOG
-    )
-    log_mutations: bool = flag(
-        False, "Log each mutation with the mutators of each pass.", gatekeeper=True, group=_LOG
-    )
-    emit_admission_events: bool = flag(
-        False, "Make an Event of each violation in an admission.", gatekeeper=True, group=_LOG
-    )
-    admission_events_involved_namespace: bool = flag(
-        False,
-        "Make those Events in the namespace of the object concerned instead of POD_NAMESPACE.",
-        gatekeeper=True,
-        group=_LOG,
-    )
-    log_level: str = flag(
-        "INFO",
-        "Lowest level that is logged.",
-        gatekeeper=True,
-        group=_LOG,
-        choices=("DEBUG", "INFO", "WARNING", "ERROR"),
-    )
-    log_level_key: str = flag("level", "Name of the level's field.", gatekeeper=True, group=_LOG)
-    log_level_encoder: str = flag(
-        "lower",
-        "How a level is written.",
-        gatekeeper=True,
-        group=_LOG,
-        choices=("lower", "capital"),
-    )
-    log_file: str = flag(
-        "", "File that is logged to; empty for standard error.", gatekeeper=True, group=_LOG
-    )
-    log_format: str = flag(
-        "auto",
-        "How a line is written; `auto` is `words` where standard error is a terminal, else `json`.",
-        group=_LOG,
-        choices=("auto", "json", "words"),
-    )
-    max_constraint_series: int = flag(
-        1000,
-        "Constraints that have metrics of their own; the others share one series.",
-        group=_LOG,
-    )
-
-    decision_log_config: str = flag(
-        "",
-        "Configuration file of the decision log, watched for change; without it no decision is "
-        "exported.",
-        group=_LOG,
-    )
-    decision_log_grace_seconds: float = flag(
-        5.0,
-        "Time after the last answer for decisions to be acknowledged.",
-        name="decision-log-grace",
-        kind="duration",
-        group=_LOG,
     )
 
     pod_name: str = field(default="")
