@@ -208,3 +208,85 @@ def test_dead_letters_are_bounded_and_what_is_given_up_is_counted(tmp_path: Path
     ]
     assert kept == [2, 1]
     assert letters.discarded_bytes > 0
+
+
+class TornOnce(OSDisk):
+    """A disk that fails once, after it took a part of what was written or none of the names."""
+
+    def __init__(self, failing: str) -> None:
+        self.failing = failing
+
+    def append(self, path: Path) -> AppendFile:
+        return TornFile(self, super().append(path))
+
+    def sync_directory(self, directory: Path) -> None:
+        self.fail("names")
+        super().sync_directory(directory)
+
+    def fail(self, what: str) -> None:
+        if self.failing == what:
+            self.failing = ""
+            raise OSError(errno.EIO, "Input/output error")
+
+
+class TornFile:
+    """One of its files."""
+
+    def __init__(self, disk: TornOnce, file: AppendFile) -> None:
+        self.disk, self.file = disk, file
+        self.truncate, self.close = file.truncate, file.close
+
+    def write(self, data: bytes) -> None:
+        self.file.write(data[: len(data) // 2])
+        self.disk.fail("write")
+        self.file.write(data[len(data) // 2 :])
+
+    def sync(self) -> None:
+        self.disk.fail("sync")
+        self.file.sync()
+
+
+def letters_in(folder: Path) -> list[Any]:
+    lines = (folder / "a.dead-letters").read_bytes().splitlines()
+    return [orjson.loads(line)["record"] for line in lines]
+
+
+@pytest.mark.parametrize("failing", ["write", "sync"])
+def test_a_dead_letter_does_not_stand_on_the_line_of_one_that_failed(
+    tmp_path: Path, failing: str
+) -> None:
+    """Nobody could read it: a record that was said to be kept was lost."""
+    disk = TornOnce("")
+    letters = DeadLetters(disk, tmp_path, "a", 1 << 20)
+    letters.write(b'{"n":1}', "no")
+    disk.failing = failing
+    with pytest.raises(OSError, match="Input/output"):
+        letters.write(b'{"n":2}', "no")
+    letters.write(b'{"n":2}', "no")
+    letters.close()
+    assert letters_in(tmp_path) == [{"n": 1}, {"n": 2}]
+
+
+def test_what_a_crash_left_of_a_dead_letter_is_cut_off(tmp_path: Path) -> None:
+    whole = b'{"sink":"a","reason":"no","record":{"n":1}}\n'
+    for left in (b"", b'{"sink', b"x" * 200_000):
+        (tmp_path / "a.dead-letters").write_bytes(whole + left)
+        letters = DeadLetters(OSDisk(), tmp_path, "a", 1 << 20)
+        letters.write(b'{"n":2}', "no")
+        letters.close()
+        assert letters_in(tmp_path) == [{"n": 1}, {"n": 2}]
+
+
+def test_the_name_of_a_dead_letter_file_is_durable_before_a_record_is_passed(
+    tmp_path: Path,
+) -> None:
+    """Where the sync of its name failed, the next record was taken without one."""
+    disk = TornOnce("names")
+    synced: list[Path] = []
+    letters = DeadLetters(disk, tmp_path, "a", 1 << 20)
+    with pytest.raises(OSError, match="Input/output"):
+        letters.write(b'{"n":1}', "no")
+    disk.sync_directory = synced.append  # type: ignore[method-assign]
+    letters.write(b'{"n":1}', "no")
+    letters.close()
+    assert synced == [tmp_path]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import contextlib
+from typing import TYPE_CHECKING, Final
 
 import orjson
 
@@ -13,11 +14,14 @@ if TYPE_CHECKING:
 
 SUFFIX = ".dead-letters"
 
+CHUNK_BYTES: Final = 64 * 1024
+
 
 class DeadLetters:
     """One sink's refused records, each ``{"sink", "reason", "record"}`` on a line.
 
-    Synced before the cursor passes them. At ``max_bytes`` the file is set
+    Synced before the cursor passes them; what a write that failed left of one
+    is cut off, or the next would stand on its line. At ``max_bytes`` the file is set
     aside as ``.1`` in place of the one before, whose bytes are counted in
     ``discarded_bytes``: a bound, since nobody may ever read them.
     """
@@ -39,14 +43,14 @@ class DeadLetters:
         )
         if self._file is not None and self._size + len(entry) > self._max_bytes:
             self._rotate()
-        if self._file is None:
-            self._file = self._disk.append(self._path)
-            self._disk.sync_directory(self._path.parent)
-            self._size = self._disk.size(self._path)
+        file = self._open() if self._file is None else self._file
         try:
-            self._file.write(entry)
-            self._file.sync()
+            file.write(entry)
+            file.sync()
         except OSError:
+            # After a failed sync the page cache proves nothing, whole as it looks there.
+            with contextlib.suppress(OSError):
+                file.truncate(self._size)
             self.close()
             raise
         self._size += len(entry)
@@ -56,6 +60,31 @@ class DeadLetters:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+    def _open(self) -> AppendFile:
+        """The file, to which whole lines are appended; its name is durable."""
+        file = self._disk.append(self._path)
+        try:
+            self._disk.sync_directory(self._path.parent)
+            size = self._disk.size(self._path)
+            whole = self._end_of_lines(size)
+            if whole < size:
+                file.truncate(whole)
+        except OSError:
+            file.close()
+            raise
+        self._file, self._size = file, whole
+        return file
+
+    def _end_of_lines(self, size: int) -> int:
+        """Where the last whole line ends."""
+        while size:
+            start = max(size - CHUNK_BYTES, 0)
+            newline = self._disk.read(self._path, start, size - start).rfind(b"\n")
+            if newline >= 0:
+                return start + newline + 1
+            size = start
+        return 0
 
     def _rotate(self) -> None:
         self.close()
