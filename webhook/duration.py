@@ -66,6 +66,19 @@ def parse_duration(text: str) -> int:
     return total
 
 
+def duration_seconds(text: str) -> float | None:
+    """Seconds of a Go duration (``3s``, ``1m0s``, ``500ms``, ``0``), None where it is none.
+
+    Nor is one with a sign: nothing that is set so may be negative.
+    """
+    if text[:1] in {"+", "-"}:
+        return None
+    try:
+        return parse_duration(text) / 1e9
+    except InvalidDuration:
+        return None
+
+
 def shown(ns: int) -> str:
     """A span of time as Go writes it: ``1h30m0s``, ``1.5ms``."""
     size = abs(ns)

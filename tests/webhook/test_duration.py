@@ -3,10 +3,9 @@
 import pytest
 
 from webhook.cel.run.times import read_duration
-from webhook.duration import InvalidDuration, parse_duration, shown
+from webhook.duration import InvalidDuration, duration_seconds, parse_duration, shown
 from webhook.rego.builtins.times import parse_duration_ns
 from webhook.rego.errors import BuiltinError
-from webhook.settings.flags import duration_seconds
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,7 @@ class AuditThread:
     ) -> AuditSink:
         """What tells reports of the audit."""
         # Only if they are on: an import that nobody asked for would cost memory and start-up.
+        from webhook.app.report_options import report_options  # noqa: PLC0415
         from webhook.reports.audited import AuditReports  # noqa: PLC0415
         from webhook.reports.confirmation import Author, Confirmer  # noqa: PLC0415
         from webhook.reports.keeper import Reports  # noqa: PLC0415
@@ -165,7 +166,7 @@ class AuditThread:
         reports = Reports(
             client,
             self._serving,
-            self._settings,
+            report_options(self._settings),
             self._log,
             limits,
             registry=self._registry,

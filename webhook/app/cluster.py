@@ -101,13 +101,16 @@ class ClusterThread:
             return None
         # Only if they are on: an import that nobody asked for would cost memory and start-up.
         from webhook.app.priority import give_way  # noqa: PLC0415
+        from webhook.app.report_options import report_options  # noqa: PLC0415
         from webhook.audit.limits import PatientLimits  # noqa: PLC0415
         from webhook.reports.feed import AdmissionReports  # noqa: PLC0415
 
         limits = PatientLimits(
             settings.review_timeout_seconds, settings.evaluation_budget_seconds, rest=give_way
         )
-        return AdmissionReports(settings, self._serving, limits, self._registry, self._log)
+        return AdmissionReports(
+            report_options(settings), self._serving, limits, self._registry, self._log
+        )
 
     def _admission_events(self) -> AdmissionEvents | None:
         settings = self._settings

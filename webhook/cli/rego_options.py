@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from webhook.settings.flags import duration_seconds
+from webhook.duration import duration_seconds
 
 
 class Duration(click.ParamType[float]):

@@ -8,7 +8,7 @@ what was denied or only tried.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.api.gvk import name_of, namespace_of, text
 from webhook.backoff import Backoff
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from webhook.constraint.limits import Limits
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
-    from webhook.reports.finding import Admitted, Verdict
+    from webhook.reports.finding import Admitted
+    from webhook.reports.options import ReportOptions
     from webhook.serving.recorder import Reviewed
     from webhook.serving.revision import Serving
-    from webhook.settings.reports import ReportSettings
 
 FEED_SECONDS: Final = 0.5
 """How often admitted resources are taken over: long against an admission, short against the
@@ -127,25 +127,24 @@ class AdmissionReports:
 
     def __init__(
         self,
-        settings: ReportSettings,
+        options: ReportOptions,
         serving: Serving,
         limits: Callable[[], Limits],
         registry: Registry,
         log: Logger,
     ) -> None:
         """``limits`` gives those of a review: what may wait gets time, and lets admissions go first."""
-        self._settings = settings
+        self._options = options
         self._serving = serving
         self._limits = limits
         self._registry = registry
         self._log = log
-        by_resource = settings.report_mode == "resource"
         # Of what is deleted the garbage collector deletes the report, if it has its own.
-        stored = cast("frozenset[Verdict]", frozenset(settings.report_results))
+        stored = options.stored
         # There a policy's report holds all that it finds, and here a resource's its share.
         self._feed = (
             AdmissionFeed(_WRITES, AdmissionResults(stored))
-            if by_resource
+            if options.is_by_resource
             else AdmissionFeed(_WRITES | {"DELETE"}, AdmissionResults(stored, None))
         )
 
@@ -168,7 +167,7 @@ class AdmissionReports:
         reports = Reports(
             client,
             self._serving,
-            self._settings,
+            self._options,
             self._log,
             self._limits,
             registry=self._registry,
@@ -179,6 +178,6 @@ class AdmissionReports:
             while True:
                 await asyncio.sleep(FEED_SECONDS)
                 for subject, admitted in self._feed.take():
-                    delay = self._settings.report_debounce_seconds
+                    delay = self._options.debounce_seconds
                     reports.refresher.mark(subject, delay, admitted=admitted)
                 reports.refresher.lost["queue_full"] += self._feed.take_dropped()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.audit.scope import Scope
 from webhook.metrics.reports import (
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from webhook.log import Logger
     from webhook.metrics.declaration import Metric
     from webhook.metrics.registry import Registry
-    from webhook.reports.finding import Assessment, ReportSubject, Verdict
+    from webhook.reports.finding import Assessment, ReportSubject
+    from webhook.reports.options import ReportOptions
     from webhook.serving.revision import Serving
-    from webhook.settings.reports import ReportSettings
 
 AUDIT: Final = "audit"
 ADMISSION: Final = "admission"
@@ -51,7 +51,7 @@ class Reports:
         self,
         client: ClusterClient,
         serving: Serving,
-        settings: ReportSettings,
+        options: ReportOptions,
         log: Logger,
         limits: Callable[[], Limits],
         *,
@@ -65,12 +65,13 @@ class Reports:
         self._log = log
         self._process = process
         self._remembers = process == AUDIT
-        self._tells_drift = settings.report_mutation_drift
-        self.api = APIS[settings.report_api]
-        self.is_by_resource = settings.report_mode == "resource"
-        stored = cast("frozenset[Verdict]", frozenset(settings.report_results))
-        self.findings = ReportedFindings(stored, RESULTS_MAX if self.is_by_resource else None)
-        self._capacity = Capacity(client, self.api, settings.report_max_resources, log)
+        self._tells_drift = options.tells_drift
+        self.api = APIS[options.api]
+        self.is_by_resource = options.is_by_resource
+        self.findings = ReportedFindings(
+            options.stored, RESULTS_MAX if self.is_by_resource else None
+        )
+        self._capacity = Capacity(client, self.api, options.resources_max, log)
         self._writer = ReportWriter(client, self.api, self._capacity, log)
         faults = Faults(log, registry)
         self._store: ResourceReports | PolicyReports
@@ -81,8 +82,8 @@ class Reports:
                 self._writer,
                 self.api,
                 log,
-                entries_max=settings.report_max_entries,
-                resources_max=settings.report_max_resources,
+                entries_max=options.entries_max,
+                resources_max=options.resources_max,
                 faults=faults,
             )
         assessor = SnapshotAssessor(client, self._scope, self.findings, log, limits)

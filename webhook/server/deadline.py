@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import parse_qs
 
-from webhook.settings.flags import duration_seconds
+from webhook.duration import duration_seconds
 
 CEILING_SECONDS: Final = 30.0
 """A webhook's longest timeoutSeconds."""

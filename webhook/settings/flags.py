@@ -12,7 +12,7 @@ import re
 from dataclasses import MISSING, field, fields
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
-from webhook.duration import InvalidDuration, parse_duration
+from webhook.duration import duration_seconds
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -188,19 +188,6 @@ def read_duration(name: str, text: str) -> float:
             f"invalid duration {text!r} for flag --{name}: want a number with a unit, as 1m30s"
         )
     return seconds
-
-
-def duration_seconds(text: str) -> float | None:
-    """Seconds of a Go duration (``3s``, ``1m0s``, ``500ms``, ``0``), None where it is none.
-
-    Nor is one with a sign: nothing that is set here may be negative.
-    """
-    if text[:1] in {"+", "-"}:
-        return None
-    try:
-        return parse_duration(text) / 1e9
-    except InvalidDuration:
-        return None
 
 
 def _check_choice(item: Flag, text: str) -> None:

@@ -2,10 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from itertools import repeat
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
@@ -205,14 +205,14 @@ def test_what_nests_too_deep_and_was_there_before_can_lose_its_finalizers_and_be
         assert admitting.ask(request).allowed
 
 
-class Swapped(Serving):
+class Swapped:
     """Another revision is in force from the second look on."""
 
     def __init__(self, first: Revision, later: Revision) -> None:
         self.looks = 0
         self.first, self.later = first, later
 
-    @property  # type: ignore[override]
+    @property
     def revision(self) -> Revision:
         self.looks += 1
         return self.first if self.looks == 1 else self.later
@@ -221,7 +221,7 @@ class Swapped(Serving):
 class Remembering:
     """A recorder that keeps which snapshot was said to have decided."""
 
-    names = repeat("")
+    names: Iterator[str] = repeat("")
 
     def __init__(self) -> None:
         self.snapshots: list[Snapshot | None] = []
@@ -274,7 +274,7 @@ def test_a_request_is_decided_and_recorded_by_one_revision(size: int) -> None:
         assert denying is not None
         allowing = Admitting().serving.revision
         assert allowing is not None
-        admitting.admission._serving = Swapped(denying, allowing)
+        admitting.admission._serving = cast("Serving", Swapped(denying, allowing))
         outcome = admitting.ask(request_of(pod())._replace(size=size))
         if isinstance(outcome, Pending):
             outcome = outcome.resume()

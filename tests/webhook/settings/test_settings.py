@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from webhook.cli.documents import PAGES
-from webhook.settings.flags import InvalidFlag, duration_seconds, flags_of, usage
+from webhook.duration import duration_seconds
+from webhook.settings.flags import InvalidFlag, flags_of, usage
 from webhook.settings.gatekeeper import FLAGS
 from webhook.settings.reading import read
 from webhook.settings.serve import ServeSettings

@@ -1,0 +1,24 @@
+"""Policy reports as flags say them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from webhook.reports.options import ReportOptions
+
+if TYPE_CHECKING:
+    from webhook.reports.finding import Verdict
+    from webhook.settings.reports import ReportSettings
+
+
+def report_options(settings: ReportSettings) -> ReportOptions:
+    """What is reported, and how; the flags' values have been checked."""
+    return ReportOptions(
+        api=settings.report_api,
+        is_by_resource=settings.report_mode == "resource",
+        stored=cast("frozenset[Verdict]", frozenset(settings.report_results)),
+        resources_max=settings.report_max_resources,
+        entries_max=settings.report_max_entries,
+        tells_drift=settings.report_mutation_drift,
+        debounce_seconds=settings.report_debounce_seconds,
+    )
