@@ -1,49 +1,41 @@
 """Settings of the decision log: declared once, at the field, and read from there."""
 
 import ast
-from dataclasses import MISSING, fields
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
 import pytest
 
 from tests.programs import ROOT
+from webhook import decisions
 from webhook.decisions.configuration import ConfigurationError, Section, parse
 from webhook.decisions.declaration import SETTING, setting
 from webhook.decisions.exporter.settings import ExporterSettings
 from webhook.decisions.rules import RecordRule, RecordSelection
 from webhook.decisions.sidecar.drain import DrainSettings
 from webhook.decisions.sidecar.log import LogLimits
-from webhook.decisions.sidecar.settings import (
-    AdoptionSettings,
-    QueueSettings,
-    SidecarSettings,
-    SinkSettings,
-)
-from webhook.decisions.sinks.audit_directory import AuditDirectorySettings
-from webhook.decisions.sinks.file import FileSettings
-from webhook.decisions.sinks.http import HTTPSettings
+from webhook.decisions.sidecar.settings import SinkSettings
 from webhook.decisions.sinks.http_client import Endpoint
-from webhook.decisions.sinks.kafka import KafkaSettings
-from webhook.decisions.sinks.otlp import OTLPSettings
 from webhook.values import dataclass
 
-SHAPES = (
-    ExporterSettings,
-    SidecarSettings,
-    SinkSettings,
-    QueueSettings,
-    AdoptionSettings,
-    LogLimits,
-    DrainSettings,
-    AuditDirectorySettings,
-    FileSettings,
-    HTTPSettings,
-    KafkaSettings,
-    OTLPSettings,
-    Endpoint,
-    RecordRule,
-    RecordSelection,
-)
+
+def shapes() -> Iterator[type[Any]]:
+    """Every class of the decision log that declares a setting."""
+    for module in pkgutil.walk_packages(decisions.__path__, f"{decisions.__name__}."):
+        for name, found in vars(importlib.import_module(module.name)).items():
+            if (
+                isinstance(found, type)
+                and (found.__module__, found.__name__) == (module.name, name)
+                and is_dataclass(found)
+                and any(SETTING in item.metadata for item in fields(found))
+            ):
+                yield found
+
+
+SHAPES = tuple(shapes())
 
 
 def test_every_setting_is_in_the_documentation():
@@ -55,6 +47,7 @@ def test_every_setting_is_in_the_documentation():
         if (declared := item.metadata.get(SETTING)) is not None
     }
     assert len(keys) > 20
+    assert {ExporterSettings, RecordRule, LogLimits, Endpoint} < set(SHAPES)
     assert {key for key in keys if f"{key}" not in text} == set()
 
 
