@@ -136,7 +136,8 @@ class OutcomeRecords:
 
     def _failed(self, document: Mapping[str, Any], error: str, pause_seconds: float) -> None:
         self.failures += 1
-        self._refused_until = time.monotonic() + pause_seconds
+        # What fails in passing does not end the pause after a refusal that another has just met.
+        self._refused_until = max(self._refused_until, time.monotonic() + pause_seconds)
         self._log.warning(
             "outcome of a trial not written",
             kind=document["kind"],

@@ -36,7 +36,7 @@ def saying(verdict, uid, **more):
     return {**made, "metadata": {**made["metadata"], "resourceVersion": "1"}}
 
 
-def recorded(tmp_path, answers, outcome=OUTCOME, over=""):
+def recorded(tmp_path, answers, outcome=OUTCOME, over="", times=1):
     """What stands after a replica has said what came of it, its records, the requests and the log."""
     lines = []
 
@@ -48,8 +48,10 @@ def recorded(tmp_path, answers, outcome=OUTCOME, over=""):
         ):
             pod = Pod("waddle-1", "waddle-system", "uid-1")
             keeper = RevisionKeeper(client, pod, log, limit=2, tell=lambda _: None)
+            keeper._reflector._statistics.synced = True  # There are none yet.
             records = OutcomeRecords(client, keeper, log)
-            standing = await records.record(DOCUMENT, digest_of(DOCUMENT), outcome, over=over)
+            for _ in range(times):
+                standing = await records.record(DOCUMENT, digest_of(DOCUMENT), outcome, over=over)
             return standing, records, server.requests
 
     return *asyncio.run(work()), [json.loads(line) for line in lines]
@@ -91,6 +93,7 @@ def test_a_write_that_fails_is_tried_again(tmp_path):
     assert standing is not None
     assert standing.verdict == "passed"
     assert (records.writes, records.failures, len(requests)) == (2, 1, 2)
+    assert records.are_kept
     assert [line["msg"] for line in lines] == ["outcome of a trial not written"]
 
 
@@ -98,6 +101,13 @@ def test_a_write_that_fails_again_and_again_is_given_up(tmp_path):
     standing, records, requests, _ = recorded(tmp_path, [answer(500)] * TRIES)
     assert standing is None
     assert (records.failures, len(requests)) == (TRIES, TRIES)
+
+
+def test_what_fails_in_passing_does_not_end_the_pause_after_a_refusal(tmp_path):
+    """Another record, which was under way, met no more than an error."""
+    answers = [answer(403), *[answer(500)] * TRIES]
+    _, records, _, _ = recorded(tmp_path, answers, times=2)
+    assert not records.are_kept
 
 
 def test_a_crd_that_keeps_no_outcome_is_told_of_and_not_waited_for(tmp_path):
