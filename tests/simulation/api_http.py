@@ -14,6 +14,8 @@ from tests.simulation.network import Network
 ADDRESS = ("10.0.0.1", 80)
 URL = "http://10.0.0.1:80"
 BOOKMARK_SECONDS = 60.0
+DROPPED_SECONDS = 60.0
+"""How long a watch may go on, and tell nothing, after its kind's definition went."""
 
 
 def _parsed(target: str) -> tuple[list[str], dict[str, str]]:
@@ -58,6 +60,8 @@ class ApiServer:
         """How likely a connection breaks instead of an answer, after the work was done."""
         self.slow = 0.0
         """How long an answer may take, in seconds."""
+        self.forgetful = 0.0
+        """How likely the history is compacted before a list's next page is answered."""
         self.watch_lists = True
         self.requests = 0
         self.watches: dict[_Connection, None] = {}
@@ -66,14 +70,20 @@ class ApiServer:
         """Listen."""
         self.process.context.run(self.network.listen, ADDRESS, lambda: _Connection(self))
         self.storage.listeners.append(self._happened)
+        self.storage.droppers.append(self._dropped)
 
     def stop(self) -> None:
         """What a kill leaves to do."""
         self.storage.listeners.remove(self._happened)
+        self.storage.droppers.remove(self._dropped)
 
     def _happened(self, change: Happened) -> None:
         for connection in list(self.watches):
             connection.tell(change)
+
+    def _dropped(self, served: Served) -> None:
+        for connection in list(self.watches):
+            connection.drop(served)
 
 
 class _Connection(asyncio.Protocol):
@@ -151,7 +161,7 @@ class _Connection(asyncio.Protocol):
                 self._begin_watch(served, Selector.read(namespace, query), query)
                 return None
             case "GET":
-                return storage.page(served, Selector.read(namespace, query), query)
+                return self._page(served, Selector.read(namespace, query), query)
             case "POST":
                 if served.namespaced and not namespace:
                     raise Refusal(404, "NotFound", "a namespace is needed")
@@ -166,6 +176,13 @@ class _Connection(asyncio.Protocol):
                 uid = (asked.get("preconditions") or {}).get("uid", "")
                 return storage.delete(served, namespace, name, uid)
         raise Refusal(405, "MethodNotAllowed", method)
+
+    def _page(self, served: Served, selector: Selector, query: dict[str, str]) -> Json:
+        server, storage = self._server, self._server.storage
+        if "continue" in query and server.loop.random.random() < server.forgetful:
+            storage.version += 1  # somebody wrote what is none of ours
+            storage.compact()
+        return storage.page(served, selector, query)
 
     def _send(self, status: int, body: Json, retry_after: int | None) -> None:
         data = orjson.dumps(body)
@@ -233,6 +250,17 @@ class _Connection(asyncio.Protocol):
             self._event(*found)
         else:  # late, and yet in order
             loop.call_at(when, self._event, *found, context=self._server.process.context)
+
+    def drop(self, served: Served) -> None:
+        """A kind's definition went: its watches tell of no other by that name, and end in a while."""
+        assert self._watch is not None
+        if self._watch[0] != served:
+            return
+        loop = self._server.loop
+        self._server.watches.pop(self)
+        seconds = loop.random.choice([0.0, 0.05, DROPPED_SECONDS])
+        when = max(self._delay_until, loop.time() + seconds)  # not before what is late
+        loop.call_at(when, self._end_watch, context=self._server.process.context)
 
     def _event(self, kind: str, item: Json) -> None:
         if self._transport.is_closing() or self._watch is None:

@@ -9,11 +9,19 @@ from typing import Any, Final
 
 Json = dict[str, Any]
 
-PAGE_MAX: Final = 500
+PAGE_OBJECTS_MAX: Final = 500
+NEWEST: Final = "-1"
+"""The moment of a list that goes on although the one of its beginning is forgotten."""
+
 WITH_STATUS: Final = frozenset({"status.gatekeeper.sh", "policy.waddle.dev"})
 """Groups whose kinds have their status in themselves, without a subresource."""
 
 CRD_KIND: Final = "CustomResourceDefinition"
+
+
+def _place(item: Json) -> tuple[str, str]:
+    """Where an object stands in lists."""
+    return item["metadata"].get("namespace", ""), item["metadata"]["name"]
 
 
 def _apart(item: Json) -> Json:
@@ -41,12 +49,20 @@ class Refusal(Exception):
     """An answer that is an error."""
 
     def __init__(
-        self, status: int, reason: str, message: str, retry_after: int | None = None
+        self,
+        status: int,
+        reason: str,
+        message: str,
+        retry_after: int | None = None,
+        *,
+        go_on: str = "",
     ) -> None:
+        """``go_on`` is the token with which an expired list may go on, at what there is by then."""
         super().__init__(message)
         self.status = status
         self.reason = reason
         self.retry_after = retry_after
+        self.go_on = go_on
 
     @property
     def body(self) -> Json:
@@ -54,7 +70,7 @@ class Refusal(Exception):
         return {
             "kind": "Status",
             "apiVersion": "v1",
-            "metadata": {},
+            "metadata": {"continue": self.go_on} if self.go_on else {},
             "status": "Failure",
             "message": str(self),
             "reason": self.reason,
@@ -134,8 +150,12 @@ class Storage:
     idle_writes: int = 0
     """Those that changed nothing."""
     uids: int = 0
+    page_objects_max: int = PAGE_OBJECTS_MAX
+    """A page may have fewer than were asked for."""
     listeners: list[Any] = field(default_factory=list)
     """Called with each change."""
+    droppers: list[Any] = field(default_factory=list)
+    """Called with each kind that is served no more."""
     ever: dict[tuple[str, str, str], list[Json]] = field(default_factory=dict)
     """By kind, namespace and name: each state that there was."""
 
@@ -252,35 +272,41 @@ class Storage:
         for namespace, name in list(self.items(served)):
             self.delete(served, namespace, name)
         self.kinds.pop((served.group, served.plural), None)
+        for dropper in list(self.droppers):
+            dropper(served)
 
     # --- reads ---------------------------------------------------------------------------------
 
     def page(self, served: Served, selector: Selector, query: dict[str, str]) -> Json:
-        """A page of a list; its token says where the next one begins, and of which moment."""
-        found = [item for item in self.items(served).values() if selector.takes(item)]
-        found.sort(
-            key=lambda item: (item["metadata"].get("namespace", ""), item["metadata"]["name"])
-        )
-        begin, version = 0, self.version
+        """A page of a list; its token says of which moment the list is, and behind what it goes on."""
+        version, found, behind = self.version, list(self.items(served).values()), ("", "")
         if token := query.get("continue"):
-            of, _, after = token.partition("/")
-            if int(of) < self.compacted:
-                raise Refusal(410, "Expired", "the provided continue parameter is too old")
-            version = int(of)
-            found = [item for item in self._as_of(served, version) if selector.takes(item)]
-            found.sort(
-                key=lambda item: (item["metadata"].get("namespace", ""), item["metadata"]["name"])
-            )
-            begin = int(after)
-        limit = int(query.get("limit", 0)) or len(found)
+            of, *names = token.split("/")
+            behind = names[0], names[1]
+            if of != NEWEST:
+                version = int(of)
+                if version < self.compacted:
+                    raise Refusal(
+                        410,
+                        "Expired",
+                        "The provided continue parameter is too old to display a consistent list",
+                        go_on="/".join((NEWEST, *names)),
+                    )
+                found = self._as_of(served, version)
+        rest = sorted(
+            (place, item)
+            for item in found
+            if selector.takes(item) and (place := _place(item)) > behind
+        )
+        limit = min(int(query["limit"]), self.page_objects_max) if "limit" in query else len(rest)
         metadata: Json = {"resourceVersion": str(version)}
-        if begin + limit < len(found):
-            metadata["continue"] = f"{version}/{begin + limit}"
+        if limit < len(rest):
+            metadata["continue"] = "/".join((str(version), *rest[limit - 1][0]))
         return {
             "kind": f"{served.kind}List",
             "apiVersion": served.group_version,
             "metadata": metadata,
-            "items": found[begin : begin + limit],
+            "items": [item for _, item in rest[:limit]],
         }
 
     def _as_of(self, served: Served, version: int) -> list[Json]:

@@ -1,7 +1,6 @@
 """What replicas enforce, against all that the API server has held: nothing else, nothing less, in time."""
 
 import dataclasses
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -81,7 +80,7 @@ class Enforcement:
         self.look(replica)
         if not state and not replica.was_ready:
             replica.was_ready = True
-            if why := self.gaps(replica, replica.began, math.inf):
+            if why := self.gaps(replica, replica.began, replica.began):
                 self.loop.fail(f"ready at its first word, and yet {why}")
 
     def look(self, replica: Replica) -> None:

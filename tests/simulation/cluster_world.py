@@ -22,7 +22,7 @@ from tests.simulation.cluster_enforcement import (
     Replica,
 )
 from tests.simulation.cluster_statuses import fights, lies
-from tests.simulation.control_plane import NAMESPACES, PODS, TEMPLATES, ControlPlane
+from tests.simulation.control_plane import CRDS, NAMESPACES, PODS, TEMPLATES, ControlPlane
 from tests.simulation.ends import killed
 from tests.simulation.loop import Loop
 from tests.simulation.network import Network
@@ -68,6 +68,9 @@ RESTS_SECONDS = [4.0, 4.0, 4.0, 30.0]
 PAUSES_SECONDS = [0.0] * 7 + [CALM_SECONDS + 5.0]
 """How long nothing happens between two that follow one another, beyond a moment."""
 
+PAGES_OBJECTS = [1, 2, 3, 500]
+"""How many objects a page of a list has at most: worlds are too small for pages as they are asked for."""
+
 REPLICAS = [1, 1, 1, 1, 2, 2, 3]
 HAPPENINGS = [1, 1, 1, 2, 2, 3, 8]
 """How many there are of each, by chance: small worlds find more in the same time, and some faults
@@ -84,6 +87,7 @@ class ClusterWorld:
         self.network.latency = loop.random.choice([0.0005, 0.005])
         self.network.splitting = 0.01
         self.storage = Storage()
+        self.storage.page_objects_max = loop.random.choice(PAGES_OBJECTS)
         self.operations = loop.random.choice(OPERATIONS)
         self.tick_seconds = loop.random.choice(TICKS_SECONDS)
         mutation = loop.random.random() < 0.75
@@ -210,6 +214,7 @@ class ClusterWorld:
         self.server = ApiServer(self.loop, self.network, self.storage)
         self.server.watch_lists = chance.random() < 0.5
         self.server.slow = chance.choice([0.01, 0.5])
+        self.server.forgetful = chance.choice([0.0, 0.0, 0.5])
         self.server.start()
 
     def _write_policy(self) -> None:
@@ -247,11 +252,16 @@ class ClusterWorld:
         happening = chance.choice(
             [
                 *("restart", "compact", "compact", "cut", "cut", "silent", "busy", "torn", "well"),
-                *("crash", "delete pod", "new replica", "hang", "namespace"),
+                *("definition", "crash", "delete pod", "new replica", "hang", "namespace"),
             ]
         )
         replica = chance.choice(self.replicas)
-        self.disturbed = self.disturbed or happening not in {"well", "namespace", "new replica"}
+        self.disturbed = self.disturbed or happening not in {
+            "well",
+            "namespace",
+            "new replica",
+            "definition",
+        }
         self.loop.tell("fate", f"{happening} {replica.name}")
         if happening in {"restart", "compact", "cut", "well"}:
             self._excuse(RETRIES_SECONDS)
@@ -279,10 +289,25 @@ class ClusterWorld:
                 self.storage.delete(PODS, NAMESPACE, replica.name)
                 await killed(self.loop, replica.process)
                 self.replicas.remove(replica)
+            case "definition":
+                await self._redefine()
             case "new replica" if len(self.replicas) < 3:
                 self.start_replica()
             case _:
                 self._spoil(happening, replica, server)
+
+    async def _redefine(self) -> None:
+        """Somebody deletes a kind's CRD, which replicas make anew, and then makes a constraint."""
+        storage, kind = self.storage, self.loop.random.choice(KINDS)
+        place = "constraints.gatekeeper.sh", kind.lower()
+        if place not in storage.kinds:
+            return
+        storage.delete(CRDS, "", ".".join(reversed(place)))
+        for _ in range(100):
+            await asyncio.sleep(0.1)
+            if served := storage.kinds.get(place):
+                self._apply(served, constraint(kind, "c0", 0))
+                return
 
     def _spoil(self, what: str, replica: Replica, server: ApiServer) -> None:
         chance = self.loop.random
@@ -314,7 +339,7 @@ class ClusterWorld:
     async def _heal(self) -> None:
         self.loop.tell("fate", "all is well from now on")
         assert self.server is not None
-        self.server.busy = self.server.torn = 0.0
+        self.server.busy = self.server.torn = self.server.forgetful = 0.0
         self.server.slow = 0.01
         if self.disturbed:
             self._excuse(RETRIES_SECONDS)

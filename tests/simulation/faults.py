@@ -185,4 +185,28 @@ FAULTS: Final[dict[str, Fault]] = {
         "inactivity_seconds=3600.0\n",
         found_by=3,
     ),
+    "a list of which only the last page counts": Fault(
+        "cluster",
+        "webhook.cluster.reflector",
+        "Reflector._pages",
+        "objects += self._items(items)",
+        "objects = self._items(items)",
+        found_by=1,
+    ),
+    "a list that ends where its place is forgotten": Fault(
+        "cluster",
+        "webhook.cluster.reflector",
+        "Reflector._pages",
+        "objects, size, query = [], 0, dict(self._query)",
+        "return objects, version",
+        found_by=30,
+    ),
+    "a watch of a definition that went": Fault(
+        "cluster",
+        "webhook.controllers.following",
+        "Following._crds_changed",
+        "self._manager.restart(gvk)",
+        "self._manager.wake(gvk)",
+        found_by=156,
+    ),
 }
