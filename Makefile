@@ -1,4 +1,4 @@
-.PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz fuzz-cel fuzz-cluster compare-files compare-cluster bench bench-quick bench-rego bench-cel bench-command-line bench-configurations bench-bounds bench-enforcement bench-cluster bench-decisions bench-telemetry bench-hostile bench-changes bench-audit bench-reports drill load soak soak-decisions bench-curves flame
+.PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz fuzz-cel fuzz-cluster compare-files compare-cluster bench bench-quick bench-rego bench-cel bench-command-line bench-configurations bench-bounds bench-enforcement bench-cluster bench-decisions bench-telemetry bench-hostile bench-changes bench-audit bench-reports drill load soak soak-decisions bench-curves bench-mutation fuzz-mutation flame
 .PHONY: demo image site test-browser screenshots coverage coverage-generator mutants simulate-worlds simulate-new new-examples
 .DEFAULT_GOAL := help
 # Where it is set, each worker would compile all tests again in each run.
