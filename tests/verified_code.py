@@ -121,13 +121,26 @@ def _stored(statements: Iterable[ast.AST]) -> set[str]:
     waiting = list(statements)
     while waiting:
         node = waiting.pop()
-        if isinstance(node, ast.FunctionDef):
+        if isinstance(node, ast.Name):
+            if isinstance(node.ctx, ast.Store):
+                found.add(node.id)
+        elif isinstance(node, ast.FunctionDef):
             found.add(node.name)
-            continue
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
-        waiting.extend(ast.iter_child_nodes(node))
+        elif type(node) not in _WITHIN_NOTHING:
+            # Most of the time went into `ast.iter_child_nodes`, over all that holds nothing.
+            for field in node._fields:
+                child = getattr(node, field, None)
+                if type(child) is list:
+                    waiting += [item for item in child if isinstance(item, ast.AST)]
+                elif isinstance(child, ast.AST):
+                    waiting.append(child)
     return found
+
+
+_WITHIN_NOTHING: Final = frozenset(
+    {ast.Constant, ast.Load, ast.Store, ast.Global, ast.Nonlocal, ast.Pass, ast.Break, ast.Continue}
+)
+"""What has no names that could be stored."""
 
 
 def _function(node: ast.FunctionDef, known: Names) -> None:
