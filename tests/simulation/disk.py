@@ -6,19 +6,23 @@ sync that failed, what it was to write may never reach the disk, whatever later 
 """
 
 import errno
+import itertools
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from tests.simulation import files
 from tests.simulation.doors import Killed
+from tests.simulation.files import DESCRIPTOR_MIN, FILES
 from tests.simulation.loop import Loop
 from tests.simulation.process import Process
-from webhook.decisions.sidecar.disk import LOCK
+from webhook.decisions.sidecar.disk import LOCK, OSDisk
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Callable
 
-FULL = errno.ENOSPC
+files.install()
 
 
 def _error(number: int) -> OSError:
@@ -41,6 +45,12 @@ class _File:
             stop = min(stop, len(whole))
             whole = whole[:start] + b"\0" * max(stop - start, 0) + whole[stop:]
         self.durable = whole
+
+    def lose(self, until: int, chance: "random.Random") -> None:
+        """A sync failed: some of what it was to write never will be."""
+        start = len(self.durable)
+        if until > start:
+            self.hole = (chance.randrange(start, until), until)
 
     def truncate(self, size: int) -> None:
         del self.data[size:]
@@ -65,17 +75,27 @@ class Disk:
         self.directories: set[Path] = set()
         self.locks: dict[Path, Process] = {}
         self.sync_seconds = 0.002
-        self.failures = 0
-        """Operations that failed by chance."""
+        self.failures: list[float] = []
+        """When operations failed."""
 
     def mount(self, process: Process) -> "Mount":
-        """The disk as one process has it."""
-        return Mount(self, process)
+        """The disk as one process has it, which has no other."""
+        mount = Mount(self, process)
+        process.context.run(FILES.set, mount)
+        return mount
+
+    def failed(self) -> None:
+        """An operation failed, by chance or for want of room."""
+        self.failures.append(self.loop.seconds)
 
     @property
     def used(self) -> int:
         """Bytes of all files, and of others'."""
         return self.foreign + sum(len(file.data) for file in self.names.values())
+
+    def has_queue(self, path: Path) -> bool:
+        """Whether a queue's directory is there."""
+        return path in self.directories and path / LOCK in self.names
 
     def lose_power(self) -> None:
         """What was not synced may be lost."""
@@ -133,53 +153,18 @@ class _Lock:
         self._disk.locks.pop(self._directory, None)
 
 
-class _Append:
-    """An open file."""
+class Mount(OSDisk):
+    """The product's own files of one process, on calls of the system that a disk answers.
 
-    def __init__(self, mount: "Mount", file: _File) -> None:
-        self._mount = mount
-        self._file = file
-
-    def write(self, data: bytes) -> None:
-        disk = self._mount.enter(0.1)
-        room = disk.capacity - disk.used
-        if len(data) > room:
-            self._file.data += data[: max(room, 0)]
-            disk.failures += 1
-            raise _error(FULL)
-        if disk.loop.random.random() < disk.failing:
-            self._file.data += data[: disk.loop.random.randrange(len(data) + 1)]
-            disk.failures += 1
-            raise _error(errno.EIO)
-        self._file.data += data
-
-    def sync(self) -> None:
-        file = self._file
-        until = len(file.data)
-        disk = self._mount.enter(1.0)
-        if disk.loop.random.random() < disk.failing:
-            start = len(file.durable)
-            if until > start:
-                start = disk.loop.random.randrange(start, until)
-                file.hole = (start, until)
-            disk.failures += 1
-            raise _error(errno.EIO)
-        file.sync()
-
-    def truncate(self, size: int) -> None:
-        self._mount.enter(0.0)
-        self._file.truncate(size)
-
-    def close(self) -> None:
-        """Nothing is written by it."""
-
-
-class Mount:
-    """The product's seam to files, of one process."""
+    What is several calls is the product's; what is one and asks for a name is answered here.
+    """
 
     def __init__(self, disk: Disk, process: Process) -> None:
         self._disk = disk
         self._process = process
+        self._open: dict[int, _File | Path] = {}
+        """What its descriptors stand for: files, and directories by their paths."""
+        self._descriptors = itertools.count(DESCRIPTOR_MIN)
 
     def enter(self, share: float) -> Disk:
         """Everything takes its time, and a process that has ended does nothing more."""
@@ -197,17 +182,76 @@ class Mount:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
         return found
 
-    def append(self, path: Path) -> _Append:
+    # --- calls of the system -------------------------------------------------------------------
+
+    def open(self, path: Path, flags: int) -> int:
+        """As POSIX has it: a new file's name is durable with its directory."""
         disk = self.enter(0.0)
-        found = disk.names.get(path)
-        if found is None:
+        found: _File | Path | None = disk.names.get(path)
+        if flags & os.O_DIRECTORY:
+            found = path if path in disk.directories else None
+        elif found is None and flags & os.O_CREAT and path.parent in disk.directories:
             found = _File()
             disk.change(path, found)
-        return _Append(self, found)
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+        if flags & os.O_TRUNC:
+            self._file(path).truncate(0)
+        descriptor = next(self._descriptors)
+        self._open[descriptor] = found
+        return descriptor
 
-    def read(self, path: Path, position: int, count: int) -> bytes:
+    def _opened(self, descriptor: int) -> _File:
+        found = self._open[descriptor]
+        assert isinstance(found, _File)
+        return found
+
+    def write(self, descriptor: int, data: Any) -> int:
+        """All of it, or what there is room for, or what chance lets pass before it fails."""
+        disk = self.enter(0.1)
+        file = self._opened(descriptor)
+        room = disk.capacity - disk.used
+        if room <= 0:
+            disk.failed()
+            raise _error(errno.ENOSPC)
+        chance = disk.loop.random
+        if chance.random() < disk.failing:
+            file.data += data[: min(chance.randrange(len(data) + 1), room)]
+            disk.failed()
+            raise _error(errno.EIO)
+        file.data += data[:room]
+        return min(len(data), room)
+
+    def pread(self, descriptor: int, count: int, position: int) -> bytes:
+        """What the process sees, durable or not."""
         self.enter(0.0)
-        return bytes(self._file(path).data[position : position + count])
+        return bytes(self._opened(descriptor).data[position : position + count])
+
+    def ftruncate(self, descriptor: int, size: int) -> None:
+        """Not durable by itself."""
+        self.enter(0.0)
+        self._opened(descriptor).truncate(size)
+
+    def fsync(self, descriptor: int) -> None:
+        """What was written before it began; after one that failed some of that never is."""
+        found = self._open[descriptor]
+        until = 0 if isinstance(found, Path) else len(found.data)
+        disk = self.enter(0.5 if isinstance(found, Path) else 1.0)
+        fails = disk.loop.random.random() < disk.failing
+        if fails:
+            disk.failed()
+        if isinstance(found, _File):
+            found.lose(until, disk.loop.random) if fails else found.sync()
+        elif not fails:
+            disk.sync_names(found)
+        if fails:
+            raise _error(errno.EIO)
+
+    def close(self, descriptor: int) -> None:
+        """Nothing is written by it."""
+        del self._open[descriptor]
+
+    # --- names ---------------------------------------------------------------------------------
 
     def size(self, path: Path) -> int:
         self.enter(0.0)
@@ -221,16 +265,7 @@ class Mount:
 
     def make_directory(self, path: Path) -> None:
         disk = self.enter(0.0)
-        disk.directories.add(path)
-
-    def replace(self, path: Path, data: bytes) -> None:
-        beside = path.with_name(path.name + ".new")
-        file = self.append(beside)
-        file.truncate(0)
-        file.write(data)
-        file.sync()
-        self.rename(beside, path)
-        self.sync_directory(path.parent)
+        disk.directories.update((path, path.parent))
 
     def rename(self, source: Path, target: Path) -> None:
         disk = self.enter(0.0)
@@ -242,13 +277,6 @@ class Mount:
         disk = self.enter(0.0)
         if path in disk.names:
             disk.change(path, None)
-
-    def sync_directory(self, directory: Path) -> None:
-        disk = self.enter(0.5)
-        if disk.loop.random.random() < disk.failing:
-            disk.failures += 1
-            raise _error(errno.EIO)
-        disk.sync_names(directory)
 
     def free_bytes(self, directory: Path) -> int:
         disk = self.enter(0.0)
@@ -265,8 +293,7 @@ class Mount:
         return _Lock(disk, directory)
 
     def is_queue(self, path: Path) -> bool:
-        disk = self.enter(0.0)
-        return path in disk.directories and path / LOCK in disk.names
+        return self.enter(0.0).has_queue(path)
 
     def remove_directory(self, path: Path) -> None:
         disk = self.enter(0.0)

@@ -48,7 +48,12 @@ _SIDECAR: Final = "webhook.decisions.sidecar."
 
 FAULTS: Final[dict[str, Fault]] = {
     "a write that is not synced": Fault(
-        "log", _SIDECAR + "log", "SegmentLog.append", "self._file.sync()", "pass", found_by=28
+        "log",
+        _SIDECAR + "log",
+        "SegmentLog.append",
+        "self._file.sync()",
+        "pass",
+        found_by=33,
     ),
     "a new segment whose name is not synced": Fault(
         "log",
@@ -56,10 +61,15 @@ FAULTS: Final[dict[str, Fault]] = {
         "SegmentLog._roll",
         "self.disk.sync_directory(self.directory)",
         "pass",
-        found_by=317,
+        found_by=352,
     ),
     "writing on behind a sync that failed": Fault(
-        "log", _SIDECAR + "log", "SegmentLog.append", "self._abandon(active)", "pass", found_by=47
+        "log",
+        _SIDECAR + "log",
+        "SegmentLog.append",
+        "self._abandon(active)",
+        "pass",
+        found_by=77,
     ),
     "a cursor saved before the sink has answered": Fault(
         "log",
@@ -69,7 +79,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "before, lines_before = self.reader.cursor, self.reader._lines[:]; "
         "self.reader.advance(len(part)); self._save(at_once=True); "
         "self.reader.cursor, self.reader._lines = before, lines_before; self._attempt(part)",
-        found_by=89,
+        found_by=99,
     ),
     "an acknowledgement of what was only received": Fault(
         "log",
@@ -77,10 +87,15 @@ FAULTS: Final[dict[str, Fault]] = {
         "Streams.receive",
         "mark.received = sequence",
         "mark.received = mark.durable = sequence",
-        found_by=10,
+        found_by=12,
     ),
     "records taken twice": Fault(
-        "log", _SIDECAR + "streams", "Streams.receive", "return False", "return True", found_by=5
+        "log",
+        _SIDECAR + "streams",
+        "Streams.receive",
+        "return False",
+        "return True",
+        found_by=12,
     ),
     "a part of a refused batch in the wrong order": Fault(
         "log",
@@ -88,7 +103,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Drain._deliver",
         "parts += [part[middle:], part[:middle]]",
         "parts += [part[:middle], part[middle:]]",
-        found_by=333,
+        found_by=425,
     ),
     "a sender that is not woken after it has lost a connection": Fault(
         "log",
@@ -96,10 +111,114 @@ FAULTS: Final[dict[str, Fault]] = {
         "Exporter._converse",
         "self._wake.set()",
         "pass",
-        found_by=3,
+        found_by=7,
     ),
     "a lock that is kept after an adoption that failed": Fault(
-        "log", _SIDECAR + "adoption", "Adopter._end", "self._lock.release()", "pass", found_by=1605
+        "log",
+        _SIDECAR + "adoption",
+        "Adopter._end",
+        "self._lock.release()",
+        "pass",
+        found_by=1915,
+    ),
+    "a row's record that says what another's does": Fault(
+        "log",
+        "webhook.decisions.wire.rows",
+        "records",
+        "_record(common, clock, row)",
+        "_record(common, clock, rows[0])",
+        found_by=1,
+    ),
+    "a refused record that is kept nowhere": Fault(
+        "log",
+        _SIDECAR + "drain",
+        "Drain._bury",
+        "self._dead_letters.write(line, reason)",
+        "pass",
+        found_by=19,
+    ),
+    "a dead letter that is not synced": Fault(
+        "log",
+        _SIDECAR + "dead_letter",
+        "DeadLetters.write",
+        "file.sync()",
+        "pass",
+        found_by=19,
+    ),
+    "a dead letter on the rest of one that failed": Fault(
+        "log",
+        _SIDECAR + "dead_letter",
+        "DeadLetters.write",
+        "file.truncate(self._size)",
+        "pass",
+        found_by=541,
+    ),
+    "a file put in place that is not synced": Fault(
+        "log", _SIDECAR + "disk", "OSDisk.replace", "file.sync()", "pass"
+    ),
+    "a cursor that is saved when it happens": Fault(
+        "log",
+        _SIDECAR + "drain",
+        "Drain._save",
+        "at_once or passed or",
+        "passed or 0.1 *",
+        found_by=3,
+    ),
+    "records that wake no sink": Fault(
+        "log",
+        _SIDECAR + "log",
+        "SegmentLog.append",
+        "self._changed.notify_all()",
+        "pass",
+        found_by=5,
+    ),
+    "decisions that a server's end leaves unsent": Fault(
+        "log",
+        "webhook.decisions.exporter.exporter",
+        "Exporter.drain",
+        "while len(self.outbox):",
+        "while self.outbox.unsent:",
+        found_by=16,
+    ),
+    "rows that a server's end forgets": Fault(
+        "log",
+        "webhook.decisions.exporter.exporter",
+        "Exporter.drain",
+        "self.settle()",
+        "pass",
+        found_by=8,
+    ),
+    "a goodbye that is not said": Fault(
+        "log",
+        "webhook.decisions.exporter.exporter",
+        "Exporter._send",
+        "await connection.bye(Bye(self._sequence))",
+        "pass",
+        found_by=8,
+    ),
+    "a drain that ends before what is in the log is sent": Fault(
+        "log",
+        _SIDECAR + "drain",
+        "Drain._drain",
+        "if lines:",
+        "if lines and not self._drain_only.is_set():",
+        found_by=69,
+    ),
+    "a goodbye to which nobody listens": Fault(
+        "log",
+        _SIDECAR + "session",
+        "Session.bye",
+        "self._intake.finish",
+        "(lambda *_: None)",
+        found_by=3,
+    ),
+    "a receiver's silence that is a bug": Fault(
+        "log",
+        "webhook.decisions.exporter.exporter",
+        "Exporter._watch_silence",
+        "raise ConnectionAbortedError",
+        "raise RuntimeError",
+        found_by=1,
     ),
     "a list that is not made anew after 410": Fault(
         "cluster",

@@ -40,6 +40,12 @@ class Link:
     def __init__(self, latency: float) -> None:
         self.latency = latency
         self.silent = False
+        self.mute: Transport | None = None
+        """The end whose bytes are lost, while the other's arrive."""
+
+    def carries(self, sender: "Transport | None") -> bool:
+        """Whether what this end sends arrives."""
+        return not self.silent and (self.mute is None or self.mute is not sender)
 
 
 class Transport(asyncio.Transport):
@@ -163,7 +169,7 @@ class Transport(asyncio.Transport):
     def _send_at(self, callback: Callable[..., None], *arguments: Any) -> None:
         link = self.link
         assert self.peer is not None
-        if link.silent:
+        if not link.carries(self):
             return
         delay = link.latency * (0.5 + self.loop.random.random())
         when = max(self.loop.time() + delay, self._last_arrival)
@@ -171,13 +177,13 @@ class Transport(asyncio.Transport):
         self.loop.call_at(when, callback, *arguments, context=self.peer.process.context)
 
     def _arrive(self, data: bytes) -> None:
-        if self._lost or self.link.silent:
+        if self._lost or not self.link.carries(self.peer):
             return
         self._received.append(data)
         self._hand_over()
 
     def _end(self) -> None:
-        if not self._lost and not self.link.silent:
+        if not self._lost and self.link.carries(self.peer):
             self._received.append(None)
             self._hand_over()
 
@@ -197,7 +203,7 @@ class Transport(asyncio.Transport):
             self.protocol.data_received(data)
 
     def _reset(self) -> None:
-        if not self._lost and not self.link.silent:
+        if not self._lost and self.link.carries(self.peer):
             self._closing = True
             self._ended = True
             self._lose(ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET)))
@@ -295,9 +301,12 @@ class Network:
         loop.call_soon(accept, context=server.process.context)
         return near, near.protocol
 
-    def go_silent(self, link: Link) -> None:
-        """From now on the link carries nothing, and nobody is told."""
-        link.silent = True
+    def go_silent(self, link: Link, *, one_way: bool = False) -> None:
+        """From now on the link carries nothing, or nothing of one end, and nobody is told."""
+        if one_way:
+            link.mute = self.loop.random.choice(self.links[link])
+        else:
+            link.silent = True
         self.links.pop(link, None)
 
     def reset(self, link: Link) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import orjson
 
+from tests.simulation.log_offers import Books
 from tests.simulation.loop import Loop
 from tests.simulation.process import Process
 from webhook.decisions.sinks.sink import Item, RecordsRefused, SinkUnavailable
@@ -12,17 +13,19 @@ from webhook.decisions.sinks.sink import Item, RecordsRefused, SinkUnavailable
 class Receiver:
     """What is behind a sink: outlives everything, and keeps its books."""
 
-    def __init__(self, loop: Loop, name: str) -> None:
+    def __init__(self, loop: Loop, name: str, books: Books) -> None:
         self.loop = loop
         self.name = name
+        self.books = books
         self.failing = 0.0
         self.forgetful = 0.0
         """How likely an answer is lost after a batch was taken."""
         self.poison = 0.0
-        self.taken: list[tuple[str, str, int]] = []
-        """Queue's incarnation, process, sequence: in order of arrival."""
+        self.taken: list[tuple[str, str, int, float]] = []
+        """Queue's incarnation, process, sequence, and when: in order of arrival."""
         self.unanswered: set[tuple[str, int]] = set()
-        self.refused: set[tuple[str, int]] = set()
+        self.refused: dict[tuple[str, int], bytes] = {}
+        """What was refused for good, and is to be among the dead letters."""
 
     def take(self, incarnation: str, items: Sequence[Item]) -> None:
         """A batch arrives; raises as a sink does."""
@@ -30,6 +33,8 @@ class Receiver:
         keys = []
         for item in items:
             record = orjson.loads(item.record)
+            if wrong := self.books.judge(record):
+                self.loop.fail(f"{self.name} got {wrong}")
             keys.append((str(record["process"]), int(record["sequence"])))
         numbers = " ".join(f"{name}:{number}" for name, number in keys)
         if chance.random() < self.failing:
@@ -37,11 +42,12 @@ class Receiver:
             raise SinkUnavailable("503")
         if any(_is_poison(key, self.poison) for key in keys):
             if len(keys) == 1:
-                self.refused.add(keys[0])
+                self.refused[keys[0]] = items[0].record
             self.loop.tell(self.name, f"refuses from {incarnation} {numbers}")
             raise RecordsRefused("400")
         self.loop.tell(self.name, f"takes from {incarnation} {numbers}")
-        self.taken += [(incarnation, *key) for key in keys]
+        now = self.loop.seconds
+        self.taken += [(incarnation, *key, now) for key in keys]
         if chance.random() < self.forgetful:
             self.unanswered.update(keys)
             raise SinkUnavailable("no answer")
