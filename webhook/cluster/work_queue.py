@@ -80,11 +80,13 @@ class WorkQueue(Generic[K]):
             self._room.clear()
         return True
 
-    def retry(self, key: K) -> None:
-        """Make a key due again after the back-off of its failures in a row."""
+    def retry(self, key: K) -> float:
+        """Make a key due again after the back-off of its failures in a row: so many seconds."""
         if key not in self._failing:
             self._failing[key] = self._backoff()
-        self.add(key, self._failing[key].next_seconds())
+        seconds = self._failing[key].next_seconds()
+        self.add(key, seconds)
+        return seconds
 
     def forget(self, key: K) -> None:
         """A key has no failures any more."""

@@ -19,6 +19,7 @@ from webhook.api import pod_status
 from webhook.api.config import CONFIG
 from webhook.api.resource import Resource
 from webhook.api.shapes import status_of
+from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.kinds import PODS
 from webhook.cluster.reflector import ObjectSelection, Reflector
@@ -33,7 +34,7 @@ from webhook.controllers.rollout_keeper import RolloutKeeper
 from webhook.controllers.spoiled import Spoiled
 from webhook.controllers.status_index import StatusIndex
 from webhook.controllers.status_kinds import STATUS_KINDS, LabelledSubject, status_resource
-from webhook.controllers.turns import TURN_SECONDS, WRITES_AT_ONCE
+from webhook.controllers.turns import RETRY_SECONDS_MAX, TURN_SECONDS, WRITES_AT_ONCE
 from webhook.events.policies import EventWriter
 from webhook.replicas import pods, rendezvous
 from webhook.replicas.pods import Replicas
@@ -122,7 +123,9 @@ class Aggregation:
             )
             for index in self._indexes
         ]
-        self._queue: WorkQueue[LabelledSubject] = WorkQueue()
+        self._queue: WorkQueue[LabelledSubject] = WorkQueue(
+            backoff=lambda: Backoff(initial_seconds=TURN_SECONDS, max_seconds=RETRY_SECONDS_MAX)
+        )
         self._orphans = Orphans(client, pod, log, self._indexes, self.replicas, self.spoiled)
         self._pods_known: tuple[frozenset[str], frozenset[str]] | None = None
         # Since when an object's status differs from what it should be, and what it has of ours.
@@ -234,7 +237,7 @@ class Aggregation:
         gvk, namespace = self._place(subject)
         document = self._manager.get(gvk, namespace, subject.name)
         if document is None:
-            self._since.pop(subject, None)
+            self._settled(subject)
             return
         version = document["metadata"]["resourceVersion"]
         if self._swapped.get(subject) == version:
@@ -257,7 +260,7 @@ class Aggregation:
             doubted_until = self._doubts.until(subject, entries, status.get("byPod"), now)
         wanted = self._judged(subject, document, wanted, statuses, now)
         if wanted is None:
-            self._since.pop(subject, None)
+            self._settled(subject)
             return
         held = status.get("byPod"), status.get("conditions")
         since, before = self._since.get(subject, (now, held))
@@ -280,20 +283,25 @@ class Aggregation:
         except (ApiError, UnreachableError) as error:
             self._swapped.pop(subject, None)
             if isinstance(error, ApiError) and (error.is_conflict or error.is_absent):
-                self._queue.add(subject, TURN_SECONDS)
+                self._queue.retry(subject)
                 return  # Another was faster; the watch tells what it wrote, if it is not silent.
             self._failures += 1
-            self._queue.add(subject, TURN_SECONDS)
+            self._queue.retry(subject)
             self._log.warning(
                 "byPod not written", kind=gvk.kind, name=subject.name, error=str(error)
             )
         else:
-            self._since.pop(subject, None)
+            self._settled(subject)
             self._doubts.agree(subject, entries)
             if subject.kind in _JUDGED:
                 await self.conditions.written(subject, document, wanted, written)
             if subject.kind in _JUDGED:
                 await self.rollouts.written(subject, document, written)
+
+    def _settled(self, subject: LabelledSubject) -> None:
+        """Nothing is left to write of an object."""
+        self._since.pop(subject, None)
+        self._queue.forget(subject)
 
     def _renew(self, kind: str) -> None:
         """Begin the watches anew that statuses of a kind, and who counts, come by."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.kinds import PODS
 from webhook.cluster.work_queue import WorkQueue
 from webhook.controllers import by_pod
 from webhook.controllers.status_kinds import status_resource
-from webhook.controllers.turns import TURN_SECONDS
+from webhook.controllers.turns import RETRY_SECONDS_MAX, TURN_SECONDS
 from webhook.replicas import pods, rendezvous
 
 if TYPE_CHECKING:
@@ -60,7 +61,9 @@ class Orphans:
         self._indexes = {index.kind.kind: index for index in indexes}
         self._replicas = replicas
         self._spoiled = spoiled
-        self._queue: WorkQueue[_Key] = WorkQueue()
+        self._queue: WorkQueue[_Key] = WorkQueue(
+            backoff=lambda: Backoff(initial_seconds=ORPHAN_SECONDS, max_seconds=RETRY_SECONDS_MAX)
+        )
         self._since: dict[_Key, float] = {}
         self._checked: set[str] = set()
         self.writes = 0
@@ -86,21 +89,25 @@ class Orphans:
             for kind, index in self._indexes.items():
                 for item in by_pod.orphans(index.items.values(), live):
                     self._queue.add(_Key(kind, item["metadata"]["name"]))
+            self._queue.forget(key)
         self._spoiled.clear("orphan", *key)
 
     async def _settle_one(self, key: _Key, live: frozenset[str]) -> None:
         item = self._indexes[key.kind].items.get(key.name)
         if item is None or not by_pod.orphans([item], live):
             self._since.pop(key, None)
+            self._queue.forget(key)
             return
         now = time.monotonic()
         rank = rendezvous.rank(key.name, self._replicas().writers, self._pod.uid)
         turn = self._since.setdefault(key, now) + TURN_SECONDS * rank
         if turn > now:
             self._queue.add(key, turn - now)
-        elif not await self._is_gone(item) or not await self._delete(key, item):
+        elif await self._is_gone(item) and await self._delete(key, item):
+            self._queue.forget(key)
+        else:
             # Not so: the watch of Pods lags, or cannot be asked. Look again later.
-            self._queue.add(key, ORPHAN_SECONDS)
+            self._queue.retry(key)
 
     async def _is_gone(self, item: Mapping[str, Any]) -> bool:
         for owner in pods.owners_of(item):

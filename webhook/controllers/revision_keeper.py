@@ -21,6 +21,7 @@ from webhook.api.gvk import GroupVersionKind, text
 from webhook.api.resource import Resource
 from webhook.api.revision import InvalidRevision, PolicyRevision, read_revision, revision_object
 from webhook.api.shapes import object_of
+from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.kinds import CRDS
 from webhook.cluster.reflector import Reflector
@@ -30,7 +31,7 @@ from webhook.controllers.extensions import subject_key
 from webhook.controllers.observed import TEMPLATES
 from webhook.controllers.revisions import rollback_of, surplus
 from webhook.controllers.spoiled import Spoiled
-from webhook.controllers.turns import TURN_SECONDS, WRITES_AT_ONCE
+from webhook.controllers.turns import RETRY_SECONDS_MAX, TURN_SECONDS, WRITES_AT_ONCE
 from webhook.mutation import mutator
 from webhook.replicas import rendezvous
 
@@ -103,7 +104,9 @@ class RevisionKeeper:
         self._reflector = Reflector(client, REVISIONS, self, settings=settings, transform=_slim)
         self._by_uid: dict[str, dict[str, PolicyRevision]] = {}
         self._wanted: dict[PolicyKey, InForce] = {}
-        self._queue: WorkQueue[_Subject] = WorkQueue()
+        self._queue: WorkQueue[_Subject] = WorkQueue(
+            backoff=lambda: Backoff(initial_seconds=TURN_SECONDS, max_seconds=RETRY_SECONDS_MAX)
+        )
         self._since: dict[_Subject, float] = {}
         self._refused_until = 0.0
         self.listener: Callable[[str], None] = _nobody
@@ -265,6 +268,7 @@ class RevisionKeeper:
         beyond = [] if wanted is not None else self._beyond(uid, in_force)
         if wanted is None and not misjudged and not beyond:
             self._since.pop(subject, None)
+            self._queue.forget(subject)
             return
         now = time.monotonic()
         rank = rendezvous.rank(f"revision/{'/'.join(key)}", writers, self._pod.uid)
@@ -287,6 +291,7 @@ class RevisionKeeper:
             self._failed(subject, error)
         else:
             self._since.pop(subject, None)
+            self._queue.forget(subject)
             self._queue.add(subject, SETTLED_SECONDS)  # what is beyond the limit now
 
     def _lacking(self, in_force: InForce) -> Json | None:
@@ -335,15 +340,16 @@ class RevisionKeeper:
             known[revision.name] = revision
 
     def _failed(self, subject: _Subject, error: ApiError | UnreachableError) -> None:
-        now = time.monotonic()
-        seconds = TURN_SECONDS
-        if isinstance(error, ApiError) and (error.is_conflict or error.is_absent):
+        if isinstance(error, ApiError) and error.is_forbidden:
+            self._refused_until = time.monotonic() + REFUSED_SECONDS
+        if isinstance(error, ApiError) and (
             # Another made it, and the watch tells of it; or the kind itself is gone.
-            seconds = REFUSED_SECONDS
-        elif isinstance(error, ApiError) and error.is_forbidden:
-            seconds = REFUSED_SECONDS
-            self._refused_until = now + seconds
-        self._queue.add(subject, seconds * random.uniform(1.0, 1.5))  # noqa: S311  # jitter
+            error.is_forbidden or error.is_conflict or error.is_absent
+        ):
+            seconds = REFUSED_SECONDS * random.uniform(1.0, 1.5)  # noqa: S311  # jitter
+            self._queue.add(subject, seconds)
+        else:
+            seconds = self._queue.retry(subject)
         if isinstance(error, ApiError) and error.is_conflict:
             return
         self.failures += 1

@@ -10,3 +10,6 @@ TURN_SECONDS: Final = 5.0
 WRITES_AT_ONCE: Final = 8
 """Requests under way: a start with 2,500 objects takes seconds, and no seat of the API server's
 priority level is held for long."""
+
+RETRY_SECONDS_MAX: Final = 60.0
+"""How long at most a write waits that fails again and again: it begins with a turn, and doubles."""

@@ -17,7 +17,15 @@ from tests.webhook.controllers.session import (
     session,
 )
 from webhook.api.shapes import conditions_of
-from webhook.controllers import expression_keeper, generation_keeper, orphans, revision_keeper
+from webhook.controllers import (
+    aggregation,
+    expression_keeper,
+    generation_keeper,
+    orphans,
+    revision_keeper,
+)
+from webhook.controllers.object_writer import ObjectWriter
+from webhook.generation.plan import Planner
 from webhook.metrics.cluster import OBJECT_FAULTS, OBJECTS_SPOILED
 
 TEMPLATES = ("templates.gatekeeper.sh", "constrainttemplates")
@@ -173,6 +181,63 @@ def test_a_bug_with_one_orphan_is_told_of_and_the_session_goes_on(tmp_path, monk
     asyncio.run(run())
 
 
+def refused_longer_and_longer(folder, refused, queue_of, is_written, prepare=lambda _: None):
+    """What cannot be written waits longer each time, and is forgotten once it is written."""
+
+    async def run():
+        async with session(folder, *EVERYTHING, prepare=prepare) as made:
+            made.storage.refused[refused] = 500
+            made.make(*TEMPLATES, template("Alpha", 0))
+            await made.until(lambda: made.following._aggregation is not None)
+            failing = queue_of(made.following)._failing
+            await made.until(lambda: any(one.failures > 3 for one in failing.values()), "retries")
+            (backoff,) = {(one.initial_seconds, one.max_seconds) for one in failing.values()}
+            assert backoff == (0.02, 60.0)
+            made.storage.refused.clear()
+            await made.until(lambda: is_written(made), "the write")
+            await made.until(lambda: not failing)
+
+    asyncio.run(run())
+
+
+def test_a_by_pod_that_cannot_be_written_is_tried_less_and_less_often(tmp_path, monkeypatch):
+    monkeypatch.setattr(aggregation, "TURN_SECONDS", 0.02)
+    refused_longer_and_longer(
+        tmp_path,
+        "ConstraintTemplate/status",
+        lambda following: following._aggregation._queue,
+        lambda made: made.get(*TEMPLATES, "alpha").get("status", {}).get("byPod"),
+    )
+
+
+def test_an_orphan_that_cannot_be_deleted_is_tried_less_and_less_often(tmp_path, monkeypatch):
+    monkeypatch.setattr(orphans, "ORPHAN_SECONDS", 0.02)
+
+    def left_behind(made):
+        uid = made.get("", "namespaces", NAMESPACE)["metadata"]["uid"]
+        owners = [{"apiVersion": "v1", "kind": "Pod", "name": "waddle-0", "uid": uid}]
+        body = {"metadata": {"name": "gone", "ownerReferences": owners}, "status": {}}
+        made.make(*STATUSES, body, NAMESPACE)
+
+    refused_longer_and_longer(
+        tmp_path,
+        "ConstraintPodStatus",
+        lambda following: following._aggregation._orphans._queue,
+        lambda made: not made.get(*STATUSES, "gone", NAMESPACE),
+        left_behind,
+    )
+
+
+def test_a_revision_that_cannot_be_written_is_tried_less_and_less_often(tmp_path, monkeypatch):
+    monkeypatch.setattr(revision_keeper, "TURN_SECONDS", 0.02)
+    refused_longer_and_longer(
+        tmp_path,
+        "PolicyRevision",
+        lambda following: following._revisions._queue,
+        lambda made: made.all(*REVISIONS),
+    )
+
+
 @pytest.mark.parametrize("code", [403, 500])
 def test_a_revision_that_is_refused_is_told_of_and_kept_later(tmp_path, monkeypatch, code):
     monkeypatch.setattr(revision_keeper, "REFUSED_SECONDS", 0.1)
@@ -264,7 +329,7 @@ def vap_status(made: Session) -> Any:
     ("owner", "method", "follower"),
     [
         (expression_keeper.ExpressionKeeper, "_source", "expressions"),
-        (generation_keeper.Planner, "plan", "generation"),
+        (Planner, "plan", "generation"),
     ],
     ids=["expressions", "generation"],
 )
@@ -296,13 +361,13 @@ def test_a_bug_in_what_is_made_of_expressions_leaves_the_cluster_followed(
 def test_many_changes_that_follow_one_another_are_one_plan_of_generated_policies(
     tmp_path, monkeypatch
 ):
-    as_it_is, plans = generation_keeper.Planner.plan, []
+    as_it_is, plans = Planner.plan, []
 
     def counted(*arguments):
         plans.append(arguments)
         return as_it_is(*arguments)
 
-    monkeypatch.setattr(generation_keeper.Planner, "plan", counted)
+    monkeypatch.setattr(Planner, "plan", counted)
     monkeypatch.setattr(generation_keeper, "GATHER_SECONDS", 0.2)
 
     async def run():
@@ -327,13 +392,13 @@ def test_many_changes_that_follow_one_another_are_one_plan_of_generated_policies
 def test_generated_policies_are_all_compared_again_after_a_while(tmp_path, monkeypatch):
     """What somebody else wrote meanwhile is left alone for a while only."""
     monkeypatch.setattr(generation_keeper, "COMPARE_SECONDS", 0.05)
-    compare_all, compared = generation_keeper.ObjectWriter.compare_all, []
+    compare_all, compared = ObjectWriter.compare_all, []
 
     def noted(self):
         compared.append(self._resource.gvk.kind)
         compare_all(self)
 
-    monkeypatch.setattr(generation_keeper.ObjectWriter, "compare_all", noted)
+    monkeypatch.setattr(ObjectWriter, "compare_all", noted)
 
     async def run():
         async with session(tmp_path, *EVERYTHING) as made:
