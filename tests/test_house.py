@@ -171,6 +171,7 @@ LANGUAGES = (
     "webhook.rego.builtins.templates",
     "webhook.rego.builtins.x509",
     "webhook.rego.check.ir",
+    "webhook.rego.go.templates",
     "webhook.rego",
     "webhook.cel",
     "webhook.parsers",
@@ -191,13 +192,26 @@ def statements() -> Iterator[tuple[str, ast.stmt]]:
             yield module, node
 
 
-def test_a_class_name_has_one_meaning():
-    """Who reads ``Plan`` need not look which one: it is the only one, or its name says what of."""
-    places: dict[tuple[str, str], list[str]] = {}
+def meanings() -> Iterator[tuple[str, str, str]]:
+    """Classes, and other names for types, with their modules and what says that two are the same."""
     for module, node in statements():
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-            places.setdefault((room_of(module), node.name), []).append(module)
-    assert {key: found for key, found in places.items() if len(found) > 1} == {}
+        within = node.body if isinstance(node, ast.If) else [node]  # `if TYPE_CHECKING`
+        for one in within:
+            if isinstance(one, ast.ClassDef):
+                yield module, one.name, module
+            elif isinstance(one, ast.Assign | ast.AnnAssign):
+                target = one.target if isinstance(one, ast.AnnAssign) else one.targets[0]
+                if isinstance(target, ast.Name) and one.value is not None:
+                    yield module, target.id, ast.unparse(one.value)
+
+
+def test_a_type_s_name_has_one_meaning():
+    """Who reads ``Plan`` need not look which one: it is the only one, or its name says what of."""
+    places: dict[tuple[str, str], dict[str, str]] = {}
+    for module, name, meaning in meanings():
+        if name[0].isupper() and not name.isupper():
+            places.setdefault((room_of(module), name), {})[meaning] = module
+    assert {key: list(found.values()) for key, found in places.items() if len(found) > 1} == {}
 
 
 ALIKE_BY_CHANCE = {

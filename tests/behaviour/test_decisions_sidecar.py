@@ -128,7 +128,7 @@ def test_a_full_queue_acknowledges_nothing_until_there_is_room(
         sender = Sender(sidecar.socket)
         number = 0
         while sidecar.metric("queue_blocked") != 1:
-            # Less than a socket holds: a queue that is full reads nothing more.
+            # Less than a socket holds.
             sender.records(range(number + 1, number + 4), x="y" * 20_000)
             number += 3
         assert sidecar.metric("queue_bytes") <= 4 * 1024 * 1024
@@ -169,11 +169,9 @@ def test_sigterm_acknowledges_and_drains_what_came_before_it(
     tmp_path: Path, receiver: Receiver
 ) -> None:
     receiver.set("slow")
-    # A batch whose answer comes too late is sent again, and what has not left by then is left.
-    sink = http_sink(receiver, timeoutSeconds=PATIENCE_SECONDS)
+    sink = http_sink(receiver, timeoutSeconds=PATIENCE_SECONDS)  # Else a late batch is sent again.
     with Sidecar(tmp_path, [sink], shutdownGraceSeconds=PATIENCE_SECONDS) as sidecar:
-        sender = Sender(sidecar.socket)
-        sender.records(range(1, 2001))
+        (sender := Sender(sidecar.socket)).records(range(1, 2001))
         sender.await_ack(2000)
         assert sidecar.stop() == 0
         sender.close()

@@ -13,7 +13,7 @@ from webhook.api.pod_status import Pod, StatusError
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
-from webhook.controllers.conditions import Verdict, merged
+from webhook.controllers.conditions import Judgement, merged
 
 POD = Pod("waddle-0", NAMESPACE, "uid-of-the-pod", ("generate", "status", "webhook"))
 SUBJECT = {"uid": "uid-of-the-object", "generation": 7}
@@ -161,7 +161,7 @@ def shown_columns(api: Api, manifest: Object) -> dict[str, Any]:
 def test_kubectl_get_shows_the_state_and_how_many_replicas_enforce(installed, manifest, state):
     enforced = {"Active": 3, "Degraded": 2}.get(state, 0)
     message = f"{enforced}/3 replicas at generation 1"
-    verdict = Verdict(state, 1, state, message, "a: it is broken")
+    verdict = Judgement(state, 1, state, message, "a: it is broken")
     foreign = [{"type": "AFirst", "status": "True"}]
     conditions = merged(foreign, verdict, "2026-01-01T00:00:00Z")
     created = installed.request("POST", path_of(manifest, one=False), manifest)

@@ -17,7 +17,7 @@ import zlib
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.encoding import DecodeError, decode, encode
-from webhook.api.revision_outcome import Outcome, read_outcome
+from webhook.api.revision_outcome import TrialOutcome, read_outcome
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class PolicyRevision:
     created: str
     encoding: str
     content: str
-    outcome: Outcome | None = None
+    outcome: TrialOutcome | None = None
 
     @property
     def may_be_enforced(self) -> bool:
@@ -123,7 +123,7 @@ def name_of(document: Mapping[str, Any], digest: str) -> str:
 
 
 def revision_object(
-    document: Mapping[str, Any], digest: str, outcome: Outcome | None = None
+    document: Mapping[str, Any], digest: str, outcome: TrialOutcome | None = None
 ) -> Json:
     """The PolicyRevision of a template or constraint as it is now."""
     metadata = document["metadata"]

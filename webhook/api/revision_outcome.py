@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from webhook.api.shapes import Json
 
-Verdict: TypeAlias = Literal["trying", "passed", "refused", "ended"]
+TrialVerdict: TypeAlias = Literal["trying", "passed", "refused", "ended"]
 
 VERDICTS: Final[frozenset[str]] = frozenset({"trying", "passed", "refused", "ended"})
 
@@ -25,14 +25,14 @@ FAULT_CHARACTERS_MAX: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TrialOutcome:
     """Who tried a generation, what came of it, and what that took.
 
     ``trying`` is said while it takes long; what has ``passed`` may be enforced; ``refused`` has a
     fault that any replica would find; ``ended`` went beyond the bounds of a trial.
     """
 
-    verdict: Verdict
+    verdict: TrialVerdict
     pod: str
     uid: str
     version: str
@@ -60,14 +60,14 @@ class Outcome:
         }
 
 
-def read_outcome(item: Mapping[str, Any]) -> Outcome | None:
+def read_outcome(item: Mapping[str, Any]) -> TrialOutcome | None:
     """That of a PolicyRevision; None where nothing is said that can be read."""
     outcome = object_of(object_of(item.get("status")).get("outcome"))
     by = object_of(outcome.get("triedBy"))
     if outcome.get("verdict") not in VERDICTS:
         return None
-    return Outcome(
-        cast("Verdict", outcome["verdict"]),
+    return TrialOutcome(
+        cast("TrialVerdict", outcome["verdict"]),
         _text(by, "pod"),
         _text(by, "uid"),
         _text(by, "version"),

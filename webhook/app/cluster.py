@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from webhook.serving.revision import Serving
     from webhook.settings.serve import ServeSettings
 
-Answer = TypeVar("Answer")
+AnswerT = TypeVar("AnswerT")
 
 TEMPLATE_SECONDS: Final = 2.0
 """For reading one template: twice what Kubernetes' own objective gives an API server for 99 of 100
@@ -164,12 +164,12 @@ class ClusterThread:
             return None
 
     def ask(
-        self, question: Callable[[ClusterClient], Coroutine[Any, Any, Answer]]
-    ) -> Future[Answer]:
+        self, question: Callable[[ClusterClient], Coroutine[Any, Any, AnswerT]]
+    ) -> Future[AnswerT]:
         """Ask the API server something; any thread may. The error is an UnreachableError."""
         following, loop = self._following, self._thread.loop
         if following is None or loop is None:
-            answer: Future[Answer] = Future()
+            answer: Future[AnswerT] = Future()
             answer.set_exception(UnreachableError("the cluster is not followed"))
             return answer
         return asyncio.run_coroutine_threadsafe(question(following.client), loop)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 from webhook.reports.options import ReportOptions
 
 if TYPE_CHECKING:
-    from webhook.reports.finding import Verdict
+    from webhook.reports.finding import ReportResult
     from webhook.settings.reports import ReportSettings
 
 
@@ -16,7 +16,7 @@ def report_options(settings: ReportSettings) -> ReportOptions:
     return ReportOptions(
         api=settings.report_api,
         is_by_resource=settings.report_mode == "resource",
-        stored=cast("frozenset[Verdict]", frozenset(settings.report_results)),
+        stored=cast("frozenset[ReportResult]", frozenset(settings.report_results)),
         resources_max=settings.report_max_resources,
         entries_max=settings.report_max_entries,
         tells_drift=settings.report_mutation_drift,

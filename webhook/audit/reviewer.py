@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from webhook.cluster.store import Object
     from webhook.constraint.limits import Limits
     from webhook.constraint.result import Responses
-    from webhook.constraint.review import Source
+    from webhook.constraint.review import ReviewSource
     from webhook.log import Logger
     from webhook.mutation.drift import Drift
 
@@ -106,7 +106,7 @@ class Reviewer:
         obj: Object,
         namespace: Mapping[str, Any] | None,
         plural: str = "",
-        source: Source = "Original",
+        source: ReviewSource = "Original",
     ) -> Responses:
         return self._scope.snapshot.review(
             AugmentedObject(obj, namespace, "", source, plural),

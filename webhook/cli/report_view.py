@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from webhook.reports.finding import Policy, ReportSubject
     from webhook.reports.summary import Counts, ReportSummary
 
-    Rows = list[tuple[str, Counts]]
+    CountRows = list[tuple[str, Counts]]
 
 CLUSTER: Final = "(cluster-wide)"
 
@@ -30,7 +30,7 @@ def as_tables(summary: ReportSummary, top: int, confirmed: Sequence[Confirmation
     lines += _confirmed(confirmed)
     if not any(summary.total[verdict] for verdict in BAD):
         return "\n".join([*lines, styled("no violations", fg="green")])
-    tables: tuple[tuple[str, Rows], ...] = (
+    tables: tuple[tuple[str, CountRows], ...] = (
         ("POLICY", [(policy_name(key), value) for key, value in summary.policies.items()]),
         ("NAMESPACE", [(key or CLUSTER, value) for key, value in summary.namespaces.items()]),
         ("RESOURCE", [(resource_name(key), value) for key, value in summary.resources.items()]),
@@ -61,7 +61,7 @@ def _confirmed(confirmations: Sequence[Confirmation]) -> list[str]:
     return lines
 
 
-def _table(title: str, rows: Rows, top: int) -> list[str]:
+def _table(title: str, rows: CountRows, top: int) -> list[str]:
     bad = [item for item in rows if any(item[1][verdict] for verdict in BAD)]
     bad.sort(key=lambda item: (severity_order(item[1]), item[0]))
     cells = [[title, *(verdict.upper() for verdict in BAD)]]

@@ -10,10 +10,10 @@ from webhook.cli.terminal import printable
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
-    Rows = Sequence[Sequence[str]]
+    TableRows = Sequence[Sequence[str]]
 
 
-def table(rows: Rows, right: Container[int] = ()) -> list[str]:
+def table(rows: TableRows, right: Container[int] = ()) -> list[str]:
     """A line for each row, the first of which may be a heading; cells are written as printable.
 
     Columns of these numbers stand to the ``right``.
@@ -30,15 +30,15 @@ def table(rows: Rows, right: Container[int] = ()) -> list[str]:
     return lines
 
 
-def framed(heading: Sequence[str], rows: Rows) -> list[str]:
+def framed(heading: Sequence[str], rows: TableRows) -> list[str]:
     """The same in a frame, as OPA draws it, with the heading in the middle of its columns."""
     cells = [[[cell] for cell in row] for row in _printable(rows)]
     return frame.framed([printable(title) for title in heading], cells)
 
 
-def _printable(rows: Rows) -> list[list[str]]:
+def _printable(rows: TableRows) -> list[list[str]]:
     return [[printable(cell) for cell in row] for row in rows]
 
 
-def _widths(cells: Rows) -> list[int]:
+def _widths(cells: TableRows) -> list[int]:
     return [max(map(len, column)) for column in zip(*cells, strict=True)]

@@ -191,7 +191,7 @@ class Console:
             return known[1]
 
     def _page(
-        self, path: str, name: str, view: Callable[[Picture, pages.Query], pages.Document]
+        self, path: str, name: str, view: Callable[[Picture, pages.Query], pages.ObjectDocument]
     ) -> Callable[[Request], Any]:
         async def answer(request: Request) -> Response:
             picture = await self._seen(request)
@@ -223,7 +223,7 @@ class Console:
         return self._answer(request, picture, "resource", "/resource", document, follows=False)
 
     async def _live(
-        self, request: Request, picture: Picture, document: pages.Document
+        self, request: Request, picture: Picture, document: pages.ObjectDocument
     ) -> dict[str, Any]:
         """What the policies in force say of an object as it is now; an ``error`` where nothing can."""
         objects = self.source.objects

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from webhook.api.resource import Resource
     from webhook.api.revision import PolicyRevision
-    from webhook.console.picture import ShownCertificate, State
+    from webhook.console.picture import PictureState, ShownCertificate
     from webhook.controllers.convergence import Convergence
 
     Object = dict[str, Any]
@@ -135,7 +135,7 @@ def _policy(
     )
 
 
-def _state(converged: Convergence) -> State:
+def _state(converged: Convergence) -> PictureState:
     states = [one.state for one in converged.counted]
     if converged.is_deleted or not states or all(one == "missing" for one in states):
         return "pending"

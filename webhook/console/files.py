@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from webhook.console.live import NamedObject
-    from webhook.console.picture import Category, Shown, State
+    from webhook.console.picture import Category, PictureState, Shown
     from webhook.console.visitor import Right
     from webhook.constraint.client import Client
     from webhook.constraint.snapshot import Snapshot
@@ -163,7 +163,7 @@ def _policy(
         for fault in faults
         if (fault.file, fault.line, fault.title) == (manifest.file, manifest.line, manifest.title)
     ]
-    state: State = "error" if elsewhere else "active"
+    state: PictureState = "error" if elsewhere else "active"
     if own:
         state = "degraded" if all(fault.stays for fault in own) else "error"
     document = manifest.document

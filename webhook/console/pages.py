@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from webhook.console.visitor import Visitor
 
 Query = dict[str, str]
-Document = dict[str, Any]
+ObjectDocument = dict[str, Any]
 
 TOP: Final = 10
 POLICIES_PAGE: Final = 100
@@ -44,7 +44,7 @@ class NotThere(Exception):
     """Nothing of this name is known; the text says what was looked for."""
 
 
-def shown(picture: Picture, visitor: Visitor | None) -> Document:
+def shown(picture: Picture, visitor: Visitor | None) -> ObjectDocument:
     """What every page says: of what it is, of when, what is wrong with that, and for whom."""
     return {
         "over": picture.over,
@@ -57,7 +57,7 @@ def shown(picture: Picture, visitor: Visitor | None) -> Document:
     }
 
 
-def overview(picture: Picture, query: Query) -> Document:
+def overview(picture: Picture, query: Query) -> ObjectDocument:
     """How it all is: replicas, policies by state, violations, what is wrong."""
     del query
     states = Counter(item.state for item in picture.policies)
@@ -83,7 +83,7 @@ def overview(picture: Picture, query: Query) -> Document:
     }
 
 
-def _replicas(picture: Picture) -> Document | None:
+def _replicas(picture: Picture) -> ObjectDocument | None:
     if picture.over == "files" or not picture.sees_pods:
         return None
     return {
@@ -97,7 +97,7 @@ def _replicas(picture: Picture) -> Document | None:
     }
 
 
-def _certificate(one: ShownCertificate) -> Document:
+def _certificate(one: ShownCertificate) -> ObjectDocument:
     days = {
         name: None if not text else int((seconds_of(text) - time.time()) // 86_400)
         for name, text in (("endsInDays", one.ends), ("authorityEndsInDays", one.authority_ends))
@@ -116,7 +116,9 @@ def _certificate(one: ShownCertificate) -> Document:
     }
 
 
-def _violation_summary(picture: Picture, violations: Sequence[ShownViolation]) -> Document | None:
+def _violation_summary(
+    picture: Picture, violations: Sequence[ShownViolation]
+) -> ObjectDocument | None:
     if picture.violations is None:
         return None
     return {
@@ -132,7 +134,7 @@ def _gravity(item: ShownPolicy) -> tuple[int, str, str, str]:
     return _ORDER[item.state], item.category, item.kind, item.name
 
 
-def summary(item: ShownPolicy) -> Document:
+def summary(item: ShownPolicy) -> ObjectDocument:
     """A policy as a row."""
     return {
         "category": item.category,
@@ -162,7 +164,7 @@ def stage_of(item: ShownPolicy) -> str:
     return f"{action}: {state}" if isinstance(state, str) and isinstance(action, str) else ""
 
 
-def policies(picture: Picture, query: Query) -> Document:
+def policies(picture: Picture, query: Query) -> ObjectDocument:
     """All policies, searched, a page at a time."""
     text, category = query.get("q", "").casefold(), query.get("category", "")
     state = query.get("state", "")
@@ -182,7 +184,7 @@ def policies(picture: Picture, query: Query) -> Document:
     }
 
 
-def policy(picture: Picture, query: Query) -> Document:
+def policy(picture: Picture, query: Query) -> ObjectDocument:
     """One policy: source, parameters, match, violations, replicas, revisions. Raises NotThere."""
     kind, name = query.get("kind", ""), query.get("name", "")
     item = picture.policy(kind, name)
@@ -239,7 +241,7 @@ def policy(picture: Picture, query: Query) -> Document:
     }
 
 
-def _revision(item: ShownPolicy, kept: PolicyRevision) -> Document:
+def _revision(item: ShownPolicy, kept: PolicyRevision) -> ObjectDocument:
     """A kept generation, and what the present one says otherwise."""
     revision = {"generation": kept.generation, "created": kept.created, "digest": kept.digest}
     try:
@@ -256,7 +258,7 @@ def _revision(item: ShownPolicy, kept: PolicyRevision) -> Document:
     return {**revision, "difference": "\n".join(lines), "error": ""}
 
 
-def _shown_manifest(document: Mapping[str, Any]) -> Document:
+def _shown_manifest(document: Mapping[str, Any]) -> ObjectDocument:
     """The object without what the API server keeps for itself, and without its status."""
     metadata = {
         name: value
@@ -270,7 +272,7 @@ def _shown_manifest(document: Mapping[str, Any]) -> Document:
     }
 
 
-def violation_page(picture: Picture, query: Query) -> Document:
+def violation_page(picture: Picture, query: Query) -> ObjectDocument:
     """Violations searched and grouped, a page at a time."""
     search = Search.of(query)
     group = query.get("group", "") if query.get("group") in violations.GROUPS else ""
@@ -311,7 +313,7 @@ def found_violations(picture: Picture, query: Query) -> list[ShownViolation]:
     return Search.of(query).finds(picture.violations or ())
 
 
-def resource(picture: Picture, query: Query) -> Document:
+def resource(picture: Picture, query: Query) -> ObjectDocument:
     """All results of one object."""
     wanted = tuple(query.get(name, "") for name in ("apiVersion", "kind", "namespace", "name"))
     rows = [item for item in picture.violations or () if item.resource == wanted]
@@ -327,7 +329,7 @@ def resource(picture: Picture, query: Query) -> Document:
     }
 
 
-def rollouts(picture: Picture, query: Query) -> Document:
+def rollouts(picture: Picture, query: Query) -> ObjectDocument:
     """Constraints that are rolled out in stages, each with the record of its steps."""
     del query
     return {
@@ -340,7 +342,7 @@ def rollouts(picture: Picture, query: Query) -> Document:
     }
 
 
-def health(picture: Picture, query: Query) -> Document:
+def health(picture: Picture, query: Query) -> ObjectDocument:
     """Which replica is behind on what, and how well this console sees."""
     del query
     return {

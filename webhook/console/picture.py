@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from webhook.console.visitor import Right
 
 Category = Literal["template", "constraint", "mutator", "expansion"]
-State = Literal["active", "degraded", "error", "pending"]
+PictureState = Literal["active", "degraded", "error", "pending"]
 
 CATEGORIES: Final[tuple[Category, ...]] = ("template", "constraint", "mutator", "expansion")
-STATES: Final[tuple[State, ...]] = ("error", "degraded", "pending", "active")
+STATES: Final[tuple[PictureState, ...]] = ("error", "degraded", "pending", "active")
 """The gravest first. ``degraded``: an earlier revision is in force, or not every replica has this
 one; ``pending``: nobody has said anything of it yet."""
 
@@ -47,7 +47,7 @@ class ShownPolicy:
     kind: str
     name: str
     document: Mapping[str, Any] = field(repr=False)
-    state: State
+    state: PictureState
     action: str = ""
     severity: str = ""
     generation: int | None = None

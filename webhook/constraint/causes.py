@@ -10,7 +10,9 @@ OnError: TypeAlias = Literal["lastGood", "reject", "allow"]
 ON_ERROR: Final[tuple[OnError, ...]] = ("lastGood", "reject", "allow")
 
 
-Stage: TypeAlias = Literal["parse", "compile", "template", "constraint", "engine", "environment"]
+FaultStage: TypeAlias = Literal[
+    "parse", "compile", "template", "constraint", "engine", "environment"
+]
 """Where a policy was found broken: its source, as text or in its meaning, or the object; or the
 engine that it is written for is not there; or the machine could not compile it, and will be asked
 again."""

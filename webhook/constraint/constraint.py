@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.api.gvk import GroupVersionKind
-    from webhook.constraint.causes import OnError, Stage
+    from webhook.constraint.causes import FaultStage, OnError
     from webhook.constraint.target import CompiledMatch
 
 GROUP: Final = names.CONSTRAINTS
@@ -27,7 +27,7 @@ STORED_VERSION: Final = "v1beta1"
 class Broken:
     """Why the newest revision of a template or constraint cannot be used."""
 
-    stage: Stage
+    stage: FaultStage
     message: str
 
 

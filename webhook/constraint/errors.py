@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from webhook.constraint.causes import Stage
+    from webhook.constraint.causes import FaultStage
 
 
 class ConstraintFrameworkError(ValueError):
@@ -24,7 +24,7 @@ class ConstraintFrameworkError(ValueError):
 class InvalidTemplate(ConstraintFrameworkError):
     """A ConstraintTemplate that cannot be used; ``code`` is that of its status error."""
 
-    stage: Stage = "template"
+    stage: FaultStage = "template"
 
     def __init__(self, message: str, code: str = "create_error") -> None:
         super().__init__(message)
@@ -34,7 +34,7 @@ class InvalidTemplate(ConstraintFrameworkError):
 class MissingEngine(InvalidTemplate):
     """A template whose code is all for engines that are not here; it is well, but for that."""
 
-    stage: Stage = "engine"
+    stage: FaultStage = "engine"
 
     def __init__(self, message: str) -> None:
         super().__init__(message, "engine")
@@ -43,7 +43,7 @@ class MissingEngine(InvalidTemplate):
 class CompileError(InvalidTemplate):
     """A template whose source does not parse or compile."""
 
-    def __init__(self, message: str, stage: Stage = "compile") -> None:
+    def __init__(self, message: str, stage: FaultStage = "compile") -> None:
         super().__init__(message, "ingest_error")
         self.stage = stage
 
@@ -54,7 +54,7 @@ class PassingFault(InvalidTemplate):
     Nothing is known against its text.
     """
 
-    stage: Stage = "environment"
+    stage: FaultStage = "environment"
     CODE: Final = "environment"
 
     def __init__(self, message: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
 from webhook.constraint import enforcement
-from webhook.constraint.causes import ON_ERROR, OnError, Stage, UndecidedCause
+from webhook.constraint.causes import ON_ERROR, FaultStage, OnError, UndecidedCause
 from webhook.constraint.errors import InvalidTemplate
 from webhook.values import dataclass
 
@@ -21,7 +21,7 @@ ANNOTATION: Final = "waddle.dev/on-error"
 """Of a constraint, or of a template for all its constraints that do not say otherwise."""
 
 
-Answer: TypeAlias = Literal["reject", "warn", "record"]
+FaultAnswer: TypeAlias = Literal["reject", "warn", "record"]
 """``reject`` refuses the request, ``warn`` adds a warning, ``record`` tells the user nothing."""
 
 
@@ -50,7 +50,7 @@ class FaultView:
     where the revision before decides it.
     """
 
-    cause: Stage
+    cause: FaultStage
     on_error: OnError
     answer: Literal["lastGood", "reject", "warn", "record"]
     message: str = ""
@@ -96,7 +96,7 @@ def answer_to(
     point: str,
     spared: bool,
     cause: UndecidedCause = "error",
-) -> Answer:
+) -> FaultAnswer:
     """The answer for an undecided constraint with these actions.
 
     Only one that denies may refuse, and nothing that is ``spared``. An audit

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
     from webhook.api.gvk import GroupVersionKind
-    from webhook.constraint.review import Review, Source
+    from webhook.constraint.review import Review, ReviewSource
     from webhook.constraint.target import Matcher
 
     Criterion = Callable[["View", "MatchSubject"], bool]
@@ -71,7 +71,7 @@ class MatchSubject:
 
     views: tuple[View, ...]
     namespace: Mapping[str, Any] | None
-    source: Source
+    source: ReviewSource
     fault: str = ""
     _namespace_labels: Mapping[str, str] | None = field(default=None, init=False)
 

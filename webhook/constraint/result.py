@@ -9,7 +9,7 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from webhook.constraint.causes import UndecidedCause
     from webhook.constraint.constraint import Constraint
-    from webhook.constraint.isolation import Answer
+    from webhook.constraint.isolation import FaultAnswer
 
 ResultCause = Literal["violation", "autoreject", "error"]
 """``autoreject``: the constraint could not be matched. ``error``: its template failed."""
@@ -60,7 +60,7 @@ class Undecided:
     target: str
     constraint: Constraint
     cause: UndecidedCause
-    answer: Answer
+    answer: FaultAnswer
     message: str
 
     def __str__(self) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from webhook.api.admission import AdmissionRequest
 
-Source = Literal["Original", "Generated", ""]
+ReviewSource = Literal["Original", "Generated", ""]
 """Whether an object came as it is or out of an expansion; ``""`` where nobody said."""
 
 
@@ -27,7 +27,7 @@ class AugmentedReview(NamedTuple):
 
     request: AdmissionRequest
     namespace: dict[str, Any] | None = None
-    source: Source = "Original"
+    source: ReviewSource = "Original"
 
 
 class AugmentedObject(NamedTuple):
@@ -44,7 +44,7 @@ class AugmentedObject(NamedTuple):
     object: dict[str, Any]
     namespace: Mapping[str, Any] | None = None
     operation: str = ""
-    source: Source = "Original"
+    source: ReviewSource = "Original"
     resource: str = ""
 
 

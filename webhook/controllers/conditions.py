@@ -50,7 +50,7 @@ FAULT_CHARACTERS_MAX: Final = 300
 
 FIGHTING: Final = "Fighting"
 
-State: TypeAlias = Literal[
+ConditionState: TypeAlias = Literal[
     "Active", "Degraded", "Error", "RolledBack", "Previewed", "Progressing", "Terminating"
 ]
 
@@ -72,10 +72,10 @@ _LABELS: Final = dict(item.split("=") for item in WEBHOOK_PODS.split(","))
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Judgement:
     """What holds of an object; ``reason`` is one word, ``faults`` and ``enforced`` are sentences."""
 
-    state: State
+    state: ConditionState
     generation: int
     reason: str
     enforced: str
@@ -106,7 +106,7 @@ class Verdict:
         ]
 
 
-def merged(current: Iterable[Mapping[str, Any]], verdict: Verdict, now: str) -> list[Json]:
+def merged(current: Iterable[Mapping[str, Any]], verdict: Judgement, now: str) -> list[Json]:
     """All conditions that the object should have: ours over what it has, others' as they are.
 
     Ours are first: the printer column ``state`` shows the first that holds.
@@ -129,7 +129,7 @@ def merged(current: Iterable[Mapping[str, Any]], verdict: Verdict, now: str) -> 
     return conditions + [item for name, item in known.items() if name not in (*TYPES, FIGHTING)]
 
 
-def _fighting(verdict: Verdict, now: str) -> Json:
+def _fighting(verdict: Judgement, now: str) -> Json:
     return {
         "type": FIGHTING,
         "status": "True" if verdict.fighting else "False",
@@ -194,21 +194,21 @@ def judge(
     pod_objects: Iterable[Mapping[str, Any]],
     *,
     overdue: bool,
-) -> Verdict | None:
+) -> Judgement | None:
     """What holds of an object by what the replicas say; None where nobody says anything.
 
     With ``overdue`` those that are behind have been for long enough.
     """
     convergence = _counted(converge(document, statuses, replicas(pod_objects, statuses)))
     if convergence.is_deleted:
-        return Verdict("Terminating", convergence.generation, "Terminating", _DELETED, "")
+        return Judgement("Terminating", convergence.generation, "Terminating", _DELETED, "")
     if not any(standing.observed_generation for standing in convergence.standings):
         return None
     good = [item for item in convergence.standings if item.state in _GOOD]
     faulty = [item for item in convergence.standings if item.state in ("error", "unenforced")]
     behind = [item for item in convergence.standings if item not in good and item not in faulty]
     state = _state(convergence, good, faulty, behind, overdue=overdue)
-    return Verdict(
+    return Judgement(
         state,
         convergence.generation,
         _reason(state, faulty),
@@ -247,7 +247,7 @@ def _state(
     behind: Sequence[Standing],
     *,
     overdue: bool,
-) -> State:
+) -> ConditionState:
     if len(good) == len(convergence.standings):
         states = {item.state for item in good}
         if "previewed" in states:
@@ -258,7 +258,7 @@ def _state(
     return "Error" if len(faulty) == len(convergence.standings) else "Degraded"
 
 
-def _reason(state: State, faulty: Sequence[Standing]) -> str:
+def _reason(state: ConditionState, faulty: Sequence[Standing]) -> str:
     match state:
         case "Active":
             return "EnforcedByAll"

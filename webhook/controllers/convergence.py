@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 TEMPLATE_KIND: Final = template.KIND
 
 
-State: TypeAlias = Literal[
+ReplicaState: TypeAlias = Literal[
     "enforced", "terminating", "missing", "behind", "error", "unenforced", "rolledback", "previewed"
 ]
 
@@ -59,7 +59,7 @@ class Standing:
     """What one replica does about one object."""
 
     replica: Replica
-    state: State
+    state: ReplicaState
     observed_generation: int = 0
     active_generation: int | None = None
     active_digest: str = ""
@@ -188,7 +188,9 @@ def _standing(
     )
 
 
-def _state(item: Replica, entry: Mapping[str, Any], generation: int, kind: StatusKind) -> State:
+def _state(
+    item: Replica, entry: Mapping[str, Any], generation: int, kind: StatusKind
+) -> ReplicaState:
     if item.terminating:
         return "terminating"
     if WEBHOOK_OPERATION not in texts_of(entry.get("operations")):

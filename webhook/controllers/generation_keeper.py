@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Store
     from webhook.controllers.generation_scope import GenerationOptions
-    from webhook.controllers.generation_statuses import Found, Statuses
+    from webhook.controllers.generation_statuses import LookUp, Statuses
     from webhook.controllers.spoiled import Spoiled
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
@@ -236,7 +236,7 @@ class GenerationKeeper:
         self._tell(told.statuses)
         return min([COMPARE_SECONDS, *waits])
 
-    def _found(self, kind: str) -> Found:
+    def _found(self, kind: str) -> LookUp:
         """What became of the objects of a kind."""
         writer = self._policies if kind == POLICY else self._bindings
         assert writer is not None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Statuses: TypeAlias = "dict[tuple[str, str], Json]"
 """What a status says beside the rest, by constraint kind (or TEMPLATES) and name."""
 
-Found: TypeAlias = Callable[[str, "Json"], tuple[str, str]]
+LookUp: TypeAlias = Callable[[str, "Json"], tuple[str, str]]
 """What became of a wanted object: ``generated``, ``error`` with its reason, or nothing yet."""
 
 
@@ -34,7 +34,7 @@ class Told:
 
 
 def generation_statuses(
-    plan: GenerationPlan, policy: Found, binding: Found, before: Statuses, *, alone: bool
+    plan: GenerationPlan, policy: LookUp, binding: LookUp, before: Statuses, *, alone: bool
 ) -> Told:
     """What is told of a plan. What is being written says what it said ``before``."""
     statuses: Statuses = {}
@@ -75,14 +75,14 @@ def _tell(
         statuses[key] = known
 
 
-def _policy_state(plan: GenerationPlan, made: Made, policy: Found) -> tuple[str, str]:
+def _policy_state(plan: GenerationPlan, made: Made, policy: LookUp) -> tuple[str, str]:
     if made.error:
         return "error", made.error
     return policy(made.policy, plan.policies[made.policy])
 
 
 def _binding_state(
-    plan: GenerationPlan, kind: str, made: Made, policy: Found, binding: Found, *, alone: bool
+    plan: GenerationPlan, kind: str, made: Made, policy: LookUp, binding: LookUp, *, alone: bool
 ) -> tuple[str, str]:
     if made.error:
         return "error", made.error

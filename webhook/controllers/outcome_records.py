@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.api import revision
 from webhook.api.revision import InvalidRevision, revision_object
-from webhook.api.revision_outcome import Outcome, read_outcome
+from webhook.api.revision_outcome import TrialOutcome, read_outcome
 from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.controllers.revision_keeper import REFUSED_SECONDS, REVISIONS
@@ -58,8 +58,8 @@ class OutcomeRecords:
         return self._revisions.is_loaded and time.monotonic() >= self._refused_until
 
     async def record(
-        self, document: Mapping[str, Any], digest: str, outcome: Outcome, *, over: str = ""
-    ) -> Outcome | None:
+        self, document: Mapping[str, Any], digest: str, outcome: TrialOutcome, *, over: str = ""
+    ) -> TrialOutcome | None:
         """Say what came of a generation; the outcome that stands, which may be another's.
 
         ``over`` is the UID of a replica whose word that it is at it counts no longer. None where
@@ -82,7 +82,7 @@ class OutcomeRecords:
             else:
                 return self._standing(document, made)
 
-    def _standing(self, document: Mapping[str, Any], made: Json) -> Outcome | None:
+    def _standing(self, document: Mapping[str, Any], made: Json) -> TrialOutcome | None:
         standing = read_outcome(made)
         if standing is None:
             why = f"the CRD of {revision.KIND} keeps no outcome"
@@ -93,7 +93,7 @@ class OutcomeRecords:
         return standing
 
     async def _written(
-        self, document: Mapping[str, Any], digest: str, outcome: Outcome, over: str
+        self, document: Mapping[str, Any], digest: str, outcome: TrialOutcome, over: str
     ) -> Json:
         """The PolicyRevision with the outcome that stands; raises ApiError, UnreachableError."""
         name = revision.name_of(document, digest)
@@ -130,7 +130,7 @@ class OutcomeRecords:
                 if not error.is_conflict or attempt == LOOKS:
                     raise
 
-    async def _made(self, document: Mapping[str, Any], digest: str, outcome: Outcome) -> Json:
+    async def _made(self, document: Mapping[str, Any], digest: str, outcome: TrialOutcome) -> Json:
         self.writes += 1
         return await self._client.create(REVISIONS, revision_object(document, digest, outcome))
 
@@ -147,6 +147,6 @@ class OutcomeRecords:
         )
 
 
-def _may_follow(standing: Outcome, outcome: Outcome, over: str) -> bool:
+def _may_follow(standing: TrialOutcome, outcome: TrialOutcome, over: str) -> bool:
     """Whether an outcome may take another's place."""
     return not standing.is_final and (outcome.is_final or standing.uid == over)

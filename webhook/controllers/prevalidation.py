@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from webhook import __version__
 from webhook.api import revision, timestamp
-from webhook.api.revision_outcome import Outcome
+from webhook.api.revision_outcome import TrialOutcome
 from webhook.api.shapes import is_deleted
 from webhook.constraint import constraint
 from webhook.constraint.errors import ConstraintFrameworkError
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from webhook.api.pod_status import Pod
-    from webhook.api.revision_outcome import Verdict
+    from webhook.api.revision_outcome import TrialVerdict
     from webhook.constraint.client import Client
     from webhook.controllers.observed import PolicyKey
     from webhook.controllers.revision_keeper import RevisionKeeper
@@ -223,7 +223,7 @@ class Prevalidation:
         if (held := self._of_revision.get(name)) is not None:
             held.told.set()
 
-    def _outcome(self, document: Mapping[str, Any], name: str) -> Outcome | None:
+    def _outcome(self, document: Mapping[str, Any], name: str) -> TrialOutcome | None:
         """What came of a generation, if somebody says so who may be trusted: the same version."""
         revision = self._revisions.named(document["metadata"].get("uid", ""), name)
         outcome = None if revision is None else revision.outcome
@@ -266,7 +266,7 @@ class Prevalidation:
         of_all = rendezvous.rank(f"revision/{'/'.join(key)}", writers, self._pod.uid)
         return min(of_all, TURNS_MAX)
 
-    async def _heard(self, held: _Held, rank: int) -> Outcome | None:
+    async def _heard(self, held: _Held, rank: int) -> TrialOutcome | None:
         """What another says of it, while it is that one's turn, and while it is at it."""
         now = time.monotonic()
         turn, last = now + TURN_SECONDS * rank, now + CLAIMED_SECONDS
@@ -344,17 +344,17 @@ class Prevalidation:
     async def _say(
         self,
         held: _Held,
-        verdict: Verdict,
+        verdict: TrialVerdict,
         tried: Tried | None = None,
         *,
         over: str = "",
         seconds: float = RECORD_SECONDS,
-    ) -> Outcome | None:
+    ) -> TrialOutcome | None:
         """Say what came of it, in place of what ``over`` says that it is at; what stands then.
 
         None where that is not known after so many seconds.
         """
-        outcome = Outcome(verdict, self._pod.name, self._pod.uid, __version__, timestamp.now())
+        outcome = TrialOutcome(verdict, self._pod.name, self._pod.uid, __version__, timestamp.now())
         if tried is not None:
             outcome = replace(
                 outcome,
@@ -368,7 +368,7 @@ class Prevalidation:
         done, _ = await asyncio.wait({writing}, timeout=seconds)
         return writing.result() if done else None
 
-    async def _record(self, held: _Held, outcome: Outcome, over: str) -> Outcome | None:
+    async def _record(self, held: _Held, outcome: TrialOutcome, over: str) -> TrialOutcome | None:
         """The outcome that stands, as its record has it; None where a bug kept it from being known.
 
         Nobody may wait for it any more: what it raises ends here.

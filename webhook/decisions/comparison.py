@@ -42,15 +42,15 @@ FIELDS: Final = (
 )
 """What a violation is known by: Gatekeeper's log names no request."""
 
-Violation = tuple[str, ...]
+ComparedViolation = tuple[str, ...]
 
 
 @dataclass(slots=True)
 class LogComparison:
     """Violations by how often each of both told them."""
 
-    ours: Counter[Violation] = field(default_factory=Counter)
-    theirs: Counter[Violation] = field(default_factory=Counter)
+    ours: Counter[ComparedViolation] = field(default_factory=Counter)
+    theirs: Counter[ComparedViolation] = field(default_factory=Counter)
 
     @property
     def agreed(self) -> int:
@@ -58,12 +58,12 @@ class LogComparison:
         return (self.ours & self.theirs).total()
 
     @property
-    def only_ours(self) -> Counter[Violation]:
+    def only_ours(self) -> Counter[ComparedViolation]:
         """What the other did not tell, or not as often."""
         return self.ours - self.theirs
 
     @property
-    def only_theirs(self) -> Counter[Violation]:
+    def only_theirs(self) -> Counter[ComparedViolation]:
         """What we did not tell, or not as often."""
         return self.theirs - self.ours
 
@@ -84,7 +84,7 @@ def compare(records: Iterable[Mapping[str, Any]], lines: Iterable[str]) -> LogCo
     return LogComparison(Counter(_of_records(records)), Counter(_of_log(lines)))
 
 
-def _of_records(records: Iterable[Mapping[str, Any]]) -> Iterator[Violation]:
+def _of_records(records: Iterable[Mapping[str, Any]]) -> Iterator[ComparedViolation]:
     seen: set[tuple[Any, ...]] = set()
     for record in records:
         if record.get("eventType") != "decision" or record.get("enforcementPoint") != names.WEBHOOK:
@@ -109,7 +109,7 @@ def _of_records(records: Iterable[Mapping[str, Any]]) -> Iterator[Violation]:
             )
 
 
-def _of_log(lines: Iterable[str]) -> Iterator[Violation]:
+def _of_log(lines: Iterable[str]) -> Iterator[ComparedViolation]:
     for line in lines:
         try:
             event = json.loads(line)
@@ -124,7 +124,7 @@ def _of_log(lines: Iterable[str]) -> Iterator[Violation]:
         yield (*known, message.removeprefix(_DENIED))
 
 
-def _listed(violations: Counter[Violation]) -> list[dict[str, Any]]:
+def _listed(violations: Counter[ComparedViolation]) -> list[dict[str, Any]]:
     return [
         {**dict(zip(FIELDS, violation, strict=True)), "count": count}
         for violation, count in sorted(violations.items())

@@ -6,7 +6,7 @@ from typing import Literal
 
 from webhook.values import dataclass
 
-Kind = Literal["counter", "gauge", "histogram"]
+MetricKind = Literal["counter", "gauge", "histogram"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # by identity: they are keys on the hot path
@@ -14,7 +14,7 @@ class Metric:
     """A metric as declared; a counter's name is without the ``_total`` that readers see."""
 
     name: str
-    kind: Kind
+    kind: MetricKind
     help: str
     labels: tuple[str, ...] = ()
     gatekeeper: bool = False

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from webhook.metrics.declaration import Metric
-    from webhook.metrics.registry import Exemplar, Histogram, Labels, Registry
+    from webhook.metrics.registry import Exemplar, Histogram, LabelValues, Registry
 
 
 class Refreshed(Protocol):
@@ -60,11 +60,11 @@ class Collector:
                 gauge.add_metric(values, level)
             yield gauge
 
-    def _counts(self, metric: Metric) -> Mapping[Labels, int]:
+    def _counts(self, metric: Metric) -> Mapping[LabelValues, int]:
         return counts(self._registry, metric)
 
 
-def counts(registry: Registry, metric: Metric) -> Mapping[Labels, int]:
+def counts(registry: Registry, metric: Metric) -> Mapping[LabelValues, int]:
     """The series of a counter."""
     if metric is VIOLATIONS:
         return registry.violations.series

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from webhook.metrics.declaration import Metric
 
-Labels = tuple[str, ...]
+LabelValues = tuple[str, ...]
 
 
 class Exemplar(NamedTuple):
@@ -58,9 +58,9 @@ class Registry:
     __slots__ = ("counters", "gauges", "histograms", "mutators", "violations")
 
     def __init__(self, *, constraint_series_max: int = 1000) -> None:
-        self.counters: dict[Metric, dict[Labels, int]] = {}
-        self.gauges: dict[Metric, dict[Labels, float]] = {}
-        self.histograms: dict[Metric, dict[Labels, Histogram]] = {}
+        self.counters: dict[Metric, dict[LabelValues, int]] = {}
+        self.gauges: dict[Metric, dict[LabelValues, float]] = {}
+        self.histograms: dict[Metric, dict[LabelValues, Histogram]] = {}
         self.violations = ObjectSeries(constraint_series_max)
         self.mutators = ObjectSeries(constraint_series_max)
 
@@ -75,7 +75,7 @@ class Registry:
         """Set a gauge."""
         self.gauges.setdefault(metric, {})[labels] = value
 
-    def replace(self, metric: Metric, series: Mapping[Labels, float]) -> None:
+    def replace(self, metric: Metric, series: Mapping[LabelValues, float]) -> None:
         """Set all series of a gauge at once, forgetting those not named."""
         self.gauges[metric] = dict(series)
 
@@ -115,10 +115,13 @@ class ObjectSeries:
         self._max = series_max
         self._known: set[tuple[str, str]] = set()
         # By object, and by group: swapped together, so that nothing is seen in both.
-        self._state: tuple[dict[Labels, int], dict[tuple[ObjectGroup, str], list[int]]] = {}, {}
+        self._state: tuple[dict[LabelValues, int], dict[tuple[ObjectGroup, str], list[int]]] = (
+            {},
+            {},
+        )
 
     @property
-    def series(self) -> dict[Labels, int]:
+    def series(self) -> dict[LabelValues, int]:
         """The counts by kind, name and action."""
         series, groups = self._state
         if not groups:
@@ -171,5 +174,5 @@ class ObjectSeries:
         if len(self._known) < self._max:
             self._known.add((kind, name))
 
-    def _labels(self, kind: str, name: str, action: str) -> Labels:
+    def _labels(self, kind: str, name: str, action: str) -> LabelValues:
         return (kind, name, action) if (kind, name) in self._known else ("", OTHER, action)

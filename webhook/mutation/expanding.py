@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.constraint.expansion import Expansion, Resultant
-    from webhook.mutation.passes import OnError
+    from webhook.mutation.passes import MutationOnError
     from webhook.mutation.snapshot import MutationSnapshot
 
 
@@ -25,7 +25,7 @@ def expand(
     namespace: Mapping[str, Any] | None,
     *,
     username: str = "",
-    on_error: OnError = "skip",
+    on_error: MutationOnError = "skip",
     until: float | None = None,
 ) -> list[Resultant]:
     """Everything that a resource implies, what is implied by those first.

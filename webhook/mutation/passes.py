@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from webhook.mutation.plan import MutationPlan
     from webhook.mutation.setting import Context
 
-OnError = Literal["skip", "reject"]
+MutationOnError = Literal["skip", "reject"]
 """What a mutator's fault at a request does: the object goes on without it, or is refused."""
 
 
@@ -39,7 +39,7 @@ class Passes:
         plan: MutationPlan,
         gvk: GroupVersionKind,
         context: Context,
-        on_error: OnError,
+        on_error: MutationOnError,
         until: float | None,
         passes_max: int,
     ) -> None:

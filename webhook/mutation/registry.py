@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.mutation.reading import read_mutator
-from webhook.mutation.schema import Schema
+from webhook.mutation.schema import MutationSchema
 from webhook.mutation.snapshot import MutationSnapshot
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ class Mutators:
         self._mutators: dict[MutatorId, Mutator] = {}
         self._previews: dict[MutatorId, Mutator] = {}
         self._by_binding: dict[Binding, dict[MutatorId, Mutator]] = {}
-        self._schemas: dict[Binding, tuple[Schema, frozenset[MutatorId]]] = {}
+        self._schemas: dict[Binding, tuple[MutationSchema, frozenset[MutatorId]]] = {}
         self._snapshot: MutationSnapshot | None = MutationSnapshot()
 
     @property
@@ -104,7 +104,7 @@ class Mutators:
         opponents: set[MutatorId] = set()
         for binding in preview.bindings:
             others = (item for item in self._previews.values() if binding in item.bindings)
-            schema = Schema([*self._by_binding.get(binding, {}).values(), *others])
+            schema = MutationSchema([*self._by_binding.get(binding, {}).values(), *others])
             parties = schema.conflicts_of(preview)
             if preview.id in parties:
                 opponents |= parties
@@ -116,10 +116,10 @@ class Mutators:
             parties |= self._schema(binding)[1]
         return parties
 
-    def _schema(self, binding: Binding) -> tuple[Schema, frozenset[MutatorId]]:
+    def _schema(self, binding: Binding) -> tuple[MutationSchema, frozenset[MutatorId]]:
         known = self._schemas.get(binding)
         if known is None:
-            schema = Schema(self._by_binding[binding].values())
+            schema = MutationSchema(self._by_binding[binding].values())
             known = self._schemas[binding] = schema, frozenset(schema.conflicting())
         return known
 

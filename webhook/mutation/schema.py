@@ -53,7 +53,7 @@ class _Node:
             yield from types.values()
 
 
-class Schema:
+class MutationSchema:
     """What some mutators say of one kind at one operation."""
 
     def __init__(self, mutators: Iterable[Mutator]) -> None:

@@ -17,7 +17,7 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from webhook.constraint.review import Source
+    from webhook.constraint.review import ReviewSource
     from webhook.mutation.image import ImageParts
 
 
@@ -34,7 +34,7 @@ class Context:
     namespace: Mapping[str, Any] | None = None
     namespace_name: str = ""
     username: str = ""
-    source: Source = "Original"
+    source: ReviewSource = "Original"
 
 
 class Setter(Protocol):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from webhook.mutation.mutator import Mutator, MutatorId
-    from webhook.mutation.passes import OnError
+    from webhook.mutation.passes import MutationOnError
     from webhook.mutation.setting import Context
 
 
@@ -94,7 +94,7 @@ class MutationSnapshot:
         obj: dict[str, Any],
         context: Context,
         *,
-        on_error: OnError = "reject",
+        on_error: MutationOnError = "reject",
         until: float | None = None,
         gvk: GroupVersionKind | None = None,
     ) -> Mutated:

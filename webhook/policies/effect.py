@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 EXAMPLES_MAX: Final = 20
 """Violations that are shown of each constraint; all are counted."""
 
-Key = tuple[str, str]
+ConstraintKey = tuple[str, str]
 """A constraint's kind and name."""
 
 
@@ -67,7 +67,7 @@ class ConstraintEffect:
 class Effect:
     """Collects what changes, object by object; memory is bounded by the constraints."""
 
-    def __init__(self, keys: Collection[Key]) -> None:
+    def __init__(self, keys: Collection[ConstraintKey]) -> None:
         """``keys`` are the constraints that the new policies hold or concern."""
         self.constraints = {key: ConstraintEffect() for key in sorted(keys)}
         self.objects = 0
@@ -87,8 +87,8 @@ class Effect:
             room = EXAMPLES_MAX - len(one.examples)
             one.examples += [Example(shown, message) for message in fresh[:room]]
 
-    def _messages(self, results: Iterable[Result]) -> dict[Key, set[str]]:
-        messages: dict[Key, set[str]] = {}
+    def _messages(self, results: Iterable[Result]) -> dict[ConstraintKey, set[str]]:
+        messages: dict[ConstraintKey, set[str]] = {}
         for result in results:
             key = result.constraint.key
             if key in self.constraints:
@@ -107,7 +107,7 @@ class Effect:
 
 
 def effect_on_data(
-    before: Snapshot, after: Snapshot, keys: Collection[Key], seconds: float
+    before: Snapshot, after: Snapshot, keys: Collection[ConstraintKey], seconds: float
 ) -> tuple[Effect, bool]:
     """What changes for the synced objects of the snapshot in force, and whether all were looked at.
 
@@ -136,9 +136,11 @@ def objects_of(inventory: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
                 yield from objects.values()
 
 
-def concerned(documents: Iterable[Mapping[str, Any]], keys: Iterable[Key]) -> frozenset[Key]:
+def concerned(
+    documents: Iterable[Mapping[str, Any]], keys: Iterable[ConstraintKey]
+) -> frozenset[ConstraintKey]:
     """The constraints among these keys that documents bring, or whose template they bring."""
-    own: set[Key] = set()
+    own: set[ConstraintKey] = set()
     templates: set[str] = set()
     for item in documents:
         own.add((gvk_of(item).kind, name_of(item)))
@@ -147,7 +149,7 @@ def concerned(documents: Iterable[Mapping[str, Any]], keys: Iterable[Key]) -> fr
     return frozenset(key for key in keys if key in own or key[0].lower() in templates)
 
 
-def only(client: Client, keys: Collection[Key]) -> Snapshot:
+def only(client: Client, keys: Collection[ConstraintKey]) -> Snapshot:
     """The client's policies, after its other constraints were removed: nothing is asked of those."""
     for item in client.snapshot.constraints:
         if item.key not in keys:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from webhook.constraint.snapshot import Snapshot
 
-Violation = tuple[str, str, str]
+ReplayedViolation = tuple[str, str, str]
 """Constraint kind, constraint name, message."""
 
 _FROM_REQUEST: Final = (enforcement.WEBHOOK, "")
@@ -31,8 +31,8 @@ class ChangedReview:
     record: Mapping[str, Any]
     before: str
     after: str
-    added: tuple[Violation, ...]
-    removed: tuple[Violation, ...]
+    added: tuple[ReplayedViolation, ...]
+    removed: tuple[ReplayedViolation, ...]
     errors: tuple[str, ...] = ()
 
 

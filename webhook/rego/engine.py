@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from webhook.rego.builtins.registry import Builtin
     from webhook.rego.code_cache import Codes
-    from webhook.rego.program import Compiled, Path
+    from webhook.rego.program import Compiled, DocumentPath
     from webhook.rego.run.values import Value
     from webhook.rego.syntax import ast
     from webhook.rego.write.generate import Loaded
@@ -165,9 +165,9 @@ class Program:
 
     def __init__(self, compiled: Compiled) -> None:
         self._compiled = compiled
-        self._rules: dict[Path, CompiledRule] = {}
+        self._rules: dict[DocumentPath, CompiledRule] = {}
 
-    def rule(self, path: str | Path) -> Entrypoint:
+    def rule(self, path: str | DocumentPath) -> Entrypoint:
         """The document at ``path``, a rule or a whole package.
 
         ``data.pkg.violation`` and ``data.pkg["a.b"].violation`` are paths, and so is a tuple of
@@ -175,11 +175,11 @@ class Program:
         """
         return self.document(path).entry
 
-    def document(self, path: str | Path) -> CompiledRule:
+    def document(self, path: str | DocumentPath) -> CompiledRule:
         """The same, for single constraints as well."""
         return self.documents([path])[0]
 
-    def documents(self, paths: Sequence[str | Path]) -> list[CompiledRule]:
+    def documents(self, paths: Sequence[str | DocumentPath]) -> list[CompiledRule]:
         """Several documents, which share the functions that more than one of them needs."""
         wanted = [path_of(path) for path in paths]
         missing = [path for path in dict.fromkeys(wanted) if path not in self._rules]
@@ -201,7 +201,7 @@ class Program:
         generated = self._compiled.generated
         return 0 if generated is None else generated.size
 
-    def has_rule(self, path: str | Path) -> bool:
+    def has_rule(self, path: str | DocumentPath) -> bool:
         """Whether a rule with exactly this path was compiled."""
         node = self._compiled.node(path_of(path))
         return node is not None and bool(node.rules)
@@ -215,7 +215,7 @@ class Program:
         return Query(CompiledRule(compile_query(self._compiled, body, package, imports)))
 
 
-def path_of(path: str | Path) -> Path:
+def path_of(path: str | DocumentPath) -> DocumentPath:
     """Where a reference such as ``data.pkg["a.b"].rule`` points, below ``data``.
 
     Raises ``KeyError`` for what is no constant reference below ``data``.

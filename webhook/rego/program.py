@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from webhook.rego.write.generate import Generated, Loaded
 
 
-Path: TypeAlias = tuple[str, ...]
+DocumentPath: TypeAlias = tuple[str, ...]
 """Where a document stands below ``data``."""
 
 
@@ -102,7 +102,7 @@ class Compiled:
         """What was generated last, for whoever stores it."""
         self.for_constraint = False
         """Whether parameters stand in the rules in place of ``input.parameters``."""
-        self._documents: dict[Path, Loaded] = {}
+        self._documents: dict[DocumentPath, Loaded] = {}
 
     def arity(self, name: Function) -> int:
         """How many operands a function takes; -1 if there is none of this name."""
@@ -121,7 +121,7 @@ class Compiled:
             return name in self.builtins
         return name[1:] in self.functions
 
-    def node(self, path: Path) -> Node | None:
+    def node(self, path: DocumentPath) -> Node | None:
         """The node at a path below ``data``."""
         return self.tree.find(path)
 
@@ -140,11 +140,11 @@ class Compiled:
             documents.unit.eager = documents.write
         return documents
 
-    def document(self, path: Path) -> Loaded:
+    def document(self, path: DocumentPath) -> Loaded:
         """The code that evaluates the document at a path; ``KeyError`` if there is none."""
         return self.documents_at([path])[0]
 
-    def documents_at(self, paths: Sequence[Path]) -> list[Loaded]:
+    def documents_at(self, paths: Sequence[DocumentPath]) -> list[Loaded]:
         """The same for several, which share each function that more than one of them needs."""
         missing = {path: self.node(path) for path in paths if path not in self._documents}
         for path, node in missing.items():
@@ -154,7 +154,7 @@ class Compiled:
             self._write(missing)
         return [self._documents[path] for path in paths]
 
-    def _write(self, wanted: Mapping[Path, Node | None]) -> None:
+    def _write(self, wanted: Mapping[DocumentPath, Node | None]) -> None:
         documents = self.documents()
         entries = [ENTRY] if len(wanted) == 1 else [f"{ENTRY}{i}" for i in range(len(wanted))]
         for entry, node in zip(entries, wanted.values(), strict=True):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from webhook.api.gvk import GroupKind
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
-    from webhook.reports.finding import Finding, Verdict
+    from webhook.reports.finding import Finding, ReportResult
 
 RESULTS_MAX: Final = 50
 """Of one resource, beside those of the audit: etcd's 1.5 MB have room for six times as many."""
@@ -69,7 +69,9 @@ def state_of(obj: Mapping[str, Any]) -> str:
 class AdmissionResults:
     """Takes results for reports out of reviews. Used by one thread."""
 
-    def __init__(self, stored: frozenset[Verdict], results_max: int | None = RESULTS_MAX) -> None:
+    def __init__(
+        self, stored: frozenset[ReportResult], results_max: int | None = RESULTS_MAX
+    ) -> None:
         """``stored`` are the verdicts that are reported, so many of one resource at most."""
         self._stored = stored
         self._results_max = results_max

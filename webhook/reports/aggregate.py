@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from webhook.reports.finding import ReportSubject
     from webhook.reports.report_api import ReportApi
 
-Entries = list["Json"]
+ReportEntries = list["Json"]
 
 SPARSE: Final = 2
 """Reports that are this many times more than their entries need are packed anew."""
@@ -40,7 +40,7 @@ class EntriesChange(NamedTuple):
     stay, too: nobody else can find them (:mod:`webhook.reports.admitted`).
     """
 
-    entries: Entries
+    entries: ReportEntries
     state: str = ""
 
     def after(self, earlier: EntriesChange) -> EntriesChange:
@@ -60,7 +60,7 @@ class EntriesChange(NamedTuple):
 class Packing(NamedTuple):
     """Entries report by report, and how many found no room."""
 
-    reports: list[Entries]
+    reports: list[ReportEntries]
     left_out: int
 
 
@@ -72,7 +72,7 @@ def name_of_report(place: ReportPlace, number: int) -> str:
 
 
 def document_of(
-    place: ReportPlace, number: int, entries: Entries, api: ReportApi, uid: str
+    place: ReportPlace, number: int, entries: ReportEntries, api: ReportApi, uid: str
 ) -> Json | None:
     """A place's report; None without entries.
 
@@ -93,14 +93,14 @@ def document_of(
     return fill(frame(api, name_of_report(place, number), place.namespace, owner), entries)
 
 
-def entries_of(subject: ReportSubject, findings: Iterable[Finding], seconds: int) -> Entries:
+def entries_of(subject: ReportSubject, findings: Iterable[Finding], seconds: int) -> ReportEntries:
     """The entries of one resource."""
     reference = reference_to(subject)
     return [{**result(finding, seconds), "resources": [reference]} for finding in findings]
 
 
 def repack(
-    reports: Sequence[Entries],
+    reports: Sequence[ReportEntries],
     changes: Mapping[str, EntriesChange],
     *,
     entries_max: int,
@@ -114,7 +114,7 @@ def repack(
         uid: {finding_in(entry): entry for entry in change.entries}
         for uid, change in changes.items()
     }
-    packed: list[Entries] = []
+    packed: list[ReportEntries] = []
     stayed: set[tuple[str, Finding]] = set()
     for report in reports:
         kept = []
@@ -141,7 +141,9 @@ def repack(
     return Packing([sorted(report, key=_order) for report in packed], left_out)
 
 
-def _place(packed: list[Entries], entries: Entries, entries_max: int, reports_max: int) -> int:
+def _place(
+    packed: list[ReportEntries], entries: ReportEntries, entries_max: int, reports_max: int
+) -> int:
     """Put entries where there is room, in reports that there are and then in new ones."""
     waiting = entries[::-1]
     for report in packed:
@@ -152,7 +154,7 @@ def _place(packed: list[Entries], entries: Entries, entries_max: int, reports_ma
     return len(waiting)
 
 
-def _close_gaps(packed: list[Entries]) -> None:
+def _close_gaps(packed: list[ReportEntries]) -> None:
     """Let no report be empty: they are read by number until one is missing."""
     for number in range(len(packed)):
         while number < len(packed) and not packed[number]:

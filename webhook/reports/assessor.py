@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from webhook.constraint.snapshot import Snapshot
     from webhook.log import Logger
     from webhook.mutation.drift import Drift
-    from webhook.reports.finding import ReportSubject, Verdict
+    from webhook.reports.finding import ReportResult, ReportSubject
 
 
 class ReportedFindings:
     """What is reported of a review: as was chosen."""
 
-    def __init__(self, stored: frozenset[Verdict], results_max: int | None) -> None:
+    def __init__(self, stored: frozenset[ReportResult], results_max: int | None) -> None:
         self._stored = stored
         self._results_max = results_max
         self._descriptions = Descriptions()

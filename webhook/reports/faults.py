@@ -10,8 +10,11 @@ if TYPE_CHECKING:
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
 
-TOLD_MAX: Final = 100
-"""Different ones that are told."""
+DIFFERENT_TOLD_MAX: Final = 100
+"""Lasting troubles that are told, each once."""
+
+RETRIES: Final = 5
+"""Of one resource, or of one place of reports; then the next audit finds what differs."""
 
 TEXT_CHARACTERS_MAX: Final = 300
 """Of an error's own text, where it is compared: some print the whole object."""
@@ -30,6 +33,6 @@ class Faults:
         if self._registry is not None:
             self._registry.count(OBJECT_FAULTS, "report")
         key = message, f"{type(error).__name__}: {error}"[:TEXT_CHARACTERS_MAX]
-        if key not in self._told and len(self._told) < TOLD_MAX:
+        if key not in self._told and len(self._told) < DIFFERENT_TOLD_MAX:
             self._told.add(key)
             self._log.fault(message, error, **fields)

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from webhook.api.gvk import GroupKind, GroupVersionKind
 
-Verdict = Literal["pass", "fail", "warn", "error", "skip"]
+ReportResult = Literal["pass", "fail", "warn", "error", "skip"]
 
-VERDICTS: Final[tuple[Verdict, ...]] = ("pass", "fail", "warn", "error", "skip")
+VERDICTS: Final[tuple[ReportResult, ...]] = ("pass", "fail", "warn", "error", "skip")
 """In the order of a report's summary (policy report API, ``summary``)."""
 
 SEVERITIES: Final = frozenset({"critical", "high", "medium", "low", "info"})
@@ -81,7 +81,7 @@ class Finding:
 
     policy: str
     rule: str
-    verdict: Verdict
+    verdict: ReportResult
     message: str = ""
     severity: str = ""
     category: str = ""

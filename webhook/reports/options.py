@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from webhook.reports.finding import Verdict
+    from webhook.reports.finding import ReportResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class ReportOptions:
     """A name of :data:`webhook.reports.report_api.APIS`."""
     is_by_resource: bool
     """Whether each resource has a report; else each policy in each namespace."""
-    stored: frozenset[Verdict]
+    stored: frozenset[ReportResult]
     resources_max: int
     """Reports that there may be; by policy, results of one in one namespace."""
     entries_max: int

@@ -22,7 +22,7 @@ from webhook.reports.aggregate import (
     name_of_report,
     repack,
 )
-from webhook.reports.faults import Faults
+from webhook.reports.faults import RETRIES, Faults
 from webhook.reports.finding import Policy
 from webhook.reports.writer import TRIES, NotServed
 
@@ -42,9 +42,6 @@ WRITERS: Final = 4
 PLACES_MAX: Final = 20_000
 CHANGES_MAX: Final = 20_000
 """Changed resources that wait to be written; more wait at :meth:`PolicyReports.put`."""
-
-RETRIES: Final = 5
-"""Of a place that raises what nobody foresaw; then the next audit finds what differs."""
 
 
 class PolicyReports:

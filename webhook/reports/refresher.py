@@ -17,7 +17,7 @@ from webhook.backoff import Backoff
 from webhook.cluster.discovery import UnknownKind
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.work_queue import WorkQueue
-from webhook.reports.faults import Faults
+from webhook.reports.faults import DIFFERENT_TOLD_MAX, RETRIES, Faults
 from webhook.reports.finding import Assessment, Policy, ReportSubject
 from webhook.reports.writer import NotServed
 
@@ -37,15 +37,10 @@ WORKERS: Final = 8
 MARKED_MAX: Final = 50_000
 """Marks that wait: some 400 bytes each, 20 MB."""
 
-RETRIES: Final = 5
-"""Of one resource, over about half a minute; then the next audit finds it."""
-
 Loss = Literal["queue_full", "forbidden", "refused", "failed", "not_served"]
 
 _REFUSED: Final = frozenset({400, 413, 422})
 """Answers to what is asked the same way again."""
-
-_TOLD_MAX: Final = 100
 
 
 class _Hint(NamedTuple):
@@ -276,6 +271,6 @@ class Refresher:
     def _tell_once(self, subject: ReportSubject, what: str, error: Exception) -> None:
         """Log a lasting trouble once: it is the same for each resource of a kind."""
         key = f"{what} {subject.gvk}"
-        if key not in self._told and len(self._told) < _TOLD_MAX:
+        if key not in self._told and len(self._told) < DIFFERENT_TOLD_MAX:
             self._told.add(key)
             self._log.error(what, resource_kind=str(subject.gvk), error=str(error))

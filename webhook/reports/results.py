@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from webhook.constraint.result import Responses, Result, Undecided
     from webhook.constraint.snapshot import Snapshot
     from webhook.mutation.drift import Drift
-    from webhook.reports.finding import Verdict
+    from webhook.reports.finding import ReportResult
 
 SEVERITY_ANNOTATIONS: Final = ("waddle.dev/severity", "policies.kyverno.io/severity")
 CATEGORY_ANNOTATIONS: Final = ("waddle.dev/category", "policies.kyverno.io/category")
@@ -68,7 +68,7 @@ def findings_of(
     responses: Responses,
     snapshot: Snapshot,
     descriptions: Descriptions,
-    stored: frozenset[Verdict],
+    stored: frozenset[ReportResult],
     selected: tuple[Iterable[Constraint], Iterable[Constraint]] = ((), ()),
     results_max: int | None = RESULTS_MAX,
     *,
@@ -118,7 +118,10 @@ def findings_of(
     violated |= {item.constraint.key for item in responses.undecided}
     # A template that failed has said nothing about its constraints.
     faulty = {fault.kind for fault in responses.faults}
-    silent: tuple[tuple[Verdict, Iterable[Constraint]], ...] = (("pass", matched), ("skip", others))
+    silent: tuple[tuple[ReportResult, Iterable[Constraint]], ...] = (
+        ("pass", matched),
+        ("skip", others),
+    )
     for verdict, constraints in silent:
         if verdict not in stored:
             continue
@@ -143,7 +146,7 @@ def _why_undecided(item: Undecided) -> str:
     return _PASSING.get(item.cause) or f"not decided ({item.cause}): {item.message}"
 
 
-def verdict_of(result: Result) -> Verdict:
+def verdict_of(result: Result) -> ReportResult:
     """A violation fails, one that only warns warns; what could not be evaluated is an error.
 
     ``dryrun`` fails too: it is how a policy is tried, and its results are what people look for.

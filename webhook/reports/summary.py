@@ -7,15 +7,15 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 from webhook.metrics.registry import OTHER
-from webhook.reports.finding import VERDICTS, Finding, Policy, ReportSubject, Verdict
+from webhook.reports.finding import VERDICTS, Finding, Policy, ReportResult, ReportSubject
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-Counts = Counter[Verdict]
+Counts = Counter[ReportResult]
 
-BAD: Final[tuple[Verdict, ...]] = ("fail", "error", "warn")
+BAD: Final[tuple[ReportResult, ...]] = ("fail", "error", "warn")
 """What makes a policy, namespace or resource a top one, the gravest first."""
 
 

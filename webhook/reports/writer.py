@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from webhook.reports.capacity import Capacity
     from webhook.reports.report_api import ReportApi
 
-    Wanted = Callable[[Json | None], Json | None]
+    WantedReport = Callable[[Json | None], Json | None]
     """What is to be in the place of the report that there is."""
 
-Outcome = Literal[
+WriteOutcome = Literal[
     "create", "replace", "delete", "unchanged", "limit", "foreign", "terminating", "conflict"
 ]
 
@@ -45,19 +45,19 @@ class ReportWriter:
         self._api = api
         self._capacity = capacity
         self._log = log
-        self.outcomes: Counter[Outcome] = Counter()
+        self.outcomes: Counter[WriteOutcome] = Counter()
         self.requests: Counter[str] = Counter()
         """Requests that write, by action: also those that were refused or lost a race."""
 
     async def write(
         self, name: str, namespace: str, wanted: Json | None, *, is_new: bool = False
-    ) -> Outcome:
+    ) -> WriteOutcome:
         """Make the report ``wanted``, or be none; see :meth:`revise`."""
         return await self.revise(name, namespace, lambda _: wanted, is_new=is_new)
 
     async def revise(
-        self, name: str, namespace: str, wanted: Wanted, *, is_new: bool = False
-    ) -> Outcome:
+        self, name: str, namespace: str, wanted: WantedReport, *, is_new: bool = False
+    ) -> WriteOutcome:
         """Make the report what is wanted in the place of the one that there is.
 
         With ``is_new`` it is made without a look first. Raises :class:`NotServed`,
@@ -76,7 +76,7 @@ class ReportWriter:
                 raise
             return None
 
-    async def swap(self, current: Json | None, wanted: Json | None, namespace: str) -> Outcome:
+    async def swap(self, current: Json | None, wanted: Json | None, namespace: str) -> WriteOutcome:
         """One attempt to make ``current`` be ``wanted``; ``conflict`` where another was faster.
 
         Raises as :meth:`write` does.
@@ -108,9 +108,11 @@ class ReportWriter:
         """What to raise where :data:`TRIES` swaps were lost: it is to be tried again later."""
         return UnreachableError(f"report {name}: {TRIES} other writers were faster")
 
-    async def _write(self, name: str, namespace: str, wanted: Wanted, *, is_new: bool) -> Outcome:
+    async def _write(
+        self, name: str, namespace: str, wanted: WantedReport, *, is_new: bool
+    ) -> WriteOutcome:
         backoff = Backoff(initial_seconds=0.05, max_seconds=1.0)
-        outcome: Outcome = "conflict"
+        outcome: WriteOutcome = "conflict"
         for attempt in range(TRIES):
             blind = is_new and not attempt and wanted(None) is not None
             current = None if blind else await self.read(name, namespace)

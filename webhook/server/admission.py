@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from webhook.constraint.result import Responses, Undecided
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
-    from webhook.mutation.passes import OnError
+    from webhook.mutation.passes import MutationOnError
     from webhook.server.outcome import Outcome
     from webhook.server.preparation import Preparations
     from webhook.server.submission import Inadmissible, TriedSubmission
@@ -66,7 +66,7 @@ class AdmissionOptions:
     """Users that are this webhook itself, which does not police itself."""
     expands: bool = True
     """Whether what objects imply is reviewed with them."""
-    mutation_on_error: OnError = "skip"
+    mutation_on_error: MutationOnError = "skip"
     """What becomes of an implied resource that a mutator cannot be applied to."""
     budget: Budget | None = None
     """What an evaluation may take on this thread; deferrable only with a reviewer."""

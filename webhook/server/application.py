@@ -37,7 +37,7 @@ class WholeRecorder(Recorder, Protocol):
         """A request was refused because it cannot be reviewed."""
 
 
-Endpoint: TypeAlias = "Callable[..., Coroutine[Any, Any, None]]"
+AsgiEndpoint: TypeAlias = "Callable[..., Coroutine[Any, Any, None]]"
 """Plain ASGI."""
 
 
@@ -71,7 +71,7 @@ def make_application(  # noqa: PLR0913  # what it joins, each named
             return response
         return recorder.answered(request, None, None, received_at, received_at, response)
 
-    others: dict[str, Endpoint] = {}
+    others: dict[str, AsgiEndpoint] = {}
     if validation is not None:
         others[PATH] = validation
     decisions: dict[str, Decide] = {"/v1/admit": admit, "/v1/admitlabel": admit_label}
@@ -111,12 +111,12 @@ class AdmissionApplication(Starlette):
     def __init__(
         self,
         endpoints: Mapping[str, ReviewEndpoint],
-        others: Mapping[str, Endpoint],
+        others: Mapping[str, AsgiEndpoint],
         stop: Callable[[], None],
     ) -> None:
         """``others`` may wait, and are found by routing; ``stop`` ends what they have begun."""
         self.stop = stop
-        every: dict[str, Endpoint] = {**endpoints, **others}
+        every: dict[str, AsgiEndpoint] = {**endpoints, **others}
         super().__init__(
             routes=[
                 ExactRoute(path, endpoint, name=path.rpartition("/")[2])

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from webhook.server.decoding import Decoded, Decoding
     from webhook.server.exchange import Receive, Send
     from webhook.server.outcome import Outcome
-    from webhook.server.responder import Answer
+    from webhook.server.responder import HttpAnswer
 
 _EMPTY: Final = encode(
     {
@@ -94,7 +94,7 @@ class ReviewEndpoint:
         self._decoding = decoding
         self._memory = decoding.memory
 
-    def respond(self, scope: dict[str, Any], body: bytes | bytearray) -> Answer | None:
+    def respond(self, scope: dict[str, Any], body: bytes | bytearray) -> HttpAnswer | None:
         """Answer a request at once; None where something must be waited for.
 
         The application is to be asked then, with the same scope.
@@ -121,7 +121,7 @@ class ReviewEndpoint:
             body += message.get("body", b"")
         size = 0
         try:
-            answer: Answer | Pending | None
+            answer: HttpAnswer | Pending | None
             answer, size = scope.pop(_WAITING, (None, 0))
             if answer is None:
                 answer, size = await self._begin(scope, body)
@@ -138,7 +138,7 @@ class ReviewEndpoint:
 
     async def _begin(
         self, scope: dict[str, Any], body: bytes | bytearray
-    ) -> tuple[Answer | Pending, int]:
+    ) -> tuple[HttpAnswer | Pending, int]:
         """An answer, or what it must wait for; and the memory that was taken for the request."""
         if len(body) <= LARGE_BYTES:
             return self._answer(scope, body), 0
@@ -179,7 +179,7 @@ class ReviewEndpoint:
         body: bytes | bytearray,
         request: AdmissionRequest | None = None,
         pending: Pending | None = None,
-    ) -> Answer | Pending:
+    ) -> HttpAnswer | Pending:
         """Answer a request: its body, or what was read of it, or what it waited for."""
         try:
             if pending is not None:
@@ -205,7 +205,7 @@ class ReviewEndpoint:
             self._log.fault("bug while deciding a request", error)
             return 500, JSON_ALONE, failure(500, "internal error: see the webhook's log")
 
-    def _invalid(self, error: InvalidReview, body: bytes | bytearray) -> Answer:
+    def _invalid(self, error: InvalidReview, body: bytes | bytearray) -> HttpAnswer:
         """The answer to a body that is no review that can be decided."""
         if isinstance(error, UndecidableReview):
             answer = self.refuse_unread(bytes(body[:PREFIX_BYTES]), str(error))
@@ -213,7 +213,7 @@ class ReviewEndpoint:
                 return answer
         return self._refused(Unanswerable(400, "malformed", str(error)))
 
-    def refuse_unread(self, prefix: bytes, message: str) -> Answer | None:
+    def refuse_unread(self, prefix: bytes, message: str) -> HttpAnswer | None:
         """Refuse what cannot be decided for what it is, if an API server asks; else None.
 
         Were the call failed instead, ``failurePolicy: Ignore`` would let in whatever is large
@@ -230,7 +230,7 @@ class ReviewEndpoint:
         response = verdict.undecidable(uid, message)
         return 200, JSON_ALONE, encode_response(response, api_version)
 
-    def _refused(self, refusal: Unanswerable) -> Answer:
+    def _refused(self, refusal: Unanswerable) -> HttpAnswer:
         self._registry.count(REFUSED, refusal.reason)
         headers = (JSON, *_RETRY) if refusal.retry else JSON_ALONE
         if refusal.code == 405:

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
 
     from webhook.server.hub import Hub
-    from webhook.server.responder import Header
+    from webhook.server.responder import HttpHeader
 
     Receive = Callable[[], Coroutine[Any, Any, dict[str, Any]]]
     Send = Callable[[dict[str, Any]], Coroutine[Any, Any, None]]
     Application = Callable[[dict[str, Any], Receive, Send], Coroutine[Any, Any, None]]
 
-JSON: Final[Header] = (b"content-type", b"application/json")
+JSON: Final[HttpHeader] = (b"content-type", b"application/json")
 JSON_ALONE: Final = (JSON,)
 """The headers of nearly every answer, known by identity."""
 
@@ -98,7 +98,7 @@ class Exchange:
         self._received = False
         self._started = False
         self._chunked = False
-        self._head: tuple[int, list[Header]] | None = None
+        self._head: tuple[int, list[HttpHeader]] | None = None
         self._gone: asyncio.Event | None = None
 
     # --- running -------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ class Exchange:
         if more and connection.writable is not None:
             await connection.writable.wait()
 
-    def answer(self, status: int, headers: Iterable[Header], body: bytes) -> None:
+    def answer(self, status: int, headers: Iterable[HttpHeader], body: bytes) -> None:
         """Write a whole response in one piece."""
         connection = self.connection
         if connection is None:

@@ -14,12 +14,12 @@ from webhook.server import submission
 if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest
     from webhook.constraint.review import AugmentedReview
-    from webhook.mutation.passes import OnError
+    from webhook.mutation.passes import MutationOnError
     from webhook.serving.revision import Revision
 
 
 def reviewing(
-    revision: Revision, subject: AugmentedReview, until: float, on_error: OnError
+    revision: Revision, subject: AugmentedReview, until: float, on_error: MutationOnError
 ) -> tuple[Reviewing, str]:
     """What reviews a request with all that its object implies; and why that is not known.
 

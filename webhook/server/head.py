@@ -10,7 +10,7 @@ import httptools
 if TYPE_CHECKING:
     import asyncio
 
-Refusal = tuple[int, str, str]
+HeadRefusal = tuple[int, str, str]
 """Status, reason for the metric, message."""
 
 
@@ -30,7 +30,7 @@ def connection_scope(transport: asyncio.BaseTransport) -> dict[str, Any]:
 
 def fault_in(
     headers: list[tuple[bytes, bytes]], fields: dict[bytes, bytes], version: str
-) -> Refusal | None:
+) -> HeadRefusal | None:
     """Why a request with these header fields is refused; None where it is not.
 
     ``fields`` are the headers by name, the last of each.

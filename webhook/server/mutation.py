@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
-    from webhook.mutation.passes import OnError
+    from webhook.mutation.passes import MutationOnError
     from webhook.mutation.patch import Patch
     from webhook.mutation.plan import Mutated
     from webhook.server.outcome import Outcome
@@ -46,7 +46,7 @@ class MutationOptions:
     """What the operator chose about mutating."""
 
     review_timeout_seconds: float = 10.0
-    on_error: OnError = "skip"
+    on_error: MutationOnError = "skip"
     """What a request gets whose object a mutator cannot be applied to."""
     annotations: bool = False
     log_mutations: bool = False

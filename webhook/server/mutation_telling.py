@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from webhook.metrics.registry import Registry
     from webhook.mutation.fights import Fights
     from webhook.mutation.mutator import Mutator
-    from webhook.mutation.passes import OnError
+    from webhook.mutation.passes import MutationOnError
     from webhook.mutation.plan import Mutated
     from webhook.mutation.previewing import Preview
     from webhook.serving.recorder import MutationRecorder, MutationReviewed
 
-    Passes = tuple[tuple[Mutator, ...], ...]
+    AppliedPasses = tuple[tuple[Mutator, ...], ...]
 
 
 class MutationTelling:
@@ -35,7 +35,7 @@ class MutationTelling:
         fights: Fights,
         recorder: MutationRecorder | None,
         *,
-        on_error: OnError,
+        on_error: MutationOnError,
         logs_mutations: bool,
     ) -> None:
         self._registry = registry
@@ -44,7 +44,7 @@ class MutationTelling:
         self._recorder = recorder
         self._on_error = on_error
         self._logs_mutations = logs_mutations
-        self._groups: dict[int, tuple[Passes, ObjectGroup]] = {}
+        self._groups: dict[int, tuple[AppliedPasses, ObjectGroup]] = {}
 
     def answered(
         self, reviewed: MutationReviewed, response: AdmissionResponse
@@ -88,7 +88,7 @@ class MutationTelling:
         if request.operation == "UPDATE":
             self._note_fight(reviewed, mutated)
 
-    def _parties(self, passes: Passes) -> ObjectGroup:
+    def _parties(self, passes: AppliedPasses) -> ObjectGroup:
         """Who changed an object; the same group for passes that are one value."""
         known = self._groups.get(id(passes))
         if known is None or known[0] is not passes:

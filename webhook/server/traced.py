@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from webhook.server.endpoint import Decide
     from webhook.server.exchange import Receive, Send
     from webhook.server.outcome import Outcome
-    from webhook.server.responder import Answer
+    from webhook.server.responder import HttpAnswer
     from webhook.serving.trace import Attribute, Tracing
 
 _TRACE: Final = "waddle.trace"
@@ -57,7 +57,7 @@ class TracedEndpoint(ReviewEndpoint):
         self._sample = tracing.tracer.sample
         self._respond_untraced = self._untraced.respond
 
-    def respond(self, scope: dict[str, Any], body: bytes | bytearray) -> Answer | None:
+    def respond(self, scope: dict[str, Any], body: bytes | bytearray) -> HttpAnswer | None:
         """Answer a request at once; None where something must be waited for."""
         sampled = self._sample(scope["headers"])
         if sampled is None:
@@ -96,7 +96,7 @@ class TracedEndpoint(ReviewEndpoint):
         body: bytes | bytearray,
         request: AdmissionRequest | None = None,
         pending: Pending | None = None,
-    ) -> Answer | Pending:
+    ) -> HttpAnswer | Pending:
         trace: Trace = scope[_TRACE]
         current, exports = self._tracing.current, self._tracing.exports
         if pending is not None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.server.exchange import Receive, Send
-    from webhook.server.responder import Header
+    from webhook.server.responder import HttpHeader
 
 PATH: Final = "/v1/validate-policy"
 
@@ -100,7 +100,7 @@ class ValidationEndpoint:
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Answer one call."""
-        headers: tuple[Header, ...] = JSON_ALONE
+        headers: tuple[HttpHeader, ...] = JSON_ALONE
         try:
             access = await self._access(scope)
             body = await self._body(receive)

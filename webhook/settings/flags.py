@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from _typeshed import DataclassInstance
 
-Kind = Literal["text", "integer", "boolean", "duration", "list"]
+FlagKind = Literal["text", "integer", "boolean", "duration", "list"]
 
-Settings = TypeVar("Settings", bound="DataclassInstance")
+SettingsT = TypeVar("SettingsT", bound="DataclassInstance")
 
 # strconv.ParseBool
 TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
@@ -38,7 +38,7 @@ class Flag:
     """One flag as declared: its name, how it is read and what it is for."""
 
     name: str
-    kind: Kind
+    kind: FlagKind
     default: Any
     help: str
     field: str
@@ -52,7 +52,7 @@ def flag(  # the declaration of one field, everything by name but the default
     description: str,
     *,
     name: str | None = None,
-    kind: Kind | None = None,
+    kind: FlagKind | None = None,
     gatekeeper: bool = False,
     group: str = "",
     choices: tuple[str, ...] = (),
@@ -73,7 +73,7 @@ def flag(  # the declaration of one field, everything by name but the default
     return field(default=default, metadata=metadata)
 
 
-def _kind_of(default: Any) -> Kind:
+def _kind_of(default: Any) -> FlagKind:
     if isinstance(default, bool):
         return "boolean"
     if isinstance(default, int):
@@ -105,12 +105,12 @@ def flags_of(settings: type[DataclassInstance]) -> tuple[Flag, ...]:
 
 
 def parse(
-    settings: type[Settings],
+    settings: type[SettingsT],
     arguments: Sequence[str],
     *,
     foreign: Callable[[str, str | None], bool] | None = None,
     overrides: Mapping[str, Any] | None = None,
-) -> Settings:
+) -> SettingsT:
     """Read arguments into a settings object; raises :class:`InvalidFlag`.
 
     ``foreign(name, value)`` is asked about a flag that is not declared: it says
@@ -220,7 +220,7 @@ def _placeholder(item: Flag) -> str:
         return ""
     if item.choices:
         return f"={'|'.join(item.choices)}" + ("[,…]" if item.kind == "list" else "")
-    words: dict[Kind, str] = {"text": "TEXT", "integer": "N", "duration": "DURATION"}
+    words: dict[FlagKind, str] = {"text": "TEXT", "integer": "N", "duration": "DURATION"}
     return f"={words.get(item.kind, 'TEXT[,…]')}"
 
 

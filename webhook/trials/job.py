@@ -21,15 +21,15 @@ try: ``text`` of a source, or ``documents`` with ``seconds`` for each evaluation
 ``known`` of their sources. ``of`` is the template in force that a constraint belongs to, which is in
 force there, too, for all that are tried one after the other."""
 
-Answer = tuple[int | str, bytes, tuple[float, int]]
+JobAnswer = tuple[int | str, bytes, tuple[float, int]]
 """How the process of a trial ended (as ``waitstatus_to_exitcode`` has it, or one of the words below),
 and what it wrote; seconds of a processor that it took, and the process's bytes of memory."""
 
-Outcome = dict[str, Any]
+JobOutcome = dict[str, Any]
 """An ``error`` with its ``stage`` or ``code``, or the ``codes`` of what compiled by their sources;
 of documents the ``problems`` (kind, name, code, message). ``took`` is processor time, bytes and time."""
 
-NO_MEMORY: Final[Outcome] = {"ended": True}
+NO_MEMORY: Final[JobOutcome] = {"ended": True}
 """What comes of a trial that wanted more memory than its bound; who asked says how much that is."""
 
 LATE: Final = "late"

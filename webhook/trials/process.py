@@ -22,7 +22,7 @@ from webhook.trials.job import ATTEMPTS, READS_CEL, READS_REGO, NoWorker
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from webhook.trials.job import Answer, Job
+    from webhook.trials.job import Job, JobAnswer
 
 START_SECONDS: Final = 60.0
 """For an interpreter that reads the compiler, 0.2 s of a processor, on a busy machine."""
@@ -101,12 +101,12 @@ class Worker:
             with contextlib.suppress(OSError):
                 socket.send_fds(door, [said], [end.fileno()])
 
-    def ask(self, job: Job) -> Answer:
+    def ask(self, job: Job) -> JobAnswer:
         """What came of a trial; raises :class:`NoWorker`."""
         (answer,) = self.ask_all([job])
         return answer
 
-    def ask_all(self, jobs: Sequence[Job]) -> Iterator[Answer]:
+    def ask_all(self, jobs: Sequence[Job]) -> Iterator[JobAnswer]:
         """What came of trials, each as soon as it is known; of the first of them at least.
 
         One process carries them out one after the other. It ends with the first that is ended, and
@@ -184,7 +184,7 @@ class Branch:
         except OSError:
             return None
 
-    def ask_all(self, jobs: Sequence[Job]) -> Iterator[Answer]:
+    def ask_all(self, jobs: Sequence[Job]) -> Iterator[JobAnswer]:
         """What came of trials, as a worker has it."""
         if self._socket is None:
             raise NoWorker("the process that tries policies ended")
@@ -204,7 +204,7 @@ class Branch:
 
 def _conversation(
     asked: socket.socket, jobs: Sequence[Job], stop: Callable[[], None]
-) -> Iterator[Answer]:
+) -> Iterator[JobAnswer]:
     """Send jobs and take their answers; ``stop`` is called unless all were taken."""
     is_whole = False
     try:
@@ -214,7 +214,7 @@ def _conversation(
             if not answer:
                 is_whole = True
                 return
-            loaded: Answer = marshal.loads(answer)  # noqa: S302  # from our own process
+            loaded: JobAnswer = marshal.loads(answer)  # noqa: S302  # from our own process
             yield loaded
     except OSError as error:
         raise NoWorker(str(error)) from None

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from webhook.constraint.driver import Driver, Evaluator
     from webhook.rego.write.generate import Generated
-    from webhook.trials.job import Job, Outcome
+    from webhook.trials.job import Job, JobOutcome
 
 
 def used_bytes() -> int:
@@ -117,7 +117,7 @@ class Clients:
             self._of[job["of"]] = client
 
 
-def carry_out(job: Job, clients: Clients | None = None) -> Outcome:
+def carry_out(job: Job, clients: Clients | None = None) -> JobOutcome:
     """Compile a source, or put policies into a client of their own and try them on samples.
 
     An outcome has an ``error`` with its ``stage`` or ``code``, or the ``codes`` of what compiled.
@@ -140,7 +140,7 @@ def carry_out(job: Job, clients: Clients | None = None) -> Outcome:
     return {"codes": rego.codes}
 
 
-def _tried(job: Job, rego: _Recorded, clients: Clients) -> Outcome:
+def _tried(job: Job, rego: _Recorded, clients: Clients) -> JobOutcome:
     """What only a process with bounds can find out, and the other faults of these policies.
 
     Who asked for an admission finds the latter again, who knows what is in force.
@@ -163,6 +163,6 @@ def _tried(job: Job, rego: _Recorded, clients: Clients) -> Outcome:
     return {"problems": [(one.kind, one.name, one.code, one.message) for one in errors]}
 
 
-def written(outcome: Outcome) -> bytes:
+def written(outcome: JobOutcome) -> bytes:
     """An outcome as it goes from one process to another."""
     return marshal.dumps(outcome)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from webhook.constraint.template import Code
     from webhook.metrics.registry import Registry
-    from webhook.trials.job import Job, Outcome
+    from webhook.trials.job import Job, JobOutcome
     from webhook.trials.process import Branch, Worker
 
 LARGE_CHARACTERS: Final = 10_000
@@ -75,7 +75,7 @@ class Tell(Protocol):
         """Tell it."""
 
 
-Verdict: TypeAlias = Literal["passed", "refused", "ended"]
+TrialEnd: TypeAlias = Literal["passed", "refused", "ended"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Tried:
     their budgets. Memory is that of the whole process.
     """
 
-    verdict: Verdict
+    verdict: TrialEnd
     message: str
     cpu_seconds: float
     memory_bytes: int
@@ -159,7 +159,7 @@ class Trials:
         self._backoff = Backoff(initial_seconds=5.0, max_seconds=300.0)
         self._no_worker_until = 0.0
         self._is_stopped = False
-        self._outcomes: dict[bytes, Outcome] = {}
+        self._outcomes: dict[bytes, JobOutcome] = {}
         self._codes: dict[bytes, Compiled] = {}
 
     def source(self, code: Code) -> Compiled | None:
@@ -210,7 +210,7 @@ class Trials:
         for number, one in enumerate(asked):
             (large if is_large_together(one.documents) else small).append(number)
 
-        def tell_outcome(number: int, outcome: Outcome | None) -> None:
+        def tell_outcome(number: int, outcome: JobOutcome | None) -> None:
             tell(number, _tried(asked[number].document, outcome))
 
         known: dict[int, dict[bytes, tuple[str, bytes]]] = {}
@@ -227,7 +227,7 @@ class Trials:
         numbers: Sequence[int],
         seconds: float,
         known: dict[int, dict[bytes, tuple[str, bytes]]],
-        tell: Callable[[int, Outcome | None], None],
+        tell: Callable[[int, JobOutcome | None], None],
     ) -> list[int]:
         """Have some tried, the first at least; those that are to be asked for again."""
         left: list[tuple[int, bytes]] = []
@@ -266,7 +266,7 @@ class Trials:
 
     def _of_documents(
         self, documents: Sequence[Mapping[str, Any]], seconds: float
-    ) -> Outcome | None:
+    ) -> JobOutcome | None:
         """The outcome; None where no process could be had."""
         text = encode(list(documents))
         job = {"documents": text, "seconds": seconds, "cel": self._tries_cel}
@@ -281,7 +281,7 @@ class Trials:
                 self._keep(at, outcome)
             return outcome
 
-    def _keep(self, at: bytes, outcome: Outcome) -> None:
+    def _keep(self, at: bytes, outcome: JobOutcome) -> None:
         """Remember what came of documents, and the code of their sources."""
         for source in outcome.get("codes", ()):
             self._remember(source, {"codes": outcome["codes"]})
@@ -336,11 +336,11 @@ class Trials:
         self._backoff.reset()
         return worker
 
-    def _asked(self, job: Job, lane: Lane) -> Outcome | None:
+    def _asked(self, job: Job, lane: Lane) -> JobOutcome | None:
         """The outcome; None where no process could be had, which says nothing of the policy."""
         return next(iter(list(self._asked_all([job], lane))))
 
-    def _asked_all(self, jobs: Sequence[Job], lane: Lane) -> Iterator[Outcome | None]:
+    def _asked_all(self, jobs: Sequence[Job], lane: Lane) -> Iterator[JobOutcome | None]:
         """Outcomes as above, of the first at least; the others are to be asked for again."""
         gone, answered = "this process ends", 0
         bounds = {**self._bounds, "memoryBytes": lane.memory_bytes}
@@ -376,7 +376,7 @@ class Trials:
         ended: int | str,
         written: bytes,
         took: tuple[float, int, float],
-    ) -> Outcome | None:
+    ) -> JobOutcome | None:
         """What came of a trial that ended so, and has so much written and taken."""
         if ended == NO_PROCESS:
             self._count("none")
@@ -387,9 +387,9 @@ class Trials:
         self._count(_name_of(outcome))
         return outcome | {"took": took}
 
-    def _outcome(self, ended: int | str, written: bytes, memory: str, purpose: str) -> Outcome:
+    def _outcome(self, ended: int | str, written: bytes, memory: str, purpose: str) -> JobOutcome:
         if ended == 0:
-            outcome: Outcome = marshal.loads(written)  # noqa: S302  # from our own process
+            outcome: JobOutcome = marshal.loads(written)  # noqa: S302  # from our own process
             if outcome != NO_MEMORY:
                 return outcome
         if ended == LATE:
@@ -404,7 +404,7 @@ class Trials:
         error = f"policy is too large: it takes more than {bound} {purpose}"
         return {"error": error, "stage": "compile", "ended": True}
 
-    def _remember(self, at: bytes, outcome: Outcome) -> None:
+    def _remember(self, at: bytes, outcome: JobOutcome) -> None:
         if outcome.get("stage") == "environment":
             return
         taken = outcome.get("codes", {}).get(at)
@@ -435,12 +435,12 @@ def is_large_together(documents: Sequence[Mapping[str, Any]]) -> bool:
     return len(encode(list(documents))) >= LARGE_BYTES
 
 
-def _tried(document: Mapping[str, Any], outcome: Outcome | None) -> Tried | None:
+def _tried(document: Mapping[str, Any], outcome: JobOutcome | None) -> Tried | None:
     """What an outcome says of one of the policies that were tried."""
     if outcome is None or outcome.get("stage") == "environment":
         return None
     cpu_seconds, memory_bytes, clock_seconds = outcome.get("took", (0.0, 0, 0.0))
-    verdict: Verdict = "passed"
+    verdict: TrialEnd = "passed"
     message = outcome.get("error", "")
     if message:
         verdict = "ended"
@@ -452,7 +452,7 @@ def _tried(document: Mapping[str, Any], outcome: Outcome | None) -> Tried | None
     return Tried(verdict, message, cpu_seconds, memory_bytes, clock_seconds)
 
 
-def _refuse(outcome: Outcome) -> None:
+def _refuse(outcome: JobOutcome) -> None:
     """Raise what an outcome says, as the driver itself would have said it."""
     if "error" not in outcome:
         return
@@ -464,7 +464,7 @@ def _refuse(outcome: Outcome) -> None:
     raise InvalidTemplate(outcome["error"], outcome["code"])
 
 
-def _name_of(outcome: Outcome) -> str:
+def _name_of(outcome: JobOutcome) -> str:
     """An outcome as a metric counts it."""
     if "error" not in outcome:
         return "passed"
@@ -473,6 +473,6 @@ def _name_of(outcome: Outcome) -> str:
     return "ended" if outcome.get("ended") else "refused"
 
 
-def _environment(why: str) -> Outcome:
+def _environment(why: str) -> JobOutcome:
     """What says nothing of the policy, and may be otherwise the next time."""
     return {"error": f"policy could not be compiled here: {why}", "stage": "environment"}

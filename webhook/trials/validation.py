@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from webhook.constraint.snapshot import Snapshot
     from webhook.trials.trials import Trials
 
-    Document = Mapping[str, Any]
+    PolicyDocument = Mapping[str, Any]
 
 CONSTRAINTS_MAX: Final = 100
 """Constraints in force with which a template is tried; here all of them are, within its budget."""
@@ -33,10 +33,10 @@ class Submitted(NamedTuple):
 
 def validate_submitted(
     make_in_force: Callable[[], Client],
-    document: Document,
+    document: PolicyDocument,
     seconds: float,
     trials: Trials,
-    template_now: Callable[[str], Document | None],
+    template_now: Callable[[str], PolicyDocument | None],
 ) -> Submitted:
     """What is wrong with a template or constraint that is being admitted.
 
@@ -64,7 +64,7 @@ def validate_submitted(
 
 
 def validate_tried(
-    client: Client, documents: Iterable[Document], seconds: float, trials: Trials
+    client: Client, documents: Iterable[PolicyDocument], seconds: float, trials: Trials
 ) -> list[Problem]:
     """What is wrong with templates and constraints that are put into a client.
 
@@ -72,7 +72,7 @@ def validate_tried(
     of a trial this process does not touch.
     """
     problems: list[Problem] = []
-    rest: list[Document] = []
+    rest: list[PolicyDocument] = []
     snapshot = client.snapshot
     for group in _by_template(documents).values():
         try:
@@ -97,20 +97,20 @@ def _entry(snapshot: Snapshot, template_name: str) -> Entry | None:
     return next((one for one in entries if one.template.name == template_name), None)
 
 
-def _by_template(documents: Iterable[Document]) -> dict[str, list[Document]]:
-    by_template: dict[str, list[Document]] = {}
+def _by_template(documents: Iterable[PolicyDocument]) -> dict[str, list[PolicyDocument]]:
+    by_template: dict[str, list[PolicyDocument]] = {}
     for one in documents:
         by_template.setdefault(_template_of(one), []).append(one)
     return by_template
 
 
-def _template_of(document: Document) -> str:
+def _template_of(document: PolicyDocument) -> str:
     """The name of the template that a document is, or belongs to."""
     gvk = gvk_of(document)
     return gvk.kind.lower() if gvk.group == constraint.GROUP else name_of(document)
 
 
-def with_belongings(group: list[Document], snapshot: Snapshot) -> list[Document]:
+def with_belongings(group: list[PolicyDocument], snapshot: Snapshot) -> list[PolicyDocument]:
     """With the template in force of a constraint, or the constraints in force of a template."""
     entry = _entry(snapshot, _template_of(group[0]))
     if entry is None:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.rego import program as compiler  # noqa: F401  # here, before any trial needs it
 from webhook.trials import frames
-from webhook.trials.job import ANY_CEL, LATE, NO_PROCESS, READS_CEL, Answer, Job, has_cel
+from webhook.trials.job import ANY_CEL, LATE, NO_PROCESS, READS_CEL, Job, JobAnswer, has_cel
 from webhook.trials.outcomes import OutcomePipe, tell
 from webhook.trials.trial import Clients, carry_out, used_bytes, written
 
@@ -120,7 +120,7 @@ class _Server:
         self._waits_for(self._asking.fileno(), None)
         return frames.receive(self._asking)
 
-    def _answers(self, jobs: Sequence[Job]) -> Iterator[Answer]:
+    def _answers(self, jobs: Sequence[Job]) -> Iterator[JobAnswer]:
         """What comes of trials that a process of their own carries out, until it ends.
 
         What it took is that of a trial; of memory, this process's among it, all before it, too.

@@ -6,12 +6,12 @@ from webhook.api.revision import PolicyRevision
 from webhook.console.picture import (
     Category,
     Picture,
+    PictureState,
     ReplicaPod,
     ReplicaStanding,
     ShownCertificate,
     ShownPolicy,
     ShownViolation,
-    State,
 )
 
 SCRIPT = "<script>alert(1)</script>"
@@ -23,7 +23,7 @@ HOSTILE = (SCRIPT, QUOTES, LONG, RIGHT_TO_LEFT, TURNING, "a b&c=d#e", "../../etc
 
 
 def constraint(
-    name: str, *, kind: str = "RequiredLabel", state: State = "active", **fields: Any
+    name: str, *, kind: str = "RequiredLabel", state: PictureState = "active", **fields: Any
 ) -> ShownPolicy:
     document = {
         "apiVersion": "constraints.gatekeeper.sh/v1beta1",
@@ -38,7 +38,7 @@ def constraint(
 
 
 def template(
-    name: str, *, rego: str = "package x\n", state: State = "active", **fields: Any
+    name: str, *, rego: str = "package x\n", state: PictureState = "active", **fields: Any
 ) -> ShownPolicy:
     document = {
         "apiVersion": "templates.gatekeeper.sh/v1",
@@ -53,7 +53,7 @@ def template(
 
 
 def made(
-    category: Category, kind: str, name: str, document: Any, state: State, **fields: Any
+    category: Category, kind: str, name: str, document: Any, state: PictureState, **fields: Any
 ) -> ShownPolicy:
     return ShownPolicy(category, kind, name, document, state, **fields)
 

@@ -10,13 +10,13 @@ from tests.webhook.cluster.fault_server import scripted
 from tests.webhook.controllers.test_policies import template
 from webhook.api.pod_status import Pod
 from webhook.api.revision import digest_of, revision_object
-from webhook.api.revision_outcome import Outcome
+from webhook.api.revision_outcome import TrialOutcome
 from webhook.cluster.client import ClusterClient
 from webhook.controllers.outcome_records import TRIES, OutcomeRecords
 from webhook.controllers.revision_keeper import RevisionKeeper
 from webhook.log import Log
 
-OUTCOME = Outcome("passed", "waddle-1", "uid-1", "1", "2026-01-01T00:00:00Z")
+OUTCOME = TrialOutcome("passed", "waddle-1", "uid-1", "1", "2026-01-01T00:00:00Z")
 DOCUMENT = template() | {"metadata": {"name": "tried", "uid": "u", "generation": 1}}
 MADE = revision_object(DOCUMENT, digest_of(DOCUMENT), OUTCOME)
 WITHOUT = {**MADE, "status": {}, "metadata": {**MADE["metadata"], "resourceVersion": "1"}}
@@ -31,7 +31,9 @@ def answer(code, document=None):
 
 def saying(verdict, uid, **more):
     """The revision with what a replica says of it."""
-    outcome = Outcome(verdict, f"waddle-{uid}", f"uid-{uid}", "1", "2026-01-01T00:00:00Z", **more)
+    outcome = TrialOutcome(
+        verdict, f"waddle-{uid}", f"uid-{uid}", "1", "2026-01-01T00:00:00Z", **more
+    )
     made = revision_object(DOCUMENT, digest_of(DOCUMENT), outcome)
     return {**made, "metadata": {**made["metadata"], "resourceVersion": "1"}}
 

@@ -15,7 +15,7 @@ from webhook import __version__
 from webhook.api.gvk import gvk_of
 from webhook.api.pod_status import Pod
 from webhook.api.revision import digest_of, name_of, revision_object
-from webhook.api.revision_outcome import Outcome
+from webhook.api.revision_outcome import TrialOutcome
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.store import Change, Key
 from webhook.constraint.client import Client
@@ -147,7 +147,7 @@ class Held:
 
     def is_told(self, document, verdict, uid="uid-2", version=__version__):
         """The watch tells what another replica said."""
-        outcome = Outcome(verdict, "waddle-2", uid, version, "2026-01-01T00:00:00Z")
+        outcome = TrialOutcome(verdict, "waddle-2", uid, version, "2026-01-01T00:00:00Z")
         made = revision_object(document, digest_of(document), outcome)
         made["metadata"]["resourceVersion"] = "1"
         self.server.kept[made["metadata"]["name"]] = made

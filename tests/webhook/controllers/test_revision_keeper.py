@@ -13,7 +13,7 @@ from tests.webhook.controllers.test_policies import template
 from webhook import __version__
 from webhook.api.pod_status import Pod
 from webhook.api.revision import digest_of, read_revision, revision_object
-from webhook.api.revision_outcome import Outcome
+from webhook.api.revision_outcome import TrialOutcome
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.reflector import Settings
@@ -55,7 +55,7 @@ class Kept:
 
 def made(verdict, version="1", message="", generation=1):
     """The revision of a generation of the template, with what a replica said of it."""
-    outcome = Outcome(verdict, "waddle-0", "uid-0", version, "2026-01-01T00:00:00Z", message)
+    outcome = TrialOutcome(verdict, "waddle-0", "uid-0", version, "2026-01-01T00:00:00Z", message)
     return revision_object(at(generation), DIGEST, outcome)
 
 

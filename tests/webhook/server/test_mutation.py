@@ -16,7 +16,7 @@ from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.log import Log
 from webhook.metrics.registry import Registry
 from webhook.mutation.assigning import Assignment
-from webhook.mutation.passes import OnError
+from webhook.mutation.passes import MutationOnError
 from webhook.mutation.reading import read_mutator
 from webhook.mutation.snapshot import MutationSnapshot
 from webhook.server.mutation import NOT_MUTATED, Mutation, MutationOptions
@@ -51,7 +51,7 @@ class Mutating:
         self,
         mutations: MutationSnapshot,
         reader: Namespaces | None = None,
-        on_error: OnError = "skip",
+        on_error: MutationOnError = "skip",
     ) -> None:
         client = Client(targets=[AdmissionTarget()], drivers=[RegoDriver()])
         self.serving = Serving(Revision(client.snapshot, client, mutations=mutations))

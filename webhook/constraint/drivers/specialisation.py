@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from webhook.rego.engine import CompiledRule, Entrypoint
 
-    Write = Callable[[Any], tuple[Entrypoint, int] | None]
+    WriteCode = Callable[[Any], tuple[Entrypoint, int] | None]
 
 EVALUATIONS: Final = 5_000
 """Evaluations after which a constraint's code is written: about what pays for it. Over the 34
@@ -98,7 +98,7 @@ class Specialiser:
         """What their code takes, about."""
         return sum(bound.bytes for bound in self._own)
 
-    def ask(self, bound: Bound, write: Write) -> None:
+    def ask(self, bound: Bound, write: WriteCode) -> None:
         """Have code written for a constraint that has been evaluated often enough."""
         bound.due = bound.count + self.evaluations
         if bound.asked or len(self._waiting) >= MAX_WAITING:
@@ -107,7 +107,7 @@ class Specialiser:
         self._waiting.add(bound)
         self._submit(partial(self._write, bound, write))
 
-    def _write(self, bound: Bound, write: Write) -> None:
+    def _write(self, bound: Bound, write: WriteCode) -> None:
         self._waiting.discard(bound)
         if self.bytes >= self._max_bytes:
             self._give_back()
@@ -133,7 +133,7 @@ class ConstraintRules:
 
     __slots__ = ("_general", "_known", "_room", "_specialiser", "_write")
 
-    def __init__(self, general: CompiledRule, write: Write, specialiser: Specialiser) -> None:
+    def __init__(self, general: CompiledRule, write: WriteCode, specialiser: Specialiser) -> None:
         """``general`` answers for all; ``write`` gives a rule for parameters, and its size."""
         self._general = general
         self._write = write

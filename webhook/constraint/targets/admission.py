@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from webhook.api.gvk import GroupVersionKind
-    from webhook.constraint.review import Source
+    from webhook.constraint.review import ReviewSource
     from webhook.constraint.target import CompiledMatch
 
 NAME: Final = "admission.k8s.gatekeeper.sh"
@@ -132,7 +132,7 @@ def _request_of(value: AugmentedObject, gvk: GroupVersionKind) -> dict[str, Any]
 def _review(
     document: dict[str, Any],
     namespace: Mapping[str, Any] | None,
-    source: Source,
+    source: ReviewSource,
     operation: str | None,
     size: int,
     gvk: GroupVersionKind | None,

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.result import Responses, Result, Undecided
     from webhook.constraint.snapshot import Snapshot
-    from webhook.decisions.exporter.record import Verdict
+    from webhook.decisions.exporter.record import DecisionVerdict
 
 ENFORCEMENT_POINT: Final = names.WEBHOOK
 
 _GROUP: Final = names.CONSTRAINTS
 
-_GRAVITY: Final[tuple[Verdict, ...]] = ("deny", "warn", "dryrun")
+_GRAVITY: Final[tuple[DecisionVerdict, ...]] = ("deny", "warn", "dryrun")
 
 
 _NOBODY: Final[dict[str, Any]] = {}
@@ -229,7 +229,7 @@ def audit_record(
     return record
 
 
-def verdict_of(results: Sequence[Result]) -> Verdict:
+def verdict_of(results: Sequence[Result]) -> DecisionVerdict:
     """The gravest action among results: deny, then warn, then dryrun; allow without any."""
     if results and results[0].enforcement_action == "deny":  # the gravest, and they come first
         return "deny"

@@ -14,7 +14,7 @@ SPEC_VERSION: Final = "1.0"
 """Minor versions add fields; a major version may change what one means."""
 
 EventType = Literal["decision", "audit_started", "audit_finished", "lifecycle"]
-Verdict = Literal["allow", "warn", "dryrun", "deny", "error"]
+DecisionVerdict = Literal["allow", "warn", "dryrun", "deny", "error"]
 
 
 def audit_started(decision_id: str, audit_id: str) -> dict[str, Any]:

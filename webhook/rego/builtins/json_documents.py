@@ -145,25 +145,25 @@ def is_valid(context: Context, x: Value) -> bool:
 
 # --- filter and remove -----------------------------------------------------------------------
 
-Tree = dict[Any, Any]
+DocumentTree = dict[Any, Any]
 """Paths merged: each step's key, and below it a tree, or None where a path ends."""
 
 
-def _tree(context: Context, paths: Value) -> Tree:
+def _tree(context: Context, paths: Value) -> DocumentTree:
     if type(paths) is list:
         members = paths
     elif type(paths) is RegoSet:
         members = ordered(paths)
     else:
         wrong_operand(2, paths, "set", "array")
-    root: Tree = {}
+    root: DocumentTree = {}
     for path in [read_path(member) for member in members]:
         context.charge(1 + len(path))
         _add_path(root, path)
     return root
 
 
-def _add_path(root: Tree, path: list[Value]) -> None:
+def _add_path(root: DocumentTree, path: list[Value]) -> None:
     node = root
     for step in path[:-1]:
         following = node.setdefault(key(step), {})
@@ -178,7 +178,7 @@ def _object(pairs: Iterable[tuple[Value, Value]]) -> Value:
     return make_object((k, v) for k, v in pairs if v is not UNDEFINED)
 
 
-def _filtered(context: Context, value: Value, tree: Tree | None) -> Value:
+def _filtered(context: Context, value: Value, tree: DocumentTree | None) -> Value:
     if tree is None:
         return value
     context.charge(1 + len(tree))
@@ -210,7 +210,7 @@ def filter_(context: Context, object_: Value, paths: Value) -> Value:
     return _filtered(context, object_, _tree(context, paths))
 
 
-def _removed(context: Context, value: Value, tree: Tree, name: Key) -> Value:
+def _removed(context: Context, value: Value, tree: DocumentTree, name: Key) -> Value:
     """``value`` as it stands under ``name``; UNDEFINED where a path ends."""
     below = tree.get(name, UNDEFINED)
     if below is None:
@@ -218,7 +218,7 @@ def _removed(context: Context, value: Value, tree: Tree, name: Key) -> Value:
     return value if below is UNDEFINED else _without(context, value, below)
 
 
-def _without(context: Context, value: Value, tree: Tree) -> Value:
+def _without(context: Context, value: Value, tree: DocumentTree) -> Value:
     kind = type(value)
     if kind is dict or kind is RegoObject:
         context.charge(1 + len(value))

@@ -69,15 +69,15 @@ _FLAGS: Final = (
     "RequireExplicitPolicyZero",
 )
 
-Fields = dict[str, Any]
+ExtensionFields = dict[str, Any]
 
 
-def blank() -> Fields:
+def blank() -> ExtensionFields:
     """The fields that extensions set, as they are without any."""
     return dict.fromkeys(_LISTS) | dict.fromkeys(_NUMBERS, 0) | dict.fromkeys(_FLAGS, False)
 
 
-def apply(fields: Fields) -> None:
+def apply(fields: ExtensionFields) -> None:
     """Set the fields that ``fields["Extensions"]`` describes."""
     unhandled = []
     for extension in fields["Extensions"] or ():
@@ -87,7 +87,7 @@ def apply(fields: Fields) -> None:
     fields["UnhandledCriticalExtensions"] = unhandled or None
 
 
-def _apply_one(fields: Fields, extension: Fields, value: bytes) -> bool:
+def _apply_one(fields: ExtensionFields, extension: ExtensionFields, value: bytes) -> bool:
     """Whether the extension was understood."""
     identifier, critical = extension["Id"], extension["Critical"]
     if identifier == _AUTHORITY_INFO:
@@ -114,16 +114,16 @@ def _apply_one(fields: Fields, extension: Fields, value: bytes) -> bool:
     return True
 
 
-def alternative_names(extensions: Iterable[Fields]) -> Fields:
+def alternative_names(extensions: Iterable[ExtensionFields]) -> ExtensionFields:
     """The subject's alternative names among these extensions."""
-    names: Fields = dict.fromkeys(_NAMES)
+    names: ExtensionFields = dict.fromkeys(_NAMES)
     for extension in extensions:
         if extension["Id"] == [*_STANDARD, 17]:
             names = _alternative_names(base64.b64decode(extension["Value"]))
     return names
 
 
-def _alternative_names(value: bytes) -> Fields:
+def _alternative_names(value: bytes) -> ExtensionFields:
     names: dict[str, list[Any]] = {name: [] for name in _NAMES}
     sequence = der.Reader(value).enter(der.SEQUENCE, "x509: invalid subject alternative names")
     while sequence:
@@ -144,7 +144,7 @@ def _alternative_names(value: bytes) -> Fields:
     return {name: values or None for name, values in names.items()}
 
 
-def uri_texts(extensions: Iterable[Fields]) -> list[str]:
+def uri_texts(extensions: Iterable[ExtensionFields]) -> list[str]:
     """The URIs among the subject's alternative names, as Go prints them again."""
     texts = []
     for extension in extensions:
@@ -156,7 +156,7 @@ def uri_texts(extensions: Iterable[Fields]) -> list[str]:
     return texts
 
 
-def _uri(text: str) -> Fields:
+def _uri(text: str) -> ExtensionFields:
     quoted = json.dumps(text)
     try:
         url = url_of(text)
@@ -183,14 +183,14 @@ def _domain_name_valid(name: str, *, constraint: bool) -> bool:
     return all(labels) and all("!" <= c <= "~" for label in labels for c in label)
 
 
-def _key_usage(fields: Fields, value: bytes) -> None:
+def _key_usage(fields: ExtensionFields, value: bytes) -> None:
     data, _ = der.Reader(value).bits("x509: invalid key usage")
     fields["KeyUsage"] = sum(
         1 << bit for bit in range(9) if bit // 8 < len(data) and data[bit // 8] >> (7 - bit % 8) & 1
     )
 
 
-def _basic_constraints(fields: Fields, value: bytes) -> None:
+def _basic_constraints(fields: ExtensionFields, value: bytes) -> None:
     fault = "x509: invalid basic constraints"
     reader = der.Reader(value).enter(der.SEQUENCE, fault)
     fields["IsCA"] = reader.peek(der.BOOLEAN) and reader.boolean(fault)
@@ -202,7 +202,7 @@ def _basic_constraints(fields: Fields, value: bytes) -> None:
     fields["MaxPathLenZero"] = length == 0
 
 
-def _distribution_points(fields: Fields, value: bytes) -> None:
+def _distribution_points(fields: ExtensionFields, value: bytes) -> None:
     fault = "x509: invalid CRL distribution point"
     texts: list[str] = list(fields["CRLDistributionPoints"] or ())
     points = der.Reader(value).enter(der.SEQUENCE, f"{fault}s")
@@ -217,19 +217,19 @@ def _distribution_points(fields: Fields, value: bytes) -> None:
     fields["CRLDistributionPoints"] = texts or None
 
 
-def _authority_key(fields: Fields, value: bytes) -> None:
+def _authority_key(fields: ExtensionFields, value: bytes) -> None:
     fault = "x509: invalid authority key identifier"
     reader = der.Reader(value).enter(der.SEQUENCE, fault)
     if reader.peek(der.context(0)):
         fields["AuthorityKeyId"] = encode(reader.read(der.context(0), fault))
 
 
-def _subject_key(fields: Fields, value: bytes) -> None:
+def _subject_key(fields: ExtensionFields, value: bytes) -> None:
     content = der.Reader(value).read(der.OCTET_STRING, "x509: invalid subject key identifier")
     fields["SubjectKeyId"] = encode(content)
 
 
-def _policy_constraints(fields: Fields, value: bytes) -> None:
+def _policy_constraints(fields: ExtensionFields, value: bytes) -> None:
     fault = "x509: invalid policy constraints extension"
     reader = der.Reader(value).enter(der.SEQUENCE, fault)
     for number, name in ((0, "RequireExplicitPolicy"), (1, "InhibitPolicyMapping")):
@@ -238,7 +238,7 @@ def _policy_constraints(fields: Fields, value: bytes) -> None:
             fields[f"{name}Zero"] = fields[name] == 0
 
 
-def _ext_key_usage(fields: Fields, value: bytes) -> None:
+def _ext_key_usage(fields: ExtensionFields, value: bytes) -> None:
     fault = "x509: invalid extended key usages"
     known: list[int] = []
     unknown: list[list[int]] = []
@@ -253,7 +253,7 @@ def _ext_key_usage(fields: Fields, value: bytes) -> None:
     fields |= {"ExtKeyUsage": known or None, "UnknownExtKeyUsage": unknown or None}
 
 
-def _policies(fields: Fields, value: bytes) -> None:
+def _policies(fields: ExtensionFields, value: bytes) -> None:
     fault = "x509: invalid certificate policies"
     identifiers: list[tuple[int, ...]] = []
     reader = der.Reader(value).enter(der.SEQUENCE, fault)
@@ -266,7 +266,7 @@ def _policies(fields: Fields, value: bytes) -> None:
     fields["PolicyIdentifiers"] = [list(identifier) for identifier in identifiers]
 
 
-def _policy_mappings(fields: Fields, value: bytes) -> None:
+def _policy_mappings(fields: ExtensionFields, value: bytes) -> None:
     fault = "x509: invalid policy mappings extension"
     mappings = []
     reader = der.Reader(value).enter(der.SEQUENCE, fault)
@@ -279,12 +279,12 @@ def _policy_mappings(fields: Fields, value: bytes) -> None:
     fields["PolicyMappings"] = mappings or None
 
 
-def _inhibit_any(fields: Fields, value: bytes) -> None:
+def _inhibit_any(fields: ExtensionFields, value: bytes) -> None:
     number = der.Reader(value).integer("x509: invalid inhibit any policy extension")
     fields |= {"InhibitAnyPolicy": number, "InhibitAnyPolicyZero": number == 0}
 
 
-def _authority_info(fields: Fields, value: bytes) -> None:
+def _authority_info(fields: ExtensionFields, value: bytes) -> None:
     fault = "x509: invalid authority info access"
     by_method: dict[tuple[int, ...], list[str]] = {_OCSP: [], _ISSUERS: []}
     reader = der.Reader(value).enter(der.SEQUENCE, fault)
@@ -297,7 +297,7 @@ def _authority_info(fields: Fields, value: bytes) -> None:
     fields["IssuingCertificateURL"] = by_method[_ISSUERS] or None
 
 
-def _name_constraints(fields: Fields, value: bytes) -> bool:
+def _name_constraints(fields: ExtensionFields, value: bytes) -> bool:
     fault = "x509: invalid NameConstraints extension"
     outer = der.Reader(value)
     reader = outer.enter(der.SEQUENCE, fault)
@@ -348,7 +348,7 @@ def _constraint(tag: int, content: bytes) -> tuple[str, Any] | None:
     return field, text
 
 
-def _ip_range(content: bytes) -> Fields:
+def _ip_range(content: bytes) -> ExtensionFields:
     if len(content) not in (8, 32):
         raise BuiltinError(
             f"x509: IP constraint contained value of length {len(content)}",
@@ -382,7 +382,7 @@ def _dotted(identifier: tuple[int, ...]) -> str:
 
 
 _NEVER_CRITICAL: Final = {14: "subject key identifier", 35: "authority key identifier"}
-_HANDLERS: Final[dict[int, Callable[[Fields, bytes], None]]] = {
+_HANDLERS: Final[dict[int, Callable[[ExtensionFields, bytes], None]]] = {
     14: _subject_key,
     15: _key_usage,
     19: _basic_constraints,
