@@ -72,9 +72,6 @@ class Strategy(Protocol):
     def break_(self, document: Mapping[str, Any], refusal: ConstraintFrameworkError) -> None:
         """Tell the client that the newest generation cannot be used."""
 
-    def remove(self, document: Mapping[str, Any]) -> None:
-        """Take the object out of force."""
-
 
 class TemplateStrategy:
     """Templates: compiled, and withheld until the data that they ask for is synced."""
@@ -147,10 +144,6 @@ class TemplateStrategy:
         assert isinstance(refusal, InvalidTemplate)
         self._client.break_template(document, refusal)
 
-    def remove(self, document: Mapping[str, Any]) -> None:
-        """Take it out, with its constraints."""
-        self._client.remove_template(document["metadata"]["name"])
-
 
 class ConstraintStrategy:
     """Constraints: enforced at the stage of their roll-out."""
@@ -202,10 +195,6 @@ class ConstraintStrategy:
     def break_(self, document: Mapping[str, Any], refusal: ConstraintFrameworkError) -> None:
         """Of what it matches the operator's choice says what becomes."""
         self._client.break_constraint(document, refusal)
-
-    def remove(self, document: Mapping[str, Any]) -> None:
-        """Take it out."""
-        self._client.remove_constraint(document["kind"], document["metadata"]["name"])
 
 
 def applied(
