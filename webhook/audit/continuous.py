@@ -44,8 +44,9 @@ class Continuous:
         sink: AuditSink,
         *,
         log: Logger,
+        published_at: float,
     ) -> None:
-        """``scope`` and ``reviewer`` are by the revision."""
+        """``scope`` and ``reviewer`` are by the revision; ``published_at`` is when totals last were."""
         self.revision = revision
         self._scope = scope
         self._reviewer = reviewer
@@ -53,7 +54,7 @@ class Continuous:
         self._ledger = ledger
         self._sink = sink
         self._log = log
-        self._published_at = time.monotonic()
+        self.published_at = published_at
         self.reviewed = 0
 
     def touched(self, after: Revision) -> frozenset[GroupVersionKind]:
@@ -65,15 +66,28 @@ class Continuous:
         """Wait for changes for so long, review them, and publish totals that changed."""
         await self._watches.wait(seconds)
         for changed in self._watches.take():
-            await self._take(changed)
-        if time.monotonic() - self._published_at >= PUBLISH_SECONDS:
+            await self._one(changed)
+        if time.monotonic() - self.published_at >= PUBLISH_SECONDS:
             await self.publish(publish)
 
     async def publish(self, publish: Callable[..., Awaitable[None]]) -> None:
         """Publish the totals that changed, if any did."""
         if totals := self._ledger.take_changed():
-            self._published_at = time.monotonic()
+            self.published_at = time.monotonic()
             await publish(totals)
+
+    async def _one(self, changed: Changed) -> None:
+        """Take a change; what it raises that nobody foresaw ends here, and the next sweep looks."""
+        try:
+            await self._take(changed)
+        except Exception as error:  # noqa: BLE001  # the object's boundary: named, left out
+            self._log.fault(
+                "a changed object cannot be audited; all others are",
+                error,
+                resource_kind=str(changed.resource.gvk),
+                resource_namespace=changed.identity.namespace,
+                resource_name=changed.identity.name,
+            )
 
     async def _take(self, changed: Changed) -> None:
         """Review an object that changed; tell of it only where something else is found."""

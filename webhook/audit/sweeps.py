@@ -180,7 +180,7 @@ class Sweeps:
                 tick=tick,
             )
             await sweep.run()
-            self._continue(revision)
+            self._continue(revision, time.monotonic())
         except (ApiError, UnreachableError) as error:
             self._metrics.failed()
             self._log.error(
@@ -233,7 +233,8 @@ class Sweeps:
             if touched:
                 await self.sweep(revision, tick, touched.__contains__)
                 return
-            self._continue(revision)
+            # Where data is synced that is often others: totals are not put off each time.
+            self._continue(revision, continuous.published_at)
             return
         if self._watches is not None and (kinds := self._watches.take_overflowed()):
             if revision is not None:
@@ -241,15 +242,22 @@ class Sweeps:
             return
         await continuous.step(seconds, self._publish)
 
-    def _continue(self, revision: Revision) -> None:
-        """Review changes by this revision from now on."""
+    def _continue(self, revision: Revision, published_at: float) -> None:
+        """Review changes by this revision from now on; totals were published at that time."""
         if self._watches is None or self._ledger is None:
             return
         scope = self._scope(revision)
         namespaces = Namespaces(self._client, revision.snapshot.namespaces)
         reviewer = Reviewer(scope, namespaces, self._log, self._limits)
         self._continuous = Continuous(
-            revision, scope, reviewer, self._watches, self._ledger, self._told, log=self._log
+            revision,
+            scope,
+            reviewer,
+            self._watches,
+            self._ledger,
+            self._told,
+            log=self._log,
+            published_at=published_at,
         )
 
     async def _publish(self, totals: Mapping[ConstraintKey, Count]) -> None:

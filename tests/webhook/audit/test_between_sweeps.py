@@ -9,10 +9,14 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from tests.patience import PATIENCE_SECONDS
 from tests.webhook.audit.made import DEPLOYMENT, POD, constraint, template
 from tests.webhook.mutation.documents import known, label
 from webhook.api.gvk import GroupVersionKind
+from webhook.api.resource import Resource
+from webhook.audit.reviewer import Reviewer
 from webhook.audit.sink import Audited
 from webhook.audit.sweeps import SweepOptions, Sweeps
 from webhook.cluster.errors import ApiError
@@ -20,6 +24,7 @@ from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.expansion import Expansion, ExpansionTemplate
 from webhook.constraint.limits import UNLIMITED
+from webhook.constraint.result import Responses
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.log import Log
 from webhook.metrics.registry import Registry
@@ -145,6 +150,22 @@ def policies() -> Client:
     return client
 
 
+def audit(cluster: Cluster, serving: Serving, told: Told) -> Sweeps:
+    """One that goes on between its sweeps, and tells a sink."""
+    return Sweeps(
+        cluster,  # type: ignore[arg-type]
+        serving,
+        SweepOptions(500, 20, continuous=True, from_cache=False),
+        _Alone(),  # type: ignore[arg-type]
+        lambda: UNLIMITED,
+        registry=Registry(),
+        log=Log(lambda _: None).logger("audit"),
+        sinks=[told],
+        events=None,
+        tell=lambda _: None,
+    )
+
+
 def between(before: Revision, after: Revision, *changes: tuple[GroupVersionKind, str, str]) -> Told:
     """What is told after a sweep by one revision once another is in force, until something is.
 
@@ -153,18 +174,7 @@ def between(before: Revision, after: Revision, *changes: tuple[GroupVersionKind,
 
     async def run() -> Told:
         cluster, told, serving = Cluster(), Told(), Serving(before)
-        sweeps = Sweeps(
-            cluster,  # type: ignore[arg-type]
-            serving,
-            SweepOptions(500, 20, continuous=True, from_cache=False),
-            _Alone(),  # type: ignore[arg-type]
-            lambda: UNLIMITED,
-            registry=Registry(),
-            log=Log(lambda _: None).logger("audit"),
-            sinks=[told],
-            events=None,
-            tell=lambda _: None,
-        )
+        sweeps = audit(cluster, serving, told)
         async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
             beside = tasks.create_task(sweeps.run())
             await asyncio.sleep(0)
@@ -221,3 +231,44 @@ def test_policies_that_are_the_same_have_nothing_listed_again() -> None:
     told = between(before, replace(before, mutations=MUTATIONS), (POD, "a", "in"))
     assert told.swept == [frozenset({POD, DEPLOYMENT})]
     assert told.messages == [("a", ["nobody"])]
+
+
+def test_a_bug_with_one_changed_object_costs_that_object_and_not_the_audit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    review = Reviewer.review
+
+    async def faulty(self: Reviewer, resource: Resource, obj: dict[str, Any]) -> Responses | None:
+        if obj["metadata"]["name"] == "odd":
+            raise ZeroDivisionError
+        return await review(self, resource, obj)
+
+    monkeypatch.setattr(Reviewer, "review", faulty)
+    client = policies()
+    revision = Revision(client.snapshot, client)
+    told = between(revision, revision, (POD, "odd", "in"), (POD, "sound", "in"))
+    assert told.messages == [("sound", ["nobody"])]
+
+
+def test_another_revision_does_not_put_off_the_totals() -> None:
+    """With data that is synced and changes all the time they waited for the next sweep."""
+    client = policies()
+    before = Revision(client.snapshot, client)
+
+    async def run() -> None:
+        serving = Serving(before)
+        sweeps = audit(Cluster(), serving, Told())
+        async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
+            beside = tasks.create_task(sweeps.run())
+            await asyncio.sleep(0)
+            await sweeps.sweep(before, lambda: None)
+            swept = sweeps._continuous
+            assert swept is not None
+            serving.revision = replace(before)
+            await sweeps._step(swept, 0.0, lambda: None)
+            assert sweeps._continuous is not None
+            assert sweeps._continuous.revision is serving.revision
+            assert sweeps._continuous.published_at == swept.published_at
+            beside.cancel()
+
+    asyncio.run(run())
