@@ -212,6 +212,16 @@ FAULTS: Final[dict[str, Fault]] = {
         "(lambda *_: None)",
         found_by=3,
     ),
+    "a queue of what was delivered that is full for ever": Fault(
+        "log", _SIDECAR + "queue", "Queue.__init__", "self._trim()", "pass"
+    ),
+    "a cursor that is begun anew where the disk fails": Fault(
+        "log",
+        _SIDECAR + "reader",
+        "load_cursor",
+        "except (FileNotFoundError,",
+        "except (OSError,",
+    ),
     "a receiver's silence that is a bug": Fault(
         "log",
         "webhook.decisions.exporter.exporter",

@@ -290,3 +290,57 @@ def test_the_name_of_a_dead_letter_file_is_durable_before_a_record_is_passed(
     letters.write(b'{"n":1}', "no")
     letters.close()
     assert synced == [tmp_path]
+
+
+class Keeping(OSDisk):
+    """A disk that removes nothing."""
+
+    def remove(self, path: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+
+def test_what_was_delivered_leaves_room_where_it_could_not_be_removed_before(
+    tmp_path: Path,
+) -> None:
+    """It ended the process; the next one took nothing more, with a queue full of what was sent."""
+    lines: list[bytes] = []
+    taken = Taken()
+    sink = SinkSettings(DrainSettings("a", max_records=1), lambda _origin, _logger: taken)
+    limits = LogLimits(segment_bytes=400, max_bytes=2000, min_free_bytes=0)
+    logger = Log(lines.append).logger("test")
+    queue = Queue(Keeping(), tmp_path, limits, [sink], logger)
+    records = [{"n": number, "x": "y" * 300} for number in range(4)]
+    for record in records:
+        queue.log.append([orjson.dumps(record)], {})
+    queue.finish()
+    queue.drains[0]._drain()
+    queue.log.close()
+    assert taken.records == records
+    assert any(b"segment not removed" in line for line in lines)
+    assert len(list(tmp_path.glob("*.segment"))) == 4
+
+    queue = Queue(OSDisk(), tmp_path, limits, [sink], logger)
+    assert len(list(tmp_path.glob("*.segment"))) == 1
+    queue.log.append([orjson.dumps({"n": 4, "x": "y" * 1700})], {})
+    queue.finish()
+    queue.drains[0]._drain()
+    queue.log.close()
+    assert [record["n"] for record in taken.records] == [0, 1, 2, 3, 4]
+
+
+def test_a_cursor_that_cannot_be_read_now_sends_nothing_twice(tmp_path: Path) -> None:
+    """The queue is opened later: it was drained from its oldest record on."""
+
+    class Failing(OSDisk):
+        def read(self, path: Path, position: int, count: int) -> bytes:
+            if path.suffix == ".cursor":
+                raise OSError(errno.EIO, "Input/output error")
+            return super().read(path, position, count)
+
+    drained(tmp_path, [{"n": 1}])
+    sink = SinkSettings(DrainSettings("a"), lambda _origin, _logger: Taken())
+    logger = Log(list[bytes]().append).logger("test")
+    with pytest.raises(OSError, match="Input/output"):
+        Queue(Failing(), tmp_path, LogLimits(min_free_bytes=0), [sink], logger)
+    taken, _ = drained(tmp_path, [{"n": 2}])
+    assert taken.records == [{"n": 2}]

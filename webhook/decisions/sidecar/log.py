@@ -162,12 +162,16 @@ class SegmentLog:
         return None
 
     def trim(self, offset: int) -> int:
-        """Remove segments whose every record is below ``offset``; how many went."""
+        """Remove segments whose every record is below ``offset``; how many went.
+
+        Raises :class:`OSError` where one stays; it is tried again the next time.
+        """
         removed = 0
         with self._changed:
             self._passed = max(self._passed, offset)
             while len(self._segments) > 1 and self._segments[1].first <= offset:
-                self.disk.remove(self._segments.pop(0).path)
+                self.disk.remove(self._segments[0].path)
+                del self._segments[0]
                 removed += 1
             if removed:
                 self._changed.notify_all()

@@ -53,6 +53,7 @@ class Queue:
         sinks: Sequence[SinkSettings],
         logger: Logger,
     ) -> None:
+        self._logger = logger
         self.log = SegmentLog(disk, directory, limits)
         if self.log.torn_bytes:
             logger.warning("torn tail repaired", bytes=self.log.torn_bytes)
@@ -73,6 +74,10 @@ class Queue:
             )
             for sink, letters in zip(sinks, self.dead_letters, strict=True)
         ]
+        # What the process before could not remove any more: nothing else would ever make room where
+        # it fills the queue, for all of it was delivered. The cursors that say so are durable first.
+        disk.sync_directory(directory)
+        self._trim()
 
     def start(self) -> None:
         """Start draining."""
@@ -103,4 +108,8 @@ class Queue:
         self.log.close()
 
     def _trim(self) -> None:
-        self.log.trim(min(drain.counters.durable_offset for drain in self.drains))
+        try:
+            self.log.trim(min(drain.counters.durable_offset for drain in self.drains))
+        except OSError as error:
+            # Tried again with the next cursor, or by whoever finds the log full.
+            self._logger.warning("segment not removed", error=str(error))

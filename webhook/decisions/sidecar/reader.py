@@ -35,11 +35,15 @@ def cursor_path(directory: Path, sink: str) -> Path:
 
 
 def load_cursor(disk: Disk, path: Path) -> Cursor | None:
-    """The cursor in a file; None where there is none, or none that can be read."""
+    """The cursor in a file; None where there is none, or none that makes sense.
+
+    Raises :class:`OSError`: a disk that cannot be read now has it still, and without it everything
+    would be sent again.
+    """
     try:
         value = orjson.loads(checked(disk.read(path, 0, 4096)))
         return Cursor(int(value["offset"]), int(value["segment"]), int(value["position"]))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
 
 
