@@ -88,6 +88,12 @@ class Disk:
         """An operation failed, by chance or for want of room."""
         self.failures.append(self.loop.seconds)
 
+    def may_fail(self) -> None:
+        """Raise an OSError by chance."""
+        if self.failing and self.loop.random.random() < self.failing:
+            self.failed()
+            raise _error(errno.EIO)
+
     @property
     def used(self) -> int:
         """Bytes of all files, and of others'."""
@@ -191,6 +197,7 @@ class Mount(OSDisk):
         if flags & os.O_DIRECTORY:
             found = path if path in disk.directories else None
         elif found is None and flags & os.O_CREAT and path.parent in disk.directories:
+            disk.may_fail()
             found = _File()
             disk.change(path, found)
         if found is None:
@@ -224,12 +231,12 @@ class Mount(OSDisk):
 
     def pread(self, descriptor: int, count: int, position: int) -> bytes:
         """What the process sees, durable or not."""
-        self.enter(0.0)
+        self.enter(0.0).may_fail()
         return bytes(self._opened(descriptor).data[position : position + count])
 
     def ftruncate(self, descriptor: int, size: int) -> None:
         """Not durable by itself."""
-        self.enter(0.0)
+        self.enter(0.0).may_fail()
         self._opened(descriptor).truncate(size)
 
     def fsync(self, descriptor: int) -> None:
@@ -269,6 +276,7 @@ class Mount(OSDisk):
 
     def rename(self, source: Path, target: Path) -> None:
         disk = self.enter(0.0)
+        disk.may_fail()
         file = self._file(source)
         disk.change(target, file)
         disk.change(source, None)
@@ -276,6 +284,7 @@ class Mount(OSDisk):
     def remove(self, path: Path) -> None:
         disk = self.enter(0.0)
         if path in disk.names:
+            disk.may_fail()
             disk.change(path, None)
 
     def free_bytes(self, directory: Path) -> int:
@@ -298,5 +307,6 @@ class Mount(OSDisk):
     def remove_directory(self, path: Path) -> None:
         disk = self.enter(0.0)
         for name in [name for name in disk.names if name.parent == path]:
+            disk.may_fail()
             disk.change(name, None)
         disk.directories.discard(path)

@@ -160,7 +160,9 @@ class LogWorld(LogParts):
     async def _be_prompt(self) -> None:
         """Nothing has failed for a minute, and all connections are in use: records come at once."""
         for pod in self._here:
-            self._decide(pod)
+            assert pod.deciding is not None
+            while not pod.deciding.exporter.queued:  # rules leave some out
+                self._decide(pod)
         await self._rest()
         await asyncio.sleep(60.0)
         for _ in range(self.loop.random.choice([1, 6])):

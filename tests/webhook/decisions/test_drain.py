@@ -215,6 +215,7 @@ class TornOnce(OSDisk):
 
     def __init__(self, failing: str) -> None:
         self.failing = failing
+        self.cuts = True
 
     def append(self, path: Path) -> AppendFile:
         return TornFile(self, super().append(path))
@@ -234,7 +235,12 @@ class TornFile:
 
     def __init__(self, disk: TornOnce, file: AppendFile) -> None:
         self.disk, self.file = disk, file
-        self.truncate, self.close = file.truncate, file.close
+        self.close = file.close
+
+    def truncate(self, size: int) -> None:
+        if not self.disk.cuts:
+            raise OSError(errno.EIO, "Input/output error")
+        self.file.truncate(size)
 
     def write(self, data: bytes) -> None:
         self.file.write(data[: len(data) // 2])
@@ -267,6 +273,27 @@ def test_a_dead_letter_does_not_stand_on_the_line_of_one_that_failed(
     assert letters_in(tmp_path) == [{"n": 1}, {"n": 2}]
 
 
+def test_a_dead_letter_has_its_own_line_where_one_that_failed_cannot_be_cut_off(
+    tmp_path: Path,
+) -> None:
+    disk = TornOnce("")
+    disk.cuts = False
+    path = tmp_path / "a.dead-letters"
+    letters = DeadLetters(disk, tmp_path, "a", 1 << 20)
+    letters.write(b'{"n":1}', "no")
+    begin = path.stat().st_size
+    disk.failing = "sync"
+    with pytest.raises(OSError, match="Input/output"):
+        letters.write(b'{"n":2}', "no")
+    end = path.stat().st_size
+    letters.write(b'{"n":2}', "no")
+    letters.close()
+    content = path.read_bytes()  # and as the disk has it: what was not synced was never written
+    path.write_bytes(content[:begin] + bytes(end - begin) + content[end:])
+    assert [line.strip(b"\0") for line in path.read_bytes().splitlines()][1] == b""
+    assert b'"n":2' in path.read_bytes().splitlines()[2]
+
+
 def test_what_a_crash_left_of_a_dead_letter_is_cut_off(tmp_path: Path) -> None:
     whole = b'{"sink":"a","reason":"no","record":{"n":1}}\n'
     for left in (b"", b'{"sink', b"x" * 200_000):
@@ -278,7 +305,7 @@ def test_what_a_crash_left_of_a_dead_letter_is_cut_off(tmp_path: Path) -> None:
 
 
 def test_the_name_of_a_dead_letter_file_is_durable_before_a_record_is_passed(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where the sync of its name failed, the next record was taken without one."""
     disk = TornOnce("names")
@@ -286,7 +313,7 @@ def test_the_name_of_a_dead_letter_file_is_durable_before_a_record_is_passed(
     letters = DeadLetters(disk, tmp_path, "a", 1 << 20)
     with pytest.raises(OSError, match="Input/output"):
         letters.write(b'{"n":1}', "no")
-    disk.sync_directory = synced.append  # type: ignore[method-assign]
+    monkeypatch.setattr(disk, "sync_directory", synced.append)
     letters.write(b'{"n":1}', "no")
     letters.close()
     assert synced == [tmp_path]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Final
 
 import orjson
@@ -33,6 +32,7 @@ class DeadLetters:
         self._max_bytes = max_bytes
         self._file: AppendFile | None = None
         self._size = 0
+        self._torn = False
         self.discarded_bytes = 0
 
     def write(self, line: bytes, reason: str) -> None:
@@ -44,15 +44,16 @@ class DeadLetters:
         if self._file is not None and self._size + len(entry) > self._max_bytes:
             self._rotate()
         file = self._open() if self._file is None else self._file
+        if self._torn:
+            entry = b"\n" + entry
         try:
             file.write(entry)
             file.sync()
         except OSError:
-            # After a failed sync the page cache proves nothing, whole as it looks there.
-            with contextlib.suppress(OSError):
-                file.truncate(self._size)
+            self._cut(file)
             self.close()
             raise
+        self._torn = False
         self._size += len(entry)
 
     def close(self) -> None:
@@ -60,6 +61,13 @@ class DeadLetters:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+    def _cut(self, file: AppendFile) -> None:
+        """Cut off what failed: after a failed sync the page cache proves nothing, whole as it looks."""
+        try:
+            file.truncate(self._size)
+        except OSError:
+            self._torn = True
 
     def _open(self) -> AppendFile:
         """The file, to which whole lines are appended; its name is durable."""
