@@ -36,6 +36,8 @@ class _Watch:
         self.gvk = gvk
         self.registrars: list[Registrar] = []
         self.reflector: Reflector | None = None
+        self.kept: list[Object] = []
+        """What is known of it while it has no reflector."""
         self.is_synced = False
         self.task: asyncio.Task[None] | None = None
         self.woken = asyncio.Event()
@@ -57,11 +59,20 @@ class _Watch:
             for registrar in self.registrars:
                 registrar.queue.synced(self.gvk)
 
+    @property
+    def objects(self) -> Iterable[Object]:
+        """What is known of it."""
+        return self.kept if self.reflector is None else self.reflector.store
+
+    def drop(self) -> None:
+        """Nothing of what was known can be there any more."""
+        gone, self.kept = self.kept, []
+        self.change([Change("delete", key_of(obj), obj) for obj in gone])
+
     def replay(self, registrar: Registrar) -> None:
         """Tell a registrar that joins what is known already."""
-        if self.reflector is not None:
-            for obj in self.reflector.store:
-                registrar.queue.set(self.gvk, key_of(obj), obj)
+        for obj in self.objects:
+            registrar.queue.set(self.gvk, key_of(obj), obj)
         if self.is_synced:
             registrar.queue.synced(self.gvk)
 
@@ -112,10 +123,12 @@ class Manager:
                 watch.reflector.wake()
 
     def restart(self, gvk: GroupVersionKind) -> None:
-        """The kind's definition went, and with it every object: begin from nothing.
+        """The kind's definition went, and with it every object: list whatever is there now.
 
         A watch that goes on is one of the definition that was deleted, and need not
-        tell of another that is made under the same name.
+        tell of another that is made under the same name. That one may be known already, where
+        this is heard late, and its objects, too: they go only where a list lacks them, or
+        nobody makes the definition anew.
         """
         self._discovery.forget(gvk)
         watch = self._watches.get(gvk)
@@ -124,17 +137,16 @@ class Manager:
         if watch.task is not None:
             watch.task.cancel()
             watch.task = None
-        if watch.reflector is not None:
-            known = watch.reflector.store
-            watch.reflector = None
-            watch.change([Change("delete", key_of(obj), obj) for obj in known])
+        watch.kept, watch.reflector = list(watch.objects), None
         self._start(watch)
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> Object | None:
         """An object of a watched kind, as it is known here."""
         watch = self._watches.get(gvk)
-        if watch is None or watch.reflector is None:
+        if watch is None:
             return None
+        if watch.reflector is None:
+            return next((obj for obj in watch.kept if key_of(obj) == (namespace, name)), None)
         return watch.reflector.store.get(namespace, name)
 
     def statistics(self) -> dict[GroupVersionKind, ReflectorStatistics]:
@@ -178,16 +190,20 @@ class Manager:
         backoff = Backoff(initial_seconds=0.5, max_seconds=UNKNOWN_SECONDS_MAX)
         while True:
             watch.woken.clear()
+            is_unknown = False
             try:
                 resource = await self._discovery.resource(watch.gvk)
                 break
-            except (UnknownKind, ApiError, UnreachableError) as error:
+            except UnknownKind as error:
+                watch.error, is_unknown = str(error), True
+            except (ApiError, UnreachableError) as error:
                 watch.error = str(error)
             try:
                 async with asyncio.timeout(backoff.next_seconds()):
                     await watch.woken.wait()
             except TimeoutError:
-                continue
+                if is_unknown:
+                    watch.drop()
         watch.reflector = Reflector(
             self._client,
             resource,
@@ -196,4 +212,6 @@ class Manager:
             settings=self._settings,
             transform=self._client.kept,
         )
+        watch.reflector.store.replace(watch.kept)
+        watch.kept = []
         await watch.reflector.run()

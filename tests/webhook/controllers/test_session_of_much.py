@@ -17,6 +17,7 @@ from tests.webhook.controllers.test_session import (
     until_says,
 )
 from tests.webhook.mutation.documents import assign, label
+from webhook.api.gvk import GroupVersionKind
 from webhook.controllers.prevalidation import Trier
 from webhook.metrics.mutation import MUTATORS
 from webhook.serving.namespaces import NamespaceAnswer
@@ -28,6 +29,25 @@ ASSIGN = ("mutations.gatekeeper.sh", "assign")
 ASSIGN_METADATA = ("mutations.gatekeeper.sh", "assignmetadata")
 EXPANSIONS = ("expansion.gatekeeper.sh", "expansiontemplate")
 DATA = ("", "configmaps")
+CRDS = ("apiextensions.k8s.io", "customresourcedefinitions")
+ALPHA = GroupVersionKind("constraints.gatekeeper.sh", "v1beta1", "Alpha")
+
+
+def crd_of(plural: str) -> dict[str, Any]:
+    """The CRD of a constraint kind, as somebody may make it by hand."""
+    group = "constraints.gatekeeper.sh"
+    return {
+        "metadata": {
+            "name": f"{plural}.{group}",
+            "labels": {"gatekeeper.sh/constraint": "yes"},
+        },
+        "spec": {
+            "group": group,
+            "scope": "Cluster",
+            "names": {"plural": plural, "kind": plural.capitalize()},
+            "versions": [{"name": "v1beta1", "served": True, "storage": True}],
+        },
+    }
 
 
 def config(*excluded: str, process: str = "*") -> dict[str, Any]:
@@ -52,10 +72,49 @@ def data(made: Session) -> set[str]:
     return found
 
 
+def test_constraints_of_a_crd_made_anew_are_enforced_while_they_are_listed_again(tmp_path):
+    """As where both are heard of late, and at once: it is the new one's constraints that are known."""
+
+    async def run():
+        async with session(tmp_path, *EVERYTHING) as made:
+            made.make(*TEMPLATES, template("Alpha", 0))
+            await made.until(lambda: ALPHAS in made.storage.kinds, "the kind")
+            made.make(*ALPHAS, constraint("Alpha", "c0", 0))
+            await made.until(lambda: made.serves("Alpha", "c0"), "it is enforced")
+            manager = made.following._manager
+            before = manager.statistics()[ALPHA]
+            manager.restart(ALPHA)
+            while (now := manager.statistics()[ALPHA]) is before or not now.lists:
+                assert manager.get(ALPHA, "", "c0") is not None
+                assert made.serves("Alpha", "c0") is not None
+                await asyncio.sleep(0.001)
+            made.make(*ALPHAS, constraint("Alpha", "c1", 1))
+            await made.until(lambda: made.serves("Alpha", "c1"), "what is made then")
+            assert made.serves("Alpha", "c0") is not None
+
+    asyncio.run(run())
+
+
+def test_constraints_of_a_crd_that_nobody_makes_anew_are_enforced_no_more(tmp_path):
+    async def run():
+        async with session(tmp_path, "webhook", "status") as made:
+            made.make(*TEMPLATES, template("Alpha", 0))
+            made.make(*CRDS, crd_of("alpha"))
+            await made.until(lambda: ALPHAS in made.storage.kinds, "the kind")
+            made.make(*ALPHAS, constraint("Alpha", "c0", 0))
+            await made.until(lambda: made.serves("Alpha", "c0"), "it is enforced")
+            made.storage.kinds.pop(ALPHAS)  # and its watch hears of nothing
+            made.drop(*CRDS, "alpha.constraints.gatekeeper.sh")
+            await made.until(lambda: made.serves("Alpha", "c0") is None, "it is not")
+
+    asyncio.run(run())
+
+
 def test_data_is_synced_and_what_config_excludes_is_not(tmp_path):
     async def run():
         async with session(tmp_path, *EVERYTHING) as made:
             for namespace in ("shop", "spared"):
+                made.make("", "namespaces", {"metadata": {"name": namespace}})
                 body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": namespace}}
                 made.make(*DATA, body, namespace)
             made.make(*CONFIGS, config(), NAMESPACE)
