@@ -291,6 +291,8 @@ class Aggregation:
                 "byPod not written", kind=gvk.kind, name=subject.name, error=str(error)
             )
         else:
+            if written["metadata"]["resourceVersion"] == version:
+                self._swapped.pop(subject, None)  # Nothing changed, and nothing is on its way.
             self._settled(subject)
             self._doubts.agree(subject, entries)
             if subject.kind in _JUDGED:

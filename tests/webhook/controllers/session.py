@@ -67,6 +67,8 @@ class Refusing(Storage):
 
     refused: dict[str, int]
     """By kind, or kind and subresource, with the code."""
+    pruned: set[tuple[str, str]]
+    """By kind, a field of the status that its CRD does not keep."""
 
     def create(self, served: Served, namespace: str, body: Json) -> Json:
         self._check(served)
@@ -81,6 +83,9 @@ class Refusing(Storage):
     ) -> Json:
         if f"{served.kind}/{subresource}" in self.refused:
             raise Refusal(self.refused[f"{served.kind}/{subresource}"], "Refused", "as wanted")
+        if gone := {field for kind, field in self.pruned if kind == served.kind}:
+            status = body.get("status", {})
+            body = {**body, "status": {key: status[key] for key in status if key not in gone}}
         return super().replace(served, namespace, name, body, subresource)
 
     def _check(self, served: Served) -> None:
@@ -151,7 +156,7 @@ async def session(
     """A replica of these operations, whose Pod is there; what there is before it, ``prepare`` makes."""
     loop = _RealLoop()
     storage = Refusing()
-    storage.refused = {}
+    storage.refused, storage.pruned = {}, set()
     ControlPlane(loop, storage, left_out=left_out)  # type: ignore[arg-type]
     for served in (VAPS, BINDINGS, CONFIGURATIONS, CONFIG_MAPS):
         storage.serve(served)
