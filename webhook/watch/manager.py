@@ -42,6 +42,8 @@ class _Watch:
         self.task: asyncio.Task[None] | None = None
         self.woken = asyncio.Event()
         self.error = ""
+        self.is_absent = False
+        """Whether the API server has said that it does not serve the kind."""
 
     def change(self, changes: Iterable[Change]) -> None:
         """Hand the reflector's changes to each registrar's queue."""
@@ -150,10 +152,13 @@ class Manager:
         return watch.reflector.store.get(namespace, name)
 
     def statistics(self) -> dict[GroupVersionKind, ReflectorStatistics]:
-        """The counts of each watch; of a kind that is not served, that it is absent."""
+        """The counts of each watch; of a kind that is not served, that it is absent.
+
+        Where the API server could not be asked it may well be served, and have objects.
+        """
         return {
             gvk: (
-                ReflectorStatistics(absent=True, last_error=watch.error)
+                ReflectorStatistics(absent=watch.is_absent, last_error=watch.error)
                 if watch.reflector is None
                 else watch.reflector.statistics()
             )
@@ -190,19 +195,16 @@ class Manager:
         backoff = Backoff(initial_seconds=0.5, max_seconds=UNKNOWN_SECONDS_MAX)
         while True:
             watch.woken.clear()
-            is_unknown = False
             try:
                 resource = await self._discovery.resource(watch.gvk)
                 break
-            except UnknownKind as error:
-                watch.error, is_unknown = str(error), True
-            except (ApiError, UnreachableError) as error:
-                watch.error = str(error)
+            except (UnknownKind, ApiError, UnreachableError) as error:
+                watch.error, watch.is_absent = str(error), isinstance(error, UnknownKind)
             try:
                 async with asyncio.timeout(backoff.next_seconds()):
                     await watch.woken.wait()
             except TimeoutError:
-                if is_unknown:
+                if watch.is_absent:
                     watch.drop()
         watch.reflector = Reflector(
             self._client,

@@ -9,10 +9,13 @@ import pytest
 from tests.cluster import ApiError
 from tests.patience import PATIENCE_SECONDS
 from webhook.api.gvk import GroupVersionKind
+from webhook.api.resource import Resource
 from webhook.cluster import event_loop
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
-from webhook.cluster.discovery import Discovery
+from webhook.cluster.discovery import Discovery, UnknownKind
+from webhook.cluster.errors import ApiError as Unavailable
+from webhook.cluster.errors import UnreachableError
 from webhook.cluster.reflector import Settings
 from webhook.watch.manager import Manager
 
@@ -195,5 +198,48 @@ def test_a_restart_lists_anew_and_tells_only_what_differs(cluster):
             await put(cluster, "restarted-after")
             taken = await until(registrar, "set", "restarted-after")
             assert not [event for event in taken if event.key and event.key.name == "restarted"]
+
+    event_loop.run(run())
+
+
+class Unsure(Discovery):
+    """Does not know a kind, for this reason."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    async def resource(self, gvk: GroupVersionKind) -> Resource:
+        raise self.error
+
+    def forget(self, gvk: GroupVersionKind) -> None:
+        """Nothing is remembered."""
+
+
+def test_a_kind_that_the_api_server_could_not_be_asked_about_is_not_absent():
+    """Whoever takes it for absent goes on without a Config that there is."""
+
+    async def run():
+        discovery = Unsure(Unavailable(503, "busy"))
+        manager = Manager(None, discovery)
+        manager.registrar("one").add_watch(GADGET)
+
+        async def told(error: str) -> bool:
+            while True:
+                one = manager.statistics()[GADGET]
+                if error in one.last_error:
+                    return one.absent
+                await asyncio.sleep(0.001)
+
+        async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
+            task = tasks.create_task(manager.run())
+            assert not manager.statistics()[GADGET].absent
+            assert not await told("busy")
+            discovery.error = UnknownKind("served by nobody")
+            manager.wake(GADGET)
+            assert await told("served by nobody")
+            discovery.error = UnreachableError("no answer")
+            manager.wake(GADGET)
+            assert not await told("no answer")
+            task.cancel()
 
     event_loop.run(run())
