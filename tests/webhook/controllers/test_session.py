@@ -18,6 +18,7 @@ from tests.webhook.controllers.session import (
     Session,
     session,
 )
+from webhook.api.pod_status import POD_LABEL
 from webhook.api.shapes import conditions_of
 from webhook.controllers import (
     aggregation,
@@ -240,6 +241,7 @@ def test_a_write_of_which_the_crd_keeps_nothing_does_not_keep_by_pod_from_follow
                 "name": "waddle-2",
                 "uid": pod["metadata"]["uid"],
             }
+            other["metadata"]["labels"][POD_LABEL] = "waddle-2"
             other["status"]["id"] = "waddle-2"
             made.make(*STATUSES, other, NAMESPACE)
             await made.until(
