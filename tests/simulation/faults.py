@@ -53,7 +53,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "SegmentLog.append",
         "self._file.sync()",
         "pass",
-        found_by=33,
+        found_by=43,
     ),
     "a new segment whose name is not synced": Fault(
         "log",
@@ -61,7 +61,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "SegmentLog._roll",
         "self.disk.sync_directory(self.directory)",
         "pass",
-        found_by=352,
+        found_by=357,
     ),
     "writing on behind a sync that failed": Fault(
         "log",
@@ -69,7 +69,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "SegmentLog.append",
         "self._abandon(active)",
         "pass",
-        found_by=77,
+        found_by=83,
     ),
     "a cursor saved before the sink has answered": Fault(
         "log",
@@ -79,7 +79,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "before, lines_before = self.reader.cursor, self.reader._lines[:]; "
         "self.reader.advance(len(part)); self._save(at_once=True); "
         "self.reader.cursor, self.reader._lines = before, lines_before; self._attempt(part)",
-        found_by=99,
+        found_by=109,
     ),
     "an acknowledgement of what was only received": Fault(
         "log",
@@ -87,7 +87,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Streams.receive",
         "mark.received = sequence",
         "mark.received = mark.durable = sequence",
-        found_by=12,
+        found_by=32,
     ),
     "records taken twice": Fault(
         "log",
@@ -95,7 +95,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Streams.receive",
         "return False",
         "return True",
-        found_by=12,
+        found_by=20,
     ),
     "a part of a refused batch in the wrong order": Fault(
         "log",
@@ -103,7 +103,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Drain._deliver",
         "parts += [part[middle:], part[:middle]]",
         "parts += [part[:middle], part[middle:]]",
-        found_by=425,
+        found_by=1379,
     ),
     "a sender that is not woken after it has lost a connection": Fault(
         "log",
@@ -111,7 +111,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Exporter._converse",
         "self._wake.set()",
         "pass",
-        found_by=7,
+        found_by=17,
     ),
     "a lock that is kept after an adoption that failed": Fault(
         "log",
@@ -119,7 +119,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Adopter._end",
         "self._lock.release()",
         "pass",
-        found_by=1915,
+        found_by=2457,
     ),
     "a row's record that says what another's does": Fault(
         "log",
@@ -127,7 +127,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "records",
         "_record(common, clock, row)",
         "_record(common, clock, rows[0])",
-        found_by=1,
+        found_by=0,
     ),
     "a refused record that is kept nowhere": Fault(
         "log",
@@ -135,7 +135,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Drain._bury",
         "self._dead_letters.write(line, reason)",
         "pass",
-        found_by=19,
+        found_by=54,
     ),
     "a dead letter that is not synced": Fault(
         "log",
@@ -143,7 +143,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "DeadLetters.write",
         "file.sync()",
         "pass",
-        found_by=19,
+        found_by=54,
     ),
     "a dead letter on the rest of one that failed": Fault(
         "log",
@@ -151,10 +151,15 @@ FAULTS: Final[dict[str, Fault]] = {
         "DeadLetters.write",
         "self._cut(file)",
         "pass",
-        found_by=541,
+        found_by=1814,
     ),
     "a file put in place that is not synced": Fault(
-        "log", _SIDECAR + "disk", "OSDisk.replace", "file.sync()", "pass"
+        "log",
+        _SIDECAR + "disk",
+        "OSDisk.replace",
+        "file.sync()",
+        "pass",
+        found_by=0,
     ),
     "a cursor that is saved when it happens": Fault(
         "log",
@@ -162,7 +167,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Drain._save",
         "at_once or passed or",
         "passed or 0.1 *",
-        found_by=3,
+        found_by=2,
     ),
     "records that wake no sink": Fault(
         "log",
@@ -170,7 +175,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "SegmentLog.append",
         "self._changed.notify_all()",
         "pass",
-        found_by=5,
+        found_by=2,
     ),
     "decisions that a server's end leaves unsent": Fault(
         "log",
@@ -178,7 +183,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Exporter.drain",
         "while len(self.outbox):",
         "while self.outbox.unsent:",
-        found_by=16,
+        found_by=24,
     ),
     "rows that a server's end forgets": Fault(
         "log",
@@ -186,7 +191,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Exporter.drain",
         "self.settle()",
         "pass",
-        found_by=8,
+        found_by=15,
     ),
     "a goodbye that is not said": Fault(
         "log",
@@ -194,7 +199,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Exporter._send",
         "await connection.bye(Bye(self._sequence))",
         "pass",
-        found_by=8,
+        found_by=14,
     ),
     "a drain that ends before what is in the log is sent": Fault(
         "log",
@@ -202,7 +207,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Drain._drain",
         "if lines:",
         "if lines and not self._drain_only.is_set():",
-        found_by=69,
+        found_by=175,
     ),
     "a goodbye to which nobody listens": Fault(
         "log",
@@ -210,10 +215,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Session.bye",
         "self._intake.finish",
         "(lambda *_: None)",
-        found_by=3,
-    ),
-    "a queue of what was delivered that is full for ever": Fault(
-        "log", _SIDECAR + "queue", "Queue.__init__", "self._trim()", "pass"
+        found_by=4,
     ),
     "a cursor that is begun anew where the disk fails": Fault(
         "log",
@@ -221,6 +223,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "load_cursor",
         "except (FileNotFoundError,",
         "except (OSError,",
+        found_by=360,
     ),
     "a receiver's silence that is a bug": Fault(
         "log",
@@ -228,7 +231,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Exporter._watch_silence",
         "raise ConnectionAbortedError",
         "raise RuntimeError",
-        found_by=1,
+        found_by=2,
     ),
     "a list that is not made anew after 410": Fault(
         "cluster",
@@ -252,7 +255,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Doubts.until",
         "began = self._doubted.setdefault(subject, now)",
         "return 0.0",
-        found_by=823,
+        found_by=1106,
     ),
     "an authority that signs before it is trusted": Fault(
         "certificates",
@@ -289,7 +292,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "ClusterPolicies.publish",
         "self._swap()\n        changed = ",
         "changed = ",
-        found_by=3,
+        found_by=1,
     ),
     "a replica that is ready before it has all that there was": Fault(
         "cluster",
@@ -328,7 +331,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Reflector._pages",
         "objects, size, query = [], 0, dict(self._query)",
         "return objects, version",
-        found_by=28,
+        found_by=25,
     ),
     "a watch of a definition that went": Fault(
         "cluster",
