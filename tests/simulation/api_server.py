@@ -24,6 +24,11 @@ def _place(item: Json) -> tuple[str, str]:
     return item["metadata"].get("namespace", ""), item["metadata"]["name"]
 
 
+def is_deleted(item: Json) -> bool:
+    """Whether an object is to go, and is there yet."""
+    return "deletionTimestamp" in item["metadata"]
+
+
 def _apart(item: Json) -> Json:
     """Another object, whose fields and metadata may be set; what lies deeper is never changed."""
     return {**item, "metadata": {**item["metadata"]}}
@@ -43,6 +48,9 @@ class Served:
     def group_version(self) -> str:
         """As apiVersion has it."""
         return f"{self.group}/{self.version}" if self.group else self.version
+
+
+NAMESPACES: Final = Served("", "v1", "namespaces", "Namespace")
 
 
 class Refusal(Exception):
@@ -180,6 +188,8 @@ class Storage:
     def create(self, served: Served, namespace: str, body: Json) -> Json:
         """A new object; refuses what exists."""
         name = body["metadata"]["name"]
+        if namespace:
+            self._check_namespace(namespace, f'{served.plural} "{name}"')
         if (namespace, name) in self.items(served):
             raise Refusal(409, "AlreadyExists", f'{served.plural} "{name}" already exists')
         made = _apart(body)
@@ -228,13 +238,38 @@ class Storage:
         return self._put(served, before, after)
 
     def delete(self, served: Served, namespace: str, name: str, uid: str = "") -> Json:
-        """Remove an object."""
+        """Remove an object; a Namespace goes only when it is empty."""
         before = self.get(served, namespace, name)
         if uid and before["metadata"]["uid"] != uid:
             raise Refusal(409, "Conflict", "the UID in the precondition is another")
+        if served != NAMESPACES:
+            return self.remove(served, namespace, name)
+        if is_deleted(before):
+            return before
+        after = _apart(before)
+        after["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        after["status"] = {"phase": "Terminating"}
+        return self._put(served, before, after)
+
+    def remove(self, served: Served, namespace: str, name: str) -> Json:
+        """An object is there no more."""
+        before = self.get(served, namespace, name)
         del self.items(served)[namespace, name]
         self._happened(served, before, None)
         return before
+
+    def _check_namespace(self, namespace: str, what: str) -> None:
+        """Nothing is made in a Namespace that is not there, or is to go."""
+        spaces = self.objects.get((NAMESPACES.group, NAMESPACES.plural))
+        if spaces is None:
+            return  # a world that has none
+        if ("", namespace) not in spaces:
+            raise Refusal(404, "NotFound", f'namespaces "{namespace}" not found')
+        if is_deleted(spaces["", namespace]):
+            why = f"unable to create new content in namespace {namespace}"
+            raise Refusal(
+                403, "Forbidden", f"{what} is forbidden: {why} because it is being terminated"
+            )
 
     def get(self, served: Served, namespace: str, name: str) -> Json:
         """One object; refuses with 404."""

@@ -18,8 +18,8 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
 from tests.simulation.api_http import URL, ApiServer
-from tests.simulation.api_server import Happened, Served, Storage
-from tests.simulation.control_plane import NAMESPACES, ControlPlane
+from tests.simulation.api_server import NAMESPACES, Happened, Served, Storage
+from tests.simulation.control_plane import ControlPlane
 from tests.simulation.doors import EPOCH
 from tests.simulation.ends import killed
 from tests.simulation.loop import Loop

@@ -1,11 +1,12 @@
 """What replicas enforce, against all that the API server has held: nothing else, nothing less, in time."""
 
 import dataclasses
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tests.simulation.api_server import Happened, Json, Storage
-from tests.simulation.control_plane import NAMESPACES, TEMPLATES
+from tests.simulation.api_server import NAMESPACES, Happened, Json, Storage
+from tests.simulation.control_plane import CONFIG_MAPS, TEMPLATES
 from tests.simulation.loop import Loop
 from tests.simulation.policies import is_broken
 from tests.simulation.process import Process
@@ -26,6 +27,7 @@ SILENCE_SECONDS = 90.0 + RETRIES_SECONDS
 """The same from when a connection went silent: until that is found out, and what follows."""
 
 CONSTRAINTS = "constraints.gatekeeper.sh"
+FOLLOWED = (TEMPLATES, NAMESPACES, CONFIG_MAPS)
 
 Key = tuple[str, str]
 """Kind and name."""
@@ -59,18 +61,24 @@ class Enforcement:
     def __init__(self, loop: Loop, storage: Storage) -> None:
         self.loop = loop
         self.storage = storage
-        self.changed: dict[Key, float] = {}
-        """When templates, constraints and Namespaces last changed, came or went, by kind and name."""
+        self.changed: dict[Key, float] = defaultdict(float)
+        """When what replicas follow last changed, came or went, by kind and name."""
         storage.listeners.append(self._happened)
 
     def _happened(self, change: Happened) -> None:
         served, before, after = change.served, change.before, change.after
-        if served not in (TEMPLATES, NAMESPACES) and served.group != CONSTRAINTS:
+        if served not in FOLLOWED and served.group != CONSTRAINTS:
             return
         if before is None or after is None or before.get("spec") != after.get("spec"):
             item = after or before
             assert item is not None
-            self.changed[served.kind, item["metadata"]["name"]] = self.loop.now()
+            metadata = item["metadata"]
+            place = (
+                (metadata["namespace"], metadata["name"])
+                if served.namespaced
+                else (metadata["name"],)
+            )
+            self.changed[served.kind, "/".join(place)] = self.loop.now()
 
     # --- each snapshot -------------------------------------------------------------------------
 
@@ -176,16 +184,30 @@ class Enforcement:
         for key in serves.keys() - held.keys():
             if self.changed[key] <= gone_since:
                 return f"{replica.name} enforces {key}, which is gone"
-        return self._unknown_namespaces(replica, snapshot, unchanged_since, gone_since)
+        return self._unknown(replica, snapshot, unchanged_since, gone_since)
 
-    def _unknown_namespaces(
+    def _unknown(
         self, replica: Replica, snapshot: Snapshot, unchanged_since: float, gone_since: float
     ) -> str:
-        held = {name for _, name in self.storage.items(NAMESPACES)}
-        for name in held ^ snapshot.namespaces.keys():
-            limit = unchanged_since if name in held else gone_since
-            if self.changed[NAMESPACES.kind, name] <= limit:
-                return f"{replica.name} is wrong about the Namespace {name}"
+        """Which Namespaces and data a snapshot has otherwise than the API server."""
+        held: dict[Key, Any] = {
+            (NAMESPACES.kind, name): item["metadata"]["uid"]
+            for (_, name), item in self.storage.items(NAMESPACES).items()
+        }
+        known: dict[Key, Any] = {
+            (NAMESPACES.kind, name): item["metadata"]["uid"]
+            for name, item in snapshot.namespaces.items()
+        }
+        if self.storage.items(self.storage.kinds["config.gatekeeper.sh", "configs"]):
+            for place, item in self.storage.items(CONFIG_MAPS).items():
+                held[CONFIG_MAPS.kind, "/".join(place)] = item["spec"]
+        for namespace, kinds in snapshot.inventory.get("namespace", {}).items():
+            for name, item in kinds.get("v1", {}).get(CONFIG_MAPS.kind, {}).items():
+                known[CONFIG_MAPS.kind, f"{namespace}/{name}"] = item["spec"]
+        for key in held.keys() | known.keys():
+            limit = unchanged_since if key in held else gone_since
+            if held.get(key) != known.get(key) and self.changed[key] <= limit:
+                return f"{replica.name} is wrong about {key}: {known.get(key)}"
         return ""
 
 

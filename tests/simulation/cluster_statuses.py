@@ -7,7 +7,7 @@ import orjson
 
 from tests.simulation.api_server import Json, Storage
 from tests.simulation.cluster_enforcement import Replica
-from tests.simulation.control_plane import TEMPLATES
+from tests.simulation.control_plane import STATUS_GROUP, TEMPLATES
 from tests.simulation.policies import is_broken
 
 RETURNS_MAX = 3
@@ -29,12 +29,27 @@ def fights(storage: Storage) -> str:
     return ""
 
 
-def lies(items: Iterable[Json], replicas: Collection[Replica]) -> str:
-    """What byPod of templates and constraints says that is not so of these replicas, and no other."""
+def orphans(storage: Storage, pods: Collection[str]) -> list[str]:
+    """The status objects that there are of these Pods."""
+    return [
+        name
+        for (group, _), served in storage.kinds.items()
+        if group == STATUS_GROUP
+        for (_, name), item in storage.items(served).items()
+        if item["status"]["id"] in pods
+    ]
+
+
+def lies(items: Iterable[Json], replicas: Collection[Replica], dead: Collection[str]) -> str:
+    """What byPod of templates and constraints says of replicas that is not so.
+
+    Those that are dead, and their Pods there, may have said something once.
+    """
     in_force = {replica.name: _in_force(replica) for replica in replicas}
     for item in items:
         entries = (item.get("status") or {}).get("byPod") or []
         what = f"{item['kind']} {item['metadata']['name']}"
+        entries = [entry for entry in entries if entry["id"] not in dead]
         said = sorted(entry["id"] for entry in entries)
         if said != sorted(in_force):
             return f"byPod of {what} names {said}, there are {sorted(in_force)}"
@@ -44,7 +59,7 @@ def lies(items: Iterable[Json], replicas: Collection[Replica]) -> str:
     return ""
 
 
-def _in_force(replica: Replica) -> dict[tuple[str, ...], int]:
+def _in_force(replica: Replica) -> dict[tuple[str, str], int]:
     """The generations that a replica enforces, of templates and constraints by kind and name."""
     revision = replica.serving.revision
     if revision is None:
@@ -58,7 +73,7 @@ def _in_force(replica: Replica) -> dict[tuple[str, ...], int]:
     }
 
 
-def _lie(item: Json, entry: Json, in_force: dict[tuple[str, ...], int]) -> str:
+def _lie(item: Json, entry: Json, in_force: dict[tuple[str, str], int]) -> str:
     """What an entry says of an object that is not so."""
     key = item["kind"], item["metadata"]["name"]
     active = in_force.get(key, 0)

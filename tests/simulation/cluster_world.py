@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import orjson
 
 from tests.simulation.api_http import URL, ApiServer
-from tests.simulation.api_server import Json, Refusal, Served, Storage
+from tests.simulation.api_server import NAMESPACES, Json, Storage
 from tests.simulation.cluster_enforcement import (
     CALM_SECONDS,
     RETRIES_SECONDS,
@@ -21,20 +21,17 @@ from tests.simulation.cluster_enforcement import (
     Enforcement,
     Replica,
 )
-from tests.simulation.cluster_statuses import fights, lies
-from tests.simulation.control_plane import CRDS, NAMESPACES, PODS, TEMPLATES, ControlPlane
+from tests.simulation.cluster_statuses import fights, lies, orphans
+from tests.simulation.cluster_users import NAMESPACE, Users
+from tests.simulation.control_plane import PODS, TEMPLATES, ControlPlane
 from tests.simulation.ends import killed
 from tests.simulation.loop import Loop
 from tests.simulation.network import Network
 from tests.simulation.policies import (
-    BROKEN,
-    KINDS,
     code_cache,
-    constraint,
     digest_of,
     is_broken,
     new_client,
-    template,
 )
 from tests.simulation.process import Process
 from webhook import log as product_log
@@ -47,7 +44,6 @@ from webhook.metrics.registry import Registry
 from webhook.serving.revision import Serving
 from webhook.settings.serve import ServeSettings
 
-NAMESPACE = "waddle"
 MUTATION = ("mutations.gatekeeper.sh", "expansion.gatekeeper.sh")
 """Groups that many clusters have not: their kinds are looked for again and again."""
 
@@ -70,6 +66,22 @@ PAUSES_SECONDS = [0.0] * 7 + [CALM_SECONDS + 5.0]
 
 PAGES_OBJECTS = [1, 2, 3, 500]
 """How many objects a page of a list has at most: worlds are too small for pages as they are asked for."""
+
+MISFORTUNES = (
+    *("restart", "compact", "compact", "cut", "cut", "silent", "busy", "torn", "well"),
+    *("definition", "die", "die", "crash", "delete pod", "new replica", "hang", "namespace"),
+)
+HARMLESS = {"well", "namespace", "new replica", "definition"}
+"""Of these, what loses no answer."""
+
+FATES = {
+    "ready": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+    "unready": {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]},
+    "terminating": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+    "failed": {"phase": "Failed", "conditions": [{"type": "Ready", "status": "False"}]},
+}
+"""What is said of a Pod whose process has ended: nobody has noticed yet, or its node is lost, or
+it was to go and its node is lost, or nobody starts it again."""
 
 REPLICAS = [1, 1, 1, 1, 2, 2, 3]
 HAPPENINGS = [1, 1, 1, 2, 2, 3, 8]
@@ -94,7 +106,10 @@ class ClusterWorld:
         ControlPlane(loop, self.storage, left_out=() if mutation else MUTATION)
         self.enforcement = Enforcement(loop, self.storage)
         self.storage.create(NAMESPACES, "", {"metadata": {"name": NAMESPACE}})
+        self.users = Users(loop.random, self.storage)
         self.replicas: list[Replica] = []
+        self.dead: dict[str, str] = {}
+        """Pods whose processes have ended, and that stay: what became of each, by name."""
         self.made = 0
         self.silenced = False
         self.excused_until = 0.0
@@ -110,13 +125,8 @@ class ClusterWorld:
         storage = self.storage
         if pod is None:
             self.made += 1
-            body = {
-                "metadata": {"name": f"replica-{self.made}", "labels": {"app": "waddle"}},
-                "status": {
-                    "phase": "Running",
-                    "conditions": [{"type": "Ready", "status": "True"}],
-                },
-            }
+            metadata = {"name": f"replica-{self.made}", "labels": {"app": "waddle"}}
+            body = {"metadata": metadata, "status": FATES["ready"]}
             pod = storage.create(PODS, NAMESPACE, body)
         name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
         process = self.loop.process(name)
@@ -176,15 +186,14 @@ class ClusterWorld:
         """The whole story."""
         chance = self.loop.random
         self._start_server()
-        for kind in KINDS[: chance.choice([1, 1, 1, 2])]:
-            self.storage.create(TEMPLATES, "", template(kind, chance.randrange(BROKEN)))
+        self.users.begin()
         for _ in range(chance.choice(REPLICAS)):
             self.start_replica()
         self.loop.director.spawn(self._look_forever())
         for _ in range(chance.choice(HAPPENINGS)):
             await asyncio.sleep(chance.expovariate(1.0) + chance.choice(PAUSES_SECONDS))
             if chance.random() < 0.6:
-                self._write_policy()
+                self.users.write()
             else:
                 await self._misfortune()
         await self._heal()
@@ -217,51 +226,12 @@ class ClusterWorld:
         self.server.forgetful = chance.choice([0.0, 0.0, 0.5])
         self.server.start()
 
-    def _write_policy(self) -> None:
-        """A user's change."""
-        chance, storage = self.loop.random, self.storage
-        kind = chance.choice(KINDS)
-        served = storage.kinds.get(("constraints.gatekeeper.sh", kind.lower()))
-        name, variant = f"c{chance.randrange(2)}", chance.randrange(BROKEN)
-        if chance.random() < 0.15:
-            variant = BROKEN
-        try:
-            match chance.choice(["template", "constraint", "constraint", "constraint", "delete"]):
-                case "template":
-                    self._apply(TEMPLATES, template(kind, variant))
-                case "constraint" if served is not None:
-                    self._apply(served, constraint(kind, name, variant))
-                case "delete" if chance.random() < 0.3:
-                    storage.delete(TEMPLATES, "", kind.lower())
-                case "delete" if served is not None:
-                    storage.delete(served, "", name)
-        except Refusal:
-            return
-
-    def _apply(self, served: Served, body: Json) -> None:
-        name = body["metadata"]["name"]
-        before = self.storage.items(served).get(("", name))
-        if before is None:
-            self.storage.create(served, "", body)
-        elif before["spec"] != body["spec"]:  # writes that change nothing are counted: not ours
-            self.storage.replace(served, "", name, before | {"spec": body["spec"]}, "")
-
     async def _misfortune(self) -> None:
         chance, server = self.loop.random, self.server
         assert server is not None
-        happening = chance.choice(
-            [
-                *("restart", "compact", "compact", "cut", "cut", "silent", "busy", "torn", "well"),
-                *("definition", "crash", "delete pod", "new replica", "hang", "namespace"),
-            ]
-        )
+        happening = chance.choice(MISFORTUNES)
         replica = chance.choice(self.replicas)
-        self.disturbed = self.disturbed or happening not in {
-            "well",
-            "namespace",
-            "new replica",
-            "definition",
-        }
+        self.disturbed = self.disturbed or happening not in HARMLESS
         self.loop.tell("fate", f"{happening} {replica.name}")
         if happening in {"restart", "compact", "cut", "well"}:
             self._excuse(RETRIES_SECONDS)
@@ -289,25 +259,31 @@ class ClusterWorld:
                 self.storage.delete(PODS, NAMESPACE, replica.name)
                 await killed(self.loop, replica.process)
                 self.replicas.remove(replica)
+            case "die":
+                await self._die(replica)
             case "definition":
-                await self._redefine()
+                await self.users.redefine()
             case "new replica" if len(self.replicas) < 3:
                 self.start_replica()
             case _:
                 self._spoil(happening, replica, server)
 
-    async def _redefine(self) -> None:
-        """Somebody deletes a kind's CRD, which replicas make anew, and then makes a constraint."""
-        storage, kind = self.storage, self.loop.random.choice(KINDS)
-        place = "constraints.gatekeeper.sh", kind.lower()
-        if place not in storage.kinds:
-            return
-        storage.delete(CRDS, "", ".".join(reversed(place)))
-        for _ in range(100):
-            await asyncio.sleep(0.1)
-            if served := storage.kinds.get(place):
-                self._apply(served, constraint(kind, "c0", 0))
-                return
+    async def _die(self, replica: Replica) -> None:
+        """A process ends, or whatever it could reach, and its Pod stays; others take its turns."""
+        if len(self.replicas) == 1:
+            self.start_replica()
+        await killed(self.loop, replica.process)
+        self.replicas.remove(replica)
+        fate = self.loop.random.choice(list(FATES))
+        pod = self.storage.get(PODS, NAMESPACE, replica.name)
+        metadata = pod["metadata"]
+        if fate == "terminating":
+            metadata = {**metadata, "deletionTimestamp": "2026-01-01T00:00:00Z"}
+        pod = self.storage.replace(PODS, NAMESPACE, replica.name, {**pod, "metadata": metadata}, "")
+        pod = {**pod, "status": FATES[fate]}
+        self.storage.replace(PODS, NAMESPACE, replica.name, pod, "status")
+        self.dead[replica.name] = fate
+        self.loop.tell("fate", f"the Pod {replica.name} stays and is {fate}")
 
     def _spoil(self, what: str, replica: Replica, server: ApiServer) -> None:
         chance = self.loop.random
@@ -328,11 +304,7 @@ class ClusterWorld:
                 replica.process.pause(seconds)
                 self._excuse(seconds + RETRIES_SECONDS, replica)
             case "namespace":
-                found = [name for _, name in self.storage.items(NAMESPACES) if name != NAMESPACE]
-                if found:
-                    self.storage.delete(NAMESPACES, "", found[0])
-                else:
-                    self.storage.create(NAMESPACES, "", {"metadata": {"name": "brief"}})
+                self.users.change_namespace()
             case _:
                 server.busy = server.torn = 0.0
 
@@ -343,6 +315,10 @@ class ClusterWorld:
         self.server.slow = 0.01
         if self.disturbed:
             self._excuse(RETRIES_SECONDS)
+        for name in list(self.dead):
+            if self.loop.random.random() < 0.3:
+                self.storage.delete(PODS, NAMESPACE, name)
+                del self.dead[name]
         for replica in self.replicas:
             replica.process.paused_until = min(replica.process.paused_until, self.loop.now())
 
@@ -404,4 +380,7 @@ class ClusterWorld:
                 return f"replicas differ: {sorted(digests)}"
             if not broken and digests != {digest_of(held.values())}:
                 return f"digests are not that of what the API server holds: {sorted(digests)}"
-        return lies(held.values(), writing)
+        failed = {name for name, fate in self.dead.items() if fate == "failed"}
+        if writing and (left := orphans(self.storage, failed)):
+            return f"statuses are left of Pods that have failed: {left}"
+        return lies(held.values(), writing, self.dead.keys() - failed)

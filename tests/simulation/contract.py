@@ -4,6 +4,7 @@
 """
 
 import asyncio
+from collections.abc import Callable
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -162,3 +163,25 @@ async def forgotten(client: ClusterClient, namespace: str, version: str) -> int:
         return error.status
     await asyncio.sleep(0)
     return int(events[0][1].get("code", 0)) if events else 0
+
+
+async def forgotten_page(
+    client: ClusterClient, namespace: str, forget: Callable[[], None]
+) -> list[Any]:
+    """How a list's second page is refused whose moment is forgotten, and what there is behind it.
+
+    That the real API server refuses it with 410, and replicas then list anew, the same test has.
+    """
+    path = CONFIG_MAPS.collection(namespace)
+    page = await client.request("GET", path, query={"limit": "2"})
+    forget()
+    query = {"limit": "2", "continue": page["metadata"]["continue"]}
+    try:
+        await client.request("GET", path, query=query)
+    except ApiError as error:
+        rest = await client.request(
+            "GET", path, query={"limit": "9", "continue": error.continue_token}
+        )
+        names = [item["metadata"]["name"] for item in rest["items"]]
+        return [error.status, error.reason, names]
+    return []

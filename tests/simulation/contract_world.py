@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from tests.simulation.api_http import URL, ApiServer
 from tests.simulation.api_server import Served, Storage
-from tests.simulation.contract import EXPECTED, forgotten, observe
+from tests.simulation.contract import CONFIG_MAPS, EXPECTED, forgotten, forgotten_page, observe
 from tests.simulation.loop import Loop
 from tests.simulation.network import Network
 from webhook.cluster.client import ClusterClient
@@ -25,12 +25,18 @@ class ContractWorld:
     async def main(self) -> None:
         """Observe, and compare."""
         storage = Storage()
-        storage.serve(Served("", "v1", "configmaps", "ConfigMap", namespaced=True))
+        served = Served("", "v1", CONFIG_MAPS.plural, CONFIG_MAPS.gvk.kind, namespaced=True)
+        storage.serve(served)
         storage.compact()
         storage.version += 10
         ApiServer(self.loop, self.network, storage).start()
         process = self.loop.process("client")
         done: asyncio.Future[dict[str, object]] = self.loop.create_future()
+
+        def forget() -> None:
+            for name in ("aa", "cc"):
+                storage.create(served, "contract", {"metadata": {"name": name}})
+            storage.compact()
 
         async def ask() -> None:
             credentials = Credentials(
@@ -42,10 +48,13 @@ class ContractWorld:
             async with ClusterClient(credentials) as client:
                 seen: dict[str, object] = await observe(client, "contract")
                 seen["forgotten"] = await forgotten(client, "contract", "1")
+                seen["a page of it"] = await forgotten_page(client, "contract", forget)
                 done.set_result(seen)
 
         process.spawn(ask())
         seen = await done
-        for key, expected in (EXPECTED | {"forgotten": 410}).items():
+        forgotten_rest = [410, "Expired", ["cc", "d", "e"]]
+        more = {"forgotten": 410, "a page of it": forgotten_rest}
+        for key, expected in (EXPECTED | more).items():
             if seen[key] != expected:
                 self.loop.fail(f"{key}: {seen[key]}, and not {expected}")

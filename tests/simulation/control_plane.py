@@ -6,11 +6,19 @@ from pathlib import Path
 
 import yaml
 
-from tests.simulation.api_server import CRD_KIND, Happened, Json, Served, Storage
+from tests.simulation.api_server import (
+    CRD_KIND,
+    NAMESPACES,
+    Happened,
+    Json,
+    Served,
+    Storage,
+    is_deleted,
+)
 from tests.simulation.loop import Loop
 
 PODS = Served("", "v1", "pods", "Pod", namespaced=True)
-NAMESPACES = Served("", "v1", "namespaces", "Namespace")
+CONFIG_MAPS = Served("", "v1", "configmaps", "ConfigMap", namespaced=True)
 EVENTS = Served("", "v1", "events", "Event", namespaced=True)
 CRDS = Served("apiextensions.k8s.io", "v1", "customresourcedefinitions", CRD_KIND)
 TEMPLATES = Served("templates.gatekeeper.sh", "v1", "constrainttemplates", "ConstraintTemplate")
@@ -40,9 +48,10 @@ class ControlPlane:
     def __init__(self, loop: Loop, storage: Storage, *, left_out: Collection[str] = ()) -> None:
         self.loop = loop
         self.storage = storage
-        for served in (PODS, NAMESPACES, EVENTS, CRDS, TEMPLATES):
+        for served in (PODS, NAMESPACES, CONFIG_MAPS, EVENTS, CRDS, TEMPLATES):
             self.storage.serve(served)
         self.storage.listeners.append(self._control)
+        self.storage.create(NAMESPACES, "", {"metadata": {"name": "default"}})
         for crd in manifests():
             spec = crd["spec"]
             if spec["group"] in left_out:
@@ -83,6 +92,8 @@ class ControlPlane:
             served = self.storage.kinds.get((item["spec"]["group"], names["plural"]))
             if served is not None:
                 self.storage.drop_kind(served)
+        elif kind == NAMESPACES.kind and change.after is not None and is_deleted(change.after):
+            loop.call_later(later, self._empty, name, context=context)
         elif change.after is None and kind in {"Pod", "ConstraintTemplate"}:
             loop.call_later(later, self._collect, item["metadata"]["uid"], context=context)
 
@@ -123,6 +134,18 @@ class ControlPlane:
             for served in owners
             for item in self.storage.items(served).values()
         )
+
+    def _empty(self, namespace: str) -> None:
+        """What is in a Namespace that is to go goes, one by one, and then the Namespace."""
+        for served in self.storage.kinds.values():
+            for place, name in self.storage.items(served):
+                if place == namespace:
+                    self.storage.delete(served, namespace, name)
+                    later = self.loop.random.random()
+                    context = self.loop.director.context
+                    self.loop.call_later(later, self._empty, namespace, context=context)
+                    return
+        self.storage.remove(NAMESPACES, "", namespace)
 
     def _collect(self, uid: str) -> None:
         """The garbage collector: what the gone one owned goes."""

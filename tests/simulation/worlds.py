@@ -21,6 +21,9 @@ WORLDS: Final = {
     "cluster": "tests.simulation.cluster_world:ClusterWorld",
 }
 
+ALL: Final = tuple(name for name in WORLDS if name != "contract")
+"""Those that chance has much to do with; the contract is ``test_api_server.py``'s."""
+
 
 def load(name: str) -> Callable[[Loop], World]:
     """What makes a world, with all that it imports."""

@@ -220,7 +220,7 @@ def test_a_kind_that_the_api_server_could_not_be_asked_about_is_not_absent():
 
     async def run():
         discovery = Unsure(Unavailable(503, "busy"))
-        manager = Manager(None, discovery)
+        manager = Manager(None, discovery)  # type: ignore[arg-type]  # nothing is asked of it
         manager.registrar("one").add_watch(GADGET)
 
         async def told(error: str) -> bool:
