@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 SEEDS_MAX: Final = 10_000
-"""Within which each must be found; all but one are by one of the first few hundred."""
+"""Within which each must be found; all but a few are by one of the first few hundred."""
 
 
 @dataclass(frozen=True)
