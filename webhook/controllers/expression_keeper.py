@@ -17,6 +17,7 @@ from webhook.constraint.errors import InvalidTemplate
 from webhook.controllers.observed import TEMPLATES
 from webhook.controllers.openapi import KindTypes
 from webhook.controllers.spoiled import Spoiled
+from webhook.controllers.turns import RETRY_SECONDS_MAX
 from webhook.generation.policy import read_code
 
 if TYPE_CHECKING:
@@ -35,8 +36,6 @@ FIELD: Final = "expressionWarnings"
 
 LOOK_SECONDS: Final = 300.0
 """How often it is asked whether the cluster describes its kinds as before."""
-
-RETRY_SECONDS_MAX: Final = 60.0
 
 _ALL: Final = "warnings"
 """What there is to settle: all of them at once."""

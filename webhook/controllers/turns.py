@@ -12,4 +12,5 @@ WRITES_AT_ONCE: Final = 8
 priority level is held for long."""
 
 RETRY_SECONDS_MAX: Final = 60.0
-"""How long at most a write waits that fails again and again: it begins with a turn, and doubles."""
+"""How long at most waits what fails again and again, a write or a look: it begins with a turn, or
+less, and doubles."""

@@ -1,7 +1,6 @@
 """A replica at an API server: what it holds is enforced, kept, generated and told."""
 
 import asyncio
-import copy
 import json
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 from tests.simulation.policies import constraint, template
 from tests.webhook.controllers.session import (
     BINDINGS,
-    LABELS,
     NAMESPACE,
     REVISIONS,
     VAP_GROUP,
@@ -18,11 +16,9 @@ from tests.webhook.controllers.session import (
     Session,
     session,
 )
-from webhook.api.pod_status import POD_LABEL
 from webhook.api.shapes import conditions_of
 from webhook.controllers import (
     aggregation,
-    condition_keeper,
     expression_keeper,
     generation_keeper,
     orphans,
@@ -212,43 +208,6 @@ def test_a_by_pod_that_cannot_be_written_is_tried_less_and_less_often(tmp_path, 
         lambda following: following._aggregation._queue,
         lambda made: made.get(*TEMPLATES, "alpha").get("status", {}).get("byPod"),
     )
-
-
-def test_a_write_of_which_the_crd_keeps_nothing_does_not_keep_by_pod_from_following(
-    tmp_path, monkeypatch
-):
-    """The object's version stays, and no event ends the wait for what was written."""
-    monkeypatch.setattr(condition_keeper, "PRUNED_SECONDS", 0.0)
-
-    async def run():
-        async with session(tmp_path, *EVERYTHING) as made:
-            made.storage.pruned.add(("Alpha", "conditions"))
-            await enforced(made)
-            await made.until(lambda: made.get(*ALPHAS, "c").get("status", {}).get("byPod"))
-            before = made.storage.idle_writes
-            made.following._aggregation.touch_all()
-            await made.until(lambda: made.storage.idle_writes > before, "what changes nothing")
-            ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-            pod = made.make(
-                "",
-                "pods",
-                {"metadata": {"name": "waddle-2", "labels": LABELS}, "status": ready},
-                NAMESPACE,
-            )
-            other = copy.deepcopy(made.all(*STATUSES)[0])
-            other["metadata"] |= {"name": "waddle--2-alpha-c", "resourceVersion": ""}
-            other["metadata"]["ownerReferences"][0] |= {
-                "name": "waddle-2",
-                "uid": pod["metadata"]["uid"],
-            }
-            other["metadata"]["labels"][POD_LABEL] = "waddle-2"
-            other["status"]["id"] = "waddle-2"
-            made.make(*STATUSES, other, NAMESPACE)
-            await made.until(
-                lambda: len(made.get(*ALPHAS, "c")["status"]["byPod"]) == 2, "both in byPod"
-            )
-
-    asyncio.run(run())
 
 
 def test_an_orphan_that_cannot_be_deleted_is_tried_less_and_less_often(tmp_path, monkeypatch):
