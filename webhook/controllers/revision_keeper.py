@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import __version__
@@ -70,6 +71,9 @@ _PASSED: Final = {"status": {"outcome": {"verdict": "passed", "message": ""}}}
 _Subject = tuple["PolicyKey", str]
 """An object, and its UID: one that was made anew under a name has revisions of its own."""
 
+GONE_MAX: Final = 1000
+"""Revisions that went a moment ago, of which an answer may still be on its way."""
+
 _METADATA: Final = ("name", "uid", "resourceVersion", "creationTimestamp")
 
 
@@ -103,6 +107,7 @@ class RevisionKeeper:
         self._writers = writers
         self._reflector = Reflector(client, REVISIONS, self, settings=settings, transform=_slim)
         self._by_uid: dict[str, dict[str, PolicyRevision]] = {}
+        self._gone: deque[str] = deque(maxlen=GONE_MAX)
         self._wanted: dict[PolicyKey, InForce] = {}
         self._queue: WorkQueue[_Subject] = WorkQueue(
             backoff=lambda: Backoff(initial_seconds=TURN_SECONDS, max_seconds=RETRY_SECONDS_MAX)
@@ -166,6 +171,7 @@ class RevisionKeeper:
         if change.kind == "set":
             self._by_uid.setdefault(revision.uid, {})[revision.name] = revision
         else:
+            self._gone.append(change.object["metadata"].get("uid", ""))
             self._forget(revision)
         self.listener(revision.name)
         if self._writers is not None and (
@@ -331,8 +337,11 @@ class RevisionKeeper:
     def take(self, made: Json) -> None:
         """What was made, or read, counts before the watch tells of it.
 
-        The watch may have been faster: an outcome that stands is never in doubt again.
+        The watch may have been faster: an outcome that stands is never in doubt again, and what
+        has gone since stays so.
         """
+        if made["metadata"].get("uid", "") in self._gone:
+            return
         revision = read_revision(made)
         known = self._by_uid.setdefault(revision.uid, {})
         before = known.get(revision.name)

@@ -104,6 +104,21 @@ def change(kind, document):
     return Change(kind, Key("", document["metadata"]["name"]), document)
 
 
+def test_an_answer_that_comes_after_its_revision_has_gone_again_is_of_nothing(kept):
+    """The watch had told both, and no event would ever have taken it back: it was never made anew."""
+    document = made("passed")
+    document["metadata"]["uid"] = "of-the-revision"
+    name = read_revision(document).name
+    for kind in ("set", "delete"):
+        kept.keeper.change([change(kind, document)])
+    kept.keeper.take(document)
+    assert kept.keeper.named("u", name) is None
+
+    again = {**document, "metadata": {**document["metadata"], "uid": "of-another"}}
+    kept.keeper.take(again)
+    assert kept.keeper.named("u", name) is not None
+
+
 def test_a_revision_that_cannot_be_read_is_told_of_and_the_others_count(kept):
     whole = made("passed")
     torn = {**whole, "metadata": {**whole["metadata"], "name": "torn"}, "spec": {}}
