@@ -21,11 +21,15 @@ BYTES_MAX: Final = 8 * 1024 * 1024
 
 
 def load_owners(disk: Disk, directory: Path) -> dict[StreamID, str]:
-    """The owners kept; none where there is no such file, or none that can be read."""
+    """The owners kept; none where there is no such file, or none that makes sense.
+
+    Raises :class:`OSError`: a disk that cannot be read now has them still, and without them the
+    next comer would own a stream of another's.
+    """
     try:
         rows = orjson.loads(checked(disk.read(directory / NAME, 0, BYTES_MAX)))
         return {StreamID(str(pod), str(process)): str(owner) for pod, process, owner in rows}
-    except (OSError, ValueError, TypeError):
+    except (FileNotFoundError, ValueError, TypeError):
         return {}
 
 

@@ -7,7 +7,7 @@ import datetime as dt
 import errno
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from webhook.backoff import Backoff
 from webhook.decisions.sidecar.adoption import Adopter
@@ -21,11 +21,13 @@ from webhook.decisions.sidecar.streams import Streams
 from webhook.decisions.sidecar.unix import UnixReceiver
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from webhook.decisions.sidecar.disk import Disk, Lock
     from webhook.decisions.sidecar.settings import ListenerSettings, SidecarSettings
     from webhook.log import Logger
+
+T = TypeVar("T")
 
 POLL_SECONDS: Final = 0.05
 """Between two looks whether the drains have ended, while shutting down."""
@@ -115,13 +117,22 @@ class Sidecar:
         lock = await self._own_directory()
         if lock is None:
             return
-        queue = await self._open_queue()
+        queue = await self._opened(
+            lambda: Queue(
+                self._disk, settings.directory, settings.limits, settings.sinks, self._logger
+            )
+        )
         if queue is None:
+            lock.release()
+            return
+        owners = await self._opened(lambda: load_owners(self._disk, settings.directory))
+        if owners is None:
+            queue.log.close()
             lock.release()
             return
         self.queue = queue
         self.streams = Streams()
-        self.streams.restore(self.queue.log.marks, load_owners(self._disk, settings.directory))
+        self.streams.restore(self.queue.log.marks, owners)
         self.intake = Intake(self.queue.log, self.streams, self._logger)
         self.intake.start()
         self.queue.start()
@@ -154,26 +165,23 @@ class Sidecar:
             await self._sleep(LOCK_POLL_SECONDS)
         return None
 
-    async def _open_queue(self) -> Queue | None:
-        """Open the queue; waits while the disk is full or fails; None where told to stop meanwhile.
+    async def _opened(self, opening: Callable[[], T]) -> T | None:
+        """Open a part of the queue; waits while the disk is full or fails; None where told to stop.
 
         Ending would make each look at the disk wait for the kubelet, which takes up to five
         minutes from one to the next.
         """
-        settings = self._settings
         backoff = Backoff(OPEN_SECONDS_MIN, OPEN_SECONDS_MAX)
         while not self._stop.is_set():
             try:
-                return Queue(
-                    self._disk, settings.directory, settings.limits, settings.sinks, self._logger
-                )
+                return opening()
             except OSError as error:
                 if error.errno not in PASSING:
                     raise
                 seconds = backoff.next_seconds()
                 self._logger.warning(
                     "queue cannot be opened",
-                    directory=str(settings.directory),
+                    directory=str(self._settings.directory),
                     error=str(error),
                     retry_seconds=round(seconds, 3),
                 )
