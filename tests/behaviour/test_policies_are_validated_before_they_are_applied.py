@@ -207,6 +207,7 @@ def test_reviews_are_answered_while_policies_are_validated(server: Server) -> No
         assert connection.getresponse().status in (200, 504)  # it ends with its time
     finally:
         connection.close()
+    assert validated(server, yaml.safe_dump(endless()).encode()).status == 200
 
 
 def test_check_says_in_a_pipeline_what_admission_would(tmp_path: Path) -> None:
