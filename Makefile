@@ -59,11 +59,10 @@ demo: .venv/.done ## a control plane, three replicas, traffic, a bad policy and 
 	@$(BIN)/python -m tests.programs testcluster
 	@exec $(BIN)/waddle demo --port $(CONSOLE_PORT) --api-server "$$($(BIN)/python -c 'from tests.programs import build; print(build("testcluster"))')"
 
-# Workers beside each other: what waits for processes leaves a core to what computes. Tests that
+# Workers beside each other: with two for each core one computes while another waits for processes,
+# an API server, leases (three kept two cores busy for 80 % of the first tier's time). Tests that
 # share a server or a cluster go to one worker (tests/tiers.py).
-# The second tier waits more than the first: for an API server, for leases, for what a replica writes.
-WORKERS ?= 3
-PROGRAMS_WORKERS ?= 4
+WORKERS ?= 4
 MEASURED := pytest --durations=25 --dist=loadgroup --no-loadscope-reorder --numprocesses
 TIER := $(BIN)/$(MEASURED)
 
@@ -75,7 +74,7 @@ test-all: test test-programs ## those, and the tests against the real API server
 test-programs: setup .venv-load/.done ## the latter alone
 	-$(BIN)/python -m tests.programs
 	-$(BIN)/python -m tests.browser
-	$(TIER) $(PROGRAMS_WORKERS) -m programs
+	$(TIER) $(WORKERS) -m programs
 
 test-browser: setup ## the console's pages in Chromium alone, installed by apt where it may be, 1 minute
 	-$(BIN)/python -m tests.browser
@@ -88,7 +87,7 @@ coverage: setup .venv-load/.done ## lines and branches that both tiers reach, of
 	$(BIN)/coverage erase
 	-$(BIN)/python -m tests.programs
 	$(BIN)/coverage run -m $(MEASURED) $(WORKERS) -m "not programs"
-	$(BIN)/coverage run -m $(MEASURED) $(PROGRAMS_WORKERS) -m programs
+	$(BIN)/coverage run -m $(MEASURED) $(WORKERS) -m programs
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage json --quiet --ignore-errors # simulations run modules under names of their own
 	$(BIN)/python -m tests.coverage_floors coverage.json

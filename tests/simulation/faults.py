@@ -239,7 +239,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Reflector.run",
         "await self._pause(random.uniform(0, 0.2))",
         "await self._pause(3600.0)",
-        found_by=25,
+        found_by=36,
     ),
     "a status that is written without comparing": Fault(
         "cluster",
