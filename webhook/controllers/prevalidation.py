@@ -224,12 +224,10 @@ class Prevalidation:
             held.told.set()
 
     def _outcome(self, document: Mapping[str, Any], name: str) -> TrialOutcome | None:
-        """What came of a generation, if somebody says so who may be trusted: the same version."""
+        """What came of a generation, if somebody has said so who may be trusted."""
         revision = self._revisions.named(document["metadata"].get("uid", ""), name)
         outcome = None if revision is None else revision.outcome
-        if outcome is None or not outcome.is_final or outcome.version != __version__:
-            return None
-        return outcome
+        return None if outcome is None else _trusted(outcome)
 
     # --- one change ----------------------------------------------------------------------------
 
@@ -249,6 +247,7 @@ class Prevalidation:
             seconds = WRITE_SECONDS if claims else RECORD_SECONDS
             over = self._claimant(held)
             standing = await self._say(held, "trying", over=over, seconds=seconds)
+            outcome = None if standing is None else _trusted(standing)
             if standing is None or standing.uid == self._pod.uid or standing.is_final:
                 break
             outcome = await self._heard(held, rank)
@@ -395,3 +394,8 @@ class Prevalidation:
                 self._trier.trials.source(code)
         except ConstraintFrameworkError:
             return  # it is told when it is applied
+
+
+def _trusted(outcome: TrialOutcome) -> TrialOutcome | None:
+    """What came of it, if this replica would find the same: it is of the same version."""
+    return outcome if outcome.is_final and outcome.version == __version__ else None

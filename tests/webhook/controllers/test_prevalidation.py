@@ -147,11 +147,16 @@ class Held:
 
     def is_told(self, document, verdict, uid="uid-2", version=__version__):
         """The watch tells what another replica said."""
+        made = self.writes(document, verdict, uid, version)
+        self.revisions.change([Change("set", Key("", made["metadata"]["name"]), made)])
+
+    def writes(self, document, verdict, uid, version):
+        """Another replica has said something, of which the watch has told nothing yet."""
         outcome = TrialOutcome(verdict, "waddle-2", uid, version, "2026-01-01T00:00:00Z")
         made = revision_object(document, digest_of(document), outcome)
         made["metadata"]["resourceVersion"] = "1"
         self.server.kept[made["metadata"]["name"]] = made
-        self.revisions.change([Change("set", Key("", made["metadata"]["name"]), made)])
+        return made
 
     def said(self, document):
         """Who said what of an object last, as the API server has it."""
@@ -246,6 +251,32 @@ def test_what_another_replica_has_tried_is_not_tried_again(tmp_path, trials):
         held.is_told(document, "passed", other)
         await held.until_released()
         assert held.server.requests == []
+
+    played(tmp_path, trials, story)
+
+
+@pytest.mark.parametrize(("version", "tries"), [(__version__, 0), ("0.0.1", 1)])
+def test_what_is_written_already_and_was_not_heard_of_yet_is_not_tried_again(
+    tmp_path, trials, monkeypatch, version, tries
+):
+    """The write that says that we are at it finds it; what another version found is not ours."""
+    monkeypatch.setattr(prevalidation, "TURN_SECONDS", 0.01)
+    tried, find_out = [], trials.found_out_all
+
+    def noted(asked, seconds, tell):
+        tried.extend(asked)
+        find_out(asked, seconds, tell)
+
+    monkeypatch.setattr(trials, "found_out_all", noted)
+
+    async def story(held):
+        document = template()
+        other = held.has_another_first(document)
+        held.writes(document, "ended", other, version)
+        assert held.holds(document)
+        await held.until_released()
+        assert len(tried) == tries
+        assert held.said(document) == ("ended", other)
 
     played(tmp_path, trials, story)
 
