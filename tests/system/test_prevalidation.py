@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from tests.bounded_trials import end_trials
@@ -67,9 +68,10 @@ def test_what_is_enforced_has_its_outcome_in_its_revision_already(
 
 
 def test_what_goes_beyond_its_bounds_at_one_replica_is_tried_by_no_other(
-    plane: Plane, trio: list[Replica], start: StartReplica
+    plane: Plane, trio: list[Replica], start: StartReplica, request: pytest.FixtureRequest
 ) -> None:
     """Nor by one that starts later; each says who tried it, and what was in force stays."""
+    request.addfinalizer(lambda: plane.delete_template("large"))
     made = plane.put_template(template("Large"))
     plane.put_constraint(constraint("words", "large", "Large"))
     until(lambda: all(replica.denies("large") for replica in trio), "all deny")
@@ -120,7 +122,6 @@ def test_what_goes_beyond_its_bounds_at_one_replica_is_tried_by_no_other(
         item["metadata"]["name"] for item in plane.api.request("GET", REVISIONS)["items"]
     ]
     assert hostile["metadata"]["generation"] == 2
-    plane.delete_template("large")
 
 
 def test_a_large_policy_is_tried_by_one_though_the_api_server_is_long_in_taking_its_word(
