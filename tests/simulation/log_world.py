@@ -142,9 +142,16 @@ class LogWorld(LogParts):
         for receiver in self.receivers:
             receiver.failing = receiver.forgetful = receiver.poison = 0.0
 
+    def _give_room(self) -> None:
+        """As much as dead letters take: they stay until somebody has read them."""
+        for disk in self.disks:
+            kept = [file for path, file in disk.names.items() if ".dead-letters" in path.name]
+            disk.capacity += sum(len(file.data) for file in kept)
+
     async def _heal(self) -> None:
         self.loop.tell("fate", "all is well from now on")
         self._make_well()
+        self._give_room()
         for pod in self.pods:
             self.start_again(pod)
             for process in (pod.server, pod.sidecar):
