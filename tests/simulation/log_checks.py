@@ -10,6 +10,7 @@ from tests.simulation.log_offers import Books
 from tests.simulation.loop import Loop
 from tests.simulation.sinks import Receiver
 from webhook.decisions.exporter.exporter import Exporter
+from webhook.decisions.sidecar.dead_letter import SUFFIX
 
 RESENT_SECONDS = 10.0
 """A crash sends again what was taken in the last second before it, by when cursors are saved, or
@@ -63,7 +64,7 @@ def _buried(receiver: Receiver, disks: list[Disk]) -> set[tuple[str, int]]:
     found = set()
     for disk in disks if receiver.refused else ():
         for path, file in disk.names.items():
-            if not path.name.startswith(f"{receiver.name}.dead-letters"):
+            if not path.name.startswith(f"{receiver.name}{SUFFIX}"):
                 continue
             for line in bytes(file.data).splitlines():
                 try:

@@ -10,6 +10,7 @@ import asyncio
 from tests.simulation.ends import killed
 from tests.simulation.log_checks import arrived, check
 from tests.simulation.log_parts import LogParts, Pod
+from webhook.decisions.sidecar.dead_letter import SUFFIX
 
 PROMPT_SECONDS = 3.0
 """In which a record comes where nothing fails: 10 ms until it is sent, 20 ms and back on the way, a
@@ -145,7 +146,7 @@ class LogWorld(LogParts):
     def _give_room(self) -> None:
         """As much as dead letters take: they stay until somebody has read them."""
         for disk in self.disks:
-            kept = [file for path, file in disk.names.items() if ".dead-letters" in path.name]
+            kept = [file for path, file in disk.names.items() if SUFFIX in path.name]
             disk.capacity += sum(len(file.data) for file in kept)
 
     async def _heal(self) -> None:
