@@ -46,6 +46,12 @@ def saying(*frames: pb.ServerFrame) -> Script:
 
 async def aborting(requests: AsyncIterator[pb.ClientFrame], context: Any) -> None:
     """Is not what is asked for."""
+    await anext(aiter(requests))
+    await context.abort(grpc.StatusCode.UNIMPLEMENTED, "another service")
+
+
+async def aborting_at_once(requests: AsyncIterator[pb.ClientFrame], context: Any) -> None:
+    """Ends the stream while the hello is being written, or after it: its reason may not be heard."""
     await context.abort(grpc.StatusCode.UNIMPLEMENTED, "another service")
 
 
@@ -67,7 +73,8 @@ MISBEHAVIOURS: dict[str, tuple[Script, str]] = {
     "a refusal": (saying(pb.ServerFrame(error=pb.Refusal(code="busy", message="later"))), "later"),
     "an end after the hello": (saying(HELLO), "stream"),
     "an end in the middle": (ending, "stream"),
-    "another service": (aborting, "UNIMPLEMENTED: another service"),
+    "another service": (aborting, "the stream has ended: UNIMPLEMENTED: another service"),
+    "another service, at once": (aborting_at_once, "the stream has ended: "),
 }
 
 

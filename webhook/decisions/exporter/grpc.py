@@ -119,8 +119,7 @@ class _GRPCConnection:
         try:
             await self._call.write(frame)
         except grpc.aio.AioRpcError as error:
-            # Of a stream that ended meanwhile this may be no more than "Internal error from Core".
-            raise ConnectionResetError(f"the stream has ended: {_lost(error)}") from None
+            raise _lost(error) from None
         except _ENDED as error:
             raise ConnectionResetError(f"the stream has ended: {error}") from None
 
@@ -130,4 +129,8 @@ _ENDED: Final = (grpc.aio.UsageError, asyncio.InvalidStateError)
 
 
 def _lost(error: grpc.aio.AioRpcError) -> ConnectionError:
-    return ConnectionResetError(f"{error.code().name}: {error.details()}")
+    """Where a frame was written as the stream ended, no more is known than an INTERNAL error.
+
+    grpcio puts that in the place of the receiver's own status, for who reads as well.
+    """
+    return ConnectionResetError(f"the stream has ended: {error.code().name}: {error.details()}")
