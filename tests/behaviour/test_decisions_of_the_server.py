@@ -68,6 +68,7 @@ def exporting(folder: Path, sidecar: Sidecar, *flags: str, **settings: Any) -> S
         policies,
         f"--decision-log-config={config}",
         "--evaluation-budget=1m",
+        f"--decision-log-grace={PATIENCE_SECONDS:.0f}s",
         *flags,
         environment=environment,
     )
@@ -136,8 +137,7 @@ def test_what_got_no_decision_is_recorded_as_an_error(
 def test_sigterm_waits_until_the_last_answer_s_record_is_acknowledged(
     tmp_path: Path, sidecar: Sidecar, receiver: Receiver
 ) -> None:
-    patient = f"--decision-log-grace={PATIENCE_SECONDS:.0f}s"
-    with exporting(tmp_path, sidecar, patient, flushSeconds=3600) as server:
+    with exporting(tmp_path, sidecar, flushSeconds=3600) as server:
         server.ready()
         for _ in range(20):
             server.admit(pod())

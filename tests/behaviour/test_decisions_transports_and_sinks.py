@@ -210,10 +210,12 @@ def conversation(
     from webhook.decisions.wire import decisions_pb2 as pb
 
     address = sidecar.url.removeprefix("grpc://")
+    # A connection of its own, whatever became of the last one to this address.
+    options = [("grpc.use_local_subchannel_pool", 1)]
     made = (
-        grpc.insecure_channel(address)
+        grpc.insecure_channel(address, options)
         if credentials is None
-        else grpc.secure_channel(address, credentials)
+        else grpc.secure_channel(address, credentials, options)
     )
     with made as channel:
         call = channel.stream_stream(

@@ -17,6 +17,9 @@ from tests.ports import free_port
 
 ROOT = Path(__file__).parent.parent.parent
 
+AMPLE = {"maxRecords": 1_000_000, "maxBytes": 2**30}
+"""A replica may be kept from its sidecar for a while: from such a queue nothing is dropped."""
+
 
 class Sidecar:
     """``waddle sidecar`` with a configuration; ``command`` may name another program to run it."""
@@ -181,9 +184,7 @@ def run_replica(folder: Path, enough: Any, **settings: Any) -> dict[str, Any]:
     """Send decisions until ``enough`` returns; the counters after the drain."""
     folder.mkdir(exist_ok=True)
     config = folder / "exporter.yaml"
-    # It may be kept from its sidecar for a while: nothing is dropped unless a test asks for that.
-    queue = {"maxRecords": 1_000_000, "maxBytes": 2**30}
-    config.write_text(json.dumps({"flushSeconds": 0.01, "queue": queue, **settings}))
+    config.write_text(json.dumps({"flushSeconds": 0.01, "queue": AMPLE, **settings}))
     replica = Replica(folder, config, "pod")
     enough()
     return replica.stop()

@@ -119,7 +119,7 @@ def test_faults_of_an_expression_are_told_as_those_found_here(shared):
 @pytest.mark.parametrize("whom", [0, 1], ids=["the trial", "the worker"])
 def test_a_process_that_the_system_killed_says_nothing_of_the_template(whom):
     """It is not remembered either: the next attempt finds what is wrong with the text."""
-    replica = Replica(cpu_seconds=2)
+    replica = Replica()
     replica.client.add_template(template())
     replica.client.add_constraint(constraint())
     kills = 1 + whom  # a worker is begun anew once
