@@ -217,11 +217,15 @@ class Aggregation:
             self._pods_known = pods.live(everyone), pods.working(everyone)
         live, working = self._pods_known
         said = frozenset().union(*(index.writers for index in self._indexes))
-        return Replicas(live, said & working | {self._pod.uid})
+        return Replicas(live, working, said & working | {self._pod.uid})
 
     def writers(self) -> frozenset[str]:
         """The replicas that carry out the operation, by the UIDs of their Pods."""
         return self.replicas().writers
+
+    def working(self) -> frozenset[str]:
+        """The Pods that can be relied on, whether or not a status of theirs was heard of."""
+        return self.replicas().working
 
     async def _settle(self, subject: LabelledSubject) -> None:
         if subject is EVERYTHING:

@@ -174,6 +174,7 @@ class Following:
                 revisions=self._revisions,
                 records=self._records,
                 writers=self._aggregation.writers,
+                working=self._aggregation.working,
                 release=self._released,
                 spoiled=spoiled,
             )

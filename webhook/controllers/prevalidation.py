@@ -132,12 +132,14 @@ class Prevalidation:
         revisions: RevisionKeeper,
         records: OutcomeRecords,
         writers: Callable[[], frozenset[str]],
+        working: Callable[[], frozenset[str]],
         release: Callable[[Event], None],
         spoiled: Spoiled,
     ) -> None:
         """``release`` takes each change that was held, when it may be enforced.
 
-        ``writers`` gives the replicas that write; ``spoiled`` takes what nobody foresaw.
+        ``writers`` gives the replicas that write, as far as their statuses were heard of, and
+        ``working`` the Pods that are there; ``spoiled`` takes what nobody foresaw.
         """
         self._client = client
         self._known = known
@@ -146,6 +148,7 @@ class Prevalidation:
         self._revisions = revisions
         self._records = records
         self._writers = writers
+        self._working = working
         self._release = release
         self._spoiled = spoiled
         self._tasks: asyncio.TaskGroup | None = None
@@ -290,8 +293,11 @@ class Prevalidation:
         return "" if outcome is None or outcome.is_final else outcome.uid
 
     def _is_claimed(self, held: _Held) -> bool:
-        """Whether a replica that is there, and not this one, says that it is at it."""
-        return self._claimant(held) in self._writers() - {self._pod.uid}
+        """Whether a replica that is there, and not this one, says that it is at it.
+
+        Its Pod is known before it serves; a status of its only once it has applied a policy.
+        """
+        return self._claimant(held) in self._working() - {self._pod.uid}
 
     async def _try_here(self, held: _Held) -> None:
         """Try it, and say what came of it, unless the machine kept it from being tried."""

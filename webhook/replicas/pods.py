@@ -41,9 +41,10 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class Replicas:
-    """The UIDs of the Pods that count, and of those that may write for all."""
+    """The UIDs of the Pods that count, of those that can be relied on, and that may write for all."""
 
     live: frozenset[str]
+    working: frozenset[str]
     writers: frozenset[str]
 
 

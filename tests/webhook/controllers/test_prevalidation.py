@@ -4,12 +4,12 @@ import asyncio
 import json
 from contextlib import asynccontextmanager
 from itertools import count
-from typing import Any
 
 import pytest
 
 from tests.patience import PATIENCE_SECONDS, turns_until
-from tests.webhook.cluster.fault_server import FaultServer, scripted, status
+from tests.webhook.cluster.fault_server import scripted
+from tests.webhook.controllers.revision_server import RevisionServer
 from tests.webhook.controllers.test_policies import KIND, REGO, constraint, template
 from webhook import __version__
 from webhook.api.gvk import gvk_of
@@ -56,70 +56,6 @@ def tried(trials, monkeypatch):
     return tried
 
 
-class RevisionServer(FaultServer):
-    """An API server that keeps PolicyRevisions."""
-
-    def __init__(self):
-        super().__init__([])
-        self.kept: dict[str, Any] = {}
-        self.versions = count(1)
-        self.refuses = False
-        self.held_name = ""
-        """Of a revision whose requests wait for ``opened``."""
-        self.opened, self.waits = asyncio.Event(), asyncio.Event()
-
-    async def serve(self, reader, writer):
-        """One connection."""
-        try:
-            while True:
-                head = await reader.readuntil(b"\r\n\r\n")
-                method, path, _ = head.split(b" ", 2)
-                headers = dict(
-                    line.lower().split(b": ", 1)
-                    for line in head.split(b"\r\n")[1:]
-                    if b": " in line
-                )
-                body = await reader.readexactly(int(headers.get(b"content-length", 0)))
-                asked = json.loads(body) if body else {}
-                name = path.decode().partition("?")[0].rpartition("/")[2]
-                self.requests.append((method.decode(), name))
-                if self.held_name and self.held_name in (name, asked_name(asked)):
-                    self.waits.set()
-                    await self.opened.wait()
-                await self._answer(writer, *self._answered(method, name, asked))
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass
-        finally:
-            writer.close()
-
-    def _answered(self, method, name, asked):
-        if self.refuses:
-            return status(403)
-        if method == b"POST":
-            name = asked["metadata"]["name"]
-            if name in self.kept:
-                return status(409)
-            return self._keep(name, asked)
-        if name not in self.kept:
-            return status(404)
-        if method == b"PATCH":
-            return self._keep(name, {**self.kept[name], "status": asked["status"]})
-        if method == b"DELETE":
-            del self.kept[name]
-            return 200, [b"{}"], "end"
-        return 200, [json.dumps(self.kept[name]).encode()], "end"
-
-    def _keep(self, name, document):
-        metadata = {**document["metadata"], "resourceVersion": str(next(self.versions))}
-        self.kept[name] = {**document, "metadata": metadata}
-        return 200, [json.dumps(self.kept[name]).encode()], "end"
-
-
-def asked_name(asked):
-    """The name of what is sent; empty for nothing."""
-    return asked.get("metadata", {}).get("name", "")
-
-
 class Held:
     """A replica that serves policies, and what it released."""
 
@@ -132,6 +68,8 @@ class Held:
         self.revisions = RevisionKeeper(client, self.pod, log, limit=2, tell=lambda _: None)
         self.is_serving, self.is_known, self.are_kept = True, False, True
         self.writers = {"uid-1"}
+        self.unheard: set[str] = set()
+        """Pods that are there, of which no status was heard."""
         self.released: list[Event] = []
         self.records = _Loaded(client, self.revisions, log)
         self.prevalidation = Prevalidation(
@@ -142,6 +80,7 @@ class Held:
             revisions=self.revisions,
             records=self.records,
             writers=lambda: frozenset(self.writers),
+            working=lambda: frozenset(self.writers | self.unheard),
             release=self.released.append,
             spoiled=Spoiled(log),
         )
@@ -301,6 +240,36 @@ def test_a_replica_that_is_first_and_says_nothing_is_not_waited_for_any_longer(
     played(tmp_path, trials, story)
 
 
+def large_template():
+    """One that a replica says it is at before it begins."""
+    large = template(rego=REGO + "#" * LARGE_BYTES, uid="large")
+    large["metadata"]["name"] = "k8slarge"
+    large["spec"]["crd"]["spec"]["names"]["kind"] = "K8sLarge"
+    return large
+
+
+def test_who_is_at_it_is_waited_for_though_no_status_of_it_was_heard_of(tmp_path, trials, tried):
+    """Before the first policy there is none: each took the others' word for that of one gone."""
+    large = large_template()
+    name = name_of(large, digest_of(large))
+
+    async def story(held):
+        held.unheard.add("uid-2")
+        held.writes(large, "trying", "uid-2", __version__)
+        assert held.holds(large)
+        # The write that says that we are at it finds the other's word.
+        await turns_until(lambda: held.revisions.named("large", name) is not None)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        held.is_told(large, "ended", "uid-2")
+        await held.until_released()
+        assert tried == []
+        assert [method for method, _ in held.server.requests] == ["POST", "GET"]
+        assert held.said(large) == ("ended", "uid-2")
+
+    played(tmp_path, trials, story)
+
+
 def test_a_large_policy_is_not_tried_before_the_api_server_has_taken_its_word(
     tmp_path, trials, tried, monkeypatch
 ):
@@ -308,9 +277,7 @@ def test_a_large_policy_is_not_tried_before_the_api_server_has_taken_its_word(
     monkeypatch.setattr(prevalidation, "RECORD_SECONDS", 0.0)
     for module in (prevalidation, outcome_records):
         monkeypatch.setattr(module, "WRITE_SECONDS", PATIENCE_SECONDS)
-    large = template(rego=REGO + "#" * LARGE_BYTES, uid="large")
-    large["metadata"]["name"] = "k8slarge"
-    large["spec"]["crd"]["spec"]["names"]["kind"] = "K8sLarge"
+    large = large_template()
 
     async def story(held):
         held.server.held_name = name_of(large, digest_of(large))
