@@ -157,7 +157,9 @@ def test_a_replica_without_those_operations_makes_no_crd_and_writes_no_by_pod(
 def test_replicas_come_and_go_under_load(plane: Plane, start: StartReplica, proxy: Proxy) -> None:
     """SIGTERM loses no admission; SIGKILL those that were under way in the process, at most."""
     # The replicas first: they are the ones that make the constraint's kind.
-    replicas = [start(f"waddle-load-{number}", *ALL_OPERATIONS) for number in range(3)]
+    # They drain for longer than this process, which is the load and the proxy, may stand still.
+    flags = (*ALL_OPERATIONS, "--shutdown-delay=8")
+    replicas = [start(f"waddle-load-{number}", *flags) for number in range(3)]
     with policy(plane, "Loaded", "loaded"):
         for replica in replicas:
             replica.wait_ready()

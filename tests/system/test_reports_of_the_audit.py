@@ -374,8 +374,11 @@ def test_reports_of_a_policy_in_a_namespace_are_split_and_owned_by_the_constrain
     for number in range(7):
         put_config_map(plane, "packed", f"bad{number}", "no")
     put_config_map(plane, "packed-too", "bad", "no")
-    made = plane.put_constraint(constraint("denies", "no"))
-    plane.put_constraint(constraint("idle", "nothing"))
+    denies, idle = constraint("denies", "no"), constraint("idle", "nothing")
+    for document in (denies, idle):
+        document["spec"]["match"]["namespaces"] = ["packed*"]  # what other tests made has no report
+    made = plane.put_constraint(denies)
+    plane.put_constraint(idle)
     plane.put_constraint(reporting.labelled("owned", namespaces=["packed*"]))
     replica = audit("--report-mode=policy-namespace", "--report-max-entries=3")
 
