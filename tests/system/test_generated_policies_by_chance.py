@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster import ApiError
+from tests.cluster import ApiError, serves
 from tests.conformance import cel_policies
 from tests.system.conftest import control_plane
 from tests.system.replicas import Plane, until
@@ -60,6 +60,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
     """A control plane with a kind that takes any object."""
     with control_plane(tmp_path_factory.mktemp("chance")) as made:
         made.api.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", CRD)
+        until(lambda: serves(made.api, CRD), "things are served")
         namespace = {"metadata": {"name": "d", "labels": {"env": "x"}}}
         made.api.request(
             "POST", "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", **namespace}

@@ -40,6 +40,9 @@ TEXT_CHARACTERS_MAX: Final = 256 * 1024
 """Of what is typed into one field. PyYAML reads some 100 KB a second."""
 
 CPU_SECONDS: Final = 10
+_SECONDS: Final = 2.0
+"""Of one evaluation: who waits for it sits before it."""
+
 _OBJECTS_MAX: Final = 50
 _WAITING_MAX: Final = 4
 _RECORDS_BYTES_MAX: Final = 4 << 20
@@ -75,9 +78,10 @@ class Attempt:
 
 
 class Playground:
-    """Tries one thing at a time; a few may wait."""
+    """Tries one thing at a time; a few may wait. ``seconds`` is what one evaluation may take."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float = _SECONDS) -> None:
+        self._seconds = seconds
         self._lock = asyncio.Lock()
         self._waiting = 0
         self._worker = Worker(0, _PROGRAM)
@@ -146,6 +150,7 @@ class Playground:
             "policy": said.policy,
             "input": said.input,
             "query": said.query,
+            "seconds": self._seconds,
             "cpuSeconds": CPU_SECONDS,
             "memoryBytes": MEMORY_BYTES,
             "patienceSeconds": PATIENCE_SECONDS,

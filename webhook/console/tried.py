@@ -40,9 +40,6 @@ if TYPE_CHECKING:
 
     from webhook.trials.job import Job
 
-_SECONDS: Final = 2.0
-"""Of one evaluation."""
-
 _SOLUTIONS_MAX: Final = 100
 _REVIEWS_MAX: Final = 50
 _STEPS: Final = 200_000_000
@@ -95,7 +92,7 @@ def _policies(job: Job) -> dict[str, Any]:
     reviews = []
     for item in objects[:_REVIEWS_MAX]:
         subject = AugmentedObject(item, namespace_for(item, snapshot.namespaces))
-        rows, faults = review(snapshot, subject, seconds=_SECONDS)
+        rows, faults = review(snapshot, subject, seconds=job["seconds"])
         reviews.append({"object": _shown(item), "violations": rows, "notDecided": faults})
     return {
         "problems": problems,
@@ -122,7 +119,7 @@ def _compiled(job: Job) -> tuple[list[Any], Client, list[dict[str, Any]]]:
         for item in decode(job["inForce"])
         if name_of(item) in kinds and name_of(item) not in own
     ]
-    problems = [one.document() for one in validate(client, [*in_force, *policies], _SECONDS)]
+    problems = [one.document() for one in validate(client, [*in_force, *policies], job["seconds"])]
     return given, client, problems
 
 
@@ -137,7 +134,7 @@ def _recorded(job: Job) -> dict[str, Any]:
         if subject is None or record.get("verdict") == "error":
             continue
         replayed += 1
-        rows, faults = review(snapshot, subject, point=enforcement.WEBHOOK, seconds=_SECONDS)
+        rows, faults = review(snapshot, subject, point=enforcement.WEBHOOK, seconds=job["seconds"])
         undecided += bool(faults)
         others = {
             action
@@ -211,7 +208,7 @@ def _rego(job: Job) -> dict[str, Any]:
         query = ResultQuery(program, job["query"] or "data", version="v1")
     except RegoErrors as error:
         raise _Unfit(str(error)) from None
-    context = EvaluationContext(time.monotonic() + _SECONDS, _STEPS)
+    context = EvaluationContext(time.monotonic() + job["seconds"], _STEPS)
     try:
         answers = []
         for solution in query(UNDEFINED if value is None else value, {}, context):
@@ -231,7 +228,7 @@ def _cel(job: Job) -> dict[str, Any]:
     if obj is not None and not isinstance(obj, dict):
         raise _Unfit("object: an object is expected")
     try:
-        return {"value": evaluate(job["policy"], obj=obj, seconds=_SECONDS)}
+        return {"value": evaluate(job["policy"], obj=obj, seconds=job["seconds"])}
     except CompileError as error:
         raise _Unfit(str(error)) from None
     except CelError as error:

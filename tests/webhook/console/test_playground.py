@@ -3,11 +3,13 @@
 import asyncio
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE_SECONDS
 from tests.webhook.console.pictures import picture, template
 from tests.webhook.console.typed import CONSTRAINT, POLICY, decision
 from webhook.console.decisions import Recorded, recorded
@@ -23,7 +25,20 @@ Try = Callable[..., dict[str, Any]]
 @pytest.fixture(scope="module")
 def attempt() -> Iterator[Try]:
     """Tries something in the process that a console has for it."""
-    playground = Playground()
+    with trying(Playground()) as try_:
+        yield try_
+
+
+@pytest.fixture
+def patient() -> Iterator[Try]:
+    """Likewise, where the machine may be slow and an evaluation goes on all the same."""
+    with trying(Playground(PATIENCE_SECONDS)) as try_:
+        yield try_
+
+
+@contextmanager
+def trying(playground: Playground) -> Iterator[Try]:
+    """Tries something in a playground, which ends."""
 
     def try_(
         mode: str, shown: Picture | None = None, log: Recorded | None = None, **said: str
@@ -107,13 +122,13 @@ def test_cel_has_the_value_of_an_expression_over_an_object(attempt: Try):
 
 
 @pytest.mark.slow
-def test_what_would_take_for_ever_or_all_memory_is_ended(attempt: Try):
+def test_what_would_take_for_ever_or_all_memory_is_ended(attempt: Try, patient: Try):
     loop = "package p\nx := count([1 | some i in a; some j in a; i + j == -1])\na := numbers.range(1, 90000)"
     assert "deadline" in attempt("rego", policy=loop, query="data.p.x")["error"]
     big = 'package p\nx := [y | some i in numbers.range(1, 3000); y := concat("", [sprintf("%d%0100000d", [i, j]) | some j in numbers.range(1, 100)])]'
     told = "it was ended: it takes more than 256 MiB of memory"
-    assert attempt("rego", policy=big, query="data.p.x") == {"error": told}
-    assert attempt("cel", policy="1 + 1") == {"value": 2}
+    assert patient("rego", policy=big, query="data.p.x") == {"error": told}
+    assert patient("cel", policy="1 + 1") == {"value": 2}
 
 
 def test_what_the_process_did_not_foresee_is_told_as_a_fault_of_ours():
