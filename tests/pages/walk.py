@@ -73,7 +73,7 @@ USED = (
     Step("kubectl get constrainttemplates", words="k8srequiredlabels"),
     Step("kubectl wait --for=condition=Active constrainttemplate/k8srequiredlabels", until=True),
     Step("kubectl get constraints", words="ns-must-have-owner"),
-    Step("kubectl get k8srequiredlabels ns-must-have-owner -o yaml", words="byPod"),
+    Step("kubectl get k8srequiredlabels ns-must-have-owner -o yaml", words="byPod", until=True),
     Step("kubectl get constraints -o yaml", words="ns-must-have-owner"),
     Step("kubectl get constraints -o wide", words="ns-must-have-owner"),
     Step("kubectl get constrainttemplates,constraints -o wide", words="ns-must-have-owner"),

@@ -9,6 +9,7 @@ import pytest
 from tests.cluster import Cluster
 from tests.programs import Programs, program
 from tests.system import audited
+from tests.system.gate import Gate
 from tests.system.peer import Gatekeeper
 from tests.system.proxy import Proxy
 from tests.system.replicas import NAMESPACE, Plane, Replica
@@ -104,6 +105,16 @@ def start(plane: Plane) -> Iterator[StartReplica]:
 def proxy() -> Iterator[Proxy]:
     """What the webhook is registered with."""
     made = Proxy()
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture
+def gate(plane: Plane, tmp_path: Path) -> Iterator[Gate]:
+    """A way to the API server that can be held, for who starts with its kubeconfig."""
+    made = Gate(plane.api, tmp_path)
     try:
         yield made
     finally:

@@ -65,6 +65,11 @@ class Gate:
         """Wait until so many requests wait."""
         until(lambda: self.waiting >= number, f"{number} requests wait at the gate")
 
+    @property
+    def is_holding(self) -> bool:
+        """Whether it was not opened yet."""
+        return not self._opened.is_set()
+
     def open(self) -> None:
         """Let through what waits, and hold nothing back any more."""
         assert self._loop is not None

@@ -74,10 +74,12 @@ class Proxy:
         replicas = list(self.replicas)
         for number in range(len(replicas)):
             replica = replicas[(self._turn + number) % len(replicas)]
-            if not await _answers_ready(replica.ports["health"]):
+            # One that has been killed and begins anew has no ports for a moment.
+            ports = dict(replica.ports)
+            if "health" not in ports or not await _answers_ready(ports["health"]):
                 continue
             try:
-                return await asyncio.open_connection("127.0.0.1", replica.ports["admission"])
+                return await asyncio.open_connection("127.0.0.1", ports["admission"])
             except OSError:
                 continue
         return None

@@ -1,5 +1,6 @@
 """Policy reports of a control plane: their CRDs, and what they say."""
 
+import time
 from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
@@ -158,6 +159,19 @@ def delete_all(plane: Plane, api: ReportApi, namespace: str) -> None:
     except ApiError as error:
         if error.status != 404:
             raise
+
+
+def writes_at_rest(plane: Plane) -> Counter[str]:
+    """Likewise, once nothing was added for a moment: the audit log has a write after its answer."""
+    found: list[Counter[str]] = [writes(plane)]
+
+    def at_rest() -> bool:
+        time.sleep(0.5)
+        found.append(writes(plane))
+        return found[-1] == found[-2]
+
+    until(at_rest, "reports are left alone")
+    return found[-1]
 
 
 def confirmed(plane: Plane) -> str | None:

@@ -58,16 +58,6 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
 
 
 @pytest.fixture
-def gate(plane: Plane, tmp_path: Path) -> Iterator[Gate]:
-    """The way to the API server of an audit under test."""
-    made = Gate(plane.api, tmp_path)
-    try:
-        yield made
-    finally:
-        made.close()
-
-
-@pytest.fixture
 def start(plane: Plane) -> Iterator[StartAudit]:
     """Starts audits; they and their Pods end with the test."""
     with ExitStack() as stack:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster import ApiError
+from tests.cluster import ApiError, serves
 from tests.decisions.receiver import Receiver
 from tests.manifests import CHART, apply, with_components
 from tests.patience import PATIENCE_SECONDS, until
@@ -59,7 +59,9 @@ def plane(tmp_path: Path, program: Programs) -> Iterator[Plane]:
 
     def install(plane: Plane) -> None:
         for kind in ("PodMonitor", "PrometheusRule"):
-            plane.api.apply(f"{CRD_PATH}/{kind.lower()}s.monitoring.coreos.com", foreign(kind))
+            crd = foreign(kind)
+            plane.api.apply(f"{CRD_PATH}/{kind.lower()}s.monitoring.coreos.com", crd)
+            until(lambda crd=crd: serves(plane.api, crd), f"{kind}s are served")
         made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": WORKLOADS}}
         plane.api.apply(f"/api/v1/namespaces/{WORKLOADS}", made)
 

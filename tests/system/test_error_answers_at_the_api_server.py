@@ -210,12 +210,19 @@ def test_a_replica_that_has_too_much_to_do(asking: Asked, replica: PlantedReplic
 
 def test_a_review_that_does_not_end_in_time(asking: Asked, replica: PlantedReplica) -> None:
     """The replica gives up a moment before the API server does, so that it can say why."""
-    before = refusals(replica, "deadline")
-    failed, ignored = asking.twice(name="slow")
+    told: list[tuple[float, str]] = []
+
+    def in_time() -> bool:
+        told.append((refusals(replica, "deadline"), asking.once("fail", name="slow")))
+        return "deadline exceeded" not in told[-1][1]
+
+    # A tenth of its time is a second: a machine that stands still for so long has the other answer.
+    until(in_time, "the replica gives up before the API server does")
+    before, failed = told[-1]
     assert f"{FAILED}the review did not end within its time" in failed
-    assert ignored == ""
+    assert refusals(replica, "deadline") > before
+    assert asking.once("ignore", name="slow") == ""
     assert asking.admitted_unseen("slow-ignore")
-    assert refusals(replica, "deadline") == before + 2
 
 
 def test_a_replica_with_a_bug(asking: Asked, replica: PlantedReplica) -> None:

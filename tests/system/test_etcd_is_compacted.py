@@ -14,7 +14,7 @@ from tests.system.bulk import create
 from tests.system.conftest import ALL_OPERATIONS, StartReplica, control_plane
 from tests.system.first_answers import FirstAnswers
 from tests.system.gate import Gate
-from tests.system.load import Load, is_denied
+from tests.system.load import DRAINING, Load, is_denied
 from tests.system.proxy import Proxy
 from tests.system.replicas import (
     CONFIG_MAPS,
@@ -53,16 +53,6 @@ def plane(tmp_path: Path) -> Iterator[Plane]:
     with control_plane(tmp_path, "-apiserver-args", FEATURES) as own:
         yield own
         own.cluster.kill()  # told to stop it would wait for watches
-
-
-@pytest.fixture
-def gate(plane: Plane, tmp_path: Path) -> Iterator[Gate]:
-    """The way to the API server for replicas that start."""
-    made = Gate(plane.api, tmp_path)
-    try:
-        yield made
-    finally:
-        made.close()
 
 
 class Compaction:
@@ -116,7 +106,7 @@ def test_replicas_whose_lists_are_cut_by_a_compaction_start_with_all_there_is(
 ) -> None:
     """Under load, three replicas replace one; each was between two pages when etcd forgot them."""
     fill(plane)
-    first = start("waddle-first", *ALL_OPERATIONS).wait_ready()
+    first = start("waddle-first", *ALL_OPERATIONS, DRAINING).wait_ready()
     plane.put_constraint(constraint("words", "", "Paged"))
     until(lambda: first.denies("marked"), "the first enforces")
     proxy.replicas = [first]

@@ -7,6 +7,7 @@ import os
 import ssl
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from tests.conformance.gatekeeper import waddle
 from tests.manifests import MANIFESTS, Objects, constraint_crd, kustomized, path_of, pod_of
 from tests.patience import PATIENCE_SECONDS, until
 from tests.system import hurried
-from tests.system.load import LateTrust, Load
+from tests.system.load import DRAINING, LateTrust, Load
 from tests.system.proxy import Proxy
 from tests.system.replicas import (
     CRD_PATH,
@@ -54,6 +55,7 @@ class InstalledReplica(Replica):
     """As the Deployment would run it, with ports of the system's choice."""
 
     module = "webhook"
+    draining = "--shutdown-delay=1"
 
     def __init__(self, plane: Plane, name: str, objects: Objects, kubeconfig: Path) -> None:
         self.plane = plane
@@ -70,7 +72,7 @@ class InstalledReplica(Replica):
         replaced = ("--port=", "--health-addr=", "--prometheus-port=", "--shutdown-delay=")
         arguments = [item for item in container["args"] if not item.startswith(replaced)]
         arguments += ["--host=127.0.0.1", "--port=0", "--health-addr=127.0.0.1:0"]
-        arguments += ["--prometheus-host=127.0.0.1", "--prometheus-port=0", "--shutdown-delay=1"]
+        arguments += ["--prometheus-host=127.0.0.1", "--prometheus-port=0", self.draining]
         arguments.append(f"--kubeconfig={kubeconfig}")
         environment = {**os.environ, "POD_NAME": name, "POD_NAMESPACE": NAMESPACE}
         self.start([sys.executable, "-m", self.module, *arguments], environment)
@@ -85,6 +87,7 @@ class HurriedReplica(InstalledReplica):
     """With authorities that come and go within seconds."""
 
     module = hurried.__name__
+    draining = DRAINING
 
 
 @pytest.fixture
@@ -175,8 +178,10 @@ def start_three(
     finally:
         plane.unregister(CONFIGURATION)
         try_request(plane.api, "DELETE", f"{TEMPLATES}/installed")
+        # None is asked any more: all at once.
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(InstalledReplica.__exit__, started))
         for replica in started:
-            replica.__exit__()
             plane.delete_pod(replica.name)
         crd = f"{CRD_PATH}/installed.constraints.gatekeeper.sh"
         until(
@@ -255,7 +260,9 @@ def test_two_authorities_a_pair_and_all_replicas_are_replaced_with_no_admission_
     authorities = Authorities(plane)
     first = authorities.current
 
-    late = LateTrust(authorities.trusted, proxy.port, LATE_SECONDS)
+    late = LateTrust(
+        authorities.trusted, proxy.port, LATE_SECONDS, trust_seconds=hurried.TRUST_SECONDS
+    )
     with late, Load(plane.api, "one", threads=2) as load:
         load.wait_for(20)
         second = authorities.wait_for_another(first, replicas)
@@ -278,9 +285,9 @@ def test_two_authorities_a_pair_and_all_replicas_are_replaced_with_no_admission_
         proxy.replicas += others
         third = authorities.wait_for_another(second, replicas + others)
         load.wait_for(50)
-        for replica in replicas:
-            assert replica.stop() == 0
-            proxy.replicas.remove(replica)
+        with ThreadPoolExecutor(len(replicas)) as pool:
+            assert set(pool.map(Replica.stop, replicas)) == {0}
+        proxy.replicas = [*others]
         load.wait_for(50)
 
     assert load.wrong == []

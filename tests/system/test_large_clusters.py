@@ -12,7 +12,7 @@ from tests.patience import until
 from tests.system.bulk import create
 from tests.system.conftest import ALL_OPERATIONS, StartReplica, control_plane
 from tests.system.first_answers import FirstAnswers
-from tests.system.load import Load, is_denied
+from tests.system.load import DRAINING, Load, is_denied
 from tests.system.proxy import Proxy
 from tests.system.replicas import (
     CRD_PATH,
@@ -55,7 +55,7 @@ def plane(tmp_path: Path) -> Iterator[Plane]:
 def fill(plane: Plane, start: StartReplica, made: Content) -> Replica:
     """Make templates and constraints; the replica that made their kinds."""
     create(plane.api, content.template_requests(made))
-    maker = start("waddle-maker", *ALL_OPERATIONS)
+    maker = start("waddle-maker", *ALL_OPERATIONS, DRAINING)
 
     def are_served() -> bool:
         crds = plane.api.request("GET", f"{CRD_PATH}?labelSelector=gatekeeper.sh/constraint=yes")

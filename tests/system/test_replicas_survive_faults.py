@@ -10,6 +10,7 @@ import pytest
 from tests.patience import until
 from tests.repeating import BREATH_SECONDS, Repeating
 from tests.system.conftest import ALL_OPERATIONS, StartReplica
+from tests.system.gate import Gate
 from tests.system.load import Load
 from tests.system.proxy import Proxy
 from tests.system.replicas import (
@@ -40,7 +41,7 @@ def policy(plane: Plane, kind: str, word: str) -> Iterator[None]:
 
 @pytest.mark.slow(25)
 def test_the_first_answer_of_a_ready_replica_knows_the_last_constraint(
-    plane: Plane, trio: list[Replica], start: StartReplica
+    plane: Plane, trio: list[Replica], gate: Gate, start: StartReplica
 ) -> None:
     """A half-filled cache would admit what the last of many constraints denies."""
     plane.put_template(template("Canary"))
@@ -49,18 +50,18 @@ def test_the_first_answer_of_a_ready_replica_knows_the_last_constraint(
             word = "canary" if number == CANARIES - 1 else f"other {number}"
             plane.put_constraint(constraint(f"canary-{number:04}", word, "Canary"))
         until(lambda: trio[0].denies("canary"), "the others deny")
-        replica = start("waddle-late")
-        refused = 0
+        gate.hold(lambda path: "/constraints.gatekeeper.sh/" in path)
+        replica = start("waddle-late", f"--kubeconfig={gate.kubeconfig}")
         while True:
             answer = replica.post(review_of(config_map("canary")))
             if answer.status == 200:
                 break
             assert answer.status == 503
             assert b"not ready" in answer.body
-            refused += 1
+            gate.open()
         assert answer.verdict["allowed"] is False
         assert answer.verdict["status"]["message"] == "[canary-0299] denied by canary"
-        assert refused > 0
+        assert not gate.is_holding, "it was ready before it had heard of a constraint"
         enforced = replica.wait_ready().digest
         # Nothing was lacking: the others, who may still try some of so many, come to the same.
         until(lambda: trio[0].digest == enforced, "the others enforce what it enforced when ready")

@@ -303,7 +303,7 @@ def test_what_only_admissions_enforce_is_reported_until_its_resource_changes(pla
     put_config_map(plane, WORKLOADS, "repaired", "fine")
     until(lambda: "repaired" not in noted_in(plane), "its next admission found nothing")
 
-    before = reporting.writes(plane)
+    before = reporting.writes_at_rest(plane)
     auditor = start(
         "auditor", "--operation=audit", "--audit-interval=1", "--reports", f"--report-mode={mode}"
     )

@@ -1,8 +1,6 @@
 """The last good revision outlives every replica, and an older one is asked for by annotation."""
 
 import signal
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -154,16 +152,6 @@ def test_the_last_good_revision_is_enforced_after_every_replica_was_restarted(
     until(lambda: kept(plane, "ConstraintTemplate", "kept") == [], "they go with the template")
     until(lambda: kept(plane, "Kept", "words") == [], "and with the constraint")
     kill(replicas)
-
-
-@pytest.fixture
-def gate(plane: Plane, tmp_path: Path) -> Iterator[Gate]:
-    """What holds a list back."""
-    made = Gate(plane.api, tmp_path)
-    try:
-        yield made
-    finally:
-        made.close()
 
 
 def test_no_replica_is_ready_before_it_knows_what_is_kept(

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.patience import PATIENCE_SECONDS
 from tests.webhook.console.typed import CONSTRAINT, POLICY, decision
 from webhook.api.encoding import decode, encode
 from webhook.console import tried
@@ -30,6 +31,7 @@ def answer(mode: str, policy: str = "", *, typed: str = "", query: str = "", **s
         "policy": policy,
         "input": typed,
         "query": query,
+        "seconds": PATIENCE_SECONDS,
         "inForce": encode(sent.get("in_force", [])),
         "records": encode(sent.get("records", [])),
     }
