@@ -161,9 +161,14 @@ class Prevalidation:
 
     async def run(self) -> None:
         """Hold what is to be held, until cancelled."""
-        async with asyncio.TaskGroup() as self._tasks:
-            for large in (True, False):
-                self._tasks.create_task(self._try_forever(large=large))
+        async with asyncio.TaskGroup() as tasks:
+            self._tasks = tasks
+            try:
+                for large in (True, False):
+                    tasks.create_task(self._try_forever(large=large))
+                await asyncio.get_running_loop().create_future()
+            finally:
+                self._tasks = None  # those that end with it begin nothing any more
 
     def holds(self, event: Event) -> bool:
         """Whether the change waits, and comes through ``release``; otherwise it is to be applied."""
@@ -253,6 +258,10 @@ class Prevalidation:
             outcome = None if standing is None else _trusted(standing)
             if standing is None or standing.uid == self._pod.uid or standing.is_final:
                 break
+            if (outcome := self._outcome(held.document, held.revision)) is not None:
+                break
+            if not self._claimant(held):
+                break  # it cannot be read, and so nobody hears of its end
             outcome = await self._heard(held, rank)
         if outcome is None:
             await self._try_here(held)
@@ -313,6 +322,14 @@ class Prevalidation:
         if tried is not None:
             # It stands before anything is enforced; what was ended would else be compiled again.
             await self._say(held, tried.verdict, tried, seconds=WRITE_SECONDS)
+        elif self._claimant(held) == self._pod.uid:
+            self._take_back(held)
+
+    def _take_back(self, held: _Held) -> None:
+        """Say that nobody is at it: the others need not wait for an end that does not come."""
+        nobody = TrialOutcome("trying", "", "", __version__, timestamp.now())
+        if self._tasks is not None:
+            self._tasks.create_task(self._record(held, nobody, over=self._pod.uid))
 
     async def _try_forever(self, *, large: bool) -> None:
         """Have tried together what has come while those before were tried."""
@@ -357,7 +374,7 @@ class Prevalidation:
     ) -> TrialOutcome | None:
         """Say what came of it, in place of what ``over`` says that it is at; what stands then.
 
-        None where that is not known after so many seconds.
+        None where that is not known after so many seconds, or at the end of all of this.
         """
         outcome = TrialOutcome(verdict, self._pod.name, self._pod.uid, __version__, timestamp.now())
         if tried is not None:
@@ -368,7 +385,8 @@ class Prevalidation:
                 memory_bytes=tried.memory_bytes,
                 seconds=tried.seconds,
             )
-        assert self._tasks is not None
+        if self._tasks is None:
+            return None
         writing = self._tasks.create_task(self._record(held, outcome, over))
         done, _ = await asyncio.wait({writing}, timeout=seconds)
         return writing.result() if done else None

@@ -1,0 +1,26 @@
+"""Processes that try policies, for tests of who tries them."""
+
+import pytest
+
+from webhook.trials.trials import Trials
+
+
+@pytest.fixture(scope="module")
+def trials():
+    """Processes that try policies."""
+    found = Trials(tell=lambda message, *, error: None, tries_all=lambda: True)
+    yield found
+    found.stop()
+
+
+@pytest.fixture
+def tried(trials, monkeypatch):
+    """What is tried from now on, in order."""
+    tried, find_out = [], trials.found_out_all
+
+    def noted(asked, seconds, tell):
+        tried.extend(one.document for one in asked)
+        find_out(asked, seconds, tell)
+
+    monkeypatch.setattr(trials, "found_out_all", noted)
+    return tried

@@ -1,0 +1,188 @@
+"""Of several replicas one tries a new policy, and the others hear what comes of it."""
+
+import asyncio
+
+import pytest
+
+from tests.patience import PATIENCE_SECONDS, turns_until
+from tests.webhook.controllers.held_policies import event, large_template, played
+from tests.webhook.controllers.test_policies import template
+from webhook import __version__
+from webhook.api.revision import digest_of, name_of
+from webhook.controllers import outcome_records, prevalidation
+from webhook.trials.trials import is_large
+
+
+def test_what_another_replica_has_tried_is_not_tried_again(tmp_path, trials):
+    """It is first in turn, says that it is at it, and comes to an end."""
+
+    async def story(held):
+        document = template()
+        other = held.has_another_first(document)
+        assert held.holds(document)
+        held.is_told(document, "trying", other)
+        await asyncio.sleep(0)
+        assert held.released == []
+        held.is_told(document, "passed", other)
+        await held.until_released()
+        assert held.server.requests == []
+
+    played(tmp_path, trials, story)
+
+
+@pytest.mark.parametrize(("version", "tries"), [(__version__, 0), ("0.0.1", 1)])
+def test_what_is_written_already_and_was_not_heard_of_yet_is_not_tried_again(
+    tmp_path, trials, tried, monkeypatch, version, tries
+):
+    """The write that says that we are at it finds it; what another version found is not ours."""
+    monkeypatch.setattr(prevalidation, "TURN_SECONDS", 0.01)
+
+    async def story(held):
+        document = template()
+        other = held.has_another_first(document)
+        held.writes(document, "ended", other, version)
+        assert held.holds(document)
+        await held.until_released()
+        assert len(tried) == tries
+        assert held.said(document) == ("ended", other)
+
+    played(tmp_path, trials, story)
+
+
+def test_a_replica_that_is_first_and_says_nothing_is_not_waited_for_any_longer(
+    tmp_path, trials, monkeypatch
+):
+    monkeypatch.setattr(prevalidation, "TURN_SECONDS", 0.01)
+
+    async def story(held):
+        held.has_another_first(template())
+        assert held.holds(template())
+        await held.until_released()
+        assert held.said(template()) == ("passed", "uid-1")
+
+    played(tmp_path, trials, story)
+
+
+def test_who_is_at_it_is_waited_for_though_no_status_of_it_was_heard_of(tmp_path, trials, tried):
+    """Before the first policy there is none: each took the others' word for that of one gone."""
+    large = large_template()
+    name = name_of(large, digest_of(large))
+
+    async def story(held):
+        held.unheard.add("uid-2")
+        held.writes(large, "trying", "uid-2", __version__)
+        assert held.holds(large)
+        # The write that says that we are at it finds the other's word.
+        await turns_until(lambda: held.revisions.named("large", name) is not None)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        held.is_told(large, "ended", "uid-2")
+        await held.until_released()
+        assert tried == []
+        assert [method for method, _ in held.server.requests] == ["POST", "GET"]
+        assert held.said(large) == ("ended", "uid-2")
+
+    played(tmp_path, trials, story)
+
+
+def test_who_is_at_it_by_a_revision_that_cannot_be_read_is_not_waited_for(tmp_path, trials, tried):
+    """Nobody would hear of an end of it: it was asked for again and again, without a pause."""
+    large = large_template()
+
+    async def story(held):
+        held.unheard.add("uid-2")
+        made = held.writes(large, "trying", "uid-2", __version__)
+        made["spec"]["generation"] = "no number"
+        assert held.holds(large)
+        await held.until_released()
+        assert tried == [large]
+        assert held.said(large) == ("passed", "uid-1")
+        # Its claim, its outcome, and one more where a trial takes long: each looks, then writes.
+        assert len(held.server.requests) <= 7
+
+    played(tmp_path, trials, story)
+
+
+def test_who_was_kept_from_trying_what_it_is_at_takes_its_word_back(tmp_path, trials, monkeypatch):
+    """The others would hold the generation for as long as a trial may take."""
+    large = large_template()
+
+    def kept_from_it(asked, seconds, tell):
+        for number in range(len(asked)):
+            tell(number, None)
+
+    monkeypatch.setattr(trials, "found_out_all", kept_from_it)
+
+    async def story(held):
+        assert held.holds(large)
+        await held.until_released()
+        await turns_until(lambda: held.said(large) == ("trying", ""))
+
+    played(tmp_path, trials, story)
+
+
+def test_what_nobody_is_at_any_more_is_tried(tmp_path, trials, tried):
+    large = large_template()
+
+    async def story(held):
+        held.is_told(large, "trying", "")
+        assert held.holds(large)
+        await held.until_released()
+        assert tried == [large]
+        assert held.said(large) == ("passed", "uid-1")
+
+    played(tmp_path, trials, story)
+
+
+def test_a_large_policy_is_not_tried_before_the_api_server_has_taken_its_word(
+    tmp_path, trials, tried, monkeypatch
+):
+    """However long that takes: each replica would spend seconds of a processor on it."""
+    monkeypatch.setattr(prevalidation, "RECORD_SECONDS", 0.0)
+    for module in (prevalidation, outcome_records):
+        monkeypatch.setattr(module, "WRITE_SECONDS", PATIENCE_SECONDS)
+    large = large_template()
+
+    async def story(held):
+        held.server.held_name = name_of(large, digest_of(large))
+        assert held.holds(large)
+        await held.server.waits.wait()
+        assert held.holds(template())  # goes all its way meanwhile
+        await held.until_released()
+        assert held.released == [event(template())]
+        assert [is_large(one) for one in tried] == [False]
+        held.server.opened.set()
+        await held.until_released(2)
+        assert [is_large(one) for one in tried] == [False, True]
+        assert held.said(large) == ("passed", "uid-1")
+
+    played(tmp_path, trials, story)
+
+
+def test_who_said_that_it_is_at_it_and_is_gone_is_not_waited_for(tmp_path, trials, monkeypatch):
+    monkeypatch.setattr(prevalidation, "TURN_SECONDS", 0.01)
+
+    async def story(held):
+        document = template()
+        other = held.has_another_first(document)
+        assert held.holds(document)
+        held.is_told(document, "trying", other)
+        held.writers.discard(other)
+        await held.until_released()
+        assert held.said(document) == ("passed", "uid-1")
+
+    played(tmp_path, trials, story)
+
+
+def test_a_replica_that_may_not_write_waits_for_those_who_do(tmp_path, trials, monkeypatch):
+    """And tries for itself where none says anything."""
+    monkeypatch.setattr(prevalidation, "TURN_SECONDS", 0.01)
+
+    async def story(held):
+        held.writers = {"uid-2", "uid-3"}
+        held.server.refuses = True
+        assert held.holds(template())
+        await held.until_released()
+        assert held.said(template()) is None
+
+    played(tmp_path, trials, story)
