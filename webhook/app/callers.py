@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from webhook.api.gvk import GroupVersionKind, split_group_version
 from webhook.cluster import authorization
-from webhook.cluster.discovery import Discovery, UnknownKind
+from webhook.cluster.discovery import UnknownKind
 from webhook.cluster.errors import ApiError, UnreachableError
 from webhook.cluster.kinds import NAMESPACE
+from webhook.constraint.inventory import kinds_of
 from webhook.server.validation import PATH, Access
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
+    from webhook.api.gvk import GroupVersionKind
     from webhook.app.cluster import ClusterThread
     from webhook.cluster.client import ClusterClient
     from webhook.serving.revision import Serving
@@ -64,28 +63,11 @@ class ClusterCallers:
         if not await authorization.may(client, user, path):
             name = user["username"]
             return Access(403, f"{name} may not post to the path {PATH} (nonResourceURLs of RBAC)")
-        return Access(200, reads=await self._reads(client, user))
-
-    async def _reads(self, client: ClusterClient, user: Mapping[str, Any]) -> bool:
-        """Whether a user may list, everywhere, each kind that policies can read."""
-        discovery = Discovery(client)
-        for gvk in self._kinds():
-            resource = await discovery.resource(gvk)
-            attributes = {"group": gvk.group, "resource": resource.plural, "verb": "list"}
-            if not await authorization.may(client, user, {"resourceAttributes": attributes}):
-                return False
-        return True
+        return Access(200, reads=await authorization.may_list_all(client, user, self._kinds()))
 
     def _kinds(self) -> list[GroupVersionKind]:
+        """Each kind that policies can read."""
         revision = self._serving.revision
-        synced = () if revision is None else _kinds_of(revision.snapshot.inventory)
+        synced = () if revision is None else kinds_of(revision.snapshot.inventory)
         # Policies see the Namespace of what is reviewed, too.
         return sorted({NAMESPACE, *synced})
-
-
-def _kinds_of(inventory: Mapping[str, Any]) -> Iterator[GroupVersionKind]:
-    """The kinds that are in ``data.inventory``."""
-    for place in (inventory.get("cluster") or {}, *(inventory.get("namespace") or {}).values()):
-        for api_version, kinds in place.items():
-            for kind in kinds:
-                yield GroupVersionKind(*split_group_version(api_version), kind)

@@ -21,8 +21,8 @@ from webhook.certificates.session import ClusterCertificate
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.errors import ApiError, UnreachableError
-from webhook.cluster.kinds import PODS
 from webhook.controllers.following import Following
+from webhook.controllers.own_pod import uid_of_pod
 from webhook.controllers.reconciler import TEMPLATE
 from webhook.controllers.unserved import tell_unserved
 from webhook.metrics.cluster import CLUSTER_FAULTS
@@ -236,19 +236,14 @@ class ClusterThread:
 
     async def _own_pod(self, client: ClusterClient) -> Pod:
         """Our Pod; read once where the environment does not have its UID."""
-        settings = self._settings
-        uid, backoff = settings.pod_uid, Backoff()
-        while not uid:
-            try:
-                pod = await client.get(PODS, settings.pod_name, settings.pod_namespace)
-            except (ApiError, UnreachableError) as error:
-                self._state = f"waiting for our own Pod, to learn its UID: {error}"
-                self._log.warning("our own Pod cannot be read", error=str(error))
-                await asyncio.sleep(backoff.next_seconds())
-            else:
-                uid = pod["metadata"]["uid"]
-        operations = settings.operations_carried_out
-        return Pod(settings.pod_name, settings.pod_namespace, uid, operations)
+
+        def failed(error: str) -> None:
+            self._state = f"waiting for our own Pod, to learn its UID: {error}"
+            self._log.warning("our own Pod cannot be read", error=error)
+
+        name, namespace = self._settings.pod_name, self._settings.pod_namespace
+        uid = self._settings.pod_uid or await uid_of_pod(client, name, namespace, failed)
+        return Pod(name, namespace, uid, self._settings.operations_carried_out)
 
     def _tell(self, state: str, faults: tuple[str, ...]) -> None:
         self._state, self._faults = state, faults

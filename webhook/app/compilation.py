@@ -8,13 +8,9 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.gvk import gvk_of, name_of
 from webhook.app.priority import stand_behind
-from webhook.constraint.errors import PassingFault
 from webhook.rego.write.generate import compile_parts
-from webhook.server import submission
-from webhook.server.submission import SubmissionFault, TriedSubmission
-from webhook.trials.validation import validate_submitted
+from webhook.server.submission_trial import tried_submission
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +19,7 @@ if TYPE_CHECKING:
 
     from webhook.constraint.client import Client
     from webhook.log import Logger
+    from webhook.server.submission import TriedSubmission
     from webhook.trials.trials import Trials
 
 LARGE_CHARACTERS: Final = 1500
@@ -119,27 +116,15 @@ class CompileThread:
 
     def compile(self, document: Mapping[str, Any]) -> Future[TriedSubmission]:
         """What is wrong with a template or constraint, tried on what is in force."""
-        return self._executor.submit(self._check, document)
+        return self._executor.submit(
+            tried_submission,
+            self._make_in_force,
+            document,
+            self._seconds,
+            self._trials,
+            self._template_now,
+        )
 
     def stop(self) -> None:
         """Compile nothing more; what is being compiled is not waited for."""
         self._executor.shutdown(wait=False, cancel_futures=True)
-
-    def _check(self, document: Mapping[str, Any]) -> TriedSubmission:
-        try:
-            return self._tried(document)
-        except RecursionError:
-            return TriedSubmission(SubmissionFault(submission.TOO_DEEP))
-
-    def _tried(self, document: Mapping[str, Any]) -> TriedSubmission:
-        problems, newer = validate_submitted(
-            self._make_in_force, document, self._seconds, self._trials, self._template_now
-        )
-        subject = (gvk_of(document).kind, name_of(document))
-        for problem in problems:
-            if problem.severity == "error":
-                own = (problem.kind, problem.name) == subject
-                message = problem.message if own else str(problem)
-                is_passing = problem.code == PassingFault.CODE
-                return TriedSubmission(SubmissionFault(message, is_passing=is_passing), newer)
-        return TriedSubmission(None, newer)

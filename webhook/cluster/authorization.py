@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.api.shapes import object_of
+from webhook.cluster.discovery import Discovery
 from webhook.cluster.kinds import ACCESS_REVIEWS, TOKEN_REVIEWS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+    from webhook.api.gvk import GroupVersionKind
     from webhook.api.resource import Resource
     from webhook.api.shapes import Json
     from webhook.cluster.client import ClusterClient
@@ -26,6 +28,22 @@ async def user_of(client: ClusterClient, token: str) -> Json | None:
 async def may(client: ClusterClient, user: Mapping[str, Any], attributes: Json) -> bool:
     """Whether the API server allows a user (as :func:`user_of` gives one) what is asked."""
     return is_granted(await client.create(ACCESS_REVIEWS, access_review(user, attributes)))
+
+
+async def may_list_all(
+    client: ClusterClient, user: Mapping[str, Any], kinds: Iterable[GroupVersionKind]
+) -> bool:
+    """Whether a user may list each of these kinds everywhere.
+
+    Raises :class:`~webhook.cluster.discovery.UnknownKind` for one that is not served.
+    """
+    discovery = Discovery(client)
+    for gvk in kinds:
+        resource = await discovery.resource(gvk)
+        attributes = {"group": gvk.group, "resource": resource.plural, "verb": "list"}
+        if not await may(client, user, {"resourceAttributes": attributes}):
+            return False
+    return True
 
 
 def access_review(user: Mapping[str, Any], attributes: Json) -> Json:

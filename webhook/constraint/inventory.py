@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.gvk import GroupVersionKind, split_group_version
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 NAMESPACES: Final = ("cluster", "v1", "Namespace")
 
@@ -72,3 +74,11 @@ class Inventory:
             if below:
                 return
         del level[name]
+
+
+def kinds_of(inventory: Mapping[str, Any]) -> Iterator[GroupVersionKind]:
+    """The kinds of which there are objects in a published tree, again for each namespace."""
+    for place in (inventory.get("cluster") or {}, *(inventory.get("namespace") or {}).values()):
+        for api_version, kinds in place.items():
+            for kind in kinds:
+                yield GroupVersionKind(*split_group_version(api_version), kind)

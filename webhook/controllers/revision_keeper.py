@@ -28,7 +28,7 @@ from webhook.cluster.kinds import CRDS
 from webhook.cluster.reflector import Reflector
 from webhook.cluster.work_queue import WorkQueue
 from webhook.constraint import expansion
-from webhook.controllers.extensions import subject_key
+from webhook.controllers.extension_state import subject_key
 from webhook.controllers.observed import TEMPLATES
 from webhook.controllers.revisions import rollback_of, surplus
 from webhook.controllers.spoiled import Spoiled
@@ -169,7 +169,9 @@ class RevisionKeeper:
         revision = read_revision(change.object)
         key = _key_of(change.object["spec"]["subject"])
         if change.kind == "set":
-            self._by_uid.setdefault(revision.uid, {})[revision.name] = revision
+            known = self._by_uid.setdefault(revision.uid, {})
+            if not _is_behind(revision, known.get(revision.name)):
+                known[revision.name] = revision
         else:
             self._gone.append(change.object["metadata"].get("uid", ""))
             self._forget(revision)
@@ -375,6 +377,17 @@ def _slim(item: Json) -> Json:
     subject = {name: text(spec, "subject", name) for name in ("apiVersion", "kind", "name", "uid")}
     status = {"outcome": object_of(object_of(item.get("status")).get("outcome"))}
     return {"metadata": metadata, "spec": spec | {"subject": subject}, "status": status}
+
+
+def _is_behind(told: PolicyRevision, known: PolicyRevision | None) -> bool:
+    """Whether an event of the watch is older than what was read, or written, of the same object.
+
+    No outcome that is final is ever followed by one that is not.
+    """
+    if known is None or known.created != told.created:
+        return False
+    before, now = known.outcome, told.outcome
+    return before is not None and before.is_final and (now is None or not now.is_final)
 
 
 def _uid_of(in_force: InForce) -> str:

@@ -1,4 +1,4 @@
-"""What was said of templates and constraints, as of the last publication."""
+"""What was said of objects of policy, as of the last publication."""
 
 from __future__ import annotations
 

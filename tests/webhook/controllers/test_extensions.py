@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 from tests.webhook.mutation.documents import assign, label
 from webhook.api.pod_status import Pod
 from webhook.api.revision import PolicyRevision, digest_of, read_revision, revision_object
@@ -225,3 +227,40 @@ def test_a_previewed_mutator_says_that_it_is_not_enforced() -> None:
     said = status_of(found)
     assert (said["enforced"], said["preview"], said["activeGeneration"]) == (False, True, 0)
     assert "errors" not in said
+
+
+def nested(levels: int) -> Any:
+    """A value so many levels deep."""
+    value: Any = 1
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+@pytest.mark.parametrize("levels", [300, 1_100, 9_000])
+def test_a_generation_too_deep_to_be_looked_at_says_so_and_the_one_before_stays(
+    levels: int,
+) -> None:
+    found = controller()
+    found.take("Assign", "a", stored(assign("a", "spec.x", 1)))
+    found.published()
+    found.take("Assign", "a", stored(assign("a", "spec.x", nested(levels)), 2))
+    said = status_of(found)
+    assert (said["observedGeneration"], said["activeGeneration"], said["enforced"]) == (2, 1, False)
+    assert "deeper than" in said["errors"][0]["message"]
+    assert [item.generation for item in found.mutations.mutators] == [1]
+    assert found.broken(of_mutators=True) == 1
+
+
+def test_of_a_mutator_that_was_made_anew_nothing_stays() -> None:
+    found = controller()
+    found.take("AssignMetadata", "a", stored(label("a", "a", "b")))
+    found.take_fights({MutatorId("AssignMetadata", "a"): Fight(1, "Pod shop/web", 21, 9.0)})
+    assert status_of(found)["fighting"] == "Pod shop/web"
+    anew = broken(1)
+    anew["metadata"]["uid"] = "other"
+    found.take("AssignMetadata", "a", anew)
+    said = status_of(found)
+    assert (said["activeGeneration"], "fighting" in said) == (0, False)
+    assert found.mutations.mutators == ()
+    assert list(found.faults().values()) == [False]

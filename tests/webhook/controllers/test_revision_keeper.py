@@ -104,6 +104,22 @@ def change(kind, document):
     return Change(kind, Key("", document["metadata"]["name"]), document)
 
 
+def test_what_the_watch_tells_late_does_not_undo_what_was_written_since(kept):
+    """It would be tried once more, and whoever waits for its end would wait again."""
+    name = read_revision(made("trying")).name
+    kept.keeper.change([change("set", made("trying"))])
+    kept.take("ended")
+    kept.keeper.change([change("set", made("trying"))])
+    assert kept.keeper.named("u", name).outcome.verdict == "ended"
+    kept.keeper.change([change("set", made("passed"))])
+    assert kept.keeper.named("u", name).outcome.verdict == "passed"
+
+    anew = made("trying")
+    anew["metadata"]["creationTimestamp"] = "2026-01-02T00:00:00Z"
+    kept.keeper.change([change("set", anew)])
+    assert kept.keeper.named("u", name).outcome.verdict == "trying"
+
+
 def test_an_answer_that_comes_after_its_revision_has_gone_again_is_of_nothing(kept):
     """The watch had told both, and no event would ever have taken it back: it was never made anew."""
     document = made("passed")

@@ -1,0 +1,51 @@
+"""A policy that is being admitted is tried before it is: what came of that."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.api.gvk import gvk_of, name_of
+from webhook.constraint.errors import PassingFault
+from webhook.server.submission import TOO_DEEP, SubmissionFault, TriedSubmission
+from webhook.trials.validation import validate_submitted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from webhook.constraint.client import Client
+    from webhook.trials.trials import Trials
+
+
+def tried_submission(
+    make_in_force: Callable[[], Client],
+    document: Mapping[str, Any],
+    seconds: float,
+    trials: Trials,
+    template_now: Callable[[str], Mapping[str, Any] | None],
+) -> TriedSubmission:
+    """What is wrong with a template or constraint, tried on what is in force.
+
+    The arguments are :func:`~webhook.trials.validation.validate_submitted`'s.
+    """
+    try:
+        return _tried(make_in_force, document, seconds, trials, template_now)
+    except RecursionError:
+        return TriedSubmission(SubmissionFault(TOO_DEEP))
+
+
+def _tried(
+    make_in_force: Callable[[], Client],
+    document: Mapping[str, Any],
+    seconds: float,
+    trials: Trials,
+    template_now: Callable[[str], Mapping[str, Any] | None],
+) -> TriedSubmission:
+    problems, newer = validate_submitted(make_in_force, document, seconds, trials, template_now)
+    subject = (gvk_of(document).kind, name_of(document))
+    for problem in problems:
+        if problem.severity == "error":
+            own = (problem.kind, problem.name) == subject
+            message = problem.message if own else str(problem)
+            is_passing = problem.code == PassingFault.CODE
+            return TriedSubmission(SubmissionFault(message, is_passing=is_passing), newer)
+    return TriedSubmission(None, newer)

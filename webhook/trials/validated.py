@@ -1,0 +1,48 @@
+"""What a pipeline is told of policies: what is wrong with them, and what they would change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.policies.effect import concerned, effect_on_data, only
+from webhook.trials.validation import validate_tried
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from webhook.api.shapes import Json
+    from webhook.constraint.client import Client
+    from webhook.trials.trials import Trials
+
+EFFECT_SECONDS: Final = 5.0
+"""For the comparison of synced objects, in one call."""
+
+
+def validated(
+    make_in_force: Callable[[], Client],
+    documents: Sequence[Mapping[str, Any]],
+    seconds: float,
+    trials: Trials,
+    *,
+    with_effect: bool,
+) -> Json:
+    """The problems of policies on top of those in force and, if asked, their effect on synced objects.
+
+    ``make_in_force`` gives a client with the policies in force, thrown away afterwards; ``seconds``
+    is what one evaluation of one constraint may take.
+    """
+    after = make_in_force()
+    problems = validate_tried(after, documents, seconds, trials)
+    answer: Json = {
+        "valid": not any(problem.severity == "error" for problem in problems),
+        "problems": [problem.document() for problem in problems],
+    }
+    if not with_effect:
+        return answer
+    before = make_in_force()
+    keys = concerned(
+        documents, [item.key for client in (before, after) for item in client.snapshot.constraints]
+    )
+    snapshots = only(before, keys), only(after, keys)
+    effect, is_whole = effect_on_data(*snapshots, keys, EFFECT_SECONDS)
+    return answer | {"effect": {**effect.document(examples=False), "complete": is_whole}}
