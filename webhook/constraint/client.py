@@ -191,13 +191,12 @@ class Client:
         old = self._entries.get(template.name)
         key = ("template", template.name)
         is_known = old is not None and self._digest.holds(key, document)
-        if is_known and old is not None and old.broken is None:
+        if is_known and old is not None and old.holds(document):
             return False
-        named = template.targets
-        if old is not None and old.constraints and old.template.targets != named:
+        if old is not None and old.constraints and old.template.targets != template.targets:
             raise InvalidTemplate(
                 "ConstraintTemplates with Constraints may not change targets: "
-                f"old targets [{old.template.targets}], new targets [{named}]"
+                f"old targets [{old.template.targets}], new targets [{template.targets}]"
             )
         on_error = template_on_error(document)
         target = self._target(template)
@@ -328,7 +327,7 @@ class Client:
         constraint = self._read_constraint(entry, full, on_error_of(document))
         key = ("constraint", *constraint.key)
         old = _named(entry, constraint.name)
-        if old is not None and old.broken is None and self._digest.holds(key, constraint.document):
+        if old is not None and self._digest.holds(key, full) and old.holds(full):
             return False
         self._put_constraint(entry, constraint)
         self._digest.put(key, constraint.document)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api import names
 from webhook.api.gvk import gvk_of, name_of
 from webhook.constraint.depth import DEPTH_MAX, is_deeper
+from webhook.constraint.digest import is_same_generation
 from webhook.constraint.errors import InvalidConstraint
 from webhook.values import dataclass
 
@@ -58,6 +59,10 @@ class Constraint:
     def key(self) -> tuple[str, str]:
         """Kind and name: a constraint's identity."""
         return self.kind, self.name
+
+    def holds(self, document: Mapping[str, Any]) -> bool:
+        """Whether this generation of it is in force, and none later is known."""
+        return self.broken is None and is_same_generation(self.document, document)
 
 
 def identity_of(document: Mapping[str, Any]) -> GroupVersionKind:

@@ -54,6 +54,15 @@ class Digest:
         return f"{total % (1 << _BITS):064x}"
 
 
+def is_same_generation(known: Mapping[str, Any], document: Mapping[str, Any]) -> bool:
+    """Whether two states of an object are one to who tells of them: records, reports, audits.
+
+    What changed and changed back decides alike, and so has one digest; its generation is another.
+    """
+    ours, theirs = known.get("metadata") or {}, document.get("metadata") or {}
+    return all(ours.get(field) == theirs.get(field) for field in ("uid", "generation"))
+
+
 def _fingerprint(key: tuple[str, ...], document: Mapping[str, Any]) -> int:
     metadata = document.get("metadata") or {}
     labels, annotations = metadata.get("labels"), metadata.get("annotations")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.constraint.digest import is_same_generation
 from webhook.constraint.several_targets import SeveralTargets
 from webhook.values import dataclass
 
@@ -48,6 +49,10 @@ class Entry:
     on_error: OnError | None = None
     broken: Broken | None = None
     others: tuple[OtherTarget, ...] = ()
+
+    def holds(self, document: Mapping[str, Any]) -> bool:
+        """Whether this generation of the template is in force, and none later is known."""
+        return self.broken is None and is_same_generation(self.template.document, document)
 
     def given(self, constraint: Constraint) -> Any:
         """What its evaluator is given of a constraint."""

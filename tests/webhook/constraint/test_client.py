@@ -137,6 +137,28 @@ def test_adding_the_same_again_changes_nothing():
     assert subject.snapshot is before
 
 
+@pytest.mark.parametrize("field", ["generation", "uid"])
+def test_what_changed_and_changed_back_is_known_by_its_newest_generation(field):
+    """Records tell it, and an audit writes of no other."""
+    subject = client(template(), constraint())
+    before = subject.snapshot
+    later = [template(), constraint()]
+    for document in later:
+        document["metadata"][field] = 3
+    evaluator = before.entries[0].evaluator
+
+    assert subject.add_template(later[0])
+    assert subject.add_constraint(later[1])
+    snapshot = subject.snapshot
+    (entry,) = snapshot.entries
+    assert entry.template.document["metadata"][field] == 3
+    assert snapshot.constraints[0].document["metadata"][field] == 3
+    assert (entry.evaluator, snapshot.digest) == (evaluator, before.digest)
+    assert messages(subject)
+    assert not subject.add_template(later[0])
+    assert not subject.add_constraint(later[1])
+
+
 def test_a_snapshot_taken_is_not_touched_by_later_changes():
     subject = client(template(), constraint())
     before = subject.snapshot
