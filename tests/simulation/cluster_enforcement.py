@@ -53,6 +53,8 @@ class Replica:
     owners: dict[tuple[str, ...], str] = dataclasses.field(default_factory=dict)
     """What was in force at the last look, by UIDs: a template, or a constraint with its template's."""
     looked_at: Snapshot | None = None
+    seen: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """What else was seen at the last look."""
 
 
 class Enforcement:

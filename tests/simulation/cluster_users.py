@@ -28,10 +28,14 @@ class Users:
         """What there is before there are replicas."""
         chance, storage = self.chance, self.storage
         for kind in KINDS[: chance.choice([1, 1, 1, 2])]:
-            storage.create(TEMPLATES, "", template(kind, chance.randrange(BROKEN)))
+            storage.create(TEMPLATES, "", self.template(kind, chance.randrange(BROKEN)))
         if chance.random() < 0.25:
             storage.create(storage.kinds["config.gatekeeper.sh", "configs"], NAMESPACE, CONFIG)
             self.change_namespace()
+
+    def template(self, kind: str, variant: int) -> Json:
+        """A template as they write them."""
+        return template(kind, variant)
 
     def write(self) -> None:
         """A change of policy or, now and then, of data."""
@@ -52,7 +56,7 @@ class Users:
             variant = BROKEN
         match chance.choice(["template", "constraint", "constraint", "constraint", "delete"]):
             case "template":
-                self._apply(TEMPLATES, "", template(kind, variant))
+                self._apply(TEMPLATES, "", self.template(kind, variant))
             case "constraint" if served is not None:
                 self._apply(served, "", constraint(kind, name, variant))
             case "delete" if chance.random() < 0.3:

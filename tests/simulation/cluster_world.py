@@ -8,6 +8,7 @@ rests, nothing is written.
 
 import asyncio
 import math
+from collections.abc import Sequence
 from types import SimpleNamespace
 
 import orjson
@@ -39,7 +40,9 @@ from webhook.api.pod_status import Pod
 from webhook.app.generation_options import generation_options
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import Credentials
+from webhook.constraint.client import Client
 from webhook.controllers.following import TICK_SECONDS, Following
+from webhook.controllers.prevalidation import Trier
 from webhook.metrics.registry import Registry
 from webhook.serving.revision import Serving
 from webhook.settings.serve import ServeSettings
@@ -92,6 +95,12 @@ need a large one."""
 class ClusterWorld:
     """One world; :meth:`main` is its director's."""
 
+    MUTATION_SHARE = 0.75
+    """In how many worlds a cluster has the kinds of mutation and expansion."""
+
+    replicas_chosen: Sequence[int] = REPLICAS
+    """How many there are at the beginning, by chance."""
+
     def __init__(self, loop: Loop) -> None:
         code_cache()
         self.loop = loop
@@ -102,9 +111,9 @@ class ClusterWorld:
         self.storage.page_objects_max = loop.random.choice(PAGES_OBJECTS)
         self.operations = loop.random.choice(OPERATIONS)
         self.tick_seconds = loop.random.choice(TICKS_SECONDS)
-        mutation = loop.random.random() < 0.75
-        ControlPlane(loop, self.storage, left_out=() if mutation else MUTATION)
-        self.enforcement = Enforcement(loop, self.storage)
+        mutation = loop.random.random() < self.MUTATION_SHARE
+        self.control_plane = ControlPlane(loop, self.storage, left_out=() if mutation else MUTATION)
+        self.enforcement = self._watched()
         self.storage.create(NAMESPACES, "", {"metadata": {"name": NAMESPACE}})
         self.users = Users(loop.random, self.storage)
         self.replicas: list[Replica] = []
@@ -117,6 +126,9 @@ class ClusterWorld:
         self.disturbed = False
         """Whether an answer may have been lost, so that its question was asked again."""
         self.server: ApiServer | None = None
+
+    def _watched(self) -> Enforcement:
+        return Enforcement(self.loop, self.storage)
 
     # --- replicas ------------------------------------------------------------------------------
 
@@ -148,12 +160,13 @@ class ClusterWorld:
             del faults
             self.enforcement.told(replica, state)
 
+        trier = self._trier(replica)
         client = ClusterClient(credentials, replica=replica.name, log=log)
         async with client:
             following = Following(
                 client,
                 Pod(replica.name, NAMESPACE, replica.uid, tuple(sorted(self.operations))),
-                new_client(),
+                self._new_client(trier),
                 replica.serving,
                 operations=self.operations,
                 wait_for_broken=False,
@@ -164,9 +177,19 @@ class ClusterWorld:
                 record=lambda event, **details: None,
                 certificate_writes=None,
                 generation=generation_options(ServeSettings()),
+                trier=trier,
                 tick_seconds=self.tick_seconds,
             )
             await following.run()
+
+    def _trier(self, replica: Replica) -> Trier | None:
+        """What tries policies for a replica: nothing, in most worlds."""
+        del replica
+        return None
+
+    def _new_client(self, trier: Trier | None) -> Client:
+        del trier
+        return new_client()
 
     def _logger(self, process: Process) -> product_log.Logger:
         def write(line: bytes) -> None:
@@ -187,7 +210,7 @@ class ClusterWorld:
         chance = self.loop.random
         self._start_server()
         self.users.begin()
-        for _ in range(chance.choice(REPLICAS)):
+        for _ in range(chance.choice(self.replicas_chosen)):
             self.start_replica()
         self.loop.director.spawn(self._look_forever())
         for _ in range(chance.choice(HAPPENINGS)):

@@ -48,6 +48,8 @@ class ControlPlane:
     def __init__(self, loop: Loop, storage: Storage, *, left_out: Collection[str] = ()) -> None:
         self.loop = loop
         self.storage = storage
+        self.owning = {"Pod", "ConstraintTemplate"}
+        """The kinds whose objects own others that go with them."""
         for served in (PODS, NAMESPACES, CONFIG_MAPS, EVENTS, CRDS, TEMPLATES):
             self.storage.serve(served)
         self.storage.listeners.append(self._control)
@@ -94,7 +96,7 @@ class ControlPlane:
                 self.storage.drop_kind(served)
         elif kind == NAMESPACES.kind and change.after is not None and is_deleted(change.after):
             loop.call_later(later, self._empty, name, context=context)
-        elif change.after is None and kind in {"Pod", "ConstraintTemplate"}:
+        elif change.after is None and kind in self.owning:
             loop.call_later(later, self._collect, item["metadata"]["uid"], context=context)
 
     def _establish(self, name: str) -> None:

@@ -46,6 +46,8 @@ class Loop(asyncio.BaseEventLoop):
         self._steps = 0
         self._follow = follow
         self.running: Lane | None = None
+        self.has_threads = False
+        """Whether what is run beside the loop takes a thread, and may wait there."""
         self.network: Any = None
         self._addresses: dict[Any, Any] = {}
         self.failures: list[str] = []
@@ -186,18 +188,41 @@ class Loop(asyncio.BaseEventLoop):
         return handle
 
     def run_in_executor(self, executor: Any, func: Any, *arguments: Any) -> Any:
-        """A thread that nobody else waits for: runs at a later time, whole."""
+        """A thread that nobody else waits for: runs at a later time, whole or in its own lane."""
         future = self.create_future()
+        context = contextvars.copy_context()
 
-        def run() -> None:
+        def settle(result: Any, error: Exception | None) -> None:
             if future.cancelled():
                 return
-            try:
-                future.set_result(func(*arguments))
-            except Exception as error:  # noqa: BLE001  # the caller's
+            if error is not None:
                 future.set_exception(error)
+            else:
+                future.set_result(result)
 
-        self.call_later(self.random.expovariate(200.0), run)
+        def run() -> None:
+            try:
+                result = func(*arguments)
+            except Exception as error:  # noqa: BLE001  # the caller's
+                end(settle, None, error)
+            else:
+                end(settle, result, None)
+
+        def end(settle: Callable[..., None], *how: Any) -> None:
+            if self.has_threads:
+                self.call_soon(settle, *how, context=context)
+            else:
+                settle(*how)
+
+        def begin() -> None:
+            if future.cancelled():
+                return
+            if self.has_threads:
+                self.new_lane(Lane(self, self.process_of(context), run))
+            else:
+                run()
+
+        self.call_later(self.random.expovariate(200.0), begin)
         return future
 
     async def create_unix_connection(

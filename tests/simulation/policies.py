@@ -20,6 +20,16 @@ KINDS = ("Alpha", "Beta")
 BROKEN = 3
 """The variant that cannot be enforced, after those that can."""
 
+WITHOUT_POLICY = 2
+"""The variant of templates of which no policy of the API server's own is to be made."""
+
+BEYOND = 4
+"""The variant of a template that goes beyond the bounds of a trial, in worlds that have some."""
+
+_BEYOND_TEXT = "# beyond its bounds"
+_PADDING = 40_000
+"""Characters with which it is large (:data:`webhook.trials.trials.LARGE_BYTES`)."""
+
 
 @functools.cache
 def code_cache() -> CodeCache:
@@ -40,9 +50,16 @@ _compiled: dict[str, RegoEvaluator] = {}
 _digests: dict[bytes, str] = {}
 
 
-def template(kind: str, variant: int) -> Json:
-    """A template; variants are generations of it, and the last one is broken."""
+def template(kind: str, variant: int, *, number: int = 0, large: bool = False) -> Json:
+    """A template; variants are generations of it, and the last ones cannot be enforced.
+
+    Of those that are beyond their bounds each ``number`` has a text of its own.
+    """
     rule = f'violation[{{"msg": "{variant}"}}] {{ input.parameters.word == "{variant}" }}'
+    if variant == BROKEN:
+        rule = "violation["
+    elif variant == BEYOND:
+        rule += f"\n#{'#' * _PADDING if large else ''} {number}\n{_BEYOND_TEXT}"
     return {
         "apiVersion": "templates.gatekeeper.sh/v1",
         "kind": "ConstraintTemplate",
@@ -62,18 +79,45 @@ def template(kind: str, variant: int) -> Json:
             "targets": [
                 {
                     "target": "admission.k8s.gatekeeper.sh",
-                    "rego": f"package {kind.lower()}\n{rule if variant < BROKEN else 'violation['}",
+                    "rego": f"package {kind.lower()}\n{rule}",
                 }
             ],
         },
     }
 
 
+def native_template(kind: str, variant: int) -> Json:
+    """A template in both languages; of some generations the API server is to have a policy."""
+    made = template(kind, variant)
+    (target,) = made["spec"]["targets"]
+    source = {
+        "generateVAP": variant != WITHOUT_POLICY,
+        "validations": [{"expression": f"variables.params.word != '{variant}'", "message": "no"}],
+    }
+    target["code"] = [
+        {"engine": "Rego", "source": {"rego": target.pop("rego")}},
+        {"engine": "K8sNativeValidation", "source": source},
+    ]
+    return made
+
+
 def is_broken(spec: Mapping[str, Any]) -> bool:
     """Whether that of a template or constraint is the one that cannot be enforced."""
     if "targets" in spec:
-        return bool(spec["targets"][0]["rego"].endswith("violation["))
+        target = spec["targets"][0]
+        rego: str = target["rego"] if "rego" in target else target["code"][0]["source"]["rego"]
+        return rego.endswith("violation[") or is_beyond(rego)
     return "labelSelector" in spec["match"]
+
+
+def asks_for_policy(spec: Mapping[str, Any]) -> bool:
+    """Whether a template is to have a policy of the API server's own."""
+    return bool(spec["targets"][0]["code"][1]["source"]["generateVAP"])
+
+
+def is_beyond(rego: str) -> bool:
+    """Whether a trial of a template's source is ended."""
+    return rego.endswith(_BEYOND_TEXT)
 
 
 def constraint(kind: str, name: str, variant: int) -> Json:
@@ -103,9 +147,14 @@ class _Driver(RegoDriver):
         return _compiled[text]
 
 
+def new_driver() -> RegoDriver:
+    """What compiles the policies of worlds."""
+    return _Driver(cache=code_cache())
+
+
 def new_client() -> Client:
     """A replica's policies, with none in it."""
-    return Client(targets=[AdmissionTarget()], drivers=[_Driver(cache=code_cache())])
+    return Client(targets=[AdmissionTarget()], drivers=[new_driver()])
 
 
 def digest_of(items: Collection[Json]) -> str:

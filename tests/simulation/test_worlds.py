@@ -19,14 +19,20 @@ def simulate(*arguments: str) -> tuple[int, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("world", "count"), [("log", 60), ("certificates", 12), ("cluster", 10)])
+@pytest.mark.parametrize(
+    ("world", "count"),
+    [
+        *(("log", 60), ("certificates", 12), ("cluster", 10)),
+        *(("trials", 10), ("extensions", 10), ("generated", 10)),
+    ],
+)
 def test_worlds_by_fixed_seeds_hold(world: str, count: int) -> None:
     code, told = simulate(world, "--count", str(count))
     assert code == 0, told[-5000:]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("world", ["log", "certificates", "cluster"])
+@pytest.mark.parametrize("world", ["log", "certificates", "cluster", "trials"])
 def test_a_seed_tells_the_same_story_each_time(world: str) -> None:
     one = simulate(world, "--first", "5", "--count", "1", "--digest")
     other = simulate(world, "--first", "3", "--count", "3", "--digest")

@@ -19,6 +19,9 @@ WORLDS: Final = {
     "contract": "tests.simulation.contract_world:ContractWorld",
     "certificates": "tests.simulation.certificate_world:CertificateWorld",
     "cluster": "tests.simulation.cluster_world:ClusterWorld",
+    "generated": "tests.simulation.generated_world:GeneratedWorld",
+    "trials": "tests.simulation.trial_world:TrialWorld",
+    "extensions": "tests.simulation.extension_world:ExtensionWorld",
 }
 
 ALL: Final = tuple(name for name in WORLDS if name != "contract")

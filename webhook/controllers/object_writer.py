@@ -107,8 +107,8 @@ class ObjectWriter:
     ) -> None:
         """``selection`` says which objects of the kind are ours to keep.
 
-        ``listener`` is told what changed at the API server. ``spoiled`` takes what an
-        object raises that nobody foresaw. Of objects that are not wanted, ``stale`` says which
+        ``listener`` is told what changed at the API server, and of nothing when a whole list is
+        in. ``spoiled`` takes what an object raises that nobody foresaw. Of objects that are not wanted, ``stale`` says which
         may be deleted, once they have not been wanted for ``grace_seconds``; ``failed`` is told a
         name and why it was not written, or an empty text.
         """
@@ -173,7 +173,9 @@ class ObjectWriter:
         self._compare(change.key.name for change in changes)
 
     def synced(self) -> None:
-        """A whole list is in the store."""
+        """A whole list is in the store, maybe of nothing."""
+        if self._listener is not None:
+            self._listener(())
         self.compare_all()
 
     @property

@@ -3,6 +3,7 @@
 import asyncio
 import uuid
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -76,6 +77,22 @@ def test_only_differences_are_written():
     }
     assert writes["p-changed"].document["metadata"]["resourceVersion"] == "2"
     assert write_of("p-gone", prune=False) is None
+
+
+def test_whoever_listens_is_told_of_a_list_of_nothing_too():
+    """What waits for it, as generated policies do, went on a minute later: no change comes of it."""
+    heard = []
+    nobody: Any = None
+    writer = ObjectWriter(
+        nobody,
+        TEMPLATE_STATUS,
+        ObjectSelection(),
+        overlay_status,
+        nobody,
+        listener=heard.append,
+    )
+    writer.synced()
+    assert [list(changes) for changes in heard] == [[]]
 
 
 def test_what_did_not_change_is_not_compared_again():

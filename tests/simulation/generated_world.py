@@ -1,0 +1,137 @@
+"""The world of generated policies: templates that ask for ValidatingAdmissionPolicies beside ours.
+
+What holds is what holds of any cluster. More than that, in the end there are those policies and
+bindings that one plan of all there is has, and no other; who changed or deleted one finds it put
+right; and none is deleted while what it was made of is there and has not changed.
+"""
+
+import random
+
+from tests.simulation.api_server import Happened, Json, Refusal, Served, Storage
+from tests.simulation.cluster_enforcement import CALM_SECONDS
+from tests.simulation.cluster_users import Users
+from tests.simulation.cluster_world import ClusterWorld
+from tests.simulation.control_plane import TEMPLATES
+from tests.simulation.loop import Loop
+from tests.simulation.policies import KINDS, asks_for_policy, is_broken, native_template
+from webhook.app.generation_options import generation_options
+from webhook.constraint.enforcement import action_of
+from webhook.controllers.generated_objects import owner_of, says_the_same
+from webhook.generation.plan import Enforced, Planner
+from webhook.generation.scope import scope_of
+from webhook.settings.serve import ServeSettings
+
+GROUP = "admissionregistration.k8s.io"
+POLICIES = Served(GROUP, "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy")
+BINDINGS = Served(
+    GROUP, "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding"
+)
+CONFIGURATIONS = Served(
+    GROUP, "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration"
+)
+
+MEDDLED_MAX = 2
+"""How often somebody else changes one of them: who does so more often is let be."""
+
+
+class GenerationUsers(Users):
+    """Their templates are in CEL, too; now and then one of them meddles with what was generated."""
+
+    def __init__(self, chance: random.Random, storage: Storage) -> None:
+        super().__init__(chance, storage)
+        self.meddles = False
+        self._meddled: dict[str, int] = {}
+
+    def template(self, kind: str, variant: int) -> Json:
+        """A template with a policy of the API server's own."""
+        return native_template(kind, variant)
+
+    def write(self) -> None:
+        """A change of policy, of data, or of what was generated."""
+        if self.chance.random() < 0.25:
+            self.meddles = True
+            self._meddle()
+            self.meddles = False
+        else:
+            super().write()
+
+    def _meddle(self) -> None:
+        served = self.chance.choice([POLICIES, BINDINGS])
+        names = [name for _, name in self.storage.items(served)]
+        names = [name for name in names if self._meddled.get(name, 0) < MEDDLED_MAX]
+        if not names:
+            return
+        name = self.chance.choice(names)
+        self._meddled[name] = self._meddled.get(name, 0) + 1
+        try:
+            if self.chance.random() < 0.5:
+                self.storage.delete(served, "", name)
+                return
+            body = self.storage.get(served, "", name)
+            field = "failurePolicy" if served is POLICIES else "validationActions"
+            changed = body["spec"] | {field: "Other" if served is POLICIES else ["Audit"]}
+            self.storage.replace(served, "", name, body | {"spec": changed}, "")
+        except Refusal:
+            return
+
+
+class GeneratedWorld(ClusterWorld):
+    """One world."""
+
+    replicas_chosen = (1, 1, 1, 2, 2)
+    users: GenerationUsers
+
+    def __init__(self, loop: Loop) -> None:
+        super().__init__(loop)
+        for served in (POLICIES, BINDINGS, CONFIGURATIONS):
+            self.storage.serve(served)
+        self.control_plane.owning |= set(KINDS)
+        self.users = GenerationUsers(loop.random, self.storage)
+        self.storage.listeners.append(self._happened)
+
+    def _happened(self, change: Happened) -> None:
+        """What was generated is not deleted while it is wanted."""
+        if change.served not in (POLICIES, BINDINGS) or change.after is not None:
+            return
+        assert change.before is not None
+        owner, now = owner_of(change.before), self.loop.now()
+        for key, item in self.enforcement.held():
+            template = self.storage.items(TEMPLATES).get(("", item["kind"].lower()), item)
+            if item["metadata"]["uid"] != owner.get("uid") or self.users.meddles:
+                continue
+            changed = max(
+                self.enforcement.changed[key],
+                self.enforcement.changed[TEMPLATES.kind, template["metadata"]["name"]],
+            )
+            is_wanted = asks_for_policy(template["spec"]) and not any(
+                is_broken(one["spec"]) for one in (item, template)
+            )
+            if is_wanted and changed < now - CALM_SECONDS:
+                self.loop.fail(f"{change.before['metadata']['name']} is deleted and is wanted")
+
+    def _unsettled(self) -> str:
+        if why := super()._unsettled():
+            return why
+        held = dict(self.enforcement.held())
+        if any(is_broken(item["spec"]) for item in held.values()):
+            return ""  # what there was before decides
+        templates = {name: item for (kind, name), item in held.items() if kind == TEMPLATES.kind}
+        constraints = {
+            key: Enforced(item, action_of(item))
+            for key, item in held.items()
+            if key[0] != TEMPLATES.kind
+        }
+        options = generation_options(ServeSettings())
+        scope = scope_of(None, excluded=(), exempted=options.exempted)
+        planner = Planner(options.plan, "v1")
+        plan = planner.plan(templates, constraints, scope, lambda _: "")
+        for served, wanted in ((POLICIES, plan.policies), (BINDINGS, plan.bindings)):
+            there = {name: item for (_, name), item in self.storage.items(served).items()}
+            if there.keys() != wanted.keys():
+                return f"of {served.plural} there are {sorted(there)}, wanted {sorted(wanted)}"
+            for name, item in wanted.items():
+                if not says_the_same(item["spec"], there[name]["spec"]):
+                    return f"{served.kind} {name} is not as it should be: {there[name]['spec']}"
+                if owner_of(item)["uid"] != owner_of(there[name]).get("uid"):
+                    return f"{served.kind} {name} is owned by another: {there[name]['metadata']}"
+        return ""
