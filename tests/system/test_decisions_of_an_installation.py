@@ -184,6 +184,12 @@ class Installation:
         for sidecar in self.sidecars:
             sidecar.kill()
 
+    def told(self) -> str:
+        """What became of the sidecars, and the end of what they logged."""
+        return "\n".join(
+            f"{one.process.poll()} {one.log.read_text()[-3000:]}" for one in self.sidecars
+        )
+
     def stop(self) -> None:
         """Everything that still runs, servers first; a bug in a server's log is a failure."""
         for server in self.servers:
@@ -305,7 +311,11 @@ def test_records_of_admissions_and_audits_reach_the_sink_through_a_restart_of_ev
         count = len(receiver.records)
         receiver.set("ok")
         for name in ("queued", "without-a-sidecar", "after"):
-            until(lambda name=name: arrived(ADMISSION, name, "deny"), f"{name} arrives")
+
+            def told(name: str = name) -> str:
+                return f"{name} arrives: {installation.told()}"
+
+            until(lambda name=name: arrived(ADMISSION, name, "deny"), told)
         until(
             lambda: any(record.get("auditID") for record in receiver.records[count:]),
             "an audit after the restart arrives",
