@@ -10,9 +10,10 @@ from webhook.server.submission import TOO_DEEP, SubmissionFault, TriedSubmission
 from webhook.trials.validation import validate_submitted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from webhook.constraint.client import Client
+    from webhook.policies.validation import Problem
     from webhook.trials.trials import Trials
 
 
@@ -28,24 +29,18 @@ def tried_submission(
     The arguments are :func:`~webhook.trials.validation.validate_submitted`'s.
     """
     try:
-        return _tried(make_in_force, document, seconds, trials, template_now)
+        problems, newer = validate_submitted(make_in_force, document, seconds, trials, template_now)
     except RecursionError:
         return TriedSubmission(SubmissionFault(TOO_DEEP))
+    return TriedSubmission(_fault(document, problems), newer)
 
 
-def _tried(
-    make_in_force: Callable[[], Client],
-    document: Mapping[str, Any],
-    seconds: float,
-    trials: Trials,
-    template_now: Callable[[str], Mapping[str, Any] | None],
-) -> TriedSubmission:
-    problems, newer = validate_submitted(make_in_force, document, seconds, trials, template_now)
+def _fault(document: Mapping[str, Any], problems: Iterable[Problem]) -> SubmissionFault | None:
+    """The first error, which names whose it is where it is not the document's own."""
     subject = (gvk_of(document).kind, name_of(document))
     for problem in problems:
         if problem.severity == "error":
             own = (problem.kind, problem.name) == subject
             message = problem.message if own else str(problem)
-            is_passing = problem.code == PassingFault.CODE
-            return TriedSubmission(SubmissionFault(message, is_passing=is_passing), newer)
-    return TriedSubmission(None, newer)
+            return SubmissionFault(message, is_passing=problem.code == PassingFault.CODE)
+    return None
