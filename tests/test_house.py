@@ -214,6 +214,26 @@ def test_a_type_s_name_has_one_meaning():
     assert {key: list(found.values()) for key, found in places.items() if len(found) > 1} == {}
 
 
+def names_in(path: Path) -> Iterator[tuple[str, int]]:
+    """What a module gives names to, or calls by them, with the lines."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
+                yield name, node.lineno
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield name, node.lineno
+
+
+def test_a_result_is_named_by_what_it_is():
+    """``found`` is said of everything that a function comes to, and says nothing of it."""
+    assert [
+        f"{module}:{line}"
+        for module, path in modules().items()
+        for name, line in names_in(path)
+        if name == "found"
+    ] == []
+
+
 ALIKE_BY_CHANCE = {
     "T": "a type variable stands for anything",
     "_INT64": "a bound of 64 bits needs no home",

@@ -209,7 +209,7 @@ def slices(way: str, collector: str) -> None:
     endpoint: ReviewEndpoint
     tracer = delivery = None
     if way == "plain":
-        admission = Admission(serving(), AdmissionOptions(), registry, log)
+        admission = Admission(serving(), AdmissionOptions(10.0), registry, log)
         endpoint = ReviewEndpoint(admission, registry, log, decoding=decoding)
     else:
         from webhook.server.traced import TracedEndpoint  # noqa: PLC0415  # as a replica: if asked
@@ -224,7 +224,7 @@ def slices(way: str, collector: str) -> None:
         resource = resource_of({"service.name": "waddle", "k8s.pod.name": "waddle-webhook-1"})
         million = 1_000_000 if way == "all" else 0
         tracer, current = SampledTracer(million, per_second_max=10**9), CurrentTrace()
-        admission = Admission(serving(), AdmissionOptions(), registry, log, current=current)
+        admission = Admission(serving(), AdmissionOptions(10.0), registry, log, current=current)
         endpoint = TracedEndpoint(
             admission, registry, log, decoding=decoding, tracing=Tracing(tracer, current)
         )

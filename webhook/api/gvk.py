@@ -61,13 +61,13 @@ def gvk_of(obj: Any) -> GroupVersionKind:
     except (KeyError, TypeError):  # A list or an object has no hash.
         pass
     api_version, kind = stated
-    found = GroupVersionKind(*split_group_version(api_version), kind if type(kind) is str else "")
+    gvk = GroupVersionKind(*split_group_version(api_version), kind if type(kind) is str else "")
     texts = type(api_version) is str and type(kind) is str
     if texts and max(len(api_version), len(kind)) <= _KNOWN_LENGTH_MAX:
         if len(KNOWN) >= KNOWN_MAX:
             KNOWN.clear()
-        KNOWN[stated] = found
-    return found
+        KNOWN[stated] = gvk
+    return gvk
 
 
 def text(obj: Any, *path: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.cluster import authorization
 from webhook.cluster.discovery import UnknownKind
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import NAMESPACE
 from webhook.constraint.inventory import kinds_of
 from webhook.server.validation import PATH, Access
@@ -51,7 +51,7 @@ class ClusterCallers:
         try:
             async with asyncio.timeout(ASK_SECONDS):
                 return await self._access(client, token)
-        except (ApiError, UnreachableError, TimeoutError, UnknownKind) as error:
+        except (ApiError, ApiUnreachable, TimeoutError, UnknownKind) as error:
             why = str(error) or "no answer in time"
             return Access(503, f"who you are, and what you may, could not be asked: {why}")
 

@@ -20,7 +20,7 @@ from webhook.backoff import Backoff
 from webhook.certificates.session import ClusterCertificate
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.controllers.following import Following
 from webhook.controllers.own_pod import uid_of_pod
 from webhook.controllers.reconciler import TEMPLATE
@@ -157,7 +157,7 @@ class ClusterThread:
         asked = self.ask(lambda client: _template(client, name))
         try:
             return asked.result(2 * TEMPLATE_SECONDS)
-        except (ApiError, UnreachableError, TimeoutError, CancelledError) as error:
+        except (ApiError, ApiUnreachable, TimeoutError, CancelledError) as error:
             if not (isinstance(error, ApiError) and error.is_absent):
                 why = str(error) or "no answer in time"
                 self._log.warning("template not read", template=name, error=why)
@@ -166,11 +166,11 @@ class ClusterThread:
     def ask(
         self, question: Callable[[ClusterClient], Coroutine[Any, Any, AnswerT]]
     ) -> Future[AnswerT]:
-        """Ask the API server something; any thread may. The error is an UnreachableError."""
+        """Ask the API server something; any thread may. The error is an ApiUnreachable."""
         following, loop = self._following, self._thread.loop
         if following is None or loop is None:
             answer: Future[AnswerT] = Future()
-            answer.set_exception(UnreachableError("the cluster is not followed"))
+            answer.set_exception(ApiUnreachable("the cluster is not followed"))
             return answer
         return asyncio.run_coroutine_threadsafe(question(following.client), loop)
 

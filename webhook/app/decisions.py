@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from webhook import __version__
-from webhook.decisions.configuration import ConfigurationError, load
+from webhook.decisions.configuration import InvalidConfiguration, load
 from webhook.decisions.exporter.counters import DROP_REASONS
 from webhook.decisions.exporter.exporter import Exporter
 from webhook.decisions.exporter.origin import origin_from_environment
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 class DecisionLog:
     """The exporter with its configuration file, metrics and end.
 
-    Raises :class:`~webhook.decisions.configuration.ConfigurationError`: a file
+    Raises :class:`~webhook.decisions.configuration.InvalidConfiguration`: a file
     that is wrong at the start is an error, a wrong one later is logged and the
     settings before it are kept.
     """
@@ -95,7 +95,7 @@ class DecisionLog:
             return True  # read at the start, a moment ago
         try:
             settings = read_settings(load(self._path))
-        except ConfigurationError as error:
+        except InvalidConfiguration as error:
             self._registry.set(RELOAD_FAULT, 1, "decision_log")
             self._log.error("decision log configuration not taken", error=str(error))
             return False

@@ -21,7 +21,7 @@ from webhook.app.fault_injection import FaultRefused, RefusingDriver, refused_ki
 from webhook.app.isolation import isolation
 from webhook.app.priority import BEHIND, SWITCH_INTERVAL_SECONDS, go_first
 from webhook.app.specialisation import SpecialisingThread
-from webhook.app.telemetry import Telemetry, TelemetryError
+from webhook.app.telemetry import Telemetry, UnusableTelemetry
 from webhook.app.threads import ProbeThread, ReloadThread
 from webhook.certificates.loader import CertificateLoader
 from webhook.constraint.client import Client
@@ -83,12 +83,12 @@ class PolicySource(Protocol):
         """What is wrong with the policies."""
 
 
-class StartupError(Exception):
+class CannotStart(Exception):
     """The process cannot start; the message says what to change."""
 
 
 def serve(settings: ServeSettings) -> int:
-    """Serve until told to stop; the exit code. Raises :class:`StartupError`."""
+    """Serve until told to stop; the exit code. Raises :class:`CannotStart`."""
     try:
         lines = log.open_log(
             settings.log_file,
@@ -98,7 +98,7 @@ def serve(settings: ServeSettings) -> int:
             form=settings.log_format,
         )
     except OSError as error:
-        raise StartupError(f"--log-file={settings.log_file}: {error.strerror}") from None
+        raise CannotStart(f"--log-file={settings.log_file}: {error.strerror}") from None
     log.adopt_standard_logging(lines)
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     process = Process(settings, lines)
@@ -308,14 +308,14 @@ class Process:
         return SpecialisingThread(after, self._registry, self._log) if after else None
 
     def _make_driver(self) -> TriedRegoDriver:
-        """The driver of policies in force; raises :class:`StartupError`."""
+        """The driver of policies in force; raises :class:`CannotStart`."""
         settings = self._settings
         cache = None
         if settings.compiled_policies_dir:
             try:
                 cache = CodeCache(Path(settings.compiled_policies_dir))
             except (OSError, UnsafeDirectory) as error:
-                raise StartupError(f"--compiled-policies-dir: {error}") from None
+                raise CannotStart(f"--compiled-policies-dir: {error}") from None
         driver = RegoDriver(
             disabled_builtins=self._disabled,
             cache=cache,
@@ -326,17 +326,17 @@ class Process:
         return TriedRegoDriver(driver, self._trials)
 
     def _injected_fault(self) -> str:
-        """The kind that a test has this replica refuse; raises :class:`StartupError`."""
+        """The kind that a test has this replica refuse; raises :class:`CannotStart`."""
         try:
             kind = refused_kind(self._settings, os.environ)
         except FaultRefused as error:
-            raise StartupError(str(error)) from None
+            raise CannotStart(str(error)) from None
         if kind:
             self._log.error("a fault is injected for a test", kind=kind)
         return kind
 
     def _cluster_thread(self, lines: Log) -> ClusterThread:
-        """What follows the cluster; raises :class:`StartupError`."""
+        """What follows the cluster; raises :class:`CannotStart`."""
         # Only with a cluster: an import that nobody asked for would cost memory and start-up.
         from webhook.app.cluster import ClusterThread  # noqa: PLC0415
         from webhook.cluster.credentials import CredentialsError  # noqa: PLC0415
@@ -354,7 +354,7 @@ class Process:
                 trier=Trier(self._trials, self._settings.evaluation_budget_seconds),
             )
         except CredentialsError as error:
-            raise StartupError(str(error)) from None
+            raise CannotStart(str(error)) from None
 
     def _record_event(self, event: str, **details: str | int) -> None:
         """Record something besides decisions, from any thread, where there is a log."""
@@ -362,13 +362,13 @@ class Process:
             self._decisions.record_event(event, **details)
 
     def _decision_log(self, lines: Log) -> DecisionLog | None:
-        """The decision log if it is on; raises :class:`StartupError`."""
+        """The decision log if it is on; raises :class:`CannotStart`."""
         settings = self._settings
         if not settings.decision_log_config:
             return None
         # Only if it is on: an import that nobody asked for would cost memory and start-up.
         from webhook.app.decisions import DecisionLog  # noqa: PLC0415
-        from webhook.decisions.configuration import ConfigurationError  # noqa: PLC0415
+        from webhook.decisions.configuration import InvalidConfiguration  # noqa: PLC0415
 
         try:
             return DecisionLog(
@@ -377,8 +377,8 @@ class Process:
                 self._registry,
                 lines.logger("decisions"),
             )
-        except ConfigurationError as error:
-            raise StartupError(f"--decision-log-config: {error}") from None
+        except InvalidConfiguration as error:
+            raise CannotStart(f"--decision-log-config: {error}") from None
 
     def _admission_port(self, lines: Log) -> AdmissionPort | None:
         """What answers admissions, if this process does."""
@@ -399,14 +399,14 @@ class Process:
         )
 
     def _make_telemetry(self, lines: Log) -> Telemetry:
-        """What sends traces and numbers, if anything is to be; raises :class:`StartupError`."""
+        """What sends traces and numbers, if anything is to be; raises :class:`CannotStart`."""
         log = lines.logger("telemetry")
         try:
             return Telemetry(
                 self._settings, self._decisions, self._registry, log, refresh=self._refresh
             )
-        except TelemetryError as error:
-            raise StartupError(str(error)) from None
+        except UnusableTelemetry as error:
+            raise CannotStart(str(error)) from None
 
     def _audit_thread(self, lines: Log) -> AuditThread | None:
         """What audits the cluster, if this process does."""
@@ -464,7 +464,7 @@ class Process:
 
 
 def _bind(host: str, port: int, flag: str) -> socket.socket:
-    """A bound socket, so that a taken port is told at once; raises :class:`StartupError`."""
+    """A bound socket, so that a taken port is told at once; raises :class:`CannotStart`."""
     try:
         if host:
             family, kind, protocol, _, where = socket.getaddrinfo(
@@ -487,7 +487,7 @@ def _bind(host: str, port: int, flag: str) -> socket.socket:
         )
         blamed = _HOST_FLAGS.get(flag, flag) if unknown else flag
         why = (isinstance(error, OSError) and error.strerror) or error
-        raise StartupError(f"{blamed}: cannot listen on {where_}: {why}") from None
+        raise CannotStart(f"{blamed}: cannot listen on {where_}: {why}") from None
     bound.setblocking(False)
     return bound
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from webhook.telemetry.sending import Sending
 
 
-class TelemetryError(Exception):
+class UnusableTelemetry(Exception):
     """Nothing can be sent with these settings; the message says what to change."""
 
 
@@ -38,7 +38,7 @@ class Telemetry:
         *,
         refresh: Callable[[], None],
     ) -> None:
-        """``refresh`` brings gauges up to date. Raises :class:`TelemetryError`."""
+        """``refresh`` brings gauges up to date. Raises :class:`UnusableTelemetry`."""
         self.tracing: Tracing | None = None
         self._sending: Sending | None = None
         traces = settings.enable_tracing and settings.serves_admission
@@ -51,7 +51,9 @@ class Telemetry:
             from webhook.telemetry.delivery import CollectorAddress  # noqa: PLC0415
             from webhook.telemetry.sending import Sending, SendingOptions  # noqa: PLC0415
         except ImportError as error:
-            raise TelemetryError(f"--otlp-endpoint needs waddle-admission[otlp]: {error}") from None
+            raise UnusableTelemetry(
+                f"--otlp-endpoint needs waddle-admission[otlp]: {error}"
+            ) from None
         tracer = None
         if traces:
             tracer = SampledTracer(settings.trace_samples_per_million)
@@ -79,7 +81,7 @@ class Telemetry:
                 begin=stand_behind,
             )
         except OSError as error:
-            raise TelemetryError(f"--otlp-ca-file={settings.otlp_ca_file}: {error}") from None
+            raise UnusableTelemetry(f"--otlp-ca-file={settings.otlp_ca_file}: {error}") from None
 
     def start(self) -> None:
         """Begin to send."""

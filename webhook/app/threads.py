@@ -30,6 +30,7 @@ PROBE_LIMITS = ConnectionLimits(
     body_bytes_max=1024,
     waiting_bytes_max=64 * 1024,
     in_flight_max=50,
+    handshake_timeout_seconds=5,
     header_timeout_seconds=5,
     body_timeout_seconds=5,
     # Prometheus and the kubelet come back within a minute or connect anew.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.audit.sink import Audited, identity_of
 from webhook.audit.touched import changed_constraints, touched_kinds
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.constraint.result import Responses
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Continuous:
         if not excluded:
             try:
                 responses = await self._reviewer.review(changed.resource, obj)
-            except (ApiError, UnreachableError) as error:
+            except (ApiError, ApiUnreachable) as error:
                 # Its Namespace cannot be read now; the next sweep reviews it.
                 self._log.warning(
                     "changed object not reviewed",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.audit.tally import truncated
 from webhook.backoff import Backoff
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.constraint.constraint import GROUP
 from webhook.events.counted import CountedEvents, event_name
 
@@ -88,7 +88,7 @@ class AuditEvents:
     async def _write(self, event: dict[str, Any]) -> None:
         try:
             await self._events.write(event)
-        except (ApiError, UnreachableError) as error:
+        except (ApiError, ApiUnreachable) as error:
             self.outcomes["failed"] += 1
             self._log.warning("Event not written", name=event["metadata"]["name"], error=str(error))
         else:

@@ -35,7 +35,7 @@ async def read_expansion(
     A broken one, those of a circle, and all of them where they may not be
     read, are left out and logged. Raises
     :class:`~webhook.cluster.errors.ApiError` and
-    :class:`~webhook.cluster.errors.UnreachableError`.
+    :class:`~webhook.cluster.errors.ApiUnreachable`.
     """
     resource = next((item for item in kinds if item.gvk.group_kind == (GROUP, KIND)), None)
     if resource is None:

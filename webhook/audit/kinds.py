@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from webhook.api.gvk import GroupVersionKind, name_of, text
 from webhook.api.resource import Resource
 from webhook.api.shapes import object_of, objects_of, texts_of
-from webhook.cluster.errors import UnreachableError
+from webhook.cluster.errors import ApiUnreachable
 from webhook.constraint import enforcement
 from webhook.constraint.targets import admission
 
@@ -37,7 +37,7 @@ async def listable(client: ClusterClient) -> tuple[Resource, ...]:
     """Every kind that the API server lists, in order of group and kind.
 
     Raises :class:`~webhook.cluster.errors.ApiError` and
-    :class:`~webhook.cluster.errors.UnreachableError`.
+    :class:`~webhook.cluster.errors.ApiUnreachable`.
     """
     kinds: dict[GroupVersionKind, Resource] = {}
     for path in ("/api", "/apis"):
@@ -46,7 +46,7 @@ async def listable(client: ClusterClient) -> tuple[Resource, ...]:
         groups = content.get("items")
         is_list = groups is None or type(groups) is list  # Go writes an empty one as null.
         if content.get("kind") != _LIST or not is_list:
-            raise UnreachableError(f"{path}: no aggregated discovery: Kubernetes 1.27 has it")
+            raise ApiUnreachable(f"{path}: no aggregated discovery: Kubernetes 1.27 has it")
         for group in objects_of(groups):
             if path == "/apis" and not name_of(group):
                 continue  # Only the core group has no name.

@@ -32,7 +32,7 @@ class Namespaces:
         """The Namespace, None where there is none: then its objects are gone too, or going.
 
         Raises :class:`~webhook.cluster.errors.ApiError` and
-        :class:`~webhook.cluster.errors.UnreachableError`.
+        :class:`~webhook.cluster.errors.ApiUnreachable`.
         """
         known: Namespace | None = self._known.get(name)
         if known is not None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.encoding import encode
 from webhook.audit.patience import FORBIDDEN_SECONDS, patiently
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.pages import check_object, read_page
 from webhook.values import dataclass
 
@@ -79,7 +79,7 @@ class Pages:
         """Each page's objects, last first: whoever pops them lets go of each in its turn.
 
         Raises :class:`~webhook.cluster.errors.ApiError` and
-        :class:`~webhook.cluster.errors.UnreachableError`, once they do not pass.
+        :class:`~webhook.cluster.errors.ApiUnreachable`, once they do not pass.
         """
         limit = min(self._page_objects, FIRST_OBJECTS)
         while True:
@@ -111,9 +111,9 @@ class Pages:
     def _turn_page(self, path: str) -> None:
         """Go on to the next page; raises for a list that has no end."""
         if self._token in self._tokens:
-            raise UnreachableError(f"{path}: the list goes in a circle")
+            raise ApiUnreachable(f"{path}: the list goes in a circle")
         if len(self._tokens) >= PAGES_MAX:
-            raise UnreachableError(f"{path}: a list of over {PAGES_MAX} pages")
+            raise ApiUnreachable(f"{path}: a list of over {PAGES_MAX} pages")
         if self._token:
             self._tokens.add(self._token)
 

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from webhook.backoff import Backoff
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -40,7 +40,7 @@ async def patiently(
 
     What the API server refuses for good is raised at once, what passes is waited
     out: raises :class:`~webhook.cluster.errors.ApiError` and
-    :class:`~webhook.cluster.errors.UnreachableError` after the time given.
+    :class:`~webhook.cluster.errors.ApiUnreachable` after the time given.
     """
     backoff = Backoff(initial_seconds=0.5, max_seconds=10.0)
     begun = time.monotonic()
@@ -58,7 +58,7 @@ async def patiently(
             since, limit = (begun, seconds) if refused is None else (refused, forbidden_seconds)
             if now - since + asked_seconds >= limit:
                 raise
-        except UnreachableError:
+        except ApiUnreachable:
             refused = None
             if time.monotonic() - begun > seconds:
                 raise

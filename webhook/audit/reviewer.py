@@ -59,7 +59,7 @@ class Reviewer:
         """What every constraint says of the object; None where it is gone with its Namespace.
 
         Raises :class:`~webhook.cluster.errors.ApiError` and
-        :class:`~webhook.cluster.errors.UnreachableError` where the Namespace cannot
+        :class:`~webhook.cluster.errors.ApiUnreachable` where the Namespace cannot
         be read.
         """
         namespace: Mapping[str, Any] | None = None
@@ -83,7 +83,7 @@ class Reviewer:
         """What mutators would change in the object, in the order of their names.
 
         Raises :class:`~webhook.cluster.errors.ApiError` and
-        :class:`~webhook.cluster.errors.UnreachableError` where its Namespace cannot be read.
+        :class:`~webhook.cluster.errors.ApiUnreachable` where its Namespace cannot be read.
         """
         scope, gvk = self._scope, gvk_of(obj)
         if not scope.tells_drift or gvk.group in UNMUTATED_GROUPS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.audit.members import Members, members
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import PODS
 from webhook.replicas.pods import AUDIT_PODS
 
@@ -33,7 +33,7 @@ class Shares:
         """Whether shares are still as they were at the last look."""
         try:
             return await self._present() == self.members
-        except (ApiError, UnreachableError):
+        except (ApiError, ApiUnreachable):
             return False  # What cannot be told is not published.
 
     def is_ours(self, gvk: GroupVersionKind, namespace: str) -> bool:

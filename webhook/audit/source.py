@@ -11,7 +11,7 @@ from webhook.api.resource import Resource
 from webhook.audit.kinds import listable
 from webhook.audit.pages import ListStatistics, Pages
 from webhook.audit.patience import FORBIDDEN_SECONDS, patiently
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
@@ -41,7 +41,7 @@ class AuditSource(Protocol):
         """The kinds that there are, in order.
 
         Raises :class:`~webhook.cluster.errors.ApiError` and
-        :class:`~webhook.cluster.errors.UnreachableError`.
+        :class:`~webhook.cluster.errors.ApiUnreachable`.
         """
 
     def pages(self, snapshot: Snapshot, resource: Resource) -> AsyncGenerator[list[Object], None]:
@@ -153,7 +153,7 @@ class CacheSource:
     ) -> AsyncGenerator[list[Object], None]:
         """The kind's objects."""
         if resource.gvk in self._unsynced:
-            raise UnreachableError(f"{resource.gvk}: not every object has been synced yet")
+            raise ApiUnreachable(f"{resource.gvk}: not every object has been synced yet")
         page: list[Object] = []
         for _, level in _levels(snapshot.inventory):
             kinds = level.get(resource.gvk.group_version) or {}

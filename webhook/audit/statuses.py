@@ -17,7 +17,7 @@ from webhook.api.resource import Resource
 from webhook.api.shapes import status_of
 from webhook.audit.patience import is_passing
 from webhook.backoff import Backoff
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.constraint.constraint import GROUP, STORED_VERSION
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class ConstraintStatuses:
                     resource, constraint.name, "", change, subresource="status"
                 ):
                     self.writes += 1
-            except (ApiError, UnreachableError) as error:
+            except (ApiError, ApiUnreachable) as error:
                 if isinstance(error, ApiError) and error.is_absent:
                     return  # it is gone, and its results with it
                 passes = not isinstance(error, ApiError) or error.is_conflict or is_passing(error)

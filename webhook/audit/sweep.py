@@ -18,7 +18,7 @@ from webhook.audit.kinds import undecided
 from webhook.audit.reviewer import Reviewer
 from webhook.audit.sink import Audited, SweepEnd, SweepStart, identity_of
 from webhook.audit.source import UnreadableKind
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.constraint.result import Responses
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Sweep:
         """Review everything; what came of it, which the sink has been told as well.
 
         Raises :class:`~webhook.cluster.errors.ApiError` and
-        :class:`~webhook.cluster.errors.UnreachableError` where not even the kinds
+        :class:`~webhook.cluster.errors.ApiUnreachable` where not even the kinds
         are known: then nothing was told.
         """
         begun = time.monotonic_ns()
@@ -146,7 +146,7 @@ class Sweep:
                 self._absent.append(resource)
             else:
                 self._fail(gvk, str(error))
-        except UnreachableError as error:
+        except ApiUnreachable as error:
             self._fail(gvk, str(error))
         else:
             if gvk not in self._failed:
@@ -161,7 +161,7 @@ class Sweep:
         """Review one object and tell of it; what it raises that nobody foresaw ends here."""
         try:
             await self._object(resource, item)
-        except (ApiError, UnreachableError):
+        except (ApiError, ApiUnreachable):
             raise
         except Exception as error:  # noqa: BLE001  # the object's boundary: named, counted, left out
             self._spoiled[resource.gvk] += 1
@@ -230,7 +230,7 @@ class Sweep:
             return
         try:
             served = {resource.gvk for resource in await self._source.kinds(self._scope.snapshot)}
-        except (ApiError, UnreachableError) as error:
+        except (ApiError, ApiUnreachable) as error:
             for resource in self._absent:
                 self._fail(resource.gvk, str(error))
             return

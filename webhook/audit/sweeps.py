@@ -23,7 +23,7 @@ from webhook.audit.sweep_metrics import AuditMetrics
 from webhook.audit.totals import Totals
 from webhook.audit.violation_log import ViolationLog
 from webhook.audit.watches import ObjectWatches
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ class Sweeps:
             )
             await sweep.run()
             self._continue(revision, time.monotonic())
-        except (ApiError, UnreachableError) as error:
+        except (ApiError, ApiUnreachable) as error:
             self._metrics.failed()
             self._log.error(
                 "no sweep: the cluster cannot be asked", error=str(error), process="audit"

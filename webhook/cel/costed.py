@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cel.check import types
-from webhook.cel.errors import EndedError, EvaluationError, InternalError
+from webhook.cel.errors import Ended, EvaluationError, InternalError
 from webhook.cel.library.all import invoke
 from webhook.cel.paths import is_native
 from webhook.cel.run import access
@@ -57,10 +57,10 @@ def _no_list(named: str, missing: str = "Add") -> InternalError:
 
 
 def _settled(run: Run, env: dict[Any, Value], meter: Meter) -> tuple[Value, EvaluationError | None]:
-    """An operand's value, and why it has none; raises EndedError, which nothing makes up for."""
+    """An operand's value, and why it has none; raises Ended, which nothing makes up for."""
     try:
         return run(env, meter), None
-    except EndedError:
+    except Ended:
         raise
     except EvaluationError as error:
         return None, error
@@ -128,7 +128,7 @@ def sorted_by(node: SortBy, target: Run, slot: int, key: Run, checked: Checked) 
                 meter.charge(2)
                 env[slot] = from_key(item)
                 keys.append(key(env, meter))
-        except EndedError:
+        except Ended:
             raise
         except EvaluationError:
             if is_counted:
@@ -142,11 +142,11 @@ def sorted_by(node: SortBy, target: Run, slot: int, key: Run, checked: Checked) 
 def search(name: str, args: list[Run]) -> Run:
     """By a pattern that is known: cel-go looks at what values of Go the other operands are."""
 
-    def found(env: dict[Any, Value], meter: Meter) -> Value:
+    def searched(env: dict[Any, Value], meter: Meter) -> Value:
         meter.charge(1)
         values = [access.go_value(arg(env, meter)) for arg in args]
         if type(values[0]) is not str or any(type(one) is not int for one in values[2:]):
             raise EvaluationError(NO_OVERLOAD)
         return invoke(meter, name, *values)
 
-    return found
+    return searched

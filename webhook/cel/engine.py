@@ -16,7 +16,7 @@ from webhook.cel.errors import (
     ParseError,
     Problem,
     ShownError,
-    TimeUpError,
+    TimeUp,
 )
 from webhook.cel.exact import exact_form
 from webhook.cel.fast import fast_form
@@ -56,7 +56,7 @@ class Expression:
             left = meter.left
             try:
                 return self.fast(variables, meter)
-            except TimeUpError:
+            except TimeUp:
                 raise
             except EvaluationError as error:
                 if self.tells and type(error) is EvaluationError:

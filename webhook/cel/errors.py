@@ -30,26 +30,26 @@ class ShownError(EvaluationError):
         self.after = after
 
 
-class UnsureError(Exception):
+class Unsure(Exception):
     """What the fast form leaves to the exact one."""
 
 
-class EndedError(EvaluationError):
+class Ended(EvaluationError):
     """An evaluation that is over, wherever within it that was: nothing absorbs it."""
 
 
-class LimitError(EndedError):
+class LimitExceeded(Ended):
     """An evaluation that was ended for its cost or its time."""
 
 
-class InternalError(EndedError):
+class InternalError(Ended):
     """An evaluation that ends in a panic of cel-go's own."""
 
     def __init__(self, text: str) -> None:
         super().__init__(f"internal error: {text}")
 
 
-class TimeUpError(LimitError):
+class TimeUp(LimitExceeded):
     """An evaluation that was ended since there is no time left for it."""
 
 

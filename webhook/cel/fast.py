@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.cel.lines import UnwrittenError
+from webhook.cel.lines import Unwritten
 from webhook.cel.run import access, arithmetic, equality, membership, paced
 from webhook.cel.writer import Writer
 
@@ -57,7 +57,7 @@ def fast_source(checked: Checked) -> tuple[str, dict[str, Any]] | None:
     writer = Writer(checked)
     try:
         return writer.write(checked.parsed.root), writer.constants
-    except UnwrittenError:
+    except Unwritten:
         return None
 
 

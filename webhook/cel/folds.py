@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from webhook.cel.errors import EndedError, EvaluationError
+from webhook.cel.errors import Ended, EvaluationError
 from webhook.cel.run import access
 from webhook.cel.run.given import given_of
 from webhook.cel.run.values import from_key, type_name
@@ -82,7 +82,7 @@ def _decided(
             try:
                 if access.condition(operand(env, meter)) is ends:
                     return ends
-            except EndedError:
+            except Ended:
                 raise
             except EvaluationError as error:
                 fault = fault or error
@@ -102,7 +102,7 @@ def counted(turns: Turns, body: Run) -> Run:
         for _ in turns(env, meter):
             try:
                 count += access.condition(body(env, meter))
-            except EndedError:
+            except Ended:
                 raise
             except EvaluationError as error:
                 fault = error
@@ -160,7 +160,7 @@ def _gathered(
             try:
                 if test is not None and not access.condition(test(env, meter)):
                     continue
-            except EndedError:
+            except Ended:
                 raise
             except EvaluationError as error:
                 fault = error
@@ -171,7 +171,7 @@ def _gathered(
                     value = body(env, meter)
                     if fault is None:
                         add(gathered, env, meter, value)
-                except EndedError:
+                except Ended:
                     raise
                 except EvaluationError as error:
                     fault = fault or error

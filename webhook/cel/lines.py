@@ -11,7 +11,7 @@ MAX_INDENT: Final = 60
 """Blocks within each other; CPython takes 100 indentations."""
 
 
-class UnwrittenError(Exception):
+class Unwritten(Exception):
     """A form that only the exact form has."""
 
 
@@ -27,7 +27,7 @@ class Lines:
     def line(self, text: str) -> None:
         """Add a line at the present depth."""
         if self.indent > MAX_INDENT:
-            raise UnwrittenError
+            raise Unwritten
         self.lines.append("    " * self.indent + text)
 
     def new(self, kind: Kind = Kind.ANY) -> Expression:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Final
 
-from webhook.cel.lines import Lines, UnwrittenError
+from webhook.cel.lines import Lines, Unwritten
 from webhook.cel.operators import cost_of
 from webhook.rego.write import expression as source
 from webhook.rego.write.expression import Kind
@@ -59,7 +59,7 @@ class LoopLines(Lines):
     def fold(self, node: Fold) -> Expression:
         """A macro over items: a loop."""
         if node.kind in {"map_value", "map_entry"} or self.loops >= MAX_LOOPS:
-            raise UnwrittenError
+            raise Unwritten
         range_ = self.held(node.range)
         cost = 2 + cost_of(node.body) + (0 if node.test is None else cost_of(node.test))
         result = self.new(Kind.BOOL if node.kind in {"all", "exists"} else Kind.ANY)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cel.check.checker import Checked
-from webhook.cel.errors import EvaluationError, LimitError, UnsureError
+from webhook.cel.errors import EvaluationError, LimitExceeded, Unsure
 from webhook.cel.fast import NAMESPACE, function_of
-from webhook.cel.lines import UnwrittenError
+from webhook.cel.lines import Unwritten
 from webhook.cel.operators import KNOWN, cost_of
 from webhook.cel.run.values import NOTHING, VARIABLES
 from webhook.cel.syntax.ast import Name, Select, children
@@ -32,7 +32,7 @@ MAX_LINES: Final = 2_000
 
 
 def _unsure() -> None:
-    raise UnsureError
+    raise Unsure
 
 
 def _failed() -> None:
@@ -43,7 +43,7 @@ GIVEN: Final[dict[str, Any]] = {
     **NAMESPACE,
     "NOTHING": NOTHING,
     "EvaluationError": EvaluationError,
-    "LimitError": LimitError,
+    "LimitExceeded": LimitExceeded,
     "unsure": _unsure,
     "failed": _failed,
 }
@@ -97,7 +97,7 @@ def whole_source(
     """The text of a policy's function; None where there is none."""
     try:
         return _PolicyWriter(variables, validations).policy()
-    except (UnwrittenError, RecursionError):
+    except (Unwritten, RecursionError):
         return None
 
 
@@ -180,7 +180,7 @@ class _PolicyWriter(Writer):
             self.indent += 1
             self.tell(number, self.value(message.checked.parsed.root))
             self.indent -= 1
-            self.line("except LimitError:")
+            self.line("except LimitExceeded:")
             self.line("    unsure()")
             self.line("except EvaluationError:")
             self.indent += 1
@@ -219,11 +219,11 @@ class _PolicyWriter(Writer):
     def line(self, text: str) -> None:
         super().line(text)
         if len(self.lines) > MAX_LINES:
-            raise UnwrittenError
+            raise Unwritten
 
     def name(self, meaning: str) -> Expression:
         if meaning == f".{_VARIABLES_NAME}":
-            raise UnwrittenError  # as a value: there is none here
+            raise Unwritten  # as a value: there is none here
         return super().name(meaning)
 
     def select(self, node: Select) -> Expression:
@@ -245,7 +245,7 @@ class _PolicyWriter(Writer):
         if name in self.computed:
             return self.locals[name]
         if name not in self.parts:
-            raise UnwrittenError  # referential data: it is not among what the function is given
+            raise Unwritten  # referential data: it is not among what the function is given
         if name in self.prepared:
             self.line(f"if {self.locals[name].source} is NOTHING:")
             self.line("    failed()")

@@ -13,7 +13,7 @@ from webhook.cel.check.environment import functions
 from webhook.cel.check.literals import known_members
 from webhook.cel.library.all import direct
 from webhook.cel.library.regex import compiled
-from webhook.cel.lines import UnwrittenError
+from webhook.cel.lines import Unwritten
 from webhook.cel.loops import LoopLines
 from webhook.cel.narrowing import called
 from webhook.cel.operators import KINDS, KNOWN, OPERATORS, ORDERS, cost_of, within_path
@@ -55,7 +55,7 @@ class Writer(LoopLines):
         """The whole function."""
         cost = cost_of(root)
         if cost > MAX_NODES:
-            raise UnwrittenError
+            raise Unwritten
         value = self.value(root)
         self.line(f"return {value.source}")
         head = ["def f(E, M):", f"    M.left -= {cost}"]
@@ -91,7 +91,7 @@ class Writer(LoopLines):
                 return self.map_of(node)
             case Fold():
                 return self.fold(node)
-        raise UnwrittenError
+        raise Unwritten
 
     def constant(self, value: Any) -> Expression:
         """A value that is known."""
@@ -132,7 +132,7 @@ class Writer(LoopLines):
     def name(self, meaning: str) -> Expression:
         """A variable, of a macro or of the environment."""
         if meaning.startswith(":"):
-            raise UnwrittenError
+            raise Unwritten
         if not meaning.startswith("."):
             for scope in reversed(self.scopes):
                 if meaning in scope:
@@ -163,7 +163,7 @@ class Writer(LoopLines):
                 within_path("optional_item", node.operand, self.checked), operand, field
             )
         if operand.kind not in {Kind.ANY, Kind.DICT}:
-            raise UnwrittenError  # what has no fields; of a literal Python would warn
+            raise Unwritten  # what has no fields; of a literal Python would warn
         return source.item(operand, field.source)
 
     def is_composed(self, node: Select) -> bool:
@@ -203,7 +203,7 @@ class Writer(LoopLines):
         keys = [entry.key for entry in node.entries]
         texts = [key.value for key in keys if isinstance(key, Constant) and type(key.value) is str]
         if len(set(texts)) < len(keys) or any(entry.optional for entry in node.entries):
-            raise UnwrittenError
+            raise Unwritten
         values = self.operands([entry.value for entry in node.entries])
         return source.dict_of(zip(map(source.scalar, texts), values, strict=True))
 
@@ -378,7 +378,10 @@ class Writer(LoopLines):
         if name == "dyn":
             return args[0]
         if name == "matches" and isinstance(nodes[1], Constant):
-            pattern = self.constant_named(compiled(nodes[1].value))
+            searched = compiled(nodes[1].value)
+            if searched.instructions:
+                raise Unwritten  # what that takes the exact form pays for
+            pattern = self.constant_named(searched)
             return source.call("found_in", "M", pattern, args[0], kind=Kind.BOOL)
         if name in {"startsWith", "endsWith"} and Kind.STRING in {args[0].kind, args[1].kind}:
             return source.method(args[0], name.lower(), args[1], kind=Kind.BOOL)
@@ -386,10 +389,10 @@ class Writer(LoopLines):
             return source.compare(args[1], "in", args[0])
         if name == "orValue":
             if not isinstance(nodes[1], Constant) and args[1].source not in {"[]", "{}"}:
-                raise UnwrittenError
+                raise Unwritten
             return source.call("or_value", *args)
         if name in {"ip", "or", "sum"}:
-            raise UnwrittenError
+            raise Unwritten
         results = {overload.result.name for overload in functions().get(name, ())}
         kind = KINDS.get(results.pop(), Kind.ANY) if len(results) == 1 else Kind.ANY
         form = called(name, node, self.checked)

@@ -27,7 +27,7 @@ from webhook.certificates import plan as planning
 from webhook.certificates.pairs import CERTIFICATE, KEY
 from webhook.certificates.plan import Lifetimes
 from webhook.certificates.reading import NEXT_CA_CERTIFICATE
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import MUTATING_CONFIGURATIONS, SECRETS, WEBHOOK_CONFIGURATIONS
 from webhook.cluster.reflector import ObjectSelection, Reflector
 from webhook.cluster.work_queue import WorkQueue
@@ -203,7 +203,7 @@ class ServingCertificate:
         """Look again when something changed, or time may have changed the plan."""
         try:
             await self._step()
-        except (ApiError, UnreachableError) as error:
+        except (ApiError, ApiUnreachable) as error:
             self._note_failure(error)
             self._queue.retry(secret)
         else:
@@ -212,7 +212,7 @@ class ServingCertificate:
             jitter = random.uniform(0.5, 1.0)  # noqa: S311  # no secret
             self._queue.add(secret, self._check_seconds * jitter)
 
-    def _note_failure(self, error: ApiError | UnreachableError) -> None:
+    def _note_failure(self, error: ApiError | ApiUnreachable) -> None:
         if isinstance(error, ApiError) and error.is_conflict:
             self._statistics.conflicts += 1
             return

@@ -82,12 +82,12 @@ def command(  # noqa: PLR0913  # each is an option
     from webhook.cli.audit_run import CannotAudit, Request  # noqa: PLC0415
     from webhook.cluster import event_loop  # noqa: PLC0415
     from webhook.cluster.credentials import CredentialsError  # noqa: PLC0415
-    from webhook.cluster.errors import ApiError, UnreachableError  # noqa: PLC0415
+    from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415
 
     request = Request(namespace, policies, page_objects, disabled_builtins)
     try:
         outcome = event_loop.run(_audit(kubeconfig, context, request))
-    except (ApiError, UnreachableError, CredentialsError) as error:
+    except (ApiError, ApiUnreachable, CredentialsError) as error:
         return _refused(outputs, f"the cluster cannot be asked: {error}")
     except CannotAudit as error:
         return _refused(outputs, *error.lines)

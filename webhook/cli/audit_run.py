@@ -119,7 +119,7 @@ async def audit(
     """Read policies, sweep the cluster and say what was found.
 
     Raises :class:`CannotAudit`, :class:`~webhook.cluster.errors.ApiError` and
-    :class:`~webhook.cluster.errors.UnreachableError`.
+    :class:`~webhook.cluster.errors.ApiUnreachable`.
     """
     outcome = AuditOutcome()
     logger = log.Log(_nowhere).logger("audit")

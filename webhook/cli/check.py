@@ -196,7 +196,7 @@ def _with_cluster(
     from webhook.cluster import event_loop  # noqa: PLC0415
     from webhook.cluster.client import ClusterClient  # noqa: PLC0415
     from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
-    from webhook.cluster.errors import ApiError, UnreachableError  # noqa: PLC0415
+    from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415
 
     async def run() -> Checked:
         checked = check_run.Checked()
@@ -212,6 +212,6 @@ def _with_cluster(
 
     try:
         return event_loop.run(run())
-    except (ApiError, UnreachableError, CredentialsError) as error:
+    except (ApiError, ApiUnreachable, CredentialsError) as error:
         complain(f"the cluster cannot be asked: {error}")
         return None

@@ -227,7 +227,7 @@ async def read_policies(client: ClusterClient, policies: Client) -> Client:
     """The client with what is in force in a cluster, as far as it can be used.
 
     Raises :class:`~webhook.cluster.errors.ApiError` and
-    :class:`~webhook.cluster.errors.UnreachableError`.
+    :class:`~webhook.cluster.errors.ApiUnreachable`.
     """
     from webhook.cli.cluster_access import TEMPLATES, list_objects  # noqa: PLC0415  # see check
     from webhook.cluster.discovery import Discovery  # noqa: PLC0415  # see check
@@ -289,7 +289,7 @@ async def effect_on_cluster(
     """What changes for what is in the cluster, listed page by page as an audit does it.
 
     Raises :class:`~webhook.cluster.errors.ApiError` and
-    :class:`~webhook.cluster.errors.UnreachableError`.
+    :class:`~webhook.cluster.errors.ApiUnreachable`.
     """
     from webhook.audit.namespaces import Namespaces  # noqa: PLC0415  # see check
     from webhook.audit.scope import Scope  # noqa: PLC0415  # see check

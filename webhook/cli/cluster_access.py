@@ -76,7 +76,7 @@ async def list_objects(
     """All objects of a kind, page by page, each with its kind; none where the kind is not served.
 
     Raises :class:`~webhook.cluster.errors.ApiError` and
-    :class:`~webhook.cluster.errors.UnreachableError`.
+    :class:`~webhook.cluster.errors.ApiUnreachable`.
     """
     from webhook.cluster.errors import ApiError  # noqa: PLC0415  # brings aiohttp
 

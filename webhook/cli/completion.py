@@ -65,9 +65,9 @@ def _classes() -> dict[str, type[ShellComplete]]:
         def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[str]]:
             context = _resolve_context(self.cli, self.ctx_args, self.prog_name, args)
             asked, word = _resolve_incomplete(context, args, incomplete)
-            found = asked.shell_complete(context, word)
-            if found or not isinstance(asked, click.Parameter):
-                return found
+            items = asked.shell_complete(context, word)
+            if items or not isinstance(asked, click.Parameter):
+                return items
             is_text = isinstance(asked.type, click.types.StringParamType)
             return [CompletionItem(word, type="file")] if is_text else []
 

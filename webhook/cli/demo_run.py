@@ -26,7 +26,7 @@ from webhook.cli.terminal import complain, printable, write
 from webhook.cluster import event_loop
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import CredentialsError, load_credentials
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -48,7 +48,7 @@ _FAULTS: Final = (
     Occupied,
     CredentialsError,
     ApiError,
-    UnreachableError,
+    ApiUnreachable,
     TimeoutError,
     OSError,
 )
@@ -60,8 +60,8 @@ def run(*, api_server: Path | None, kubeconfig: Path | None, address: str, port:
     demonstration = _Demonstration(folder, address, port)
     try:
         event_loop.run(demonstration.until_told(api_server, kubeconfig))
-    except* _FAULTS as found:
-        for error in _leaves(found):
+    except* _FAULTS as faults:
+        for error in _leaves(faults):
             complain(str(error) or type(error).__name__)
         return_code = exit_codes.NO
     else:
@@ -247,7 +247,7 @@ async def _misbehave(installation: Installation) -> None:
         _tell(f"A policy with a typo is refused: {error.message}")
     try:
         await installation.apply_policies("endless")
-    except (ApiError, UnreachableError, TimeoutError) as error:
+    except (ApiError, ApiUnreachable, TimeoutError) as error:
         _tell(f"A policy that never ends could not be applied: {str(error) or 'never served'}")
         return
     _tell(
@@ -280,7 +280,7 @@ async def _quietly(step: Callable[[], Awaitable[None]]) -> None:
     """A step of ending; where the cluster is gone there is nothing to end."""
     try:
         await step()
-    except (ApiError, UnreachableError) as error:
+    except (ApiError, ApiUnreachable) as error:
         complain(f"not removed: {error}")
 
 

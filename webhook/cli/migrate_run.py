@@ -56,7 +56,7 @@ def from_cluster(
     from webhook.cluster import event_loop  # noqa: PLC0415
     from webhook.cluster.client import ClusterClient  # noqa: PLC0415
     from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
-    from webhook.cluster.errors import ApiError, UnreachableError  # noqa: PLC0415
+    from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415
 
     async def look() -> list[Manifest]:
         async with ClusterClient(load_credentials(kubeconfig, context=context)) as client:
@@ -64,7 +64,7 @@ def from_cluster(
 
     try:
         return event_loop.run(look())
-    except (ApiError, UnreachableError, CredentialsError) as error:
+    except (ApiError, ApiUnreachable, CredentialsError) as error:
         complain(f"the cluster cannot be asked: {error}")
         return None
 

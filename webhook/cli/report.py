@@ -70,7 +70,7 @@ def command(  # each is an option
     from webhook.cluster import event_loop  # noqa: PLC0415
     from webhook.cluster.client import ClusterClient  # noqa: PLC0415
     from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
-    from webhook.cluster.errors import ApiError, UnreachableError  # noqa: PLC0415
+    from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415
     from webhook.reports.report_api import APIS  # noqa: PLC0415
 
     apis = [APIS[report_api]] if report_api else list(APIS.values())
@@ -82,7 +82,7 @@ def command(  # each is an option
 
     try:
         summary, confirmed = event_loop.run(look())
-    except (ApiError, UnreachableError, CredentialsError) as error:
+    except (ApiError, ApiUnreachable, CredentialsError) as error:
         complain(f"the cluster cannot be asked: {error}")
         return exit_codes.UNKNOWN
     if summary is None:
@@ -102,7 +102,7 @@ async def summarize(
     """What the reports of the first API that has any say; None where none is served.
 
     Raises :class:`~webhook.cluster.errors.ApiError` and
-    :class:`~webhook.cluster.errors.UnreachableError`.
+    :class:`~webhook.cluster.errors.ApiUnreachable`.
     """
     from webhook.cluster.errors import ApiError  # noqa: PLC0415  # see command
     from webhook.reports.known import results_by_subject  # noqa: PLC0415
@@ -132,7 +132,7 @@ async def summarize(
 async def confirmations(client: ClusterClient) -> list[Confirmation]:
     """What audits say of their last sweeps; none where the caller may not read Leases.
 
-    Raises :class:`~webhook.cluster.errors.UnreachableError`.
+    Raises :class:`~webhook.cluster.errors.ApiUnreachable`.
     """
     from webhook.cluster.errors import ApiError  # noqa: PLC0415  # see command
     from webhook.cluster.kinds import LEASES  # noqa: PLC0415

@@ -71,7 +71,7 @@ def run(arguments: tuple[str, ...]) -> None:
 
     try:
         sys.exit(process.serve(settings))
-    except process.StartupError as error:
+    except process.CannotStart as error:
         raise click.ClickException(str(error)) from None
 
 

@@ -47,14 +47,14 @@ def command(config: tuple[Path, ...], *, wait: bool, check: bool) -> None:
     import asyncio  # noqa: PLC0415
 
     from webhook import garbage, log  # noqa: PLC0415
-    from webhook.decisions.configuration import ConfigurationError, load_all  # noqa: PLC0415
+    from webhook.decisions.configuration import InvalidConfiguration, load_all  # noqa: PLC0415
     from webhook.decisions.sidecar.memory import bound_allocator  # noqa: PLC0415
     from webhook.decisions.sidecar.process import run_sidecar  # noqa: PLC0415
     from webhook.decisions.sidecar.settings import read_settings  # noqa: PLC0415
 
     try:
         settings = read_settings(load_all(config))
-    except ConfigurationError as error:
+    except InvalidConfiguration as error:
         if check or not wait:
             raise click.ClickException(str(error)) from None
         told = log.open_log().logger("sidecar")
@@ -74,7 +74,7 @@ def command(config: tuple[Path, ...], *, wait: bool, check: bool) -> None:
 
 def _wait_for(read: Callable[[], SidecarSettings], logger: Logger) -> SidecarSettings:
     """The settings, once they can be read; ends the process when it is told to stop meanwhile."""
-    from webhook.decisions.configuration import ConfigurationError  # noqa: PLC0415  # see command
+    from webhook.decisions.configuration import InvalidConfiguration  # noqa: PLC0415  # see command
 
     # A process that is a container's first ignores what it has no handler for.
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(exit_codes.OK))
@@ -82,7 +82,7 @@ def _wait_for(read: Callable[[], SidecarSettings], logger: Logger) -> SidecarSet
     while True:
         try:
             settings = read()
-        except ConfigurationError as error:
+        except InvalidConfiguration as error:
             fault = str(error)
         else:
             signal.signal(signal.SIGTERM, before)

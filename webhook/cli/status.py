@@ -39,7 +39,7 @@ def command(*, kubeconfig: str | None, context: str | None, namespace: str, outp
     from webhook.cluster import event_loop  # noqa: PLC0415
     from webhook.cluster.client import ClusterClient  # noqa: PLC0415
     from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
-    from webhook.cluster.errors import ApiError, UnreachableError  # noqa: PLC0415
+    from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415
 
     async def look() -> tuple[list[Replica], list[Convergence]]:
         async with ClusterClient(load_credentials(kubeconfig, context=context)) as client:
@@ -47,7 +47,7 @@ def command(*, kubeconfig: str | None, context: str | None, namespace: str, outp
 
     try:
         replicas, objects = event_loop.run(look())
-    except (ApiError, UnreachableError, CredentialsError) as error:
+    except (ApiError, ApiUnreachable, CredentialsError) as error:
         complain(f"the cluster cannot be asked: {error}")
         return exit_codes.UNKNOWN
     if output == "json":

@@ -10,7 +10,7 @@ from webhook.cli.terminal import complain, write
 from webhook.cluster import event_loop
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import CredentialsError, load_credentials
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import (
     CRDS,
     MUTATING_CONFIGURATIONS,
@@ -85,7 +85,7 @@ def run(wanted: Wanted, *, remove: bool, kubeconfig: str | None, context: str | 
     except MustStay as error:
         complain(str(error))
         return exit_codes.NO
-    except (ApiError, UnreachableError, CredentialsError) as error:
+    except (ApiError, ApiUnreachable, CredentialsError) as error:
         complain(f"the cluster cannot be asked: {error}")
         return exit_codes.UNKNOWN
     if not count:

@@ -171,13 +171,13 @@ class _Wait:
     async def _first_look(self) -> int | None:
         """An object that does not exist is not waited for: what is misspelt never comes."""
         from webhook.backoff import Backoff  # noqa: PLC0415  # see command
-        from webhook.cluster.errors import ApiError, UnreachableError  # noqa: PLC0415
+        from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415
 
         backoff = Backoff(initial_seconds=0.2, max_seconds=5.0)
         while True:
             try:
                 await self._client.get(self._resource, self._name)
-            except (ApiError, UnreachableError) as error:
+            except (ApiError, ApiUnreachable) as error:
                 if isinstance(error, ApiError) and error.status < 500:
                     absent = "there is no such object" if error.is_absent else str(error)
                     complain(f"{self._shown}: {absent}")

@@ -18,7 +18,7 @@ from webhook import __version__
 from webhook.api.encoding import DecodeError, decode, encode
 from webhook.backoff import Backoff
 from webhook.cluster.credentials import CredentialsError
-from webhook.cluster.errors import ApiError, UnreachableError, api_error
+from webhook.cluster.errors import ApiError, ApiUnreachable, api_error
 from webhook.cluster.event_loop import EventLoop
 from webhook.cluster.store import Object, slim
 
@@ -124,7 +124,7 @@ class ClusterClient:
         """The decoded answer; ``accept`` names another form of it than plain JSON.
 
         A busy server is asked again as it says, within the deadline. Raises
-        :class:`ApiError` for a refusal, :class:`UnreachableError` for no answer.
+        :class:`ApiError` for a refusal, :class:`ApiUnreachable` for no answer.
         """
         data = None if body is None else encode(body)
         content = await self._answer(
@@ -168,7 +168,7 @@ class ClusterClient:
                             raise
                         await asyncio.sleep(min(asked, RETRY_AFTER_SECONDS_MAX))
         except TimeoutError:
-            raise UnreachableError(
+            raise ApiUnreachable(
                 f"{method} {path}: no answer within {deadline_seconds:g} s"
             ) from None
 
@@ -189,9 +189,9 @@ class ClusterClient:
                 return await _read(response, ANSWER_BYTES_MAX)
             except _TooLarge:
                 message = f"{method} {path}: an answer of over {ANSWER_BYTES_MAX} bytes"
-                raise UnreachableError(message) from None
+                raise ApiUnreachable(message) from None
             except (aiohttp.ClientError, OSError) as error:
-                raise UnreachableError(f"{method} {path}: {_described(error)}") from error
+                raise ApiUnreachable(f"{method} {path}: {_described(error)}") from error
 
     async def _open(
         self,
@@ -211,7 +211,7 @@ class ClusterClient:
             try:
                 self.credentials.reread()
             except CredentialsError as error:
-                raise UnreachableError(f"{method} {path}: 401, and {error}") from error
+                raise ApiUnreachable(f"{method} {path}: 401, and {error}") from error
             response = await self._send(method, path, query, headers, data, inactivity_seconds)
         if response.status < 400:
             return response
@@ -246,7 +246,7 @@ class ClusterClient:
                 server_hostname=self.credentials.server_name,
             )
         except (aiohttp.ClientError, OSError, CredentialsError) as error:
-            raise UnreachableError(f"{method} {path}: {_described(error)}") from error
+            raise ApiUnreachable(f"{method} {path}: {_described(error)}") from error
 
     # --- reading ------------------------------------------------------------------------------
 
@@ -259,7 +259,7 @@ class ClusterClient:
     async def stream(
         self, path: str, query: Mapping[str, str], *, inactivity_seconds: float
     ) -> AsyncIterator[aiohttp.StreamReader]:
-        """The bytes of a watch; ends with :class:`UnreachableError` after silence."""
+        """The bytes of a watch; ends with :class:`ApiUnreachable` after silence."""
         async with await self._open(
             "GET", path, query, inactivity_seconds=inactivity_seconds
         ) as response:
@@ -397,7 +397,7 @@ def _decoded(method: str, path: str, content: bytes) -> Any:
         return decode(content) if content else None
     except DecodeError as error:
         # A proxy's page, or the body of a server that is going down.
-        raise UnreachableError(f"{method} {path}: the answer is no JSON: {error}") from error
+        raise ApiUnreachable(f"{method} {path}: the answer is no JSON: {error}") from error
 
 
 def _described(error: BaseException) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api.gvk import GroupVersionKind, text
 from webhook.api.resource import Resource, group_path
 from webhook.api.shapes import object_of, objects_of
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -94,12 +94,12 @@ def _resources(answer: Any, path: str, group: str, version: str) -> Iterator[Res
     """The resources in the list of a group; an entry of another shape is as if it were not there.
 
     An aggregated API or a proxy may send anything. Raises
-    :class:`~webhook.cluster.errors.UnreachableError` for what is no list at all: that a kind is
+    :class:`~webhook.cluster.errors.ApiUnreachable` for what is no list at all: that a kind is
     not served it does not say.
     """
     entries = object_of(answer).get("resources", ())
     if entries is not None and type(entries) is not list:  # Go writes an empty one as null.
-        raise UnreachableError(f"{path}: the answer is no list of resources")
+        raise ApiUnreachable(f"{path}: the answer is no list of resources")
     for entry in objects_of(entries):
         plural, kind = text(entry, "name"), text(entry, "kind")
         namespaced = entry.get("namespaced") or False

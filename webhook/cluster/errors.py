@@ -53,7 +53,7 @@ class ApiError(Exception):
         return self.status == 410
 
 
-class UnreachableError(Exception):
+class ApiUnreachable(Exception):
     """The API server did not answer: no connection, a torn one, or no answer in time."""
 
 

@@ -12,14 +12,14 @@ from typing import Any
 from webhook.api.encoding import DecodeError, decode
 from webhook.api.gvk import text
 from webhook.api.shapes import object_of
-from webhook.cluster.errors import UnreachableError
+from webhook.cluster.errors import ApiUnreachable
 
 
 def read_page(page: Any, path: str) -> tuple[list[Any], str, str]:
     """A page's items, resource version and continue token.
 
     Lists that are made when they are asked for (ComponentStatus, metrics) have no version.
-    Raises :class:`~webhook.cluster.errors.UnreachableError` for what is no page.
+    Raises :class:`~webhook.cluster.errors.ApiUnreachable` for what is no page.
     """
     content = object_of(page)
     items = content.get("items")
@@ -30,22 +30,22 @@ def read_page(page: Any, path: str) -> tuple[list[Any], str, str]:
     if items is None and (version or token):
         items = []
     if type(page) is not dict or type(items) is not list:
-        raise UnreachableError(f"{path}: the answer is no list")
+        raise ApiUnreachable(f"{path}: the answer is no list")
     return items, version, token
 
 
 def read_event(line: bytes, path: str) -> tuple[str, Any]:
     """The type and the object of an event of a watch.
 
-    Raises :class:`~webhook.cluster.errors.UnreachableError` for what is none.
+    Raises :class:`~webhook.cluster.errors.ApiUnreachable` for what is none.
     """
     try:
         event = object_of(decode(line))
     except DecodeError as error:
-        raise UnreachableError(f"{path}: the watch was torn: {error}") from error
+        raise ApiUnreachable(f"{path}: the watch was torn: {error}") from error
     kind = text(event, "type")
     if not kind or "object" not in event:
-        raise UnreachableError(f"{path}: the watch was torn: {line[:100]!r} is no event")
+        raise ApiUnreachable(f"{path}: the watch was torn: {line[:100]!r} is no event")
     return kind, event["object"]
 
 

@@ -23,7 +23,7 @@ from webhook.api.gvk import text
 from webhook.api.shapes import object_of
 from webhook.backoff import Backoff
 from webhook.cluster.client import RETRY_AFTER_SECONDS_MAX
-from webhook.cluster.errors import ApiError, UnreachableError, status_error
+from webhook.cluster.errors import ApiError, ApiUnreachable, status_error
 from webhook.cluster.lines import LINE_SECONDS_MAX, LineTooLong, read_lines
 from webhook.cluster.pages import check_object, read_event, read_page
 from webhook.cluster.store import Change, Store, slim
@@ -189,7 +189,7 @@ class Reflector:
                 self._statistics.gone += 1
                 self._resource_version = ""
                 await self._pause(random.uniform(0, 0.2))  # noqa: S311  # jitter is no secret
-            except (ApiError, UnreachableError, LineTooLong) as error:
+            except (ApiError, ApiUnreachable, LineTooLong) as error:
                 await self._pause(self._after(error))
 
     async def _follow_until_renewed(self) -> None:
@@ -283,19 +283,19 @@ class Reflector:
             size = self._weigh(size + page_bytes)
             items, version, token = read_page(page, self._path)
             if not (version or token):
-                raise UnreachableError(f"{self._path}: the answer is no list that can be watched")
+                raise ApiUnreachable(f"{self._path}: the answer is no list that can be watched")
             objects += self._items(items)
             if not token:
                 return objects, version
             if token in tokens:
-                raise UnreachableError(f"{self._path}: the list goes in a circle")
+                raise ApiUnreachable(f"{self._path}: the list goes in a circle")
             tokens.add(token)
             query = {**self._query, "limit": limit, "continue": token}
 
     def _weigh(self, size: int) -> int:
         """The size of a list so far; raises where it is more than any may be."""
         if size > self._settings.list_bytes_max:
-            raise UnreachableError(
+            raise ApiUnreachable(
                 f"{self._path}: a list of over {self._settings.list_bytes_max} bytes"
             )
         return size
@@ -357,7 +357,7 @@ class Reflector:
                     self._take_list(listed, self._version(item))
                     listed = None
         if listed is not None:
-            raise UnreachableError(f"{self._path}: the watch ended within its initial events")
+            raise ApiUnreachable(f"{self._path}: the watch ended within its initial events")
 
     # --- watches ------------------------------------------------------------------------------
 
@@ -370,7 +370,7 @@ class Reflector:
                 events += 1
                 self._take_event(kind, item)
         if not events and time.monotonic() - begun < _SHORT_SECONDS:
-            raise UnreachableError(f"{self._path}: the watch ended at once")
+            raise ApiUnreachable(f"{self._path}: the watch ended at once")
 
     async def _events(self, query: dict[str, str]) -> AsyncGenerator[tuple[str, Any, int], None]:
         """The events of a watch: type, object and size in bytes."""
@@ -400,7 +400,7 @@ class Reflector:
                         raise status_error(object_of(item), 500)
                     yield kind, item, len(line)
                     if time.monotonic() > ends:
-                        raise UnreachableError(f"{self._path}: the watch went on beyond its time")
+                        raise ApiUnreachable(f"{self._path}: the watch went on beyond its time")
         except ApiError as error:
             if error.is_expired:
                 raise _Gone from error
@@ -408,10 +408,10 @@ class Reflector:
         except TimeoutError as error:
             self._statistics.silences += 1
             message = f"{self._path}: no byte within {settings.inactivity_seconds:g} s"
-            raise UnreachableError(message) from error
+            raise ApiUnreachable(message) from error
         except (aiohttp.ClientError, OSError) as error:
             message = f"{self._path}: the watch was torn: {str(error) or type(error).__name__}"
-            raise UnreachableError(message) from error
+            raise ApiUnreachable(message) from error
 
     def _take_event(self, kind: str, item: Any) -> None:
         self._statistics.last_event_at = time.monotonic()
@@ -432,5 +432,5 @@ class Reflector:
         """Where a watch may go on; raises where that is not said."""
         version = text(item, "metadata", "resourceVersion")
         if not version:
-            raise UnreachableError(f"{self._path}: no resourceVersion where there must be one")
+            raise ApiUnreachable(f"{self._path}: no resourceVersion where there must be one")
         return version

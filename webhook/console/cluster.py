@@ -16,7 +16,7 @@ from webhook.api.revision import GROUP, KIND, VERSION
 from webhook.api.shapes import objects_of
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.discovery import Discovery
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import NAMESPACE, NAMESPACES, PODS, WEBHOOK_CONFIGURATIONS
 from webhook.cluster.reflector import ObjectSelection, Reflector
 from webhook.console import serving_certificate
@@ -197,7 +197,7 @@ class ClusterSource:
                 async with asyncio.timeout(ANSWER_SECONDS):
                     await client.request("GET", "/version")
                 unreachable, since = "", ""
-            except (ApiError, UnreachableError, TimeoutError) as error:
+            except (ApiError, ApiUnreachable, TimeoutError) as error:
                 since = since or timestamp.now()
                 why = str(error) or f"no answer within {ANSWER_SECONDS:g} s"
                 unreachable = f"the API server cannot be asked since {since}: {why}"

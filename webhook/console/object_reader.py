@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import gvk_of
 from webhook.cluster.discovery import UnknownKind
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import SECRETS
 from webhook.console.live import NotReadable
 from webhook.console.visitor import Right
@@ -52,7 +52,7 @@ class ObjectReader:
                     f"this console's own account may not read it: {error.message}"
                 ) from None
             raise NotReadable(f"the API server refuses: {error}") from None
-        except (UnreachableError, TimeoutError) as error:
+        except (ApiUnreachable, TimeoutError) as error:
             raise NotReadable(_unanswered(error)) from None
         if gvk_of(document) != place.gvk:
             raise NotReadable(f"the API server gave a {gvk_of(document)}")
@@ -70,7 +70,7 @@ class ObjectReader:
                 resource = await self._discovery.resource(gvk)
         except (ApiError, UnknownKind) as error:
             raise NotReadable(str(error)) from None
-        except (UnreachableError, TimeoutError) as error:
+        except (ApiUnreachable, TimeoutError) as error:
             raise NotReadable(_unanswered(error)) from None
         if resource.namespaced != bool(place.namespace):
             scope = "is in a namespace" if resource.namespaced else "is in no namespace"

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from webhook.cluster import authorization
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import ACCESS_REVIEWS
 from webhook.console import sight
 
@@ -82,7 +82,7 @@ class Rights:
                 f"what you may read was not answered within {RIGHTS_SECONDS:g} s"
             ) from None
         except ExceptionGroup as group:
-            told, bugs = group.split((ApiError, UnreachableError))
+            told, bugs = group.split((ApiError, ApiUnreachable))
             if bugs is not None or told is None:
                 raise
             raise RightsUnknown(_told(told)) from None
@@ -114,7 +114,7 @@ class Rights:
     async def _ask(self, visitor: Visitor, right: Right) -> bool:
         server = self._server()
         if server is None:
-            raise UnreachableError("the API server was not asked anything yet")
+            raise ApiUnreachable("the API server was not asked anything yet")
         attributes = {
             "verb": right.verb,
             "group": right.group,

@@ -20,21 +20,21 @@ _ENDS: Final = {PAUSE: "go on with the roll-out", ABORT: "begin the roll-out ane
 def commands(item: ShownPolicy) -> list[dict[str, Any]]:
     """What would be typed to roll a policy back, to pause or abort its roll-out, or to undo that."""
     set_ = _annotations(item.document)
-    found = [
+    offered = [
         _command(item, f"roll back to generation {one.generation}", f"{ROLLBACK}={one.generation}")
         for one in item.revisions
         if one.generation != item.generation and set_.get(ROLLBACK) != str(one.generation)
     ]
     if ROLLBACK in set_:
-        found.append(_command(item, "enforce the spec again", f"{ROLLBACK}-"))
+        offered.append(_command(item, "enforce the spec again", f"{ROLLBACK}-"))
     if item.rollout is None:
-        return found
+        return offered
     for name, what in ((PAUSE, "pause the roll-out"), (ABORT, "abort the roll-out")):
         if set_.get(name) == "true":
-            found.append(_command(item, _ENDS[name], f"{name}-"))
+            offered.append(_command(item, _ENDS[name], f"{name}-"))
         else:
-            found.append(_command(item, what, f"{name}=true"))
-    return found
+            offered.append(_command(item, what, f"{name}=true"))
+    return offered
 
 
 def to_come(item: ShownPolicy) -> list[str]:

@@ -20,7 +20,7 @@ from webhook.api.config import CONFIG
 from webhook.api.resource import Resource
 from webhook.api.shapes import status_of
 from webhook.backoff import Backoff
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import PODS
 from webhook.cluster.reflector import ObjectSelection, Reflector
 from webhook.cluster.work_queue import WorkQueue
@@ -284,7 +284,7 @@ class Aggregation:
             written = await self._client.replace(
                 resource, {**document, "status": wanted}, subresource="status"
             )
-        except (ApiError, UnreachableError) as error:
+        except (ApiError, ApiUnreachable) as error:
             self._swapped.pop(subject, None)
             if isinstance(error, ApiError) and (error.is_conflict or error.is_absent):
                 self._queue.retry(subject)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import GroupKind
 from webhook.backoff import Backoff
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.work_queue import WorkQueue
 from webhook.constraint.errors import InvalidTemplate
 from webhook.controllers.observed import TEMPLATES
@@ -87,7 +87,7 @@ class ExpressionKeeper:
     async def _settle(self, key: str) -> None:
         try:
             await self._look()
-        except (ApiError, UnreachableError) as error:
+        except (ApiError, ApiUnreachable) as error:
             self._log.warning("types of kinds are not looked up", error=str(error))
             self._queue.retry(key)
         else:

@@ -11,7 +11,7 @@ import math
 import time
 from typing import TYPE_CHECKING, Final
 
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import CRDS, NAMESPACE, NAMESPACES
 from webhook.cluster.reflector import Settings
 from webhook.constraint import constraint
@@ -228,7 +228,7 @@ class Following:
                 return NamespaceAnswer(self.client.kept(await self.client.get(NAMESPACES, name)))
         except ApiError as error:
             return NamespaceAnswer(None, "" if error.is_absent else str(error))
-        except (UnreachableError, TimeoutError) as error:
+        except (ApiUnreachable, TimeoutError) as error:
             return NamespaceAnswer(None, str(error) or "no answer in time")
 
     async def run(self) -> None:

@@ -16,7 +16,7 @@ from webhook.api.resource import Resource
 from webhook.api.shapes import conditions_of, status_of
 from webhook.backoff import Backoff
 from webhook.cluster.discovery import Discovery, UnknownKind
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.reflector import ObjectSelection
 from webhook.cluster.work_queue import WorkQueue
 from webhook.constraint import constraint as constraints
@@ -156,7 +156,7 @@ class GenerationKeeper:
                     except UnknownKind:
                         continue
                     return version
-            except (ApiError, UnreachableError) as error:
+            except (ApiError, ApiUnreachable) as error:
                 self._log.warning("ValidatingAdmissionPolicies are not looked up", error=str(error))
                 await asyncio.sleep(backoff.next_seconds())
                 continue
@@ -242,7 +242,7 @@ class GenerationKeeper:
         assert writer is not None
         store = writer.store
 
-        def found(name: str, wanted: Json) -> tuple[str, str]:
+        def state(name: str, wanted: Json) -> tuple[str, str]:
             current = store.get("", name)
             if current is not None and self._rewrites[kind].foreign(wanted, current):
                 return "error", f"{kind} {name} is there, and is not ours"
@@ -253,7 +253,7 @@ class GenerationKeeper:
                 failure = f"{kind} {name} is written by somebody else, too"
             return ("error", failure) if failure else ("", "")
 
-        return found
+        return state
 
     def _current_scope(self) -> PolicyScope:
         document = self._configuration.document if self._options.synced else None

@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from webhook.backoff import Backoff
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.reflector import Reflector
 from webhook.cluster.work_queue import WorkQueue
 from webhook.controllers.spoiled import Spoiled
@@ -225,7 +225,7 @@ class ObjectWriter:
         mark = self.store.mark(self._namespace, write.name)
         try:
             document = await self._request(write)
-        except (ApiError, UnreachableError) as error:
+        except (ApiError, ApiUnreachable) as error:
             if isinstance(error, ApiError) and error.is_conflict:
                 return False  # Another was faster: compare again with what it wrote.
             self.failures += 1

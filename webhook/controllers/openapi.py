@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import GroupVersionKind, text
 from webhook.api.shapes import object_of
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -47,11 +47,11 @@ def kind_type(document: object, gvk: GroupVersionKind) -> ObjectType | None:
 def _index(answer: Any) -> dict[str, str]:
     """Where the documents are, by group and version; an entry that says no place is left out.
 
-    Raises :class:`~webhook.cluster.errors.UnreachableError` for what is no index.
+    Raises :class:`~webhook.cluster.errors.ApiUnreachable` for what is no index.
     """
     paths = object_of(answer).get("paths", ())
     if paths is not None and type(paths) is not dict:  # Go writes an empty one as null.
-        raise UnreachableError("/openapi/v3: the answer is no index of documents")
+        raise ApiUnreachable("/openapi/v3: the answer is no index of documents")
     places = {path: text(one, "serverRelativeURL") for path, one in object_of(paths).items()}
     # The API server takes over what an aggregated API says. It is put behind the server's address:
     # without a slash it could go on with that, and our token to another host.
@@ -72,7 +72,7 @@ class KindTypes:
 
         Documents that are not as they were are read anew. Raises
         :class:`~webhook.cluster.errors.ApiError` and
-        :class:`~webhook.cluster.errors.UnreachableError`.
+        :class:`~webhook.cluster.errors.ApiUnreachable`.
         """
         wanted = sorted(kinds)
         if not wanted:

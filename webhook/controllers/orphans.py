@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.backoff import Backoff
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import PODS
 from webhook.cluster.work_queue import WorkQueue
 from webhook.controllers import by_pod
@@ -119,7 +119,7 @@ class Orphans:
             except ApiError as error:
                 if not error.is_absent:
                     return False
-            except UnreachableError:
+            except ApiUnreachable:
                 return False
             else:
                 if uid in pods.live([pod]):
@@ -136,7 +136,7 @@ class Orphans:
             await self._client.delete(
                 resource, key.name, metadata["namespace"], uid=metadata["uid"]
             )
-        except (ApiError, UnreachableError) as error:
+        except (ApiError, ApiUnreachable) as error:
             if isinstance(error, ApiError) and error.is_conflict:
                 return True  # It is another object by now.
             self.failures += 1

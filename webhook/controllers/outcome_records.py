@@ -15,7 +15,7 @@ from webhook.api import revision
 from webhook.api.revision import InvalidRevision, revision_object
 from webhook.api.revision_outcome import TrialOutcome, read_outcome
 from webhook.backoff import Backoff
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.controllers.revision_keeper import REFUSED_SECONDS, REVISIONS
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class OutcomeRecords:
             try:
                 async with asyncio.timeout(WRITE_SECONDS):
                     made = await self._written(document, digest, outcome, over)
-            except (ApiError, UnreachableError, TimeoutError) as error:
+            except (ApiError, ApiUnreachable, TimeoutError) as error:
                 is_final = isinstance(error, ApiError) and (error.is_forbidden or error.is_absent)
                 pause = REFUSED_SECONDS if is_final else 0.0
                 self._failed(document, str(error) or "no answer in time", pause)
@@ -95,7 +95,7 @@ class OutcomeRecords:
     async def _written(
         self, document: Mapping[str, Any], digest: str, outcome: TrialOutcome, over: str
     ) -> Json:
-        """The PolicyRevision with the outcome that stands; raises ApiError, UnreachableError."""
+        """The PolicyRevision with the outcome that stands; raises ApiError, ApiUnreachable."""
         name = revision.name_of(document, digest)
         if self._revisions.named(document["metadata"].get("uid", ""), name) is None:
             try:

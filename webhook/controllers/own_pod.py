@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from webhook.backoff import Backoff
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import PODS
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ async def uid_of_pod(
     while True:
         try:
             pod = await client.get(PODS, name, namespace)
-        except (ApiError, UnreachableError) as error:
+        except (ApiError, ApiUnreachable) as error:
             failed(str(error))
             await asyncio.sleep(backoff.next_seconds())
         else:

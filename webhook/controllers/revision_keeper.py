@@ -23,7 +23,7 @@ from webhook.api.resource import Resource
 from webhook.api.revision import InvalidRevision, PolicyRevision, read_revision, revision_object
 from webhook.api.shapes import object_of
 from webhook.backoff import Backoff
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import CRDS
 from webhook.cluster.reflector import Reflector
 from webhook.cluster.work_queue import WorkQueue
@@ -225,7 +225,7 @@ class RevisionKeeper:
             if error.is_absent and await self._has_no_crd():
                 return f"the cluster has no CRD {CRD_NAME}"
             return None
-        except UnreachableError:
+        except ApiUnreachable:
             return None
         self._reflector.wake()
         return None
@@ -235,7 +235,7 @@ class RevisionKeeper:
             await self._client.get(CRDS, CRD_NAME)
         except ApiError as error:
             return error.is_absent
-        except UnreachableError:
+        except ApiUnreachable:
             return False
         return False
 
@@ -295,7 +295,7 @@ class RevisionKeeper:
                 self.writes += 1
                 await self._client.delete(REVISIONS, item.name)
                 self._forget(item)
-        except (ApiError, UnreachableError) as error:
+        except (ApiError, ApiUnreachable) as error:
             self._failed(subject, error)
         else:
             self._since.pop(subject, None)
@@ -350,7 +350,7 @@ class RevisionKeeper:
         if before is None or before.outcome is None or not before.outcome.is_final:
             known[revision.name] = revision
 
-    def _failed(self, subject: _Subject, error: ApiError | UnreachableError) -> None:
+    def _failed(self, subject: _Subject, error: ApiError | ApiUnreachable) -> None:
         if isinstance(error, ApiError) and error.is_forbidden:
             self._refused_until = time.monotonic() + REFUSED_SECONDS
         if isinstance(error, ApiError) and (

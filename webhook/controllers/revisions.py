@@ -90,7 +90,7 @@ def target_of(wanted: str, revisions: Iterable[PolicyRevision]) -> PolicyRevisio
     return None
 
 
-class RollbackError(ValueError):
+class UnknownRevision(ValueError):
     """What a roll back asks for is not kept."""
 
     def __init__(self, wanted: str, revisions: Iterable[PolicyRevision]) -> None:
@@ -102,7 +102,7 @@ class RollbackError(ValueError):
 
 def attempts(
     document: Mapping[str, Any], in_force: InForce | None, revisions: Revisions
-) -> Iterator[InForce | RollbackError | InvalidRevision]:
+) -> Iterator[InForce | UnknownRevision | InvalidRevision]:
     """What to enforce, in the order in which to try it; a refusal stands where it is found.
 
     Ends where what is in force should stay. What is in force because of an
@@ -112,7 +112,7 @@ def attempts(
     if wanted := rollback_of(document):
         target = target_of(wanted, kept)
         if target is None:
-            yield RollbackError(wanted, kept)
+            yield UnknownRevision(wanted, kept)
         else:
             yield _taken(target, document, rollback=wanted)
     yield InForce(document, digest_of(document))

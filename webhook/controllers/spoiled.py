@@ -12,7 +12,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.metrics.cluster import OBJECT_FAULTS, OBJECTS_SPOILED
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Spoiled:
         """Do something for one object; what it raises ends here."""
         try:
             yield
-        except (ApiError, UnreachableError):
+        except (ApiError, ApiUnreachable):
             raise
         except Exception as error:  # noqa: BLE001  # the object's boundary: counted, logged, told
             self.take(follower, *name, error=error)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.api.shapes import integer_of, object_of
 from webhook.backoff import Backoff
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.pages import read_page
 from webhook.metrics.policies import UNSERVED_OBJECTS
 from webhook.values import dataclass
@@ -56,7 +56,7 @@ async def count(client: ClusterClient, unserved: Unserved) -> int:
     """How many objects of a kind there are; none where it is not served, or may not be listed.
 
     Raises :class:`~webhook.cluster.errors.ApiError` and
-    :class:`~webhook.cluster.errors.UnreachableError`.
+    :class:`~webhook.cluster.errors.ApiUnreachable`.
     """
     path = f"/apis/{unserved.path}"
     try:
@@ -94,7 +94,7 @@ async def tell_unserved(client: ClusterClient, registry: Registry, log: Logger) 
     while True:
         try:
             told = await look(client, registry, log, told)
-        except (ApiError, UnreachableError):
+        except (ApiError, ApiUnreachable):
             await asyncio.sleep(backoff.next_seconds())
         else:
             await asyncio.sleep(AGAIN_SECONDS)

@@ -33,7 +33,7 @@ _NUMBER_MAX: Final = sys.float_info.max
 _VARIABLE: Final = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 
 
-class ConfigurationError(Exception):
+class InvalidConfiguration(Exception):
     """A configuration that cannot be used; the message names the file and the key."""
 
 
@@ -50,7 +50,7 @@ class Section:
         if values is None:
             values = {}
         if type(values) is not dict:
-            raise ConfigurationError(f"{place}: expected a mapping")
+            raise InvalidConfiguration(f"{place}: expected a mapping")
         self._values = values
         self._read: set[str] = set()
         self._below: dict[str, list[Section]] = {}
@@ -205,14 +205,14 @@ class Section:
         """Refuse keys that nobody asked for."""
         unknown = sorted(str(key) for key in self._values.keys() - self._read)
         if unknown:
-            raise ConfigurationError(f"{self.place}: unknown key {', '.join(unknown)}")
+            raise InvalidConfiguration(f"{self.place}: unknown key {', '.join(unknown)}")
         for sections in self._below.values():
             for section in sections:
                 section.finish()
 
-    def error(self, key: str, message: str) -> ConfigurationError:
+    def error(self, key: str, message: str) -> InvalidConfiguration:
         """The error to raise about a key."""
-        return ConfigurationError(f"{self.place}.{key}: {message}")
+        return InvalidConfiguration(f"{self.place}.{key}: {message}")
 
     def _take(self, key: str, default: Any) -> Any:
         self._read.add(key)
@@ -225,19 +225,19 @@ class Section:
 
 
 def load(path: Path) -> Section:
-    """The mapping in a YAML file; raises :class:`ConfigurationError`."""
+    """The mapping in a YAML file; raises :class:`InvalidConfiguration`."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
-        raise ConfigurationError(f"{path}: {error.strerror}") from None
+        raise InvalidConfiguration(f"{path}: {error.strerror}") from None
     return parse(content, str(path))
 
 
 def load_all(paths: Sequence[Path]) -> Section:
     """Several files as one: lists of later ones are added, other values take an earlier one's place.
 
-    Raises :class:`ConfigurationError`.
+    Raises :class:`InvalidConfiguration`.
     """
     sections = [load(path) for path in paths]
     values: dict[str, Any] = {}
@@ -250,11 +250,11 @@ def load_all(paths: Sequence[Path]) -> Section:
 
 
 def parse(content: bytes, place: str) -> Section:
-    """The mapping in YAML text; raises :class:`ConfigurationError`."""
+    """The mapping in YAML text; raises :class:`InvalidConfiguration`."""
     if len(content) > MAX_FILE_BYTES:
-        raise ConfigurationError(f"{place}: more than {MAX_FILE_BYTES} bytes")
+        raise InvalidConfiguration(f"{place}: more than {MAX_FILE_BYTES} bytes")
     try:
         values = yaml.load(content, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506  # both are safe loaders
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{place}: {error}") from None
+        raise InvalidConfiguration(f"{place}: {error}") from None
     return Section(values, place)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api import timestamp
 from webhook.api.gvk import name_of, namespace_of, text
 from webhook.backoff import Backoff
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.events.counted import MESSAGE_CHARACTERS_MAX, CountedEvents, event_name
 from webhook.metrics.admission import ADMISSION_EVENTS
 
@@ -96,7 +96,7 @@ class AdmissionEvents:
         document = self._noted.popleft()
         try:
             await events.write(document)
-        except (ApiError, UnreachableError) as error:
+        except (ApiError, ApiUnreachable) as error:
             self._registry.count(ADMISSION_EVENTS, "failed")
             name = document["metadata"]["name"]
             self._log.warning("Event not written", name=name, error=str(error))

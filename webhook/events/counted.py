@@ -32,7 +32,7 @@ class CountedEvents:
         """Make it, or count it up where it was made before.
 
         Raises :class:`~webhook.cluster.errors.ApiError` and
-        :class:`~webhook.cluster.errors.UnreachableError`.
+        :class:`~webhook.cluster.errors.ApiUnreachable`.
         """
         metadata = event["metadata"]
         key = metadata["namespace"], metadata["name"]

@@ -13,7 +13,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import timestamp
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import EVENTS
 from webhook.events.counted import MESSAGE_CHARACTERS_MAX
 
@@ -93,7 +93,7 @@ class EventWriter:
         for attempt in range(1, _TRIES + 1):
             try:
                 await self._put(document)
-            except (ApiError, UnreachableError) as error:
+            except (ApiError, ApiUnreachable) as error:
                 if isinstance(error, ApiError) and error.is_conflict and attempt < _TRIES:
                     continue
                 self.failures += 1

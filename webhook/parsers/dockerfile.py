@@ -50,7 +50,7 @@ class _Reader:
     text: str
     escape: str = "\\"
     stages: int = 0
-    found: list[dict[str, Any]] = field(default_factory=list)
+    instructions: list[dict[str, Any]] = field(default_factory=list)
     _seen: set[str] = field(default_factory=set)
     _directives_over: bool = False
     _lines: list[str] = field(default_factory=list)
@@ -78,7 +78,7 @@ class _Reader:
             any_found = True
         if not any_found:
             raise ParseError("parse dockerfile: file with no instructions", max(self._at, 1))
-        return self.found
+        return self.instructions
 
     def _take(self) -> str:
         self._at += 1
@@ -238,8 +238,8 @@ class _Reader:
         if name == "from":
             self.stages += 1
         stage = max(self.stages - 1, 0)
-        self.found += [_command("comment", stage, values=[comment]) for comment in comments]
-        self.found.append(
+        self.instructions += [_command("comment", stage, values=[comment]) for comment in comments]
+        self.instructions.append(
             _command(name, stage, below, node.flags, inner.values, is_json=inner.is_json)
         )
 

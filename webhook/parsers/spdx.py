@@ -190,8 +190,8 @@ class _Reader:
         relationships = self.document.get("relationships")
         annotations = self.document.get("annotations")
         if tag == "Relationship":
-            found = spdx_values.relationship(value, self.version)
-            self.document.setdefault("relationships", []).append(found)
+            stated = spdx_values.relationship(value, self.version)
+            self.document.setdefault("relationships", []).append(stated)
         elif tag == "RelationshipComment" and relationships:
             relationships[-1].pop("comment", None)
             relationships[-1] |= {"comment": value} if value else {}

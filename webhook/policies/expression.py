@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cel.check.types import DYN
 from webhook.cel.engine import compile_expression
-from webhook.cel.errors import TimeUpError
+from webhook.cel.errors import TimeUp
 from webhook.cel.kubernetes import admission
 from webhook.cel.run.meter import Meter
 from webhook.cel.run.texts import shown
@@ -51,7 +51,7 @@ def _for(seconds: float) -> Callable[[], None]:
 
     def look() -> None:
         if time.monotonic() > deadline:
-            raise TimeUpError(f"it takes longer than {seconds:g} s")
+            raise TimeUp(f"it takes longer than {seconds:g} s")
 
     return look
 

@@ -78,8 +78,8 @@ def load(
     if loading.faults:
         raise LoadErrors(loading.faults)
     # A folder's files come before those of its neighbour `folder-b` otherwise: "/" is after "-".
-    loading.found.modules.sort(key=lambda module: module.file)
-    return loading.found
+    loading.files.modules.sort(key=lambda module: module.file)
+    return loading.files
 
 
 def read_document(name: str, text: str) -> Any:
@@ -100,7 +100,7 @@ class _Loading:
     def __init__(
         self, version: RegoVersion, ignore: tuple[str, ...], data_names: tuple[str, ...] | None
     ) -> None:
-        self.found = RegoFiles()
+        self.files = RegoFiles()
         self.faults: list[str] = []
         self._version = version
         self._ignore = ignore
@@ -142,7 +142,7 @@ class _Loading:
         try:
             text = path.read_text("utf-8", "surrogateescape")
             if kind == ".rego":
-                self.found.modules.append(parse_module(text, str(path), self._version))
+                self.files.modules.append(parse_module(text, str(path), self._version))
             elif kind == ".json":
                 self._merge(path, at, go_json.decode(text))
             elif kind in _YAML:
@@ -165,7 +165,7 @@ class _Loading:
     def _of_any_kind(self, path: Path, at: tuple[str, ...], text: str) -> None:
         """A file that was named may be of any kind: the first that it can be."""
         try:
-            self.found.modules.append(parse_module(text, str(path), self._version))
+            self.files.modules.append(parse_module(text, str(path), self._version))
         except RegoErrors:
             try:
                 self._merge(path, at, _yaml(text))  # JSON is YAML
@@ -178,11 +178,11 @@ class _Loading:
         if not isinstance(document, dict):
             self.faults.append(f"{path}: document must be of type object")
             return
-        conflict = _conflict(self.found.data, document)
+        conflict = _conflict(self.files.data, document)
         if conflict is not None:
             self.faults.append(self._conflict_text(path, conflict))
             return
-        _merge_into(self.found.data, document)
+        _merge_into(self.files.data, document)
         self._documents.append((str(path), document))
 
     def _conflict_text(self, path: Path, keys: tuple[str, ...]) -> str:

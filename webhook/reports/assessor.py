@@ -85,7 +85,7 @@ class SnapshotAssessor:
         """What is found; None before there are policies, and where time ran out.
 
         Raises :class:`~webhook.cluster.errors.ApiError` and
-        :class:`~webhook.cluster.errors.UnreachableError`.
+        :class:`~webhook.cluster.errors.ApiUnreachable`.
         """
         scope = self._scope()
         if scope is None:

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, Final
 
 from webhook.audit.scope import everything
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.constraint import enforcement
 from webhook.constraint.selection import about
 from webhook.metrics.reports import REPORT_RESULTS
@@ -83,7 +83,7 @@ class AuditReports:
             await self._reports.remove(stored.others[:REMOVED_MAX])
             self._room = await self._reports.room()
             self._known = stored.known
-        except (ApiError, UnreachableError) as error:
+        except (ApiError, ApiUnreachable) as error:
             served = not (isinstance(error, ApiError) and error.is_absent)
             self._log.error(
                 "reports cannot be read; this sweep writes none"

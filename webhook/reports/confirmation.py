@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from webhook.api import timestamp
 from webhook.api.gvk import name_of
 from webhook.api.shapes import object_of
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import LEASES
 from webhook.reports.finding import SOURCE
 from webhook.reports.report import MANAGED_BY
@@ -175,7 +175,7 @@ class Confirmer:
         said = Confirmation(self._author.pod, end.audit_id, timestamp.now(), kinds, lost)
         try:
             await renew(self._client, lease(said, self._author))
-        except (ApiError, UnreachableError) as error:
+        except (ApiError, ApiUnreachable) as error:
             if not self._is_told:
                 self._log.warning("it is not said that reports hold", error=str(error))
             self._is_told = True

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final
 
 from webhook.backoff import Backoff
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.work_queue import WorkQueue
 from webhook.reports.aggregate import (
     EntriesChange,
@@ -143,7 +143,7 @@ class PolicyReports:
             self._room.notify_all()
         try:
             await self._write(place, changes)
-        except (ApiError, UnreachableError, NotServed) as error:
+        except (ApiError, ApiUnreachable, NotServed) as error:
             self.failures += 1
             self._log.warning(
                 "reports of a policy not written", error=str(error), **_fields_of(place)

@@ -33,7 +33,7 @@ class PreferredKinds:
 
         Raises :class:`~webhook.cluster.discovery.UnknownKind`,
         :class:`~webhook.cluster.errors.ApiError` and
-        :class:`~webhook.cluster.errors.UnreachableError`.
+        :class:`~webhook.cluster.errors.ApiUnreachable`.
         """
         async with self._asking:
             if self._is_stale(gvk.group_kind):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
 
 from webhook.backoff import Backoff
 from webhook.cluster.discovery import UnknownKind
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.work_queue import WorkQueue
 from webhook.reports.faults import DIFFERENT_TOLD_MAX, RETRIES, Faults
 from webhook.reports.finding import Assessment, Policy, ReportSubject
@@ -194,7 +194,7 @@ class Refresher:
                 self._tell_once(subject, "no report: the API server does not accept it", error)
             else:
                 self._again(subject, hint, str(error))
-        except UnreachableError as error:
+        except ApiUnreachable as error:
             self._again(subject, hint, str(error))
         else:
             if settled:

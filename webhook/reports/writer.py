@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from webhook.backoff import Backoff
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.reports.report import difference, is_ours
 
 if TYPE_CHECKING:
@@ -104,9 +104,9 @@ class ReportWriter:
             self._capacity.deleted()
         return write.action
 
-    def lost_race(self, name: str) -> UnreachableError:
+    def lost_race(self, name: str) -> ApiUnreachable:
         """What to raise where :data:`TRIES` swaps were lost: it is to be tried again later."""
-        return UnreachableError(f"report {name}: {TRIES} other writers were faster")
+        return ApiUnreachable(f"report {name}: {TRIES} other writers were faster")
 
     async def _write(
         self, name: str, namespace: str, wanted: WantedReport, *, is_new: bool

@@ -58,7 +58,7 @@ _TOO_LATE: Final = "the review did not end within its time"
 class AdmissionOptions:
     """What the operator chose about deciding."""
 
-    review_timeout_seconds: float = 10.0
+    review_timeout_seconds: float
     log_denies: bool = False
     any_action: bool = False
     """Whether constraints with unknown enforcement actions are admitted."""

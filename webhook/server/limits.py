@@ -9,10 +9,6 @@ from webhook.values import dataclass
 Reading = Literal["start", "head", "body"]
 """Where the parser of a connection is: between requests, or in which part of one."""
 
-BODY_BYTES_MAX: Final = 40 * 1024 * 1024
-"""What an API server makes of a request that it accepts: 3 MiB (its MaxRequestBodyBytes) as object
-and as much as oldObject, each byte of it ``<``, which Go writes as ``\\u003c``, and the rest."""
-
 HEADERS_MAX: Final = 100
 """Header fields of a request; the API server sends seven, proxies add a few."""
 
@@ -52,26 +48,24 @@ its way would be lost, and no client repeats a POST."""
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """Bounds for the connections of one port."""
+    """Bounds for the connections of one port; the admission port's are flags."""
 
-    connections_max: int = 2000
+    connections_max: int
+    header_bytes_max: int
+    """Of a request's line and headers."""
+    body_bytes_max: int
+    """Of one request's body."""
+    waiting_bytes_max: int
+    """Of all bodies that were received and are not answered."""
+    in_flight_max: int
+    """Requests accepted and not yet answered."""
+    handshake_timeout_seconds: float
+    header_timeout_seconds: float
+    body_timeout_seconds: float
+    idle_timeout_seconds: float
     newest_first: bool = False
     """Whether one more ends the connection that would be ended soonest for what its client does not
     send; else the new one is closed. For probes: who asks does so at once, and must be answered."""
-    header_bytes_max: int = 64 * 1024
-    body_bytes_max: int = BODY_BYTES_MAX
-    waiting_bytes_max: int = 64 * 1024 * 1024
-    """One of the largest, or several large ones, and room beside them for small ones."""
-    in_flight_max: int = 512
-    """An API server lets 200 mutating requests run at a time (--max-mutating-requests-inflight)
-    and there are commonly three; at a millisecond each, the last waits half a second."""
-    handshake_timeout_seconds: float = 5.0
-    header_timeout_seconds: float = 10.0
-    body_timeout_seconds: float = 30.0
-    """No API server waits longer for a webhook."""
-    idle_timeout_seconds: float = 120.0
-    """Go's client, and so the API server, closes an idle connection after 90 s; a server that
-    closes first sometimes loses a request that is on its way."""
 
     def seconds_for(self, reading: Reading, *, large: bool) -> float:
         """How long a client may take for a part of a request; others wait for a ``large`` body."""

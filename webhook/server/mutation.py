@@ -45,7 +45,7 @@ NOT_MUTATED: Final = "Resource was not mutated"
 class MutationOptions:
     """What the operator chose about mutating."""
 
-    review_timeout_seconds: float = 10.0
+    review_timeout_seconds: float
     on_error: MutationOnError = "skip"
     """What a request gets whose object a mutator cannot be applied to."""
     annotations: bool = False

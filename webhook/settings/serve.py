@@ -215,6 +215,8 @@ class ServeSettings(TelemetrySettings):
         gatekeeper=True,
         group=_LIMITS,
     )
+    # An API server lets 200 mutating requests run at a time (--max-mutating-requests-inflight)
+    # and there are commonly three; at a millisecond each, the last waits half a second.
     max_in_flight: int = flag(
         512,
         "Requests accepted and not yet answered; more are refused at once with 429.",
@@ -231,12 +233,15 @@ class ServeSettings(TelemetrySettings):
         "Bytes of a request's line and headers; more are refused with 431.",
         group=_LIMITS,
     )
+    # What an API server makes of a request that it accepts: 3 MiB (its MaxRequestBodyBytes) as
+    # object and as much as oldObject, each byte of it "<", which Go writes as "\u003c", and the rest.
     max_body_bytes: int = flag(
         40 * 1024 * 1024,
         "Bytes of a request's body. An object for which the API server sends more is refused; "
         "whoever else sends more gets 413.",
         group=_LIMITS,
     )
+    # One of the largest, or several large ones, and room beside them for small ones.
     max_waiting_bytes: int = flag(
         64 * 1024 * 1024,
         "Bytes of all bodies received and not yet reviewed; more are refused with 429.",
@@ -252,6 +257,7 @@ class ServeSettings(TelemetrySettings):
         kind="duration",
         group=_LIMITS,
     )
+    # No API server waits longer for a webhook.
     body_timeout_seconds: float = flag(
         30.0,
         "Time from a request's headers to the end of its body.",
@@ -259,6 +265,8 @@ class ServeSettings(TelemetrySettings):
         kind="duration",
         group=_LIMITS,
     )
+    # Go's client, and so the API server, closes an idle connection after 90 s; a server that
+    # closes first sometimes loses a request that is on its way.
     idle_timeout_seconds: float = flag(
         120.0,
         "Time that a connection may stay open without a request; above the 90 s after which the "

@@ -164,9 +164,9 @@ class _Server:
         while True:
             left = None if until is None else max(0.0, until - time.monotonic())
             door = () if self._door is None else (self._door.fileno(),)
-            found = select.select([source, *door], [], [], left)[0]
-            if source in found or not found:
-                return bool(found)
+            ready = select.select([source, *door], [], [], left)[0]
+            if source in ready or not ready:
+                return bool(ready)
             self._let_in()
 
     def _let_in(self) -> None:

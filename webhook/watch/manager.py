@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from webhook.backoff import Backoff
 from webhook.cluster.discovery import UnknownKind
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.reflector import ObjectSelection, Reflector, ReflectorStatistics, Settings
 from webhook.cluster.store import Change, key_of
 from webhook.watch.registrar import Registrar
@@ -198,7 +198,7 @@ class Manager:
             try:
                 resource = await self._discovery.resource(watch.gvk)
                 break
-            except (UnknownKind, ApiError, UnreachableError) as error:
+            except (UnknownKind, ApiError, ApiUnreachable) as error:
                 watch.error, watch.is_absent = str(error), isinstance(error, UnknownKind)
             try:
                 async with asyncio.timeout(backoff.next_seconds()):

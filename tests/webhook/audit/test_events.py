@@ -13,7 +13,7 @@ from tests.webhook.events.refusing import RefusingServer, forbidden
 from webhook.audit.events import AuditEvents
 from webhook.audit.sink import Audited
 from webhook.backoff import Backoff
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.constraint.result import Responses
 from webhook.log import Log
 
@@ -67,9 +67,9 @@ def test_events_are_written_in_the_order_in_which_violations_were_found(
     assert names(server) == ["web-0", "web-1"]
 
 
-@pytest.mark.parametrize("refusal", [forbidden(), UnreachableError("gone")])
+@pytest.mark.parametrize("refusal", [forbidden(), ApiUnreachable("gone")])
 def test_one_that_is_refused_is_counted_and_the_next_is_written(
-    refusal: ApiError | UnreachableError, monkeypatch: pytest.MonkeyPatch
+    refusal: ApiError | ApiUnreachable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = RefusingServer(refusal)
     outcomes, [line], delays = told(server, monkeypatch)

@@ -8,7 +8,7 @@ import pytest
 from tests.webhook.audit.made import DEPLOYMENT, POD, SECRET, constraint, snapshot, template
 from webhook.api.resource import Resource
 from webhook.audit.kinds import is_matchable, listable, undecided
-from webhook.cluster.errors import UnreachableError
+from webhook.cluster.errors import ApiUnreachable
 from webhook.constraint.expansion import Expansion, ExpansionTemplate
 
 EXPANSION = Expansion(
@@ -154,5 +154,5 @@ def test_go_writes_an_empty_list_as_null() -> None:
 
 @pytest.mark.parametrize("answer", [None, [], "x", {}, groups() | {"items": {}}, {"kind": []}])
 def test_what_is_no_aggregated_discovery_is_no_answer(answer: Any) -> None:
-    with pytest.raises(UnreachableError, match="/apis: no aggregated discovery"):
+    with pytest.raises(ApiUnreachable, match="/apis: no aggregated discovery"):
         discovered(CORE, answer)

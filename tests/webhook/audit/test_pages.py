@@ -21,7 +21,7 @@ from webhook.audit.source import ListSource, UnreadableKind
 from webhook.cluster import event_loop
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import Credentials
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 
 PODS = Resource(POD, "pods", namespaced=True)
 Answer = tuple[int, dict[str, Any]]
@@ -180,10 +180,10 @@ def test_what_passes_is_waited_out_and_what_does_not_is_raised() -> None:
 
 def test_patience_ends() -> None:
     async def fail() -> None:
-        raise UnreachableError("gone")
+        raise ApiUnreachable("gone")
 
     async def run() -> None:
-        with pytest.raises(UnreachableError):
+        with pytest.raises(ApiUnreachable):
             await patiently(fail, seconds=0)
 
     asyncio.run(run())
@@ -249,7 +249,7 @@ def test_a_list_that_goes_in_a_circle_is_given_up() -> None:
         async with listing(answer) as client:
             await read(client, ListStatistics())
 
-    with pytest.raises(UnreachableError, match="goes in a circle"):
+    with pytest.raises(ApiUnreachable, match="goes in a circle"):
         asyncio.run(run())
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from webhook.audit.patience import patiently
 from webhook.cluster import event_loop
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 
 
 def asked(*script: Exception | str, forbidden_seconds: float) -> str:
@@ -29,7 +29,7 @@ def asked(*script: Exception | str, forbidden_seconds: float) -> str:
 def test_a_refusal_lasts_from_its_own_beginning_and_not_from_an_outage_before_it() -> None:
     """An API server that was away answers 403 until it has read its roles."""
     refused = ApiError(403, "no right")
-    assert asked(UnreachableError("away"), refused, "found", forbidden_seconds=0.02) == "found"
+    assert asked(ApiUnreachable("away"), refused, "found", forbidden_seconds=0.02) == "found"
 
 
 def test_a_refusal_that_lasts_is_an_answer() -> None:

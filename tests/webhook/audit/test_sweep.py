@@ -27,7 +27,7 @@ from webhook.audit.source import UnreadableKind
 from webhook.audit.sweep import Sweep
 from webhook.audit.tally import ConstraintKey, Count
 from webhook.audit.totals import Totals
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.constraint.expansion import Expansion, ExpansionTemplate
 from webhook.constraint.isolation import Isolation
 from webhook.constraint.limits import UNLIMITED
@@ -163,7 +163,7 @@ def test_the_review_is_of_the_kind_with_its_plural_namespace_and_source() -> Non
 
 
 @pytest.mark.parametrize(
-    "error", [UnreachableError("gone"), ApiError(500, "broken"), ApiError(410, "expired")]
+    "error", [ApiUnreachable("gone"), ApiError(500, "broken"), ApiError(410, "expired")]
 )
 def test_a_list_that_fails_leaves_the_constraints_of_its_kind_undecided(error: Exception) -> None:
     """What was counted of it is not told; the others' totals are."""

@@ -4,7 +4,7 @@ import pytest
 
 from tests.webhook.cel.test_engine import evaluate
 from webhook.cel.engine import compile_expression
-from webhook.cel.errors import EvaluationError, LimitError
+from webhook.cel.errors import EvaluationError, LimitExceeded
 from webhook.cel.kubernetes import admission
 from webhook.cel.run.meter import Meter
 
@@ -184,7 +184,7 @@ def test_keys_are_numbers_of_their_own_types(source, found):
 def test_what_is_given_is_gone_through_within_the_budget():
     """Synced data is among it, whose lists and maps may be millions."""
     variables = {"object": {"many": [[] for _ in range(2000)], "m": {}}}
-    with pytest.raises(LimitError):
+    with pytest.raises(LimitExceeded):
         compile_expression("{dyn(object.m): 1}", admission({}, params=False)).exact(
             dict(variables), Meter(1000)
         )

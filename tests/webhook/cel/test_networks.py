@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.cel.library.addresses import BadAddressError, parse_address, parse_prefix
+from webhook.cel.library.addresses import InvalidAddress, parse_address, parse_prefix
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ from webhook.cel.library.addresses import BadAddressError, parse_address, parse_
     ],
 )
 def test_a_text_that_is_no_address_is_refused_with_the_words_of_go(text, fault):
-    with pytest.raises(BadAddressError) as refused:
+    with pytest.raises(InvalidAddress) as refused:
         parse_address(text)
     assert str(refused.value) == f'ParseAddr("{text}"): {fault}'
 
@@ -61,6 +61,6 @@ def test_an_address_is_read(text, shown):
     ],
 )
 def test_a_text_that_is_no_range_is_refused_with_the_words_of_go(text, fault):
-    with pytest.raises(BadAddressError) as refused:
+    with pytest.raises(InvalidAddress) as refused:
         parse_prefix(text)
     assert str(refused.value) == f'netip.ParsePrefix("{text}"): {fault}'

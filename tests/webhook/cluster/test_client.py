@@ -12,7 +12,7 @@ from webhook.api.resource import Resource
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import CredentialsError, load_credentials
 from webhook.cluster.discovery import Discovery, UnknownKind
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 
 CONFIG_MAP = Resource(GroupVersionKind("", "v1", "ConfigMap"), "configmaps", namespaced=True)
 
@@ -220,7 +220,7 @@ def test_a_server_that_is_not_there_is_unreachable(cluster, tmp_path):
     path.write_text(yaml.safe_dump(config))
 
     async def work(client):
-        with pytest.raises(UnreachableError):
+        with pytest.raises(ApiUnreachable):
             await client.request("GET", "/version")
 
     with_client(load_credentials(path), work)
@@ -239,7 +239,7 @@ def test_the_certificate_is_held_against_the_name_in_the_kubeconfig(
         if trusted:
             assert "gitVersion" in await client.request("GET", "/version")
         else:
-            with pytest.raises(UnreachableError, match="certificate"):
+            with pytest.raises(ApiUnreachable, match="certificate"):
                 await client.request("GET", "/version")
 
     with_client(load_credentials(path), work)

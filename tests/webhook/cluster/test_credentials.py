@@ -13,7 +13,7 @@ from tests.webhook.cluster.fault_server import scripted, status
 from webhook.certificates.pairs import self_signed
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import CredentialsError, load_credentials
-from webhook.cluster.errors import UnreachableError
+from webhook.cluster.errors import ApiUnreachable
 
 ADDRESS = "https://127.0.0.1:1"
 
@@ -97,7 +97,7 @@ def test_credentials_that_cannot_be_read_for_a_moment_are_an_outage_that_passes(
             whole = path.read_text()
             async with ClusterClient(credentials) as client:
                 path.write_text(whole[:40] + "[")
-                with pytest.raises(UnreachableError, match="401, and cannot read credentials"):
+                with pytest.raises(ApiUnreachable, match="401, and cannot read credentials"):
                     await client.request("GET", "/api")
                 path.write_text(whole)
                 assert await client.request("GET", "/api") == {"a": 1}
@@ -120,7 +120,7 @@ def test_a_token_that_cannot_be_read_is_an_outage_too(
 
             monkeypatch.setattr(credentials._configuration, "refresh_api_key_hook", hook)
             async with ClusterClient(credentials) as client:
-                with pytest.raises(UnreachableError, match="Token file exists but empty"):
+                with pytest.raises(ApiUnreachable, match="Token file exists but empty"):
                     await client.request("GET", "/api")
                 monkeypatch.setattr(credentials._configuration, "refresh_api_key_hook", None)
                 assert await client.request("GET", "/api") == {"a": 1}

@@ -11,7 +11,7 @@ from webhook.api.gvk import GroupVersionKind
 from webhook.api.resource import Resource
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.discovery import Discovery, UnknownKind
-from webhook.cluster.errors import UnreachableError
+from webhook.cluster.errors import ApiUnreachable
 from webhook.watch.manager import Manager
 
 WIDGET = GroupVersionKind("odd.example.com", "v1", "Widget")
@@ -100,7 +100,7 @@ def test_what_is_no_list_of_resources_is_no_answer_and_is_asked_again(tmp_path, 
     """That a kind is not served it does not say."""
 
     async def twice(discovery):
-        with pytest.raises(UnreachableError, match="the answer is no list of resources"):
+        with pytest.raises(ApiUnreachable, match="the answer is no list of resources"):
             await discovery.resource(WIDGET)
         return await discovery.resource(WIDGET)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.cluster.errors import UnreachableError
+from webhook.cluster.errors import ApiUnreachable
 from webhook.cluster.pages import read_page
 
 
@@ -20,5 +20,5 @@ def test_a_list_of_nothing_may_have_null_for_its_items() -> None:
 
 @pytest.mark.parametrize("page", [None, [], "x", {}, {"items": {}}, {"metadata": {}}])
 def test_what_is_no_list_is_an_error(page: object) -> None:
-    with pytest.raises(UnreachableError, match="/x: the answer is no list"):
+    with pytest.raises(ApiUnreachable, match="/x: the answer is no list"):
         read_page(page, "/x")

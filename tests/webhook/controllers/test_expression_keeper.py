@@ -10,7 +10,7 @@ from tests.patience import PATIENCE_SECONDS
 from tests.webhook.cluster.fault_server import scripted, status
 from webhook.api.gvk import GroupKind, GroupVersionKind
 from webhook.cluster.client import ClusterClient
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.controllers.expression_keeper import FIELD, ExpressionKeeper, named_kinds
 from webhook.controllers.observed import TEMPLATES
 from webhook.controllers.openapi import KindTypes, kind_type
@@ -274,7 +274,7 @@ def test_an_index_of_nothing_may_have_null_for_its_paths(tmp_path):
 @pytest.mark.parametrize("document", [None, [], "x", {}, {"paths": []}, {"paths": "x"}])
 def test_what_is_no_index_is_no_answer_and_is_asked_again(tmp_path, document):
     """It ended the session at the cluster, again and again."""
-    with pytest.raises(UnreachableError, match="/openapi/v3: the answer is no index"):
+    with pytest.raises(ApiUnreachable, match="/openapi/v3: the answer is no index"):
         looked(tmp_path, answer(document))
     found, _, lines = told(
         tmp_path,

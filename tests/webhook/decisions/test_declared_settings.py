@@ -11,7 +11,7 @@ import pytest
 
 from tests.programs import ROOT
 from webhook import decisions
-from webhook.decisions.configuration import ConfigurationError, Section, parse
+from webhook.decisions.configuration import InvalidConfiguration, Section, parse
 from webhook.decisions.declaration import SETTING, setting
 from webhook.decisions.exporter.settings import ExporterSettings
 from webhook.decisions.rules import RecordRule, RecordSelection
@@ -98,7 +98,7 @@ def test_a_value_out_of_its_bounds_is_named_with_its_place(
     shape: type[Any], values: dict[str, Any], told: str
 ) -> None:
     given = {"name": "x"} if shape is DrainSettings else {}
-    with pytest.raises(ConfigurationError) as refused:
+    with pytest.raises(InvalidConfiguration) as refused:
         Section(values, "f").read(shape, **given)
     assert str(refused.value) == told
 
@@ -124,7 +124,7 @@ def test_a_value_out_of_its_bounds_is_named_with_its_place(
 def test_what_is_no_number_passes_no_bound(shape: type[Any], text: str, told: str) -> None:
     """A share of `.nan` lay between 0 and 1, and every record of its rule was dropped as sampled."""
     given = {"name": "x"} if shape is DrainSettings else {}
-    with pytest.raises(ConfigurationError) as refused:
+    with pytest.raises(InvalidConfiguration) as refused:
         parse(text.encode(), "f").read(shape, **given)
     assert str(refused.value) == told
 
@@ -144,7 +144,7 @@ class Bounded:
     [(1, ", 2 or more"), (2.0, ", 2 or more"), (5_000_001, " from 2 to 5000000")],
 )
 def test_a_whole_number_has_both_its_bounds(count: float, told: str) -> None:
-    with pytest.raises(ConfigurationError) as refused:
+    with pytest.raises(InvalidConfiguration) as refused:
         Section({"count": count}, "f").read(Bounded)
     assert str(refused.value) == f"f.count: expected a whole number{told}"
 
@@ -163,9 +163,9 @@ def test_a_list_or_a_mapping_that_a_file_does_not_give_is_its_default() -> None:
 def test_a_misspelt_key_is_refused_in_whatever_mapping_it_is():
     section = Section({"queue": {"maxRecord": 1}, "listen": [{"url": "x", "tsl": {}}]}, "f")
     section.read(ExporterSettings, address=None)
-    with pytest.raises(ConfigurationError, match="f: unknown key listen"):
+    with pytest.raises(InvalidConfiguration, match="f: unknown key listen"):
         section.finish()
     for part in section.sections("listen"):
         part.text("url")
-    with pytest.raises(ConfigurationError, match=r"f.queue: unknown key maxRecord"):
+    with pytest.raises(InvalidConfiguration, match=r"f.queue: unknown key maxRecord"):
         section.finish()

@@ -10,7 +10,7 @@ import pytest
 
 from tests.patience import PATIENCE_SECONDS
 from webhook import log
-from webhook.decisions.configuration import ConfigurationError, parse
+from webhook.decisions.configuration import InvalidConfiguration, parse
 from webhook.decisions.exporter import transport
 from webhook.decisions.exporter.exporter import Exporter
 from webhook.decisions.exporter.origin import Origin
@@ -382,7 +382,9 @@ def test_a_third_transport_needs_a_class_and_a_scheme(
     monkeypatch.setattr(transport, "_REGISTERED", dict(transport._REGISTERED))
     monkeypatch.setitem(__import__("sys").modules, "loopback", __import__("types").ModuleType("x"))
     __import__("sys").modules["loopback"].Transport = LoopbackTransport
-    with pytest.raises(ConfigurationError, match="unknown scheme 'loop', known are grpc://, unix"):
+    with pytest.raises(
+        InvalidConfiguration, match="unknown scheme 'loop', known are grpc://, unix"
+    ):
         make(tmp_path, sidecarURL="loop:///anywhere")
     transport.register("loop", "loopback:Transport")
     exporter = make(tmp_path, sidecarURL="loop:///anywhere")
@@ -440,7 +442,7 @@ def test_another_address_is_taken_up_without_a_loss(tmp_path: Path) -> None:
 def test_a_wrong_configuration_is_refused_with_its_place(
     settings: dict[str, Any], fault: str
 ) -> None:
-    with pytest.raises(ConfigurationError, match=fault):
+    with pytest.raises(InvalidConfiguration, match=fault):
         read_settings(parse(orjson.dumps(settings), "file.yaml"))
 
 

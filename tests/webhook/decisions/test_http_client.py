@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from webhook.decisions.configuration import ConfigurationError, Section
+from webhook.decisions.configuration import InvalidConfiguration, Section
 from webhook.decisions.sinks.http_client import Endpoint, Poster, _retry_after, read_endpoint
 from webhook.decisions.sinks.sink import SinkUnavailable
 
@@ -47,7 +47,7 @@ def test_a_date_is_told_from_now() -> None:
 def test_what_is_no_header_is_refused_when_it_is_read(settings: dict[str, Any]) -> None:
     """It was tried again for ever, with each batch."""
     section = Section({"url": "http://sink.example", **settings}, "here")
-    with pytest.raises(ConfigurationError, match=r"here\.headers|here\.headerFiles"):
+    with pytest.raises(InvalidConfiguration, match=r"here\.headers|here\.headerFiles"):
         read_endpoint(section)
 
 

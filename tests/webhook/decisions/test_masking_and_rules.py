@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from webhook.api.names import LAST_APPLIED
-from webhook.decisions.configuration import ConfigurationError, parse
+from webhook.decisions.configuration import InvalidConfiguration, parse
 from webhook.decisions.exporter.masking import MASK, Masking, parse_path
 from webhook.decisions.exporter.settings import ExporterSettings, read_settings
 from webhook.decisions.rules import RecordRule, RecordRules, RecordSelection
@@ -116,7 +116,7 @@ def test_the_configuration_says_what_is_masked_of_which_kinds(
     ],
 )
 def test_what_would_mask_nothing_is_refused_with_its_place(of_kinds: Any, place: str) -> None:
-    with pytest.raises(ConfigurationError, match=re.escape(place)):
+    with pytest.raises(InvalidConfiguration, match=re.escape(place)):
         read({"maskKinds": of_kinds})
 
 

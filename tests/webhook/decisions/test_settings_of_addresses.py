@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from webhook.decisions.configuration import ConfigurationError, Section
+from webhook.decisions.configuration import InvalidConfiguration, Section
 from webhook.decisions.exporter import settings as exporter
 from webhook.decisions.sidecar import settings as sidecar
 
@@ -95,7 +95,7 @@ POST = "expected http://… or https://…"
 def test_a_sidecar_that_cannot_work_is_refused_by_the_setting(
     given: dict[str, Any], told: str
 ) -> None:
-    with pytest.raises(ConfigurationError) as refused:
+    with pytest.raises(InvalidConfiguration) as refused:
         sidecar.read_settings(Section(given, "f"))
     assert str(refused.value).startswith(told)
 
@@ -133,6 +133,6 @@ def test_an_exporter_that_cannot_work_is_refused_by_the_setting(
     given: dict[str, Any], told: str
 ) -> None:
     """An address without a path or a port was tried for ever, or a URL ended in a traceback."""
-    with pytest.raises(ConfigurationError) as refused:
+    with pytest.raises(InvalidConfiguration) as refused:
         exporter.read_settings(Section(given, "f"))
     assert str(refused.value).startswith(told)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import EVENTS
 
-Refusal = ApiError | UnreachableError | ValueError
+Refusal = ApiError | ApiUnreachable | ValueError
 
 
 def conflict() -> ApiError:

@@ -10,7 +10,7 @@ from tests.webhook.constraint.policies import client, constraint, pod, template
 from tests.webhook.events.refusing import RefusingServer, forbidden
 from webhook.api.admission import AdmissionResponse, read_review
 from webhook.backoff import Backoff
-from webhook.cluster.errors import UnreachableError
+from webhook.cluster.errors import ApiUnreachable
 from webhook.constraint.review import AugmentedObject
 from webhook.events import admissions
 from webhook.events.admissions import QUEUE_MAX, AdmissionEvents
@@ -170,7 +170,7 @@ def test_events_are_written_in_the_order_of_their_admissions_and_counted(monkeyp
     assert (lines, delays) == ([], [])
 
 
-@pytest.mark.parametrize("refusal", [forbidden(), UnreachableError("gone")])
+@pytest.mark.parametrize("refusal", [forbidden(), ApiUnreachable("gone")])
 def test_one_that_the_api_server_refuses_is_counted_and_told_and_the_next_is_written(
     refusal, monkeypatch
 ):

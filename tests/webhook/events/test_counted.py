@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.webhook.events.refusing import RefusingServer, forbidden
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.events import counted
 from webhook.events.counted import CountedEvents, event_name
 
@@ -78,15 +78,15 @@ def test_one_that_says_no_count_was_made_once():
     ("refusals", "asked"),
     [
         ([forbidden()], ["create"]),
-        ([UnreachableError("gone")], ["create"]),
+        ([ApiUnreachable("gone")], ["create"]),
         ([None, forbidden()], ["create", "merge"]),
-        ([None, UnreachableError("gone")], ["create", "merge"]),
+        ([None, ApiUnreachable("gone")], ["create", "merge"]),
     ],
     ids=["made", "made by nobody", "counted up", "counted up by nobody"],
 )
 def test_what_the_api_server_refuses_is_the_callers_to_tell_and_not_asked_again(refusals, asked):
     server = RefusingServer(*refusals)
-    with pytest.raises((ApiError, UnreachableError)) as told:
+    with pytest.raises((ApiError, ApiUnreachable)) as told:
         write(server, event(1), event(2))
 
     assert told.value is refusals[-1]
@@ -94,9 +94,9 @@ def test_what_the_api_server_refuses_is_the_callers_to_tell_and_not_asked_again(
 
 
 def test_a_count_that_could_not_be_written_goes_on_where_it_was():
-    server = RefusingServer(None, None, UnreachableError("gone"))
+    server = RefusingServer(None, None, ApiUnreachable("gone"))
     writer = CountedEvents(server)  # type: ignore[arg-type]
-    with pytest.raises(UnreachableError):
+    with pytest.raises(ApiUnreachable):
         write(server, event(1), event(2), event(3), by=writer)
     write(server, event(4), by=writer)
 

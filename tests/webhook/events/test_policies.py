@@ -10,7 +10,7 @@ from tests.webhook.events.refusing import RefusingServer, conflict, forbidden
 from webhook.cluster import event_loop
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
-from webhook.cluster.errors import UnreachableError
+from webhook.cluster.errors import ApiUnreachable
 from webhook.cluster.kinds import EVENTS
 from webhook.events.counted import MESSAGE_CHARACTERS_MAX
 from webhook.events.policies import CLUSTER_WIDE_NAMESPACE, EventWriter, again, event
@@ -89,9 +89,9 @@ def test_where_another_writer_is_faster_what_it_wrote_is_counted_up():
     [
         ([None, None, conflict()] * 3, ["create", "get", "replace"] * 3),
         ([forbidden()], ["create"]),
-        ([UnreachableError("gone")], ["create"]),
+        ([ApiUnreachable("gone")], ["create"]),
         ([None, forbidden()], ["create", "get"]),
-        ([None, None, UnreachableError("gone")], ["create", "get", "replace"]),
+        ([None, None, ApiUnreachable("gone")], ["create", "get", "replace"]),
     ],
     ids=["others are always faster", "no right", "no answer", "no right to read", "torn"],
 )

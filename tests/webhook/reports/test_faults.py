@@ -10,7 +10,7 @@ from tests.patience import PATIENCE_SECONDS
 from tests.webhook.reports.made import finding
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.resource import Resource
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.log import Log
 from webhook.metrics.cluster import OBJECT_FAULTS
 from webhook.metrics.registry import Registry
@@ -176,7 +176,7 @@ def test_a_place_that_has_a_bug_again_and_again_is_left_to_the_next_audit(monkey
 @pytest.mark.parametrize(
     ("error", "unwritten"),
     [
-        (UnreachableError("away"), 0),
+        (ApiUnreachable("away"), 0),
         (ApiError(500, "broken"), 0),
         (ApiError(403, "no right"), 1),
         (ApiError(422, "not so"), 1),

@@ -13,7 +13,7 @@ from webhook.cluster import event_loop
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.discovery import Discovery
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.log import open_log
 from webhook.reports.finding import Assessment, Policy, ReportSubject, settled
 from webhook.reports.refresher import Refresher
@@ -126,7 +126,7 @@ def test_a_review_without_a_verdict_is_made_again(cluster, there):
 
 
 def test_what_passes_is_tried_again_and_given_up_in_the_end(cluster, there):
-    store = Kept(*[UnreachableError("away")] * 2)
+    store = Kept(*[ApiUnreachable("away")] * 2)
     refresher = refreshed(cluster, store, there)
     assert (len(store.put_), dict(refresher.lost)) == (1, {})
     store = Kept(*[ApiError(500, "broken")] * 100)

@@ -15,7 +15,7 @@ from webhook.api.gvk import GroupVersionKind
 from webhook.cluster import event_loop
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
-from webhook.cluster.errors import UnreachableError
+from webhook.cluster.errors import ApiUnreachable
 from webhook.log import open_log
 from webhook.reports.capacity import Capacity
 from webhook.reports.finding import Assessment, Policy, ReportSubject, digest, settled
@@ -123,7 +123,7 @@ def test_writers_that_race_lose_no_report_and_the_last_one_stands(cluster, api, 
                     try:
                         await reports.put(owner, found, is_new=round_ == 0)
                         break
-                    except UnreachableError:  # others were faster time and again
+                    except ApiUnreachable:  # others were faster time and again
                         continue
 
         async with asyncio.TaskGroup() as tasks:

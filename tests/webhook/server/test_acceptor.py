@@ -5,10 +5,12 @@ import contextlib
 import resource
 import socket
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 
 from starlette.applications import Starlette
 
 from tests.patience import PATIENCE_SECONDS, turns_until
+from tests.webhook.server.limits import ADMISSION_LIMITS
 from webhook.log import Log
 from webhook.metrics.registry import Registry
 from webhook.metrics.server import CLOSED
@@ -26,7 +28,7 @@ class Port:
         self.lines: list[bytes] = []
         self.registry = Registry()
         log = Log(self.lines.append).logger("test")
-        self.hub = Hub(limits or ConnectionLimits(), self.registry, log)
+        self.hub = Hub(limits or ADMISSION_LIMITS, self.registry, log)
         self.bound = socket.create_server(("127.0.0.1", 0))
         self.bound.setblocking(False)
         self.listener = Listener(self.hub, Starlette(), self.bound)
@@ -98,7 +100,7 @@ def test_a_listener_that_is_stopped_meanwhile_accepts_nobody_later() -> None:
 
 def test_where_there_are_too_many_connections_the_newest_is_closed() -> None:
     async def run() -> None:
-        port = Port(ConnectionLimits(connections_max=1))
+        port = Port(replace(ADMISSION_LIMITS, connections_max=1))
         async with port.open():
             with port.connect() as first:
                 await turns_until(lambda: port.hub.connections)
@@ -113,7 +115,7 @@ def test_where_there_are_too_many_connections_the_newest_is_closed() -> None:
 
 def test_for_probes_the_one_that_says_nothing_gives_way() -> None:
     async def run() -> None:
-        port = Port(ConnectionLimits(connections_max=1, newest_first=True))
+        port = Port(replace(ADMISSION_LIMITS, connections_max=1, newest_first=True))
         async with port.open():
             with port.connect() as silent:
                 await turns_until(lambda: port.hub.connections)
@@ -129,7 +131,7 @@ def test_for_probes_the_one_that_says_nothing_gives_way() -> None:
 def test_for_probes_nobody_gives_way_who_is_being_answered() -> None:
     """There is no deadline on a client whose request is under way."""
     hub = Hub(
-        ConnectionLimits(connections_max=1, newest_first=True),
+        replace(ADMISSION_LIMITS, connections_max=1, newest_first=True),
         Registry(),
         Log(list[bytes]().append).logger("x"),
     )

@@ -59,7 +59,7 @@ class Admitting:
         self.serving = Serving(Revision(client.snapshot, client))
         self.registry, self.lines = Registry(), list[bytes]()
         log = Log(self.lines.append).logger("test")
-        chosen = AdmissionOptions(**options)
+        chosen = AdmissionOptions(**{"review_timeout_seconds": 10.0, **options})
         self.admission = Admission(
             self.serving,
             chosen,

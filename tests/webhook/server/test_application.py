@@ -13,6 +13,7 @@ from starlette.responses import PlainTextResponse, StreamingResponse
 from starlette.routing import Route
 
 from tests.patience import PATIENCE_SECONDS
+from tests.webhook.server.limits import ADMISSION_LIMITS
 from webhook.api.admission import AdmissionRequest, AdmissionResponse
 from webhook.log import Log, Logger
 from webhook.metrics.registry import Registry
@@ -20,7 +21,6 @@ from webhook.server.application import make_application
 from webhook.server.connection import Connection
 from webhook.server.decoding import Decoding
 from webhook.server.hub import Hub
-from webhook.server.limits import ConnectionLimits
 from webhook.server.listener import Listener
 from webhook.server.namespace_label import Exemptions
 
@@ -46,7 +46,7 @@ def lines() -> Lines:
 
 async def exchange(application: Any, lines: Lines, *requests: bytes) -> list[bytes]:
     """Serve the application by uvicorn and send each request on a connection of its own."""
-    hub = Hub(ConnectionLimits(), Registry(), lines.logger)
+    hub = Hub(ADMISSION_LIMITS, Registry(), lines.logger)
     bound = socket.create_server(("127.0.0.1", 0))
     bound.setblocking(False)
     listener = Listener(hub, application, bound)

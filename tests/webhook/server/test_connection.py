@@ -3,12 +3,14 @@
 import asyncio
 import itertools
 import json
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.patience import turns_until
+from tests.webhook.server.limits import ADMISSION_LIMITS
 from webhook.api.admission import AdmissionRequest, AdmissionResponse
 from webhook.log import Log
 from webhook.metrics.registry import Registry
@@ -17,11 +19,12 @@ from webhook.server.connection import Connection
 from webhook.server.decoding import Decoding
 from webhook.server.endpoint import Decide
 from webhook.server.hub import Hub
-from webhook.server.limits import ConnectionLimits
 from webhook.server.namespace_label import Exemptions
 from webhook.server.outcome import Pending
 
-LIMITS = ConnectionLimits(header_bytes_max=1024, body_bytes_max=2048, waiting_bytes_max=4096)
+LIMITS = replace(
+    ADMISSION_LIMITS, header_bytes_max=1024, body_bytes_max=2048, waiting_bytes_max=4096
+)
 
 
 class Transport(asyncio.Transport):
@@ -192,7 +195,7 @@ class Port:
         """So many of the largest bodies have places at a time."""
         limit = bodies * self.size
         log = Log(list[bytes]().append).logger("test")
-        self.hub = Hub(ConnectionLimits(body_bytes_max=limit), Registry(), log)
+        self.hub = Hub(replace(ADMISSION_LIMITS, body_bytes_max=limit), Registry(), log)
         self.application = make_application(
             decide, Exemptions(), Registry(), log, decoding=Decoding(body_max=limit)
         )

@@ -58,7 +58,7 @@ class Mutating:
         self.lines: list[bytes] = []
         self.registry = Registry()
         log = Log(self.lines.append).logger("test")
-        options = MutationOptions(on_error=on_error)
+        options = MutationOptions(10.0, on_error=on_error)
         self.mutation = Mutation(self.serving, options, self.registry, log, reader)
 
     def ask(self, obj: dict[str, Any] | None, query: bytes = b"", late: float = 0.0) -> Any:

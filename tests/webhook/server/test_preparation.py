@@ -86,7 +86,7 @@ def endpoint(
     registry, log = Registry(), open_log("/dev/null").logger("webhook")
     excluded = frozenset({"excluded"}).__contains__
     serving = Serving(Revision(client.snapshot, client, excluded))
-    options = AdmissionOptions(own_users=frozenset({"self"}))
+    options = AdmissionOptions(10.0, own_users=frozenset({"self"}))
     preparations = Preparations(namespaces=reader, templates=templates, reviewer=reviewer)
     admission = Admission(serving, options, registry, log, preparations=preparations)
     return ReviewEndpoint(admission, registry, log, decoding=Decoding(body_max=1_000_000))

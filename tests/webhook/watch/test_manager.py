@@ -15,7 +15,7 @@ from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.discovery import Discovery, UnknownKind
 from webhook.cluster.errors import ApiError as Unavailable
-from webhook.cluster.errors import UnreachableError
+from webhook.cluster.errors import ApiUnreachable
 from webhook.cluster.reflector import Settings
 from webhook.watch.manager import Manager
 
@@ -202,7 +202,7 @@ def test_a_restart_lists_anew_and_tells_only_what_differs(cluster):
     event_loop.run(run())
 
 
-class Unsure(Discovery):
+class UnsureDiscovery(Discovery):
     """Does not know a kind, for this reason."""
 
     def __init__(self, error: Exception) -> None:
@@ -219,7 +219,7 @@ def test_a_kind_that_the_api_server_could_not_be_asked_about_is_not_absent():
     """Whoever takes it for absent goes on without a Config that there is."""
 
     async def run():
-        discovery = Unsure(Unavailable(503, "busy"))
+        discovery = UnsureDiscovery(Unavailable(503, "busy"))
         manager = Manager(None, discovery)  # type: ignore[arg-type]  # nothing is asked of it
         manager.registrar("one").add_watch(GADGET)
 
@@ -237,7 +237,7 @@ def test_a_kind_that_the_api_server_could_not_be_asked_about_is_not_absent():
             discovery.error = UnknownKind("served by nobody")
             manager.wake(GADGET)
             assert await told("served by nobody")
-            discovery.error = UnreachableError("no answer")
+            discovery.error = ApiUnreachable("no answer")
             manager.wake(GADGET)
             assert not await told("no answer")
             task.cancel()

@@ -302,10 +302,10 @@ class _Checker:
         return types.map_of(key or self.mapping.new(), value or self.mapping.new())
 
     def message(self, node: Message) -> Type:
-        found = self.lookup(node, node.type_name)
-        if found is None:
+        meaning = self.lookup(node, node.type_name)
+        if meaning is None:
             return self.undeclared(node.at, node.type_name)
-        made = made_of(found, node.type_name.removeprefix("."))
+        made = made_of(meaning, node.type_name.removeprefix("."))
         if made.fault is not None:
             self.report(node.at, made.fault)
         for one in node.fields:

@@ -37,14 +37,14 @@ def problems_of_literals(checked: Checked) -> list[Problem]:
     source = checked.parsed.source
     problems: list[tuple[int, str]] = []
     for node, exempt, times in _walk(checked.parsed.root):
-        found: Iterable[tuple[int, str]] = ()
+        told: Iterable[tuple[int, str]] = ()
         if isinstance(node, Call):
-            found = _arguments(node, checked)
+            told = _arguments(node, checked)
         elif isinstance(node, ListOf) and not exempt:
-            found = _items(node, checked)
+            told = _items(node, checked)
         elif isinstance(node, MapOf) and not exempt:
-            found = _entries(node, checked)
-        problems += [one for one in found for _ in range(times)]
+            told = _entries(node, checked)
+        problems += [one for one in told for _ in range(times)]
     problems.sort(key=lambda one: one[0])
     return [Problem(*place_of(source, at), text) for at, text in problems]
 

@@ -55,13 +55,13 @@ class Made:
     fault: str | None = None
 
 
-def made_of(found: Type, name: str) -> Made:
+def made_of(meaning: Type, name: str) -> Made:
     """What is made by a name, of what the name means."""
-    if found == ERROR:
+    if meaning == ERROR:
         return Made(ERROR, name)
-    if found.name != "type":
-        return Made(ERROR, name, f"'{found.name}' is not a type")
-    of = found.parts[0]
+    if meaning.name != "type":
+        return Made(ERROR, name, f"'{meaning.name}' is not a type")
+    of = meaning.parts[0]
     called = _message_name(of)
     if called is None:
         told = "error" if of == ERROR else of.name

@@ -20,13 +20,13 @@ _GROUP: Final = re.compile(r"[0-9a-fA-F]*", re.ASCII)
 _FIRST_MARK: Final = re.compile(r"[.:%]")
 
 
-class BadAddressError(ValueError):
+class InvalidAddress(ValueError):
     """Go's words for what is no address, or no range."""
 
 
 def _refuse(text: str, message: str, at: str = "") -> NoReturn:
     where = f" (at {quote(at)})" if at else ""
-    raise BadAddressError(f"ParseAddr({quote(text)}): {message}{where}")
+    raise InvalidAddress(f"ParseAddr({quote(text)}): {message}{where}")
 
 
 def parse_address(text: str) -> tuple[Address, str]:
@@ -138,15 +138,15 @@ def parse_prefix(text: str) -> tuple[Address, int]:
     told = f"netip.ParsePrefix({quote(text)}): "
     head, slash, bits = text.rpartition("/")
     if not slash:
-        raise BadAddressError(f"{told}no '/'")
+        raise InvalidAddress(f"{told}no '/'")
     try:
         address, zone = parse_address(head)
-    except BadAddressError as error:
-        raise BadAddressError(f"{told}{error}") from None
+    except InvalidAddress as error:
+        raise InvalidAddress(f"{told}{error}") from None
     if zone:
-        raise BadAddressError(f"{told}IPv6 zones cannot be present in a prefix")
+        raise InvalidAddress(f"{told}IPv6 zones cannot be present in a prefix")
     if not re.fullmatch("[1-9][0-9]{0,18}|[0-9]", bits, re.ASCII):
-        raise BadAddressError(f"{told}bad bits after slash: {quote(bits)}")
+        raise InvalidAddress(f"{told}bad bits after slash: {quote(bits)}")
     if int(bits) > address.max_prefixlen:
-        raise BadAddressError(f"{told}prefix length out of range")
+        raise InvalidAddress(f"{told}prefix length out of range")
     return address, int(bits)

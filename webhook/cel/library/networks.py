@@ -6,7 +6,7 @@ from ipaddress import IPv6Address
 from typing import TYPE_CHECKING, Final
 
 from webhook.cel.errors import EvaluationError
-from webhook.cel.library.addresses import BadAddressError, parse_address, parse_prefix
+from webhook.cel.library.addresses import InvalidAddress, parse_address, parse_prefix
 from webhook.cel.library.registry import form
 from webhook.cel.run.values import Opaque
 from webhook.rego.go.strings import quote
@@ -30,7 +30,7 @@ def read_ip(text: str) -> Address:
     """An address as Kubernetes takes it; raises with its words."""
     try:
         address, zone = parse_address(text)
-    except BadAddressError as error:
+    except InvalidAddress as error:
         raise EvaluationError(
             f"IP Address {quote(text)} parse error during conversion from string: {error}"
         ) from None
@@ -128,7 +128,7 @@ def cidr(text: str) -> Opaque:
     """The range that a text writes."""
     try:
         address, bits = parse_prefix(text)
-    except BadAddressError as error:
+    except InvalidAddress as error:
         raise EvaluationError(f"{_CONVERTING}{_CONVERTING}{error}") from None
     if _is_mapped(address):
         raise EvaluationError(f"{_CONVERTING}IPv4-mapped IPv6 address {quote(text)} is not allowed")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.cel.errors import EvaluationError, UnsureError
+from webhook.cel.errors import EvaluationError, Unsure
 from webhook.cel.library.registry import form
 from webhook.cel.run.arithmetic import TIME_MIN
 from webhook.cel.run.texts import showing
@@ -67,7 +67,7 @@ def unwrap_of_list(values: list[Value]) -> list[Value]:
 
 def _sure(values: list[Value]) -> list[Value]:
     if any(type(value) is Lost for value in values):
-        raise UnsureError
+        raise Unsure
     return values
 
 

@@ -154,8 +154,8 @@ def item_on_the_way(of: Value, key: Value) -> Value:
     """Likewise ``of[key]``, which may be lost."""
     if type(of) is dict:
         return item(of, key)
-    found = found_on_the_way(of, key)
-    return item(None if type(of) is Optional else of, key) if found is NOTHING else found
+    on_the_way = found_on_the_way(of, key)
+    return item(None if type(of) is Optional else of, key) if on_the_way is NOTHING else on_the_way
 
 
 def further_item(of: Value, key: Value) -> Value:

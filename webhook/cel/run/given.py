@@ -65,7 +65,7 @@ class Given:
 
 def given_of(variables: dict[Any, Value], meter: Meter) -> Given:
     """What an evaluation is given, looked up once: it is kept among its variables."""
-    found = variables.get(_AT)
-    if found is None:
-        found = variables[_AT] = Given(variables, meter)
-    return found
+    given = variables.get(_AT)
+    if given is None:
+        given = variables[_AT] = Given(variables, meter)
+    return given

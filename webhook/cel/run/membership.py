@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.cel.errors import EvaluationError, InternalError, UnsureError
+from webhook.cel.errors import EvaluationError, InternalError, Unsure
 from webhook.cel.run import access
 from webhook.cel.run.equality import KEYS, NO_OVERLOAD, is_equal
 from webhook.cel.run.given import given_of
@@ -38,7 +38,7 @@ def is_in(item: Value, of: Value) -> bool:
     if type(of) is dict:
         if is_unhashable(item):
             if of:
-                raise UnsureError
+                raise Unsure
             return False
         return entry_of(of, key_of(item)) is not NOTHING
     raise EvaluationError(NO_OVERLOAD)
@@ -54,7 +54,7 @@ def is_member(item: Value, of: Value, variables: dict[Any, Value], meter: Meter)
         return False
     try:
         return is_in(item, of)
-    except UnsureError:
+    except Unsure:
         return False
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.cel.errors import LimitError
+from webhook.cel.errors import LimitExceeded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +43,7 @@ class Meter:
         """Whether a list or a map was made that holds what cel-go could not read back."""
 
     def charge(self, cost: int) -> None:
-        """Pay; raises :class:`~webhook.cel.errors.LimitError` where nothing is left."""
+        """Pay; raises :class:`~webhook.cel.errors.LimitExceeded` where nothing is left."""
         self.left = left = self.left - cost
         if left < self.next_look:
             self.check()
@@ -56,7 +56,7 @@ class Meter:
     def check(self) -> None:
         """Look at what is left, and at the clock."""
         if self.left < 0:
-            raise LimitError(_EXCEEDED)
+            raise LimitExceeded(_EXCEEDED)
         self.next_look = self.left - CHECK_EVERY
         if self.look is not None:
             self.look()
@@ -66,6 +66,6 @@ class Meter:
         size = len(of)
         if size > 100:
             if size > MAX_TEXT:
-                raise LimitError(_EXCEEDED)
+                raise LimitExceeded(_EXCEEDED)
             self.charge(size // 10)
         return of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.cel.errors import EvaluationError, UnsureError
+from webhook.cel.errors import EvaluationError, Unsure
 from webhook.cel.run import access, equality
 from webhook.cel.run.arithmetic import add
 from webhook.cel.run.membership import is_in
@@ -29,21 +29,21 @@ _SIZED: Final = frozenset({str, bytes, list, dict})
 def settled(value: Value) -> Value:
     """A value that is no optional."""
     if type(value) is Optional:
-        raise UnsureError
+        raise Unsure
     return value
 
 
 def plain_item(of: Value, key: Value) -> Value:
     """``of[key]`` of what is no optional."""
     if type(of) is Optional:
-        raise UnsureError
+        raise Unsure
     return access.item(of, key)
 
 
 def plain_optional_item(of: Value, key: Value) -> Optional:
     """``of[?key]`` of what is no optional."""
     if type(of) is Optional:
-        raise UnsureError
+        raise Unsure
     return access.optional_item(of, key)
 
 
@@ -87,7 +87,7 @@ def equals(meter: Meter, a: Value, b: Value) -> bool:
     try:
         return equality.equal(a, b)
     except EvaluationError:
-        raise UnsureError from None  # an inequality is none
+        raise Unsure from None  # an inequality is none
 
 
 def member(meter: Meter, item: Value, of: Value) -> bool:
@@ -120,7 +120,7 @@ def at_path(of: Value, keys: tuple[str, ...], other: Value) -> Value:
             if of is NOTHING:
                 return other
         elif type(of) is list or type(of) is Optional:
-            raise UnsureError
+            raise Unsure
         else:
             return other
     return of
@@ -129,7 +129,7 @@ def at_path(of: Value, keys: tuple[str, ...], other: Value) -> Value:
 def or_value(of: Value, other: Value) -> Value:
     """``of.orValue(other)``, for another that is known."""
     if type(of) is not Optional:
-        raise UnsureError
+        raise Unsure
     return other if of.value is NOTHING else held(of)
 
 
@@ -148,7 +148,7 @@ def summed(meter: Meter, *parts: Value) -> Value:
         items: list[Value] = []
         for part in parts:
             if type(part) is not list:
-                raise UnsureError
+                raise Unsure
             items += part
         return meter.made(items)
     total = parts[0]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from webhook.cel.errors import EvaluationError, UnsureError
+from webhook.cel.errors import EvaluationError, Unsure
 
 Value: TypeAlias = Any
 """Any value of CEL's."""
@@ -138,7 +138,7 @@ class Opaque:
     def __eq__(self, other: object) -> bool:
         """Raises where CEL has no equality: who asks in Python's way asks again in CEL's."""
         if not isinstance(other, Opaque) or self.type_name != other.type_name or other.detached:
-            raise UnsureError
+            raise Unsure
         return bool(self.value == other.value)
 
     def __hash__(self) -> int:

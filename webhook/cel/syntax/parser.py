@@ -153,10 +153,10 @@ class _Parser:
     def report(self, at: int, message: str) -> None:
         self.problems.append(Problem(*place_of(self.source, at), message))
 
-    def forget(self, found: int) -> None:
+    def forget(self, known: int) -> None:
         """Of what was found since there were so many problems, tell no more than of the syntax."""
-        later = [one for one in self.problems[found:] if one.message.startswith("Syntax error")]
-        self.problems[found:] = later
+        later = [one for one in self.problems[known:] if one.message.startswith("Syntax error")]
+        self.problems[known:] = later
 
     # --- operators ----------------------------------------------------------------------------
 
@@ -305,10 +305,10 @@ class _Parser:
 
     def named(self, first: Token, name: Token, dot: str) -> Expr:
         opening = self.accept("(")
-        found = len(self.problems)
+        known = len(self.problems)
         made = Call(opening.at, dot + name.text, self.arguments()) if opening else None
         if name.text in RESERVED and not self.is_message():
-            self.forget(found)  # nobody looks at the operands
+            self.forget(known)  # nobody looks at the operands
             self.report(first.at, f"reserved identifier: {name.text}")
             return Constant(first.at, None)
         return Name(name.at, dot + name.text) if made is None else self.expanded(made)
@@ -380,10 +380,10 @@ class _Parser:
                 self.place -= 1
                 self.fail(f"mismatched input '{name.text}' expecting IDENTIFIER")
             colon = self.expect(":")
-            found = len(self.problems)
+            known = len(self.problems)
             fields.append(FieldOf(colon.at, name.text, self.expression(), optional))
             if name.kind == "QUOTED":
-                self.forget(found)  # nobody looks at the value
+                self.forget(known)  # nobody looks at the value
             if not self.accept(","):
                 break
         self.expect("}")

@@ -13,7 +13,7 @@ from webhook.cli.demonstration.installation import (
     config_map,
     deployment,
 )
-from webhook.cluster.errors import ApiError, UnreachableError
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import CONFIG_MAPS, DEPLOYMENTS
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Traffic:
         except ApiError as error:
             outcome = {403: "denied", _FAULT: "fault"}.get(error.status, "lost")
             self._say_once(outcome, error.message)
-        except UnreachableError as error:
+        except ApiUnreachable as error:
             outcome = "lost"
             self._say_once(outcome, str(error))
         else:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.cel.check.types import BOOL, DYN, STRING
 from webhook.cel.engine import compile_checked
 from webhook.cel.errors import CompileError as ExpressionError
-from webhook.cel.errors import EvaluationError, TimeUpError
+from webhook.cel.errors import EvaluationError, TimeUp
 from webhook.cel.kubernetes import admission
 from webhook.cel.run.meter import EXPRESSION_COST, Meter
 from webhook.cel.run.values import NOTHING, VARIABLES
@@ -160,14 +160,14 @@ class CelEvaluator:
         """What one constraint finds, in the order of the template's validations."""
         look = _Clock(state.limits).look
         try:
-            found = None
+            violations = None
             if self._whole is not None:
-                found = self._at_once(self._whole, given, review, state, look)
-            if found is None:
-                found = self._evaluate(state, state.variables(review), given, look)
-        except TimeUpError as error:
+                violations = self._at_once(self._whole, given, review, state, look)
+            if violations is None:
+                violations = self._evaluate(state, state.variables(review), given, look)
+        except TimeUp as error:
             raise PolicyError(error.text, overrun=True) from None
-        return found
+        return violations
 
     def _parameters(self, given: Any) -> Any:
         """The constraint's parameters, null where it has none."""
@@ -205,14 +205,14 @@ class CelEvaluator:
             parameters = self._parameters(given)
             if parameters is None:
                 parameters = self._absent
-            found = whole.run(of, parameters, operation, env, meter, prepared)
-        except TimeUpError:
+            told_of = whole.run(of, parameters, operation, env, meter, prepared)
+        except TimeUp:
             raise
         except Exception:  # noqa: BLE001  # whatever it was, the expressions say what it means
             return None
         return [
             DriverViolation(told(self._validations[number], message), None)
-            for number, message in found
+            for number, message in told_of
         ]
 
     def _prepared_for(
@@ -335,9 +335,9 @@ class _Clock:
         self._seen = 0.0
 
     def look(self) -> None:
-        """Raise :class:`~webhook.cel.errors.TimeUpError` where the time is over."""
+        """Raise :class:`~webhook.cel.errors.TimeUp` where the time is over."""
         if self._deadline is not None and time.monotonic() > self._deadline:
-            raise TimeUpError("evaluation exceeded its deadline")
+            raise TimeUp("evaluation exceeded its deadline")
         budget = self._budget
         if budget is None:
             return
@@ -346,7 +346,7 @@ class _Clock:
             self._began = self._seen = now
             return
         if now - self._began > budget.seconds:
-            raise TimeUpError(f"evaluation exceeded its budget of {budget.seconds * 1000:g} ms")
+            raise TimeUp(f"evaluation exceeded its budget of {budget.seconds * 1000:g} ms")
         if budget.rest is not None:
             budget.rest(max(now - self._seen, 1e-6))
         self._seen = now

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.cel.errors import EvaluationError, LimitError, TimeUpError
+from webhook.cel.errors import EvaluationError, LimitExceeded, TimeUp
 from webhook.cel.library.strings import SPACES
 from webhook.cel.operators import KNOWN
 from webhook.cel.run.meter import EXPRESSION_COST, MATCH_CONDITIONS_COST, Meter
@@ -110,7 +110,7 @@ class _Purse:
 
 def pass_on(error: EvaluationError) -> None:
     """What is no fault of the expression is not taken for one."""
-    if isinstance(error, TimeUpError):
+    if isinstance(error, TimeUp):
         raise error
 
 
@@ -174,7 +174,7 @@ class Composed(dict[str, Any]):
             raise error
         try:
             value = self[name] = self._variables[name].evaluate(self.env, self.meter)
-        except LimitError as fault:
+        except LimitExceeded as fault:
             self._errors[name] = fault  # who tries again has no more to spend
             raise
         except EvaluationError as fault:

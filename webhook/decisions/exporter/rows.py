@@ -145,9 +145,9 @@ class NotedRows:
     def _judged(
         self, responses: Responses, allowed: bool, code: int, message: str
     ) -> dict[str, Any]:
-        found: dict[str, Any] = {"verdict": "allow", "code": code, "allowed": allowed}
-        judge(found, responses, allowed, *why(allowed, code, message), self._result)
-        return found
+        row: dict[str, Any] = {"verdict": "allow", "code": code, "allowed": allowed}
+        judge(row, responses, allowed, *why(allowed, code, message), self._result)
+        return row
 
     def _result(self, result: Result) -> tuple[Any, ...]:
         """A result as a row has it."""

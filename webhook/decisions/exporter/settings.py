@@ -46,7 +46,7 @@ class ExporterSettings:
 
 
 def read_settings(section: Section) -> ExporterSettings:
-    """Read a whole file; raises ConfigurationError."""
+    """Read a whole file; raises InvalidConfiguration."""
     address, acknowledged = _address(section)
     settings = section.read(
         ExporterSettings,

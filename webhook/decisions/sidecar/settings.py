@@ -76,7 +76,7 @@ class SidecarSettings:
 
 
 def read_settings(section: Section) -> SidecarSettings:
-    """Read a whole file; raises ConfigurationError."""
+    """Read a whole file; raises InvalidConfiguration."""
     queue = section.section("queue")
     kept = queue.read(QueueSettings)
     limits = queue.read(LogLimits, drop_oldest=kept.when_full == "dropOldest")

@@ -61,7 +61,7 @@ class Endpoint:
 
 
 def read_endpoint(section: Section) -> Endpoint:
-    """Read an endpoint's keys; raises ConfigurationError for what cannot be one."""
+    """Read an endpoint's keys; raises InvalidConfiguration for what cannot be one."""
     parts = section.url("url")
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise section.error("url", "expected http://… or https://…")

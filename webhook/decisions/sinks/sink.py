@@ -82,7 +82,7 @@ class MakeSink(Protocol):
 def configure(kind: str, section: Section) -> MakeSink:
     """What makes a sink of this type, once its settings are read and found good.
 
-    Raises :class:`~webhook.decisions.configuration.ConfigurationError`.
+    Raises :class:`~webhook.decisions.configuration.InvalidConfiguration`.
     """
     try:
         module = import_module(TYPES[kind])

@@ -29,7 +29,7 @@ _SPECIAL: Final = re.compile(r"[*?\\\[\]{}]")
 @builtin("glob.quote_meta", STRING, result=STRING)
 def quote_meta_(pattern_: str) -> str:
     """Return a glob that matches exactly this string."""
-    return _SPECIAL.sub(lambda found: "\\" + found[0], pattern_)
+    return _SPECIAL.sub(lambda special: "\\" + special[0], pattern_)
 
 
 @builtin(
@@ -57,8 +57,9 @@ def match(context: Context, pattern_: Value, delimiters: Value, value: Value) ->
         wrong_operand(2, delimiters, "array", "null")
     if type(value) is not str:
         wrong_operand(3, value, "string")
-    context.charge(1 + len(value) // 16)
-    return compiled(pattern_, stops).found_in(value)
+    glob = compiled(pattern_, stops)
+    context.charge(1 + len(value) // 16 + glob.steps_in(len(value)))
+    return glob.found_in(value)
 
 
 @lru_cache(maxsize=512)
@@ -69,7 +70,7 @@ def compiled(glob: str, delimiters: str) -> Pattern:
 
 
 def _class(characters: str, *, negated: bool = False) -> str:
-    escaped = re.sub(r"[\\\]\[^\-]", lambda found: "\\" + found[0], characters)
+    escaped = re.sub(r"[\\\]\[^\-]", lambda special: "\\" + special[0], characters)
     return f"[{'^' if negated else ''}{escaped}]"
 
 

@@ -6,7 +6,7 @@ v1/topdown/reachable.go and walk.go.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from webhook.rego.builtins.objects import lookup
 from webhook.rego.builtins.registry import builtin, wrong_operand
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 GRAPH = object_of(ANY, any_of(SET, ARRAY))
 VERTICES = any_of(SET, ARRAY)
+
+_EXTENDED_STEPS: Final = 40
+_NEIGHBOUR_STEPS: Final = 5
+"""Of 50 ns, as measured: a path that grows by one vertex takes 2 µs, and a look at each of the
+vertex's neighbours a quarter of one."""
 
 
 def _vertices(collection: Value) -> list[Value]:
@@ -76,7 +81,7 @@ def _extend(
     stack: list[tuple[Value, list[Value], RegoSet]] = [(start, begun, RegoSet(begun))]
     while stack:
         root, path, passed = stack.pop()
-        context.charge(2 + 2 * len(path))
+        context.charge(_EXTENDED_STEPS + 2 * len(path))
         edges = lookup(graph, root)
         if edges is UNDEFINED:
             paths.add(path)
@@ -86,12 +91,12 @@ def _extend(
         if not neighbours:
             paths.add(path)
             continue
+        context.charge(_NEIGHBOUR_STEPS * len(neighbours))
         passed = passed.union(RegoSet([root]))
-        for neighbour in neighbours:
-            if neighbour in passed:
-                paths.add(path)
-            else:
-                stack.append((neighbour, path, passed))
+        beyond = [neighbour for neighbour in neighbours if neighbour not in passed]
+        if len(beyond) < len(neighbours):
+            paths.add(path)
+        stack.extend([(neighbour, path, passed) for neighbour in beyond])
 
 
 @builtin("walk", ANY, result=static_array(ARRAY, ANY), context=True, relation=True)

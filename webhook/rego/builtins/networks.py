@@ -209,7 +209,7 @@ def cidr_expand(context: Context, cidr: str) -> RegoSet:
     addresses = RegoSet()
     for begin in range(network.first, network.last + 1, 1000):
         end = min(begin + 1000, network.last + 1)
-        context.charge(20 * (end - begin))
+        context.charge(50 * (end - begin))
         for address in range(begin, end):
             addresses.add(address_text(address, network.bits))
     return addresses

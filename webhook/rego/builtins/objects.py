@@ -197,7 +197,7 @@ def _array_subset(context: Context, super_: list[Value], sub: list[Value]) -> bo
     while matched < len(sub):
         if at + matched == len(super_):
             return False
-        context.charge(1)
+        context.charge(8)
         if equal(super_[at + matched], sub[matched]):
             matched += 1
         else:

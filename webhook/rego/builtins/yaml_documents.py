@@ -355,7 +355,7 @@ def _reread(text: str) -> str:
         return text
     if _REFUSED.search(text):
         raise _fault("control characters are not allowed")
-    return _BREAKS.sub(lambda found: "\n" * (found[0].count("\x85") - 1) or " ", text)
+    return _BREAKS.sub(lambda breaks: "\n" * (breaks[0].count("\x85") - 1) or " ", text)
 
 
 def _name(text: str) -> str:

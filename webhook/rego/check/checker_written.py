@@ -86,13 +86,13 @@ class Written:
 
 def _binding_literals(body: ir.Body) -> dict[str, ir.Call | ir.Eq]:
     """The literals that were made for parts of terms, by the variables that they bind."""
-    found: dict[str, ir.Call | ir.Eq] = {}
+    binding: dict[str, ir.Call | ir.Eq] = {}
     for lit in each_literal(body):
         if isinstance(lit, ir.Call) and lit.generated and isinstance(lit.out, ir.Var):
-            found[lit.out.name] = lit
+            binding[lit.out.name] = lit
         elif isinstance(lit, ir.Eq) and lit.generated and isinstance(lit.a, ir.Var):
-            found[lit.a.name] = lit
-    return found
+            binding[lit.a.name] = lit
+    return binding
 
 
 def key_texts(allowed: Iterable[Any]) -> list[str]:

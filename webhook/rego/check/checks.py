@@ -364,7 +364,7 @@ def dependents(
             for used in edges[id(branch)]:
                 users.setdefault(id(used), []).append(rule)
 
-    def found(path: list[Term]) -> list[tuple[Value, ...]]:
+    def dependents(path: list[Term]) -> list[tuple[Value, ...]]:
         waiting = tree.reached(path)
         seen = {id(rule): rule for rule in waiting}
         while waiting:
@@ -374,7 +374,7 @@ def dependents(
                     waiting.append(user)
         return [rule.path for rule in seen.values()]
 
-    return found
+    return dependents
 
 
 def check_recursion(everything: list[Rule], edges: dict[int, list[Rule]]) -> list[RegoLoadError]:

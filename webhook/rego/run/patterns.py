@@ -30,6 +30,14 @@ MAX_NESTING: Final = 1000
 SHORT: Final = 256
 """Longest subject for ``re``: its square is the worst case, 65,536 steps or half a millisecond."""
 
+LARGE: Final = 2000
+"""Instructions of RE2's from which on its automaton may not fit into the memory that it has (of
+5,000 it did not): each byte of a subject is then held against all instructions."""
+
+LOOKS_A_STEP: Final = 20
+"""RE2 holds a byte against so many instructions in a step of 50 ns; where they are groups that are
+repeated within each other it takes forty times as long."""
+
 _OPTIONS: Final = re2.Options()
 _OPTIONS.log_errors = False
 
@@ -58,6 +66,12 @@ class Pattern:
     text: str
     compiled: Any
     simple: Callable[[str], Any] | None
+    instructions: int
+    """RE2's, where they are more than :data:`LARGE`; else 0."""
+
+    def steps_in(self, size: int) -> int:
+        """What a search in so many bytes takes for the number of instructions, in steps."""
+        return size * self.instructions // LOOKS_A_STEP
 
     def found_in(self, subject: str) -> bool:
         """Whether some part of the subject matches."""
@@ -107,7 +121,12 @@ def pattern(text: str) -> Pattern:
         compiled = re2.compile(utf8(text), _OPTIONS)
     except re2.error as error:
         raise BuiltinError(f"error parsing regexp: {_go_fault(text, error)}") from None
-    return Pattern(text, compiled, None if simple is None else re.compile(simple, re.ASCII).search)
+    return Pattern(
+        text,
+        compiled,
+        None if simple is None else re.compile(simple, re.ASCII).search,
+        compiled.programsize if compiled.programsize > LARGE else 0,
+    )
 
 
 def _nesting(text: str) -> int:

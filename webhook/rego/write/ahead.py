@@ -17,7 +17,7 @@ from webhook.rego.location import NOWHERE
 from webhook.rego.run.limits import EvaluationContext
 from webhook.rego.run.runtime import MISSING, new_state
 from webhook.rego.run.values import UNDEFINED, is_small
-from webhook.rego.write.constants import UnreachableError
+from webhook.rego.write.constants import NeverHolds
 from webhook.rego.write.documents import NONE, Documents
 from webhook.rego.write.emitters import new_function
 from webhook.rego.write.generate import ENTRY, generate
@@ -112,7 +112,7 @@ class Ahead:
             Documents(unit).run()
             function = generate(unit).load(unit.builtins).function
             answer = function(new_state(UNDEFINED, {}, context, unit.slots))
-        except (EvaluationError, RegoErrors, RecursionError, UnreachableError):
+        except (EvaluationError, RegoErrors, RecursionError, NeverHolds):
             return MISSING
         if context.is_particular or (answer is not UNDEFINED and not is_small(answer, MAX_COST)):
             return MISSING

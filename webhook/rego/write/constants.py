@@ -28,7 +28,7 @@ PARTS_MAX: Final = 10_000
 has bounds. What a policy writes out whole is no smaller for it."""
 
 
-class UnreachableError(Exception):
+class NeverHolds(Exception):
     """What is being written can have no solution: the rest of its body is not written."""
 
 

@@ -252,7 +252,7 @@ def is_of(value: Expression, kind: Kind) -> Expression:
     return test.proving((value, kind)) if value.is_local else test
 
 
-def found(local: str, value: Expression) -> Expression:
+def defined(local: str, value: Expression) -> Expression:
     """Whether a value is defined; a new local holds it."""
     return compare(f"({local} := {value.source})", "is not", "U")
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 from webhook.rego.location import NOWHERE
 from webhook.rego.run.metered import WORK_STEPS
 from webhook.rego.run.runtime import LONG_TEXT
-from webhook.rego.write.constants import UnreachableError
-from webhook.rego.write.expression import Expression, Kind, all_of, found, name, negation
+from webhook.rego.write.constants import NeverHolds
+from webhook.rego.write.expression import Expression, Kind, all_of, defined, name, negation
 from webhook.rego.write.facts import KindOf
 from webhook.rego.write.statement import PAYS, Inner, Line, Pay, Return
 from webhook.values import dataclass
@@ -192,7 +192,7 @@ class FunctionBuilder:
     def condition(self, test: Expression) -> None:
         """What follows happens only where this holds, and knows what that proves."""
         if test.value is False:
-            raise UnreachableError
+            raise NeverHolds
         if test.value is not True:
             self.pending.append(test)
         for local, kind in test.proves:
@@ -211,7 +211,7 @@ class FunctionBuilder:
         reads = dict(self.reads)
         try:
             write()
-        except UnreachableError:
+        except NeverHolds:
             if self.effects == effects:
                 del self.lines[start:]
                 self.reads = reads
@@ -291,7 +291,7 @@ class FunctionBuilder:
     def defined(self, value: Expression) -> Expression:
         """A local holding the value of an expression, where that is defined."""
         local = self.new(value.kind)
-        self.condition(found(local.source, value))
+        self.condition(defined(local.source, value))
         return local
 
     def _share(self, local: str) -> None:

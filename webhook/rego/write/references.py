@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from webhook.rego.check import ir
 from webhook.rego.run.runtime import MISSING, index, is_collection, pairs_in_order
 from webhook.rego.run.values import UNDEFINED
-from webhook.rego.write.constants import UnreachableError
+from webhook.rego.write.constants import NeverHolds
 from webhook.rego.write.expression import (
     FALSE,
     KIND_OF,
@@ -94,7 +94,7 @@ class References:
                     current, origin, at = self._function.terms.constant(value), None, reached
                     continue
                 if not is_collection(current.value):
-                    raise UnreachableError
+                    raise NeverHolds
             part = path[at]
             if isinstance(part, ir.Const) and type(part.value) is str:
                 run = [part.value]
@@ -307,7 +307,7 @@ class References:
         function, constant = self._function, self._function.terms.constant
         items = list(pairs_in_order(known))
         if not items:
-            raise UnreachableError
+            raise NeverHolds
         if len(items) == 1:
             function.patterns.match(part, constant(items[0][0]))
             return constant(items[0][1])
@@ -416,7 +416,7 @@ class References:
         replaceable = unit.replaceable(node.path)
         if chosen == ():
             if not replaceable:
-                raise UnreachableError  # no rule's reference meets the path
+                raise NeverHolds  # no rule's reference meets the path
             chosen = None
         if at < len(path) and function.terms.bound(path[at]) and not replaceable:
             part = function.terms.operand(path[at])
@@ -450,7 +450,7 @@ class References:
         if plain:
             members = unit.want(Members(node))
             if members in unit.fixed:
-                raise UnreachableError
+                raise NeverHolds
             items = function.assign(call(members, function.state))
             function.charge(call("len", items).source)
         else:
@@ -472,7 +472,7 @@ class References:
         rest = tuple(key for key in values if key not in given)
         members = unit.want(Matching(node, kinds, rest))
         if members in unit.fixed:
-            raise UnreachableError
+            raise NeverHolds
         function.called(members)
         items = function.assign(call(members, function.state, *operands))
         function.charge(call("len", items).source)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from webhook.rego.check.ir import Call
 from webhook.rego.write import alike
 from webhook.rego.write.common_reads import CommonReads
-from webhook.rego.write.constants import UnreachableError
+from webhook.rego.write.constants import NeverHolds
 from webhook.rego.write.emitters import new_function
 from webhook.rego.write.uses import Uses
 from webhook.values import dataclass
@@ -148,7 +148,7 @@ class RuleBodies:
             function.attempt(partial(self._rest, part, length))
             function.restore(saved)
         if len(function.lines) == before:
-            raise UnreachableError
+            raise NeverHolds
 
     def _groups(self, members: Group, at: int) -> list[tuple[alike.Names, Group]]:
         """Members whose next literal is alike, and the first one's names as they were before."""

@@ -8,7 +8,7 @@ from webhook.rego.check import ir
 from webhook.rego.check.variables import visible
 from webhook.rego.run.runtime import MISSING
 from webhook.rego.run.values import UNDEFINED
-from webhook.rego.write.constants import UnreachableError, static
+from webhook.rego.write.constants import NeverHolds, static
 from webhook.rego.write.expression import (
     Expression,
     Kind,
@@ -104,7 +104,7 @@ class Terms:
     def constant(self, value: Value) -> Expression:
         """A known value; there is no solution where it is undefined."""
         if value is UNDEFINED:
-            raise UnreachableError
+            raise NeverHolds
         return self._function.unit.constant(value)
 
     def atom(self, term: ir.Term) -> Expression:

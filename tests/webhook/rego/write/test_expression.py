@@ -18,7 +18,7 @@ from webhook.rego.write.expression import (
     call,
     compare,
     conditional,
-    found,
+    defined,
     is_of,
     item,
     list_of,
@@ -52,7 +52,7 @@ LEAVES = st.one_of(
 
 
 def walrus(one: Meant) -> Meant:
-    test = found(f"v{next(NUMBERS)}", one.expression)
+    test = defined(f"v{next(NUMBERS)}", one.expression)
     return Meant(test, lambda at: one.value(at) is not None)
 
 

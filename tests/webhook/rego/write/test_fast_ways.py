@@ -147,3 +147,12 @@ def shown(source: str) -> str:
 @pytest.mark.parametrize(("rest", "part"), WRITTEN.values(), ids=WRITTEN.keys())
 def test_the_fast_way_is_written(rest: str, part: str):
     assert part in shown(SOME + rest)
+
+
+def test_a_large_pattern_is_left_to_the_built_in_which_pays_for_it():
+    """A search for it may take long, where that for a small one costs less than the call."""
+    small, large = (
+        shown(f'{SOME}regex.match("{"(x+x+)+" * groups}", v) }}') for groups in (1, 800)
+    )
+    assert "found_in" in small
+    assert "found_in" not in large

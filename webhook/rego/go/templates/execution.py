@@ -149,6 +149,7 @@ class _Execution:
         mark, ran = len(self.variables), False
         for index, element in pairs:
             ran = True
+            self.context.charge(20)  # also where the body has nothing to walk
             self.bind(node.pipe, index, element)
             try:
                 self.walk(element, node.body)
