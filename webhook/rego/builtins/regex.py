@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 BYTES_A_STEP = 16
 """RE2 reads about this much in a step."""
 
-SEARCH_STEPS = 240
-"""A search through the binding takes about 12 µs."""
+SEARCH_STEPS = 100
+"""The next match and its spans, through the binding: 5 µs, as measured over 20,000 of them."""
 
 
 @builtin("re_match", STRING, STRING, result=BOOLEAN, deprecated=True, context=True, check=False)
