@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import timestamp
 from webhook.cluster.errors import ApiError, ApiUnreachable
-from webhook.cluster.kinds import EVENTS
-from webhook.events.counted import MESSAGE_CHARACTERS_MAX
+from webhook.events.counted import MESSAGE_CHARACTERS_MAX, CountedEvents
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +31,6 @@ COMPONENT: Final = "waddle"
 
 
 _STEM_MAX: Final = 200
-_TRIES: Final = 3
 
 
 def event(
@@ -70,45 +68,21 @@ def event(
     }
 
 
-def again(known: Json, fresh: Json) -> Json:
-    """An Event that is there already, counted once more."""
-    return known | {
-        "message": fresh["message"],
-        "lastTimestamp": fresh["lastTimestamp"],
-        "count": known.get("count", 1) + 1,
-    }
-
-
 class EventWriter:
     """Writes Events about policies."""
 
     def __init__(self, client: ClusterClient, log: Logger) -> None:
-        self._client = client
+        self._events = CountedEvents(client)
         self._log = log
         self.writes = 0
         self.failures = 0
 
     async def write(self, document: Json) -> None:
         """Write an Event, or count up the one of its name."""
-        for attempt in range(1, _TRIES + 1):
-            try:
-                await self._put(document)
-            except (ApiError, ApiUnreachable) as error:
-                if isinstance(error, ApiError) and error.is_conflict and attempt < _TRIES:
-                    continue
-                self.failures += 1
-                name = document["metadata"]["name"]
-                self._log.warning("event not written", name=name, error=str(error))
-            return
-
-    async def _put(self, document: Json) -> None:
         self.writes += 1
         try:
-            await self._client.create(EVENTS, document, CLUSTER_WIDE_NAMESPACE)
-        except ApiError as error:
-            if not error.is_conflict:
-                raise
-            known = await self._client.get(
-                EVENTS, document["metadata"]["name"], CLUSTER_WIDE_NAMESPACE
-            )
-            await self._client.replace(EVENTS, again(known, document))
+            await self._events.write(document)
+        except (ApiError, ApiUnreachable) as error:
+            self.failures += 1
+            name = document["metadata"]["name"]
+            self._log.warning("event not written", name=name, error=str(error))

@@ -26,41 +26,47 @@ class RefusingServer:
     def __init__(self, *refusals: Refusal | None) -> None:
         self.refusals = [*refusals]
         self.events: dict[tuple[str, str], dict[str, Any]] = {}
+        self._versions: dict[tuple[str, str], int] = {}
         self.asked: list[str] = []
         """The verb of each request."""
 
-    async def create(self, kind: Any, document: dict[str, Any], namespace: str) -> None:
+    async def create(
+        self, kind: Any, document: dict[str, Any], namespace: str
+    ) -> dict[str, Any]:
         """Make one, unless there is one of its name."""
         self._asked("create", kind)
         key = namespace, document["metadata"]["name"]
         if key in self.events:
             raise ApiError(409, "it exists", reason="AlreadyExists")
-        self.events[key] = document
+        return self._written(key, document)
 
     async def merge(
         self, kind: Any, name: str, namespace: str, patch: dict[str, Any]
     ) -> dict[str, Any]:
-        """Change fields of one, and of its metadata; the whole of it by then."""
+        """Change fields of one, and of its metadata, at its version; the whole of it by then."""
         self._asked("merge", kind)
-        if (namespace, name) not in self.events:
+        key = namespace, name
+        if key not in self.events:
             raise ApiError(404, "not found", reason="NotFound")
+        changes = dict(patch.get("metadata", {}))
+        if changes.pop("resourceVersion", None) not in (None, self._version(key)):
+            raise conflict()
+        known = self.events[key]
+        return self._written(key, known | patch | {"metadata": known["metadata"] | changes})
+
+    def count_elsewhere(self, namespace: str, name: str) -> None:
+        """Another process counts one up."""
         known = self.events[namespace, name]
-        metadata = known["metadata"] | patch.get("metadata", {})
-        made = self.events[namespace, name] = known | patch | {"metadata": metadata}
-        return made
+        self._written((namespace, name), known | {"count": known["count"] + 1})
 
-    async def get(self, kind: Any, name: str, namespace: str) -> dict[str, Any]:
-        """One that is there."""
-        self._asked("get", kind)
-        if (namespace, name) not in self.events:
-            raise ApiError(404, "not found", reason="NotFound")
-        return self.events[namespace, name]
+    def _version(self, key: tuple[str, str]) -> str:
+        return str(self._versions.get(key, 0))
 
-    async def replace(self, kind: Any, document: dict[str, Any]) -> None:
-        """Put one in another's place."""
-        self._asked("replace", kind)
-        metadata = document["metadata"]
-        self.events[metadata["namespace"], metadata["name"]] = document
+    def _written(self, key: tuple[str, str], document: dict[str, Any]) -> dict[str, Any]:
+        self.events[key] = document
+        self._versions[key] = self._versions.get(key, 0) + 1
+        metadata = document["metadata"] | {"resourceVersion": self._version(key)}
+        return document | {"metadata": metadata}
 
     def _asked(self, verb: str, kind: Any) -> None:
         assert kind is EVENTS

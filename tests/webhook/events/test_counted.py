@@ -53,25 +53,50 @@ def test_one_that_has_expired_is_made_anew_and_counted_from_one():
     assert server.events == {("shop", "web.1"): event(3) | {"count": 2, "lastTimestamp": 4}}
 
 
-def test_one_that_another_process_made_keeps_its_count_and_is_counted_on_from_there():
-    """It was told of the same thing; or it is an earlier process of ours, before a restart."""
+def test_one_that_another_process_made_is_counted_on_from_there():
+    """Another process, or an earlier one of ours before a restart."""
     server = RefusingServer()
     server.events["shop", "web.1"] = event(1) | {"count": 7}
     writer = write(server, event(2))
 
-    assert server.asked == ["create", "merge"]
-    assert server.events == {("shop", "web.1"): event(1) | {"count": 7, "lastTimestamp": 2}}
+    assert server.asked == ["create", "merge", "merge"]
+    assert server.events == {("shop", "web.1"): event(1) | {"count": 8, "lastTimestamp": 2}}
 
     write(server, event(3), by=writer)
-    assert server.asked == ["create", "merge", "merge"]
-    assert server.events == {("shop", "web.1"): event(1) | {"count": 8, "lastTimestamp": 3}}
+    assert server.asked == ["create", "merge", "merge", "merge"]
+    assert server.events == {("shop", "web.1"): event(1) | {"count": 9, "lastTimestamp": 3}}
+
+
+def test_what_several_processes_count_is_counted_once_for_each():
+    server = RefusingServer()
+    writer = write(server, event(1))
+    other = write(server, event(2))
+    write(server, event(3), by=writer)
+    write(server, event(4), by=other)
+
+    assert server.events["shop", "web.1"]["count"] == 4
+
+
+def test_an_event_that_others_count_all_the_time_is_given_up_and_told():
+    server = RefusingServer()
+    writer = write(server, event(1))
+    merge = server.merge
+
+    async def beaten(*of: Any) -> dict[str, Any]:
+        if "count" in of[-1]:
+            server.count_elsewhere("shop", "web.1")
+        return await merge(*of)
+
+    server.merge = beaten  # type: ignore[method-assign]
+    with pytest.raises(ApiError, match="others count"):
+        write(server, event(2), by=writer)
 
 
 def test_one_that_says_no_count_was_made_once():
     server = RefusingServer()
     server.events["shop", "web.1"] = event(1) | {"count": None}
     write(server, event(2), event(3))
-    assert server.events["shop", "web.1"]["count"] == 2
+    assert server.events["shop", "web.1"]["count"] == 3
 
 
 @pytest.mark.parametrize(
@@ -112,10 +137,12 @@ def test_of_too_many_the_one_that_was_written_longest_ago_is_forgotten(monkeypat
 
     server.asked.clear()
     write(server, event(5, "a"), event(6, "c"), event(7, "b"), by=writer)
-    assert server.asked == ["merge", "merge", "create", "merge"], "b is there, and nobody knew it"
+    assert server.asked == ["merge", "merge", "create", "merge", "merge"], (
+        "b is there, and nobody knew it"
+    )
     assert {name: one["count"] for (_, name), one in server.events.items()} == {
         "a": 3,
-        "b": 1,
+        "b": 2,
         "c": 2,
     }
 

@@ -136,6 +136,8 @@ class Exporter:
         Takes the mapping over and may change it. Masked and encoded at once:
         nothing that must not leave is ever queued.
         """
+        if self.noted.count:  # what was decided before it has lower numbers
+            self.settle()
         encoder = self._encoder
         as_made = encoder.as_made and "mutation" not in record
         if not as_made and not self._is_kept(record):
