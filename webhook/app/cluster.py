@@ -202,14 +202,25 @@ class ClusterThread:
             keep_history=self._settings.keep_writers_history,
         )
         async with client, asyncio.TaskGroup() as tasks:
+
+            def keep_up(
+                part: str, run: Callable[[ClusterClient], Coroutine[Any, Any, None]]
+            ) -> None:
+                tasks.create_task(
+                    run_whatever_happens(part, lambda: run(client), self._registry, self._log)
+                )
+
             if self._certificate is not None:
-                tasks.create_task(self._certificate.run(client))
+                keep_up("certificate", self._certificate.run)
             if self.reports is not None:
-                tasks.create_task(self.reports.run(client))
-            tasks.create_task(tell_unserved(client, self._registry, self._log))
+                keep_up("reports", self.reports.run)
+            keep_up("unserved kinds", self._tell_unserved)
             if self.events is not None:
-                tasks.create_task(self.events.run(client))
+                keep_up("events", self.events.run)
             tasks.create_task(self._follow_policies(client))
+
+    async def _tell_unserved(self, client: ClusterClient) -> None:
+        await tell_unserved(client, self._registry, self._log)
 
     async def _follow_policies(self, client: ClusterClient) -> None:
         following = Following(
@@ -247,6 +258,24 @@ class ClusterThread:
 
     def _tell(self, state: str, faults: tuple[str, ...]) -> None:
         self._state, self._faults = state, faults
+
+
+async def run_whatever_happens(
+    part: str,
+    run: Callable[[], Coroutine[Any, Any, None]],
+    registry: Registry,
+    log: Logger,
+    first_pause_seconds: float = 1.0,
+) -> None:
+    """Run a part beside the policies: a bug in it begins that part anew and ends nothing else."""
+    backoff = Backoff(initial_seconds=first_pause_seconds)
+    while True:
+        try:
+            return await run()
+        except Exception as error:  # noqa: BLE001  # the part's boundary: counted, told
+            registry.count(CLUSTER_FAULTS)
+            log.fault(f"bug: {part} ended; it begins anew", error)
+        await asyncio.sleep(backoff.next_seconds())
 
 
 async def _template(client: ClusterClient, name: str) -> Mapping[str, Any]:

@@ -48,6 +48,10 @@ class CompileError(InvalidTemplate):
         self.stage = stage
 
 
+class TrialEnded(CompileError):
+    """A template whose trial was ended at its bounds; whoever tries it again ends there, too."""
+
+
 class PassingFault(InvalidTemplate):
     """A template that could not be compiled for a reason of the machine: it is to be tried again.
 

@@ -46,12 +46,16 @@ class Doubts:
 
     def until(self, subject: LabelledSubject, wanted: Any, held: Any, now: float) -> float:
         """Before when, on the monotonic clock, ``wanted`` is not to be written over what is held."""
-        if subject not in self._agreed or not _takes_back(self._agreed[subject], wanted, held):
+        agreed = self._agreed.get(subject)
+        takes_back = subject in self._agreed and _takes_back(agreed, wanted, held)
+        if not takes_back and (subject not in self._agreed or not _contests(agreed, wanted, held)):
             self._doubted.pop(subject, None)
             return 0.0  # It is we who have heard something new.
         began = self._doubted.setdefault(subject, now)
         if now < began + TURN_SECONDS:
             return began + TURN_SECONDS
+        if not takes_back:
+            return 0.0
         renewed = self._renewed.get(subject.kind)
         if renewed is None or now > renewed + RENEWAL_SECONDS:
             renewed = self._renewed[subject.kind] = now
@@ -68,6 +72,17 @@ def _takes_back(agreed: Any, wanted: Any, held: Any) -> bool:
         before.get(pod) == after.get(pod)
         for pod in after.keys() | there.keys()
         if after.get(pod) != there.get(pod)
+    )
+
+
+def _contests(agreed: Any, wanted: Any, held: Any) -> bool:
+    """Whether somebody has changed an entry since we agreed, and we want it to be a third thing.
+
+    What we heard of that Pod may be older than what the other wrote.
+    """
+    before, after, there = _by_id(agreed), _by_id(wanted), _by_id(held)
+    return any(
+        before.get(pod) != there.get(pod) != after.get(pod) for pod in after.keys() | there.keys()
     )
 
 

@@ -322,6 +322,9 @@ class Following:
                 self._generation.follow(*policies.enforced(), policies.excluded)
             if self._expressions is not None:
                 self._expressions.follow(*policies.enforced())
+        faults = policies.take_generation_faults()
+        if self._prevalidation is not None:
+            self._prevalidation.tell_faults(faults)
         if self._revisions is not None and policies.is_serving:
             self._revisions.keep(policies.take_good())
         if self._aggregation is not None:

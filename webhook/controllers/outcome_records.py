@@ -82,6 +82,30 @@ class OutcomeRecords:
             else:
                 return self._standing(document, made)
 
+    async def withdraw(self, name: str, nobody: TrialOutcome, uid: str) -> None:
+        """Say that nobody tries a generation any more, where a replica still says that it does.
+
+        ``name`` is the revision's, ``uid`` that of the replica.
+        """
+        try:
+            async with asyncio.timeout(WRITE_SECONDS):
+                current = await self._client.get(REVISIONS, name)
+                standing = read_outcome(current)
+                if standing is None or standing.is_final or standing.uid != uid:
+                    return
+                self.writes += 1
+                patch = {
+                    "metadata": {"resourceVersion": current["metadata"]["resourceVersion"]},
+                    "status": {"outcome": nobody.document()},
+                }
+                await self._client.merge(REVISIONS, name, "", patch)
+        except (ApiError, ApiUnreachable, TimeoutError) as error:
+            if not isinstance(error, ApiError) or not (error.is_absent or error.is_conflict):
+                self.failures += 1
+                self._log.warning(
+                    "claim not withdrawn", revision=name, error=str(error) or "no answer in time"
+                )
+
     def _standing(self, document: Mapping[str, Any], made: Json) -> TrialOutcome | None:
         standing = read_outcome(made)
         if standing is None:

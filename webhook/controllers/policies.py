@@ -19,9 +19,11 @@ from webhook.constraint.errors import PassingFault
 from webhook.controllers.observations import Observations
 from webhook.controllers.observed import TEMPLATES, constraint_kind
 from webhook.controllers.policy_state import (
+    AppliedFault,
     State,
     count_not_newest,
     enforced,
+    generation_fault,
     is_broken,
     same_policy,
 )
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
     from webhook.constraint.breaker import BreakerView
     from webhook.constraint.client import Client
+    from webhook.constraint.errors import ConstraintFrameworkError
     from webhook.controllers.generation_statuses import Statuses
     from webhook.controllers.observed import PolicyKey
     from webhook.controllers.policy_state import InForceNow
@@ -86,6 +89,7 @@ class PolicyController:
         self._around = Surroundings()
         self._touched: set[PolicyKey] = set()
         self._told = PolicyTold()
+        self._faults: list[AppliedFault] = []
 
     # --- what the cluster holds ----------------------------------------------------------------
 
@@ -278,6 +282,7 @@ class PolicyController:
         if broken is not None and not state.missing:
             with self._spoiled.object("status", TEMPLATES, name):
                 self._of_templates.break_(state.document, broken)
+                self._note(state, broken)
         self._retries.tried(name, again=isinstance(broken, PassingFault))
         kind = state.kind
         if kind is None:
@@ -289,6 +294,16 @@ class PolicyController:
             fresh = replace(of_constraint, in_force=None) if state.active == 0 else of_constraint
             known[constraint] = self._applied_constraint(kind, fresh)
             self._touched.add((kind, constraint))
+
+    def _note(self, state: State, refusal: ConstraintFrameworkError) -> None:
+        """Remember what was found of the newest generation, which nobody may have tried."""
+        if (fault := generation_fault(state.document, refusal)) is not None:
+            self._faults.append(fault)
+
+    def take_generation_faults(self) -> list[AppliedFault]:
+        """What is wrong with generations, as found while they were applied, since the last call."""
+        faults, self._faults = self._faults, []
+        return faults
 
     def _drop_template(self, name: str) -> None:
         state = self._templates.pop(name, None)
@@ -310,6 +325,7 @@ class PolicyController:
         if broken is not None:
             with self._spoiled.object("status", kind, state.name):
                 self._of_constraints.break_(state.document, broken)
+                self._note(state, broken)
         return taken
 
     # --- saying so -----------------------------------------------------------------------------

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from webhook.constraint.enforcement import action_of
+from webhook.constraint.errors import MissingEngine, MissingTemplate, PassingFault, TrialEnded
 from webhook.constraint.rollout import stage_of
 from webhook.constraint.template import kind_of
 from webhook.generation.plan import Enforced
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from webhook.api.pod_status import StatusError
     from webhook.api.shapes import Json
+    from webhook.constraint.errors import ConstraintFrameworkError
     from webhook.controllers.requirements import Requirements
     from webhook.controllers.revisions import InForce
 
@@ -77,6 +79,36 @@ class State:
         if self.error is None:
             return ""
         return f"{self.document['kind']} {self.document['metadata']['name']}: {self.error.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedFault:
+    """What is wrong with a generation, as found while it was applied: any replica would find the same."""
+
+    document: Mapping[str, Any]
+    verdict: Literal["refused", "ended"]
+    message: str
+
+    @property
+    def name(self) -> str:
+        """The object's."""
+        name: str = self.document["metadata"]["name"]
+        return name
+
+
+def generation_fault(
+    document: Mapping[str, Any], refusal: ConstraintFrameworkError
+) -> AppliedFault | None:
+    """What a refusal says of a generation; None where it says nothing of its text.
+
+    It says nothing where the machine, an engine or the template is missing, or for a fault of ours.
+    """
+    if refusal.bug is not None or isinstance(
+        refusal, MissingEngine | MissingTemplate | PassingFault
+    ):
+        return None
+    verdict: Literal["refused", "ended"] = "ended" if isinstance(refusal, TrialEnded) else "refused"
+    return AppliedFault(document, verdict, str(refusal))
 
 
 def is_broken(state: State, templates: Mapping[str, State]) -> bool:

@@ -35,13 +35,15 @@ from webhook.trials.validation import with_belongings
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     from webhook.api.pod_status import Pod
+    from webhook.api.revision import PolicyRevision
     from webhook.api.revision_outcome import TrialVerdict
     from webhook.constraint.client import Client
     from webhook.controllers.observed import PolicyKey
+    from webhook.controllers.policy_state import AppliedFault
     from webhook.controllers.revision_keeper import RevisionKeeper
     from webhook.controllers.spoiled import Spoiled
     from webhook.trials.trials import Trials, Tried
@@ -156,6 +158,8 @@ class Prevalidation:
         self._of_revision: dict[str, _Held] = {}
         self._compiling = asyncio.Semaphore(COMPILED_AT_ONCE)
         self._to_try: dict[bool, deque[_ToTry]] = {True: deque(), False: deque()}
+        self._to_tell: deque[AppliedFault] = deque()
+        self._is_to_tell = asyncio.Event()
         self._is_to_try = {True: asyncio.Event(), False: asyncio.Event()}
         revisions.listener = self._tell
 
@@ -166,6 +170,9 @@ class Prevalidation:
             try:
                 for large in (True, False):
                     tasks.create_task(self._try_forever(large=large))
+                tasks.create_task(self._tell_faults_forever())
+                for item in self._revisions.all():
+                    self._tell(item)  # an earlier process of this Pod may have said it is at it
                 await asyncio.get_running_loop().create_future()
             finally:
                 self._tasks = None  # those that end with it begin nothing any more
@@ -226,10 +233,54 @@ class Prevalidation:
     def _forget(self, key: PolicyKey, held: _Held) -> None:
         del self._held[key]
         del self._of_revision[held.revision]
+        if self._tasks is not None and self._claimant(held) == self._pod.uid:
+            # The others need not wait for an end that does not come.
+            self._tasks.create_task(self._withdraw(held.revision))
 
-    def _tell(self, name: str) -> None:
-        if (held := self._of_revision.get(name)) is not None:
+    def _tell(self, item: PolicyRevision) -> None:
+        """A revision came, changed or went."""
+        outcome = item.outcome
+        if (held := self._of_revision.get(item.name)) is not None:
             held.told.set()
+        elif (
+            outcome is not None
+            and not outcome.is_final
+            and outcome.uid == self._pod.uid
+            and self._tasks is not None
+        ):
+            # We are not at it: this process was killed at it before, or the write came late.
+            self._tasks.create_task(self._withdraw(item.name))
+
+    async def _withdraw(self, name: str) -> None:
+        with self._spoiled.object("revision", "outcome", name):
+            await self._records.withdraw(name, _nobody(), self._pod.uid)
+
+    def tell_faults(self, faults: Iterable[AppliedFault]) -> None:
+        """Keep what was found of generations as they were applied, where nobody has said it."""
+        for one in faults:
+            if len(self._to_tell) < HELD_MAX:
+                self._to_tell.append(one)
+                self._is_to_tell.set()
+
+    async def _tell_faults_forever(self) -> None:
+        while True:
+            await self._is_to_tell.wait()
+            self._is_to_tell.clear()
+            while self._to_tell:
+                await self._tell_one(self._to_tell.popleft())
+
+    async def _tell_one(self, fault: AppliedFault) -> None:
+        document = fault.document
+        with self._spoiled.object("revision", "outcome", document["kind"], fault.name):
+            digest = revision.digest_of(document)
+            name = revision.name_of(document, digest)
+            known = self._revisions.named(document["metadata"].get("uid", ""), name)
+            outcome = None if known is None else known.outcome
+            if (outcome is not None and outcome.is_final) or not self._records.are_kept:
+                return
+            said = replace(_nobody(), verdict=fault.verdict, message=fault.message)
+            ours = replace(said, pod=self._pod.name, uid=self._pod.uid)
+            await self._records.record(document, digest, ours)
 
     def _outcome(self, document: Mapping[str, Any], name: str) -> TrialOutcome | None:
         """What came of a generation, if somebody has said so who may be trusted."""
@@ -264,8 +315,10 @@ class Prevalidation:
                 break  # it cannot be read, and so nobody hears of its end
             outcome = await self._heard(held, rank)
         if outcome is None:
-            await self._try_here(held)
-        elif outcome.verdict == "passed" and held.document["kind"] == TEMPLATE.kind:
+            outcome = await self._try_here(held)
+        if outcome is None:
+            return
+        if outcome.verdict == "passed" and held.document["kind"] == TEMPLATE.kind:
             async with self._compiling:
                 await asyncio.to_thread(self._compile, held.document)
 
@@ -308,8 +361,11 @@ class Prevalidation:
         """
         return self._claimant(held) in self._working() - {self._pod.uid}
 
-    async def _try_here(self, held: _Held) -> None:
-        """Try it, and say what came of it, unless the machine kept it from being tried."""
+    async def _try_here(self, held: _Held) -> TrialOutcome | None:
+        """Try it, and say what came of it, unless the machine kept it from being tried.
+
+        What another has said meanwhile, who came to an end before.
+        """
         documents = with_belongings([held.document], self._client.snapshot)
         large = is_large_together(documents)
         answer: asyncio.Future[Tried | None] = asyncio.get_running_loop().create_future()
@@ -317,19 +373,17 @@ class Prevalidation:
         self._is_to_try[large].set()
         async with asyncio.TaskGroup() as tasks:
             claim = tasks.create_task(self._claim(held))
+            both: tuple[asyncio.Future[Any], ...] = answer, claim
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            if not answer.done() and (standing := claim.result()) is not None:
+                answer.cancel()  # what waits is not begun; what is under way is not asked for
+                return standing
             tried = await answer
             claim.cancel()
         if tried is not None:
             # It stands before anything is enforced; what was ended would else be compiled again.
             await self._say(held, tried.verdict, tried, seconds=WRITE_SECONDS)
-        elif self._claimant(held) == self._pod.uid:
-            self._take_back(held)
-
-    def _take_back(self, held: _Held) -> None:
-        """Say that nobody is at it: the others need not wait for an end that does not come."""
-        nobody = TrialOutcome("trying", "", "", __version__, timestamp.now())
-        if self._tasks is not None:
-            self._tasks.create_task(self._record(held, nobody, over=self._pod.uid))
+        return None
 
     async def _try_forever(self, *, large: bool) -> None:
         """Have tried together what has come while those before were tried."""
@@ -359,9 +413,11 @@ class Prevalidation:
                         if not one.answer.done():
                             one.answer.set_exception(error)
 
-    async def _claim(self, held: _Held) -> None:
+    async def _claim(self, held: _Held) -> TrialOutcome | None:
+        """Say that we are at it; what another has found, if it came to an end before."""
         await asyncio.sleep(CLAIM_SECONDS)
-        await self._say(held, "trying")
+        standing = await self._say(held, "trying")
+        return None if standing is None else _trusted(standing)
 
     async def _say(
         self,
@@ -418,6 +474,11 @@ class Prevalidation:
                 self._trier.trials.source(code)
         except ConstraintFrameworkError:
             return  # it is told when it is applied
+
+
+def _nobody() -> TrialOutcome:
+    """That nobody is trying a generation."""
+    return TrialOutcome("trying", "", "", __version__, timestamp.now())
 
 
 def _trusted(outcome: TrialOutcome) -> TrialOutcome | None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from webhook.constraint.client import Client
     from webhook.controllers.generation_statuses import Statuses
     from webhook.controllers.observed import PolicyKey
-    from webhook.controllers.policy_state import InForceNow
+    from webhook.controllers.policy_state import AppliedFault, InForceNow
     from webhook.controllers.reconciler import Intents
     from webhook.controllers.revisions import InForce, Revisions
     from webhook.controllers.spoiled import Spoiled
@@ -263,6 +263,10 @@ class ClusterPolicies:
     def take_good(self) -> dict[PolicyKey, InForce | None]:
         """What is in force of each object that changed since the last call; None for none."""
         return {**self._policy.take_good(), **self._extension.take_good()}
+
+    def take_generation_faults(self) -> list[AppliedFault]:
+        """What is wrong with generations, as found while they were applied, since the last call."""
+        return self._policy.take_generation_faults()
 
     # --- what there is to know of them from elsewhere ------------------------------------------
 

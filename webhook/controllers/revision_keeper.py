@@ -61,6 +61,10 @@ SETTLED_SECONDS: Final = 0.5
 REFUSED_SECONDS: Final = 60.0
 """After a refusal for want of rights nothing is written for so long: each would be refused."""
 
+TRIED_SECONDS: Final = 10.0
+"""How often it is asked whether a replica that tries what is in force here has come to an end: its
+word comes by the watch, its death by nothing. A trial takes five seconds of a processor at most."""
+
 PROBE_SECONDS: Final = 0.5
 """How often it is asked, at the start, whether the kind is served at all."""
 
@@ -114,8 +118,8 @@ class RevisionKeeper:
         )
         self._since: dict[_Subject, float] = {}
         self._refused_until = 0.0
-        self.listener: Callable[[str], None] = _nobody
-        """Told the name of each revision that came, changed or went."""
+        self.listener: Callable[[PolicyRevision], None] = _nobody
+        """Told each revision that came, changed or went."""
         self.writes = 0
         self.failures = 0
 
@@ -142,6 +146,10 @@ class RevisionKeeper:
         if outcome is None or outcome.verdict != "ended" or outcome.version != __version__:
             return ""
         return f"{outcome.message} (tried by {outcome.pod})"
+
+    def all(self) -> list[PolicyRevision]:
+        """Every revision, whatever came of it."""
+        return [item for of_subject in self._by_uid.values() for item in of_subject.values()]
 
     @property
     def is_loaded(self) -> bool:
@@ -175,7 +183,7 @@ class RevisionKeeper:
         else:
             self._gone.append(change.object["metadata"].get("uid", ""))
             self._forget(revision)
-        self.listener(revision.name)
+        self.listener(revision)
         if self._writers is not None and (
             key in self._wanted or self._is_refused_again(revision.uid)
         ):
@@ -274,6 +282,12 @@ class RevisionKeeper:
         wanted = None if in_force is None else self._lacking(in_force)
         misjudged = "" if in_force is None else self._misjudged(in_force)
         beyond = [] if wanted is not None else self._beyond(uid, in_force)
+        if misjudged and self._is_being_tried(uid, misjudged, writers):
+            # Its end would find our word in its place, and say nothing.
+            self._queue.add(subject, TRIED_SECONDS)
+            misjudged = ""
+            if not beyond:
+                return
         if wanted is None and not misjudged and not beyond:
             self._since.pop(subject, None)
             self._queue.forget(subject)
@@ -316,6 +330,16 @@ class RevisionKeeper:
         name = revision.name_of(in_force.document, in_force.digest)
         judged = None if in_force.revision else self.named(_uid_of(in_force), name)
         return "" if judged is None or judged.may_be_enforced else name
+
+    def _is_being_tried(self, uid: str, name: str, writers: frozenset[str]) -> bool:
+        """Whether another replica that is there says that it is trying a generation."""
+        judged = self.named(uid, name)
+        outcome = None if judged is None else judged.outcome
+        return (
+            outcome is not None
+            and not outcome.is_final
+            and outcome.uid in writers - {self._pod.uid}
+        )
 
     def _beyond(self, uid: str, in_force: InForce | None) -> list[PolicyRevision]:
         """What is beyond the limit, and what cannot be enforced but the newest of what came since."""
@@ -395,7 +419,7 @@ def _uid_of(in_force: InForce) -> str:
     return uid
 
 
-def _nobody(_: str) -> None:
+def _nobody(_: PolicyRevision) -> None:
     """Nobody is told."""
 
 

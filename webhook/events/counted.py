@@ -60,7 +60,9 @@ class CountedEvents:
             if seen is None:
                 return
             seen = await self._counted_up(key, event, *seen)
-        raise ApiError(409, f"others count the Event {metadata['name']} all the time", reason="Conflict")
+        raise ApiError(
+            409, f"others count the Event {metadata['name']} all the time", reason="Conflict"
+        )
 
     async def _counted_up(
         self, key: tuple[str, str], event: dict[str, Any], count: int, version: str

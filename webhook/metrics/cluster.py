@@ -7,7 +7,9 @@ from typing import Final
 from webhook.metrics.declaration import Metric
 
 CLUSTER_FAULTS: Final = Metric(
-    "waddle_cluster_faults", "counter", "Times that a bug made the replica begin following anew."
+    "waddle_cluster_faults",
+    "counter",
+    "Times that a bug made the replica begin following, or a part of that, anew.",
 )
 
 WATCHED_KINDS: Final = Metric(

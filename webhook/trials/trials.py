@@ -13,7 +13,7 @@ from webhook.api.encoding import encode
 from webhook.api.gvk import gvk_of, name_of
 from webhook.backoff import Backoff
 from webhook.constraint import template
-from webhook.constraint.errors import CompileError, InvalidTemplate, PassingFault
+from webhook.constraint.errors import CompileError, InvalidTemplate, PassingFault, TrialEnded
 from webhook.constraint.template import read_template
 from webhook.metrics.policies import TRIALS
 from webhook.policies.validation import OVERRUN
@@ -459,6 +459,8 @@ def _refuse(outcome: JobOutcome) -> None:
     stage = outcome.get("stage")
     if stage == "environment":
         raise PassingFault(outcome["error"])
+    if outcome.get("ended"):
+        raise TrialEnded(outcome["error"])
     if stage is not None:
         raise CompileError(outcome["error"], "parse" if stage == "parse" else "compile")
     raise InvalidTemplate(outcome["error"], outcome["code"])

@@ -172,6 +172,15 @@ def test_a_template_broken_from_the_start_leaves_its_constraint_unenforced(bench
     assert list(bench.controller.faults().values()) == [False, False]  # nothing stays
 
 
+def test_what_is_found_as_policies_are_applied_is_told_but_for_what_is_missing(bench):
+    bench.apply([template(BROKEN)], [constraint()])
+    (found,) = bench.controller.take_generation_faults()
+    assert (found.name, found.verdict) == ("k8salways", "refused")
+    assert "rego_parse_error" in found.message
+    bench.apply([template(generation=2)])
+    assert bench.controller.take_generation_faults() == []
+
+
 def test_a_constraint_that_came_before_its_template_is_enforced_with_it(bench):
     bench.apply([], [constraint()])
     assert bench.status(CONSTRAINT_STATUS)["enforced"] is False

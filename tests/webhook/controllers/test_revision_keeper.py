@@ -321,3 +321,31 @@ def test_what_another_replica_is_to_drop_is_left_to_it_while_it_is_its_turn(tmp_
             assert {path for path, _ in kept.requests} == {REVISIONS}
 
     asyncio.run(run())
+
+
+def test_a_trial_that_another_replica_is_at_is_not_judged_before_its_end(
+    tmp_path, soon, monkeypatch
+):
+    """Its end found our word in its place, and was lost; once it has died nobody waits for it."""
+    monkeypatch.setattr(revision_keeper, "TRIED_SECONDS", 0.01)
+    tried = made("trying")
+    path = f"{REVISIONS}/{tried['metadata']['name']}"
+    answer = (200, [json.dumps(made("passed")).encode()], "end")
+    writers = {"uid-0", "uid-1"}
+
+    async def run():
+        served = {REVISIONS: [EMPTY], path: [answer]}
+        async with loading(tmp_path, served, writers=lambda: frozenset(writers)) as kept:
+            await kept.keeper.wait_loaded([].append)
+            kept.keeper.change([change("set", tried)])
+            in_force = InForce(at(1), DIGEST)
+            kept.keeper.keep({(TEMPLATES, DOCUMENT["metadata"]["name"]): in_force})
+            for _ in range(20):
+                await asyncio.sleep(0.01)
+            assert path not in [one for one, _ in kept.requests]
+            writers.remove("uid-0")
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                while path not in [one for one, _ in kept.requests]:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+
+    asyncio.run(run())

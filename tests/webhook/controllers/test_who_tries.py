@@ -1,6 +1,8 @@
 """Of several replicas one tries a new policy, and the others hear what comes of it."""
 
 import asyncio
+import contextlib
+import threading
 
 import pytest
 
@@ -10,6 +12,7 @@ from tests.webhook.controllers.test_policies import template
 from webhook import __version__
 from webhook.api.revision import digest_of, name_of
 from webhook.controllers import outcome_records, prevalidation
+from webhook.controllers.policy_state import AppliedFault
 from webhook.trials.trials import is_large
 
 
@@ -184,5 +187,117 @@ def test_a_replica_that_may_not_write_waits_for_those_who_do(tmp_path, trials, m
         assert held.holds(template())
         await held.until_released()
         assert held.said(template()) is None
+
+    played(tmp_path, trials, story)
+
+
+def test_a_word_that_this_pod_is_at_it_is_withdrawn_where_it_is_not(tmp_path, trials, tried):
+    """The container was killed at it, or the write of its word came after it had given up."""
+    large = large_template()
+
+    async def story(held):
+        held.is_told(large, "trying", "uid-1")
+        await turns_until(lambda: held.said(large) == ("trying", ""))
+        held.is_told(large, "trying", "uid-2")
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert held.said(large) == ("trying", "uid-2"), "another may be at it"
+        assert tried == []
+
+    played(tmp_path, trials, story)
+
+
+def test_a_word_of_an_earlier_process_of_this_pod_is_withdrawn_at_the_start(tmp_path, trials):
+    """It stood in the revision for ever, and each replica that started tried it once more."""
+    large = large_template()
+
+    async def story(held):
+        held.running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await held.running
+        held.is_told(large, "trying", "uid-1")
+        assert held.said(large) == ("trying", "uid-1")
+        async with asyncio.TaskGroup() as tasks:
+            held.running = tasks.create_task(held.prevalidation.run())
+            await turns_until(lambda: held.said(large) == ("trying", ""))
+            held.running.cancel()
+
+    played(tmp_path, trials, story)
+
+
+def test_who_gives_up_what_it_is_at_withdraws_its_word(tmp_path, trials, monkeypatch):
+    """The object has changed, or is gone, while it was tried."""
+    large, begun = large_template(), threading.Event()
+    end = threading.Event()
+
+    def slow(asked, seconds, tell):
+        begun.set()
+        end.wait(PATIENCE_SECONDS)
+
+    monkeypatch.setattr(trials, "found_out_all", slow)
+
+    async def story(held):
+        assert held.holds(large)
+        await turns_until(begun.is_set)
+        await turns_until(lambda: held.said(large) == ("trying", "uid-1"))
+        assert not held.holds(large, "delete")
+        await turns_until(lambda: held.said(large) == ("trying", ""))
+        end.set()
+
+    played(tmp_path, trials, story)
+
+
+def test_what_another_has_found_meanwhile_ends_our_trial(tmp_path, trials, monkeypatch):
+    """The answer to our word that we are at it says so; it was not looked at."""
+    document, begun, end = template(), threading.Event(), threading.Event()
+
+    def slow(asked, seconds, tell):
+        begun.set()
+        end.wait(PATIENCE_SECONDS)
+
+    monkeypatch.setattr(trials, "found_out_all", slow)
+
+    async def story(held):
+        assert held.holds(document)
+        await turns_until(begun.is_set)
+        held.writes(document, "ended", "uid-2", __version__)
+        await held.until_released()
+        assert not end.is_set()
+        assert held.said(document) == ("ended", "uid-2")
+        end.set()
+
+    played(tmp_path, trials, story)
+
+
+@pytest.mark.parametrize("verdict", ["refused", "ended"])
+def test_what_is_found_as_policies_are_applied_is_kept_once(tmp_path, trials, verdict):
+    """At a start nothing is held: what a replica found stood nowhere, and each found it again."""
+    document = template()
+
+    async def story(held):
+        found = AppliedFault(document, verdict, "policy is too large")
+        held.prevalidation.tell_faults([found, found])
+        await turns_until(lambda: held.said(document) == (verdict, "uid-1"))
+        held.prevalidation.tell_faults([found])
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert [method for method, _ in held.server.requests] == ["POST"]
+        assert (
+            held.revisions.named(
+                document["metadata"]["uid"], name_of(document, digest_of(document))
+            )
+            is not None
+        )
+
+    played(tmp_path, trials, story)
+
+
+def test_a_word_of_a_pod_that_is_gone_gives_way_to_what_is_found(tmp_path, trials):
+    large = large_template()
+
+    async def story(held):
+        held.is_told(large, "trying", "uid-9")
+        held.prevalidation.tell_faults([AppliedFault(large, "ended", "policy is too large")])
+        await turns_until(lambda: held.said(large) == ("ended", "uid-1"))
 
     played(tmp_path, trials, story)

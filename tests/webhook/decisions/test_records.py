@@ -131,7 +131,6 @@ def test_a_recorder_tells_generations_and_the_policies_that_decided() -> None:
         answer = verdict.judge(asked.uid, responses)
         told = recorder.answered(asked, responses, snapshot, 1.0, 1.5, answer)
         assert told.decision_id
-    exporter.settle()
     recorder.unanswered(Reviewed(asked, None, snapshot, (1.0, 1.5)), 504, "too late")
     for event in (
         events.audit_started("i", "run"),

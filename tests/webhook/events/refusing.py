@@ -30,9 +30,7 @@ class RefusingServer:
         self.asked: list[str] = []
         """The verb of each request."""
 
-    async def create(
-        self, kind: Any, document: dict[str, Any], namespace: str
-    ) -> dict[str, Any]:
+    async def create(self, kind: Any, document: dict[str, Any], namespace: str) -> dict[str, Any]:
         """Make one, unless there is one of its name."""
         self._asked("create", kind)
         key = namespace, document["metadata"]["name"]

@@ -87,7 +87,7 @@ def test_an_event_that_others_count_all_the_time_is_given_up_and_told():
             server.count_elsewhere("shop", "web.1")
         return await merge(*of)
 
-    server.merge = beaten  # type: ignore[method-assign]
+    server.merge = beaten  # type: ignore[method-assign, assignment]
     with pytest.raises(ApiError, match="others count"):
         write(server, event(2), by=writer)
 

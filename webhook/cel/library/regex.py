@@ -8,7 +8,7 @@ from webhook.cel.errors import EvaluationError
 from webhook.cel.library.registry import form
 from webhook.rego.errors import BuiltinError
 from webhook.rego.go.strings import from_utf8, utf8
-from webhook.rego.run.patterns import Pattern, pattern
+from webhook.rego.run.patterns import GROUPS_A_LOOK, Pattern, pattern
 
 if TYPE_CHECKING:
     from webhook.cel.run.meter import Meter
@@ -31,19 +31,22 @@ def compiled(text: str, prefix: str = "") -> Pattern:
         raise EvaluationError(f"{prefix}{error}") from None
 
 
-def paid(meter: Meter, text: str, expression: str, prefix: str = "") -> Pattern:
-    """As :func:`compiled`, and a search of the text is paid for."""
+def paid(
+    meter: Meter, text: str, expression: str, prefix: str = "", *, spans: bool = True
+) -> Pattern:
+    """As :func:`compiled`, and a search of the text is paid for, which tells ``spans`` of groups."""
     meter.charge(1 + len(text) // 10 + len(expression) // 4)
     made = compiled(expression, prefix)
     if made.instructions:
-        meter.charge(len(text) * made.instructions // LOOKS_A_UNIT)
+        groups = 1 + made.compiled.groups // GROUPS_A_LOOK if spans else 1
+        meter.charge(len(text) * made.instructions * groups // LOOKS_A_UNIT)
     return made
 
 
 @form("matches", str, str, charges=True)
 def matches(meter: Meter, text: str, expression: str) -> bool:
     """Whether some part of a text matches."""
-    return paid(meter, text, expression).found_in(text)
+    return paid(meter, text, expression, spans=False).found_in(text)
 
 
 @form("find", str, str, charges=True)

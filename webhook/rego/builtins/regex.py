@@ -57,7 +57,7 @@ def is_valid(pattern_: Value) -> bool:
 
 def _charge(context: Context, raw: bytes, compiled: Pattern) -> None:
     context.charge(1 + len(raw) // BYTES_A_STEP + len(compiled.text))
-    context.charge(compiled.steps_in(len(raw)))
+    context.charge(compiled.steps_in(len(raw), spans=True))
 
 
 @builtin("regex.split", STRING, STRING, result=array_of(STRING), context=True)
