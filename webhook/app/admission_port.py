@@ -24,6 +24,7 @@ from webhook.server.listener import Listener
 from webhook.server.mutation import Mutation, MutationOptions
 from webhook.server.namespace_label import Exemptions
 from webhook.server.preparation import Preparations
+from webhook.server.responsibility import ProcessorTime
 from webhook.server.validation import ValidationEndpoint
 from webhook.serving.recorder import ListenedRecorder
 
@@ -101,7 +102,8 @@ class AdmissionPort:
         self._series_max = settings.max_constraint_series
         guard = serving.guard
         guard.tell = self._tell
-        self._slow_reviews = SlowReviews(seconds, guard)
+        times = ProcessorTime()
+        self._slow_reviews = SlowReviews(seconds, guard, times)
         budget = Budget.of(min(seconds, FAST_SECONDS), guard=guard, deferrable=True)
         admission = Admission(
             serving,
@@ -111,6 +113,7 @@ class AdmissionPort:
             recorder_of(cluster, decisions),
             Preparations(cluster, self._compilation, self._slow_reviews),
             current=None if tracing is None else tracing.current,
+            times=times,
         )
         exemptions = Exemptions(
             settings.exempt_namespace,

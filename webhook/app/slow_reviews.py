@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import threading
 import time
-from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 
 from webhook.app.priority import give_precedence
@@ -19,7 +18,9 @@ from webhook.constraint import enforcement
 from webhook.constraint.limits import Budget, Limits
 from webhook.rego.errors import EvaluationError
 from webhook.server.fair_queue import FairQueue, Party
+from webhook.server.preparation import SlowReview
 from webhook.server.profiling import SLOW_REVIEWS
+from webhook.server.responsibility import requester_of
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from webhook.constraint.limits import Observer
     from webhook.constraint.result import Responses
     from webhook.constraint.review import AugmentedReview
+    from webhook.server.responsibility import Delay, ProcessorTime
 
 FAST_SECONDS: Final = 0.01
 """An evaluation's time on the admission thread. The heaviest of Gatekeeper's library took 8 ms
@@ -51,6 +53,9 @@ them."""
 REST_SECONDS_MAX: Final = 0.05
 """A rest holds up whoever stops the process."""
 
+NOTED_SECONDS: Final = 0.01
+"""Work of a review that goes on is noted in pieces of this."""
+
 WAITING_MAX: Final = 64
 """Reviews that wait here; each holds its request. More are told to try again."""
 
@@ -60,14 +65,17 @@ class _Work:
     snapshot: Reviewing
     subject: AugmentedReview
     until: float
-    future: Future[Responses]
+    review: SlowReview
     observer: Observer | None
+    party: Party
 
 
 class SlowReviews:
     """The threads, and a bounded queue before them."""
 
-    def __init__(self, evaluation_seconds: float, guard: Guard) -> None:
+    def __init__(self, evaluation_seconds: float, guard: Guard, times: ProcessorTime) -> None:
+        """``times`` is told of all work."""
+        self._times = times
         self._seconds = evaluation_seconds
         self._guard = guard
         self._stopping = False
@@ -82,17 +90,17 @@ class SlowReviews:
         subject: AugmentedReview,
         until: float,
         observer: Observer | None = None,
-    ) -> Future[Responses] | None:
-        """What the snapshot finds, by this moment on the monotonic clock; None without room.
+    ) -> SlowReview | Delay:
+        """What the snapshot finds, by this moment on the monotonic clock; why there is no room.
 
         ``observer`` is told of each evaluation, by the thread that does it.
         """
         request = subject.request
-        work = _Work(snapshot, subject, until, Future(), observer)
+        party = Party(requester_of(request.username), request.namespace)
+        work = _Work(snapshot, subject, until, SlowReview(), observer, party)
         with self._changed:
-            party = Party(request.username, request.namespace)
             if self._stopping or not self._queue.put(party, work):
-                return None
+                return self._queue.delay(party)
             idle = len(self._threads) - self._active
             if self._queue.size > idle and len(self._threads) < WORKERS:
                 name = f"{SLOW_REVIEWS}_{len(self._threads)}"
@@ -100,7 +108,7 @@ class SlowReviews:
                 self._threads.append(thread)
                 thread.start()
             self._changed.notify()
-        return work.future
+        return work.review
 
     def _run(self) -> None:
         give_precedence()
@@ -123,12 +131,26 @@ class SlowReviews:
                 del taken, work
 
     def _carry_out(self, work: _Work) -> None:
-        if not work.future.set_running_or_notify_cancel():
+        future = work.review.future
+        if not future.set_running_or_notify_cancel():
             return  # Nobody waits for it any more.
+        began = noted = time.thread_time()
+
+        def rest(worked_seconds: float) -> None:
+            nonlocal noted
+            now = time.thread_time()
+            work.review.worked_seconds = now - began
+            if now - noted >= NOTED_SECONDS:
+                self._times.note(work.party.user, now - noted)
+                noted = now
+            self._rest(worked_seconds)
+
+        responses: Responses | None = None
+        fault: BaseException | None = None
         try:
             budget = Budget.of(
                 self._seconds * growth(work.subject.request.size),
-                rest=self._rest,
+                rest=rest,
                 guard=self._guard,
             )
             responses = work.snapshot.review(
@@ -137,9 +159,15 @@ class SlowReviews:
                 limits=Limits(work.until, budget=budget, observer=work.observer),
             )
         except BaseException as error:  # noqa: BLE001  # told to whoever waits for it
-            work.future.set_exception(error)
+            fault = error
+        now = time.thread_time()
+        work.review.worked_seconds = now - began
+        self._times.note(work.party.user, now - noted)
+        if fault is not None:
+            future.set_exception(fault)
         else:
-            work.future.set_result(responses)
+            assert responses is not None
+            future.set_result(responses)
 
     def _rest(self, worked_seconds: float) -> None:
         if self._stopping:
@@ -154,7 +182,7 @@ class SlowReviews:
             left = self._queue.clear()
             self._changed.notify_all()
         for work in left:
-            work.future.cancel()
+            work.review.future.cancel()
 
 
 def growth(size: int) -> float:

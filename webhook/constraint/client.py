@@ -33,6 +33,7 @@ from webhook.constraint.isolation import (
     InvalidOnError,
     answer_to,
     on_error_of,
+    on_undecidable_of,
     readable_on_error,
     template_on_error,
 )
@@ -419,7 +420,7 @@ class Client:
         entry.matching.validate_constraint(document)
         read_rollout(document)
         try:
-            on_error_of(document)
+            on_error_of(document), on_undecidable_of(document)
         except InvalidOnError as error:
             raise InvalidConstraint(f"invalid Constraint: {error}") from None
         if not is_valid:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter, OrderedDict, deque
 from typing import Generic, NamedTuple, TypeVar
 
+from webhook.server.responsibility import Delay
+
 T = TypeVar("T")
 
 
@@ -45,6 +47,15 @@ class FairQueue(Generic[T]):
         self._waiting[party] += 1
         self.size += 1
         return True
+
+    def delay(self, party: Party) -> Delay:
+        """Why there is no place for a party: who has those that there are."""
+        mine = (
+            sum(count for (user, _), count in self._waiting.items() if user == party.user)
+            + self._running[party.user]
+        )
+        users = self._users.keys() | {user for user, count in self._running.items() if count}
+        return Delay(places_taken=mine, places=self._waiting_max, requesters=len(users))
 
     def take(self) -> tuple[Party, T] | None:
         """What is next; None where nothing may begin now. :meth:`done` tells of its end."""
