@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.mutation.passes import MutationOnError
-    from webhook.server.deadline import Span
+    from webhook.server.deadline import RequestTime
     from webhook.server.outcome import Outcome
     from webhook.server.preparation import Preparations, SlowReview
     from webhook.server.submission import Inadmissible, TriedSubmission
@@ -272,7 +272,7 @@ class Admission:
             return verdict.errored(request.uid, refusal.code, refusal.message), None
         status = "error"
         try:
-            span = deadline.Span(received_at, received_at + seconds)
+            span = deadline.RequestTime(received_at, received_at + seconds)
             concluded = self._decide_in_force(request, revision, span, prepared)
             if concluded is None:
                 concluded = self._defer(request, query, span, prepared, revision)
@@ -307,7 +307,7 @@ class Admission:
         return refusal or submission.check_compiled(tried.fault)
 
     def _decide_in_force(
-        self, request: AdmissionRequest, revision: Revision, span: Span, prepared: _Prepared
+        self, request: AdmissionRequest, revision: Revision, span: RequestTime, prepared: _Prepared
     ) -> _Concluded | None:
         """Decide by the policies in force; None for what takes too long on this thread."""
         if self._excluded(request, revision):
@@ -337,7 +337,7 @@ class Admission:
         return revision.is_excluded(request.namespace)
 
     def _review(
-        self, request: AdmissionRequest, revision: Revision, span: Span, prepared: _Prepared
+        self, request: AdmissionRequest, revision: Revision, span: RequestTime, prepared: _Prepared
     ) -> tuple[Responses, str] | None:
         """What is found, and why what the object implies was not reviewed with it.
 
@@ -371,7 +371,7 @@ class Admission:
         self,
         request: AdmissionRequest,
         responses: Responses,
-        span: Span,
+        span: RequestTime,
         slow: SlowReview | None = None,
     ) -> Responses:
         """What was found, and whose doing it is that it is not all."""
@@ -416,7 +416,7 @@ class Admission:
         self,
         request: AdmissionRequest,
         query: bytes,
-        span: Span,
+        span: RequestTime,
         prepared: _Prepared,
         revision: Revision,
     ) -> _Concluded:

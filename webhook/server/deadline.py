@@ -31,7 +31,7 @@ class InvalidTimeout(ValueError):
     """A ``timeout`` that is no duration."""
 
 
-class Span(NamedTuple):
+class RequestTime(NamedTuple):
     """The time of a request, on the monotonic clock."""
 
     received_at: float
