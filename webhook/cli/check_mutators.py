@@ -17,7 +17,7 @@ from webhook.mutation.reading import is_mutator
 from webhook.policies.effect import EXAMPLES_MAX, Example
 from webhook.policies.extensions import Extensions
 from webhook.policies.manifests import Manifest
-from webhook.policies.validation import Problem
+from webhook.policies.problem import Problem
 from webhook.values import dataclass
 
 if TYPE_CHECKING:

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from webhook.constraint.snapshot import Snapshot
     from webhook.policies.generated import Agreement
     from webhook.policies.manifests import Manifest
+    from webhook.policies.problem import Problem
     from webhook.policies.replay import Replay
-    from webhook.policies.validation import Problem
 
 
 @dataclass(slots=True)

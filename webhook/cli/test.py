@@ -73,7 +73,7 @@ def command(  # noqa: PLR0913  # each is an option
 ) -> int:
     """Review and report."""
     # Here and not above: --help, completion and a mistyped option need none of it.
-    from webhook.cli.sources import CannotTest, read_sources  # noqa: PLC0415
+    from webhook.cli.sources import CannotTest, NothingLeft, read_sources  # noqa: PLC0415
 
     printed: list[str] = []
     try:
@@ -111,7 +111,7 @@ def command(  # noqa: PLR0913  # each is an option
         emit_refusal(outputs, error.lines)
         for line in error.lines:
             complain(line)
-        return exit_codes.NO
+        return exit_codes.UNKNOWN if isinstance(error, NothingLeft) else exit_codes.NO
     from webhook.cli import review_report  # noqa: PLC0415  # as above
 
     for output in outputs:

@@ -1,0 +1,211 @@
+"""Which templates decide by what only a request has: its operation, user and old object.
+
+Audit, reports and ``waddle test`` review objects without a request. A template each of whose
+violations needs such a field finds nothing there. Where a rule allows for the absence (``not``,
+``object.get``, ``!=`` of an operation, a comparison with what stands there) nothing is told.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.rego.errors import RegoErrors
+from webhook.rego.syntax import ast
+from webhook.rego.syntax.parser import parse_module
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from webhook.constraint.template import Code, Template
+    from webhook.rego.syntax.ast import RegoVersion
+
+_FIELDS: Final = frozenset({"operation", "userInfo", "oldObject"})
+ABSENT: Final = "elsewhere the operation is empty, and there is no user and no old object"
+
+_OPERATION: Final = "input.review.operation"
+_COMPREHENSIONS: Final = (ast.ArrayComprehension, ast.SetComprehension, ast.ObjectComprehension)
+_MODULE: Final = "policy.rego"
+
+
+def request_reads(template: Template) -> frozenset[str]:
+    """The fields that every violation of a template needs a request for; none where one does not."""
+    code = next(iter(template.code), None)
+    if code is None or type(code.source) is not dict:
+        return frozenset()
+    return _of_cel(code) if code.engine == "K8sNativeValidation" else _of_rego(code)
+
+
+# --- Rego -----------------------------------------------------------------------------------------
+
+
+def _of_rego(code: Code) -> frozenset[str]:
+    text = code.source.get("rego")
+    version: RegoVersion = "v1" if code.source.get("version") == "v1" else "v0"
+    if type(text) is not str or not any(name in text for name in _FIELDS):
+        return frozenset()
+    try:
+        module = parse_module(text, _MODULE, version)
+    except RegoErrors:
+        return frozenset()
+    rules: dict[str, list[ast.Rule]] = {}
+    for rule in module.rules:
+        head = rule.head.ref.head
+        if isinstance(head, ast.Var):
+            rules.setdefault(head.name, []).append(rule)
+    return _Needs(rules).of_name("violation")
+
+
+class _Needs:
+    """What the rules of a module need of a request."""
+
+    def __init__(self, rules: Mapping[str, list[ast.Rule]]) -> None:
+        self._rules = rules
+        self._known: dict[str, frozenset[str]] = {}
+        self._aliases: dict[str, str] = {}
+        """Variables that stand for a field of the request."""
+
+    def of_name(self, name: str) -> frozenset[str]:
+        """What each of the rules of a name needs, one or the other; none where one needs nothing."""
+        if name in self._known:
+            return self._known[name]
+        self._known[name] = frozenset()  # A rule that calls itself is refused elsewhere.
+        needed: set[str] = set()
+        for rule in self._rules.get(name, ()):
+            if rule.default:
+                if rule.head.value == ast.Boolean(value=False):
+                    continue
+                return frozenset()
+            own = self._of_rule(rule)
+            if not own:
+                return frozenset()
+            needed |= own
+        self._known[name] = frozenset(needed)
+        return self._known[name]
+
+    def _of_rule(self, rule: ast.Rule) -> frozenset[str]:
+        found = frozenset(self._of_body(rule.body))
+        for term in (rule.head.key, rule.head.value):
+            if term is not None:
+                found |= frozenset(self._of_term(term))
+        if found and rule.else_ is not None:
+            rest = self._of_rule(rule.else_)
+            return found | rest if rest else frozenset()
+        return found
+
+    def _of_body(self, body: ast.Body) -> Iterator[str]:
+        for literal in body:
+            if isinstance(literal, ast.Expr):
+                if not literal.negated and not self._is_alias(literal.term):
+                    yield from self._of_term(literal.term)
+            elif isinstance(literal, ast.SomeIn):
+                yield from self._of_term(literal.domain)
+            elif isinstance(literal, ast.Logic) and not literal.negated:
+                left, right = set(self._of_body(literal.left)), set(self._of_body(literal.right))
+                if literal.operator == "and" or (left and right):
+                    yield from left | right
+
+    def _is_alias(self, term: Any) -> bool:
+        """Whether a term only gives a field another name, which never fails."""
+        if not (isinstance(term, ast.Call) and term.operator in (ast.Var("assign"), ast.Var("eq"))):
+            return False
+        variable, value = term.args
+        if not (isinstance(variable, ast.Var) and isinstance(value, ast.Ref)):
+            return False
+        name = _request_field(value)
+        if name is None or len(value.path) != len(("review", "field")):
+            return False
+        self._aliases[variable.name] = name
+        return True
+
+    def _read(self, term: Any) -> str:
+        """The field that a term reads of a request; empty for none."""
+        if isinstance(term, ast.Ref):
+            if (name := _request_field(term)) is not None:
+                return name if name == _OPERATION or len(term.path) > len(("r", "f")) else ""
+            head = term.head
+            return self._aliases.get(head.name, "") if isinstance(head, ast.Var) else ""
+        # What stands there without a request, whole, is defined: {} and null.
+        name = self._aliases.get(term.name, "") if isinstance(term, ast.Var) else ""
+        return name if name == _OPERATION else ""
+
+    def _of_term(self, term: Any) -> Iterator[str]:
+        if name := self._read(term):
+            yield name
+        elif isinstance(term, ast.Ref):
+            yield from self._of_ref(term)
+        elif isinstance(term, ast.Var):
+            if term.name not in self._aliases:
+                yield from self.of_name(term.name)
+        elif isinstance(term, ast.Call):
+            if not self._is_tolerant(term):
+                yield from self._of_term(term.operator)
+                for argument in term.args:
+                    yield from self._of_term(argument)
+        elif is_dataclass(term) and not isinstance(term, _COMPREHENSIONS):
+            for one in fields(term):
+                yield from self._of_value(getattr(term, one.name))
+
+    def _is_tolerant(self, call: ast.Call) -> bool:
+        """Whether a call holds, or may hold, for what stands there without a request."""
+        operator = call.operator
+        if isinstance(operator, ast.Ref):
+            return operator.head == ast.Var("object")
+        if operator.name == "neq":
+            return any(self._read(one) == _OPERATION for one in call.args)
+        return any(one == ast.String("") or isinstance(one, ast.Null) for one in call.args)
+
+    def _of_ref(self, ref: ast.Ref) -> Iterator[str]:
+        yield from self._of_term(ref.head)
+        for part in ref.path:
+            yield from self._of_term(part)
+
+    def _of_value(self, value: Any) -> Iterator[str]:
+        if isinstance(value, tuple):
+            for one in value:
+                yield from self._of_value(one)
+        elif is_dataclass(value):
+            yield from self._of_term(value)
+
+
+def _request_field(ref: ast.Ref) -> str | None:
+    """``input.review.operation`` and what lies below, as its field's name."""
+    if not (isinstance(ref.head, ast.Var) and ref.head.name == "input"):
+        return None
+    names = [part.value for part in ref.path[:2] if isinstance(part, ast.String)]
+    if len(names) == len(("review", "field")) and names[0] == "review" and names[1] in _FIELDS:
+        return f"input.review.{names[1]}"
+    return None
+
+
+# --- CEL ------------------------------------------------------------------------------------------
+
+_CEL_FIELDS: Final = re.compile(r"\b(request\.(?:operation|userInfo)|oldObject)\b")
+_CEL_ALLOWS: Final = re.compile(
+    r"\boldObject\s*[!=]=\s*null|\bhas\(|\?\.|request\.operation\s*!=|''|\"\""
+)
+
+
+def _of_cel(code: Code) -> frozenset[str]:
+    """What each validation, or a condition of all of them, reads of a request."""
+    source = code.source
+    conditions = [frozenset(_reads(one)) for one in _expressions(source, "matchConditions")]
+    if needed := frozenset().union(*conditions):
+        return needed
+    validations = [frozenset(_reads(one)) for one in _expressions(source, "validations")]
+    if validations and all(validations):
+        return frozenset().union(*validations)
+    return frozenset()
+
+
+def _expressions(source: Mapping[str, Any], name: str) -> Iterator[str]:
+    listed = source.get(name)
+    for item in listed if isinstance(listed, list) else ():
+        text = item.get("expression") if isinstance(item, dict) else None
+        if isinstance(text, str):
+            yield text
+
+
+def _reads(expression: str) -> list[str]:
+    return [] if _CEL_ALLOWS.search(expression) else _CEL_FIELDS.findall(expression)
