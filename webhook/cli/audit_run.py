@@ -22,7 +22,6 @@ from webhook.cli.cluster_access import REVIEW_SECONDS, list_objects
 from webhook.cli.cluster_policies import (
     add_each,
     list_kind,
-    on_top,
     read_configuration,
     read_constraints,
     read_extensions,
@@ -32,7 +31,7 @@ from webhook.constraint import wildcard
 from webhook.constraint.limits import Limits
 from webhook.constraint.targets.known import ADMISSION_ALONE
 from webhook.policies.directory import PolicyDirectory
-from webhook.policies.extensions import Extensions
+from webhook.policies.extensions import Extensions, on_top
 from webhook.review.policy_set import PolicySet, exclusions_of
 from webhook.values import dataclass
 

@@ -192,7 +192,7 @@ def _with_cluster(
 ) -> Checked | None:
     """The check on top of a cluster's policies; None where the cluster cannot be asked."""
     # Here and not above: they bring aiohttp and the event loop.
-    from webhook.cli import check_run  # noqa: PLC0415
+    from webhook.cli import check_run, cluster_policies  # noqa: PLC0415
     from webhook.cluster import event_loop  # noqa: PLC0415
     from webhook.cluster.client import ClusterClient  # noqa: PLC0415
     from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
@@ -201,9 +201,10 @@ def _with_cluster(
     async def run() -> Checked:
         checked = check_run.Checked()
         async with ClusterClient(load_credentials(kubeconfig, context=context)) as client:
-            before = await check_run.read_policies(client, base)
-            extensions = await check_run.read_extensions(client)
-            policies = check_run.prepare(manifests, before, seconds, checked, extensions)
+            # What is broken in the cluster already is not what is checked.
+            await cluster_policies.read_constraints(client, base)
+            extensions = await cluster_policies.read_extensions(client)
+            policies = check_run.prepare(manifests, base, seconds, checked, extensions)
             _ask_about_records(policies, manifests, checked, decisions=decisions, vap=vap)
             checked.cluster = await check_run.effect_on_cluster(
                 client, policies, checked, PAGE_OBJECTS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from webhook.api import config
 from webhook.api.gvk import gvk_of, name_of
@@ -12,18 +12,14 @@ from webhook.constraint import constraint, rollout
 from webhook.constraint import expansion as expansions
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.mutation import staging
-from webhook.policies.manifests import Manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Object
     from webhook.constraint.client import Client
-
-IN_FORCE: Final = ""
-"""The file of what comes from a cluster: none."""
 
 
 async def read_constraints(client: ClusterClient, policies: Client) -> tuple[int, list[str]]:
@@ -84,10 +80,3 @@ def add_each(documents: Iterable[Mapping[str, Any]], add: Callable[[Any], Any]) 
         except ConstraintFrameworkError as error:
             faults.append(f"{gvk_of(document).kind}/{name_of(document)}: {error}")
     return faults
-
-
-def on_top(own: Sequence[Manifest], in_force: Iterable[dict[str, Any]]) -> list[Manifest]:
-    """Manifests of files, and what is in force beside them and is not among them."""
-    known = {item.identity for item in own}
-    others = (Manifest(document, IN_FORCE, 0) for document in in_force)
-    return [*own, *(item for item in others if item.identity not in known)]

@@ -17,7 +17,8 @@ from webhook.mutation.schema import message
 from webhook.policies.manifests import Manifest, PolicyFault
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
+    from typing import Any
 
     from webhook.constraint.expansion import Expansion
     from webhook.mutation.snapshot import MutationSnapshot
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 SECONDS_MAX: Final = 30.0
 """For mutators to change one object of a file: as long as an API server waits for a webhook at
 most."""
+
+
+IN_FORCE: Final = ""
+"""The file of what comes from a cluster: none."""
 
 
 class Extensions:
@@ -89,6 +94,13 @@ class Extensions:
             _fault(templates[name], expansions.CYCLE) for name in sorted(self._expansions.cyclic)
         ]
         return faults
+
+
+def on_top(own: Sequence[Manifest], in_force: Iterable[dict[str, Any]]) -> list[Manifest]:
+    """Manifests of files, and what is in force beside them and is not among them."""
+    known = {item.identity for item in own}
+    others = (Manifest(document, IN_FORCE, 0) for document in in_force)
+    return [*own, *(item for item in others if item.identity not in known)]
 
 
 def _fault(manifest: Manifest, text: str, *, stays: bool = False) -> PolicyFault:

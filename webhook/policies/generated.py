@@ -16,6 +16,9 @@ from webhook.generation.plan import Enforced, Options, Planner
 from webhook.generation.scope import PolicyScope
 from webhook.generation.verdict import GeneratedPolicy, UnusablePolicy
 from webhook.policies.samples import samples
+from webhook.review.loops import review
+from webhook.review.policy_set import PolicySet
+from webhook.review.subject import Subject
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -180,11 +183,16 @@ def _compare(
     if place and namespace is None:
         labels = {"kubernetes.io/metadata.name": place}
         namespace = {"metadata": {"name": place, "labels": labels}}
-    responses = snapshot.review(
+    # A policy of the API server's is asked of one object, as it comes: nothing else is compared.
+    subject = Subject(
         AugmentedReview(read, namespace=namespace),
-        enforcement_point=enforcement.AUDIT,
+        point=enforcement.AUDIT,
         limits=Limits(time.monotonic() + seconds),
+        excludes=False,
+        mutates=False,
+        expands=False,
     )
+    responses = review(PolicySet(snapshot), subject).responses
     told: dict[tuple[str, str], list[str]] = {}
     for result in responses.results:
         told.setdefault(result.constraint.key, []).append(result.msg)

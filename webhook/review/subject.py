@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from webhook.api.admission import InvalidReview, read_request, read_review
 from webhook.api.gvk import gvk_of, name_of, namespace_of
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from webhook.constraint.review import Document
     from webhook.mutation.passes import MutationOnError
 
+Process = Literal["webhook", "audit"]
+
 REVIEW_GROUP: Final = "admission.k8s.io"
 REVIEW_KIND: Final = "AdmissionReview"
 
@@ -29,13 +31,15 @@ class Subject:
 
     ``excludes``, ``mutates`` and ``expands`` are the stages that a door may leave out: whether a
     namespace that Config excludes is spared, whether mutators change the object first, and whether
-    what the object implies is reviewed with it. ``reads_namespace`` says that the Namespace must be
+    what the object implies is reviewed with it. ``process`` is the one of Config's that the door
+    stands for. ``reads_namespace`` says that the Namespace must be
     known: the walk needs it where the value brings none.
     """
 
     value: AugmentedReview | AugmentedObject | Document
     point: str = enforcement.ALL
     limits: Limits = UNLIMITED
+    process: Process = "webhook"
     excludes: bool = True
     mutates: bool = True
     expands: bool = True

@@ -16,7 +16,6 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import gvk_of, name_of
-from webhook.constraint import enforcement
 from webhook.constraint.expansion import InvalidExpansion, with_implied
 from webhook.constraint.result import DEFERRED, Responses
 from webhook.constraint.review import AugmentedObject, AugmentedReview
@@ -82,7 +81,7 @@ def _is_excluded(policies: PolicySet, subject: Subject) -> bool:
     if subject.object is None:
         return False  # A document is in no namespace.
     exclusions = policies.exclusions
-    is_excluded = exclusions.audit if subject.point == enforcement.AUDIT else exclusions.webhook
+    is_excluded = exclusions.audit if subject.process == "audit" else exclusions.webhook
     return is_excluded(_counted_place(subject))
 
 

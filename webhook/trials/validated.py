@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.policies.effect import concerned, effect_on_data, only
+from webhook.review.policy_set import PolicySet
 from webhook.trials.validation import validate_tried
 
 if TYPE_CHECKING:
@@ -43,6 +44,6 @@ def validated(
     keys = concerned(
         documents, [item.key for client in (before, after) for item in client.snapshot.constraints]
     )
-    snapshots = only(before, keys), only(after, keys)
-    effect, is_whole = effect_on_data(*snapshots, keys, EFFECT_SECONDS)
+    both = (PolicySet(only(client, keys)) for client in (before, after))
+    effect, is_whole = effect_on_data(*both, keys, EFFECT_SECONDS)
     return answer | {"effect": {**effect.document(examples=False), "complete": is_whole}}

@@ -4,6 +4,7 @@ from typing import Any
 
 from tests.webhook.constraint.policies import client, constraint, template
 from webhook.policies.effect import EXAMPLES_MAX, Effect, concerned, effect_on_data, only
+from webhook.review.policy_set import PolicySet
 
 NAMED = """package p
 violation[{"msg": msg}] { msg := sprintf("%v", [input.review.object.metadata.name]) }"""
@@ -28,7 +29,9 @@ def test_what_comes_and_what_goes_is_counted_and_the_first_that_come_are_shown()
             one.add_data(config_map(number))
     after.add_template(template(rego=NAMED))
     keys = concerned([template()], [constraint_key()])
-    effect, whole = effect_on_data(only(before, keys), only(after, keys), keys, 60)
+    effect, whole = effect_on_data(
+        PolicySet(only(before, keys)), PolicySet(only(after, keys)), keys, 60
+    )
     assert whole
     assert effect.objects == count
     found = effect.constraints[constraint_key()]
@@ -42,7 +45,7 @@ def test_an_effect_that_takes_too_long_says_that_it_is_not_whole() -> None:
     """It ends, whatever there is to look at."""
     one = client()
     one.add_data(config_map(1))
-    effect, whole = effect_on_data(one.snapshot, one.snapshot, (), -1)
+    effect, whole = effect_on_data(PolicySet(one.snapshot), PolicySet(one.snapshot), (), -1)
     assert not whole
     assert effect.objects == 0
 
