@@ -101,7 +101,7 @@ def command(  # noqa: PLR0913  # one for each option
         complain(warning)
     # And what is not there is said without the engine.
     from webhook.cli import check_report  # noqa: PLC0415
-    from webhook.cli.check_mutators import is_extension  # noqa: PLC0415
+    from webhook.policies.extensions import is_extension  # noqa: PLC0415
     from webhook.policies.validation import is_policy  # noqa: PLC0415
 
     manifests = sources.manifests

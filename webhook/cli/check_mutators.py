@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.gvk import gvk_of, name_of
+from webhook.api.gvk import name_of
 from webhook.cli import extension_run
-from webhook.constraint import expansion as expansions
 from webhook.mutation import mutator
 from webhook.mutation.annotations import names_of
 from webhook.mutation.drift import is_about_everything
 from webhook.mutation.patch import make_patch
 from webhook.mutation.reading import is_mutator
 from webhook.policies.effect import EXAMPLES_MAX, Example
-from webhook.policies.extensions import IN_FORCE, Extensions, on_top
+from webhook.policies.extensions import IN_FORCE, Extensions, is_extension, on_top
 from webhook.policies.problem import Problem
 from webhook.values import dataclass
 
@@ -26,11 +25,6 @@ if TYPE_CHECKING:
     from webhook.mutation.patch import Operation
     from webhook.policies.manifests import Manifest
     from webhook.review.outcome import Found
-
-
-def is_extension(document: Mapping[str, Any]) -> bool:
-    """Whether this is a mutator or an ExpansionTemplate, or is meant to be one."""
-    return gvk_of(document).group in (mutator.GROUP, expansions.GROUP)
 
 
 @dataclass(frozen=True, slots=True)

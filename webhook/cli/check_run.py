@@ -12,7 +12,7 @@ from webhook.api import timestamp
 from webhook.api.admission import InvalidReview
 from webhook.api.gvk import gvk_of, name_of, namespace_of
 from webhook.cli import check_mutators
-from webhook.cli.check_mutators import MutationChecked, is_extension, take_change
+from webhook.cli.check_mutators import MutationChecked, take_change
 from webhook.cli.cluster_access import REVIEW_SECONDS
 from webhook.cli.sources import CannotTest
 from webhook.constraint import enforcement
@@ -21,6 +21,7 @@ from webhook.constraint.limits import Limits
 from webhook.decisions.source import RecordSource
 from webhook.policies.advice import Matched
 from webhook.policies.effect import Effect, concerned, only, stored
+from webhook.policies.extensions import is_extension
 from webhook.policies.replay import recorded_requests, replay
 from webhook.policies.validation import is_policy, validate
 from webhook.review.loops import review

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from webhook.api.gvk import gvk_of
 from webhook.constraint import expansion as expansions
 from webhook.constraint.expansion import ExpansionSet, InvalidExpansion, read_expansion_template
 from webhook.mutation import mutator
@@ -17,7 +18,7 @@ from webhook.mutation.schema import message
 from webhook.policies.manifests import Manifest, PolicyFault
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from webhook.constraint.expansion import Expansion
@@ -31,6 +32,11 @@ most."""
 
 IN_FORCE: Final = ""
 """The file of what comes from a cluster: none."""
+
+
+def is_extension(document: Mapping[str, Any]) -> bool:
+    """Whether this is a mutator or an ExpansionTemplate, or is meant to be one."""
+    return gvk_of(document).group in (mutator.GROUP, expansions.GROUP)
 
 
 class Extensions:

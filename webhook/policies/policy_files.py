@@ -14,12 +14,12 @@ from webhook.policies.extensions import Extensions
 from webhook.review.policy_set import PolicySet, exclusions_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from webhook.constraint.client import Client
     from webhook.policies.directory import PolicyReport
-    from webhook.policies.manifests import Manifest
+    from webhook.review.policy_set import Exclusions
 
 
 class PolicyFiles:
@@ -34,17 +34,11 @@ class PolicyFiles:
         """Read the files; what they say, and a report that has every fault of theirs."""
         report = self._directory.load()
         broken = self._extensions.load(report.configuration)
-        policies = policy_set(self._client, self._extensions, report.configuration)
+        exclusions = exclusions_of(item.document for item in report.configuration)
+        policies = policy_set(self._client, self._extensions, exclusions)
         return policies, replace(report, faults=(*report.faults, *broken))
 
 
-def policy_set(
-    client: Client, extensions: Extensions, manifests: Iterable[Manifest] = ()
-) -> PolicySet:
-    """What a client and extensions hold; the Configs among manifests say what is excluded."""
-    return PolicySet(
-        client.snapshot,
-        extensions.mutations,
-        extensions.expansion,
-        exclusions_of(item.document for item in manifests),
-    )
+def policy_set(client: Client, extensions: Extensions, exclusions: Exclusions) -> PolicySet:
+    """What a client and extensions hold, with what is excluded."""
+    return PolicySet(client.snapshot, extensions.mutations, extensions.expansion, exclusions)
