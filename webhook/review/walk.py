@@ -125,11 +125,10 @@ def _mutate(
         return value, None, f"mutating {named(obj)}: {error}"
     if after is obj:
         return value, mutated, ""
-    if type(value) is AugmentedObject:
+    if isinstance(value, AugmentedObject):
         return value._replace(object=after), mutated, ""
     request: AdmissionRequest = value.request
-    document = {**request.document, "object": after}
-    changed = request._replace(object=after, document=document)
+    changed = request._replace(object=after, document={**request.document, "object": after})
     return value._replace(request=changed), mutated, ""
 
 

@@ -44,6 +44,6 @@ def validated(
     keys = concerned(
         documents, [item.key for client in (before, after) for item in client.snapshot.constraints]
     )
-    both = (PolicySet(only(client, keys)) for client in (before, after))
-    effect, is_whole = effect_on_data(*both, keys, EFFECT_SECONDS)
+    old, new = (PolicySet(only(client, keys)) for client in (before, after))
+    effect, is_whole = effect_on_data(old, new, keys, EFFECT_SECONDS)
     return answer | {"effect": {**effect.document(examples=False), "complete": is_whole}}

@@ -192,9 +192,9 @@ def test_an_object_and_a_review_are_decided_by_the_policies_in_force():
         [found] = reviewed(yaml.safe_dump(document), PolicySet(client.snapshot))["reviews"]
         assert found["allowed"] is False
         assert found["violations"][0]["message"] == "no samples"
-    [other] = reviewed("{apiVersion: v1, kind: Pod, metadata: {name: a}}", PolicySet(client.snapshot))[
-        "reviews"
-    ]
+    [other] = reviewed(
+        "{apiVersion: v1, kind: Pod, metadata: {name: a}}", PolicySet(client.snapshot)
+    )["reviews"]
     assert other["allowed"] is True
     for text, word in (
         ("", "nothing to review"),
