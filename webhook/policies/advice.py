@@ -11,6 +11,8 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.builtin_kinds import BUILTIN_GROUPS, BUILTIN_KINDS, NEVER_ASKED
+from webhook.api.gvk import gvk_of, name_of
+from webhook.api.shapes import object_of, objects_of, texts_of
 from webhook.constraint.targets import admission
 from webhook.policies.problem import Problem
 from webhook.policies.request_reads import ABSENT, request_reads
@@ -83,14 +85,22 @@ def advice_on(snapshot: Snapshot, seen: Collection[GroupAndKind] = ()) -> list[P
 
 def advice_on_constraint(
     constraint: Constraint, seen: Collection[GroupAndKind] = ()
-) -> Iterator[Problem]:
+) -> list[Problem]:
     """What one constraint will probably not do."""
+    return advice_on_document(constraint.document, seen)
+
+
+def advice_on_document(
+    document: Mapping[str, Any], seen: Collection[GroupAndKind] = ()
+) -> list[Problem]:
+    """The same of a constraint as it is written."""
+    key, problems = (gvk_of(document).kind, name_of(document)), []
     never: list[str] = []
-    for groups, kinds in _named(constraint.document):
+    for groups, kinds in _named(document):
         for kind in kinds:
             if meant := nearest(groups, kind, seen):
                 message = f"its match names the kind {_shown(groups, kind)}: is {meant} meant?"
-                yield Problem(*constraint.key, "warning", KINDS, message)
+                problems.append(Problem(*key, "warning", KINDS, message))
             if any(
                 kind == other and (group in groups or "*" in groups or not groups)
                 for group, other in NEVER_ASKED
@@ -98,12 +108,9 @@ def advice_on_constraint(
                 never.append(kind)
     if never:
         listed = ", ".join(dict.fromkeys(never))
-        yield Problem(
-            *constraint.key,
-            "warning",
-            NEVER,
-            f"API servers ask no webhook about {listed}: it enforces nothing for it",
-        )
+        message = f"API servers ask no webhook about {listed}: it enforces nothing for it"
+        problems.append(Problem(*key, "warning", NEVER, message))
+    return problems
 
 
 def advice_on_template(entry: Entry) -> Iterator[Problem]:
@@ -179,13 +186,10 @@ def _spellings(kind: str) -> tuple[str, ...]:
 
 def _named(document: Mapping[str, Any]) -> Iterator[tuple[list[str], list[str]]]:
     """The groups and kinds of each entry of a constraint's match."""
-    match = (document.get("spec") or {}).get("match")
-    listed = match.get("kinds") if isinstance(match, dict) else None
-    for item in listed if isinstance(listed, list) else ():
-        if isinstance(item, dict):
-            groups = [one for one in item.get("apiGroups") or () if isinstance(one, str)]
-            kinds = [one for one in item.get("kinds") or () if isinstance(one, str)]
-            yield groups, kinds
+    match = object_of(object_of(document.get("spec")).get("match"))
+    for item in objects_of(match.get("kinds")):
+        yield texts_of(item.get("apiGroups")), texts_of(item.get("kinds"))
+
 
 
 def _shown(groups: Collection[str], kind: str) -> str:

@@ -25,11 +25,6 @@ if TYPE_CHECKING:
     from webhook.mutation.snapshot import MutationSnapshot
 
 
-SECONDS_MAX: Final = 30.0
-"""For mutators to change one object of a file: as long as an API server waits for a webhook at
-most."""
-
-
 IN_FORCE: Final = ""
 """The file of what comes from a cluster: none."""
 

@@ -50,13 +50,7 @@ class Subject:
     @property
     def object(self) -> dict[str, Any] | None:
         """The object that this is about: on DELETE the old one. None for a document."""
-        value = self.value
-        if type(value) is AugmentedObject:
-            return value.object
-        if type(value) is AugmentedReview:
-            request = value.request
-            return request.old_object if request.operation == "DELETE" else request.object
-        return None
+        return object_of_value(self.value)
 
     @property
     def place(self) -> str:
@@ -65,6 +59,24 @@ class Subject:
         if type(value) is AugmentedReview:
             return value.request.namespace
         return namespace_of(value.object) if type(value) is AugmentedObject else ""
+
+    @property
+    def counted_place(self) -> str:
+        """The namespace that it counts as being in: a Namespace as its own."""
+        obj = self.object
+        if obj is not None and gvk_of(obj).group_kind == ("", "Namespace"):
+            return name_of(obj)
+        return self.place
+
+
+def object_of_value(value: AugmentedReview | AugmentedObject | Document) -> dict[str, Any] | None:
+    """The object of what is reviewed: on DELETE the old one. None of a document."""
+    if type(value) is AugmentedObject:
+        return value.object
+    if type(value) is AugmentedReview:
+        request = value.request
+        return request.old_object if request.operation == "DELETE" else request.object
+    return None
 
 
 def is_admission_review(document: Any) -> bool:

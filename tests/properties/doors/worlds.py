@@ -9,7 +9,13 @@ from typing import Any
 Json = dict[str, Any]
 
 NAMESPACES = ("web", "shop", "kube-own")
-KINDS = (("", "Pod"), ("apps", "Deployment"), ("batch", "CronJob"), ("batch", "Job"), ("", "ConfigMap"))
+KINDS = (
+    ("", "Pod"),
+    ("apps", "Deployment"),
+    ("batch", "CronJob"),
+    ("batch", "Job"),
+    ("", "ConfigMap"),
+)
 
 PRIVILEGED = """package noprivileged
 violation[{"msg": msg}] {
@@ -66,8 +72,10 @@ def world(seed: int) -> World:
     chance = random.Random(seed)
     kinds = chance.sample(sorted(REGO), chance.randint(1, 3))
     policies = [*map(_template, kinds), *_namespaces(chance)]
-    for number in range(chance.randint(1, 4)):
-        policies.append(_constraint(chance, chance.choice(kinds), f"c{number}"))
+    policies += [
+        _constraint(chance, chance.choice(kinds), f"c{number}")
+        for number in range(chance.randint(1, 4))
+    ]
     policies += [_mutator(chance, number) for number in range(chance.randint(0, 3))]
     if chance.random() < 0.7:
         policies += _expansions(chance)
@@ -84,9 +92,7 @@ def _template(kind: str) -> Json:
         "kind": "ConstraintTemplate",
         "metadata": {"name": kind.lower()},
         "spec": {
-            "crd": {
-                "spec": {"names": {"kind": kind}, "validation": {"openAPIV3Schema": schema}}
-            },
+            "crd": {"spec": {"names": {"kind": kind}, "validation": {"openAPIV3Schema": schema}}},
             "targets": [{"target": "admission.k8s.gatekeeper.sh", "rego": REGO[kind]}],
         },
     }
