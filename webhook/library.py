@@ -32,7 +32,7 @@ from webhook.constraint.review import AugmentedObject
 from webhook.constraint.targets import admission
 from webhook.constraint.targets.documents import DocumentTarget
 from webhook.constraint.targets.known import DOCUMENT_TARGETS, TARGETS
-from webhook.policies.advice import Matched, advice_on
+from webhook.policies.advice import Matched, advice_on, advice_on_template
 from webhook.policies.policy_files import PolicyFiles
 from webhook.rego.engine import UNDEFINED, CompileOptions, EvaluationContext, compile_modules
 from webhook.rego.results import ResultQuery
@@ -97,6 +97,12 @@ class Policies:
         self._snapshot = policies.snapshot
         self._targets = targets
         self._matched = Matched()
+        self._of_requests = {
+            entry.template.kind: (entry, problem)
+            for entry in self._snapshot.entries
+            for problem in advice_on_template(entry)
+        }
+        """Templates that decide by a request; each is warned of once."""
         self._about = frozenset(
             target.name
             for entry in self._snapshot.entries
@@ -179,7 +185,10 @@ class Policies:
         if known is None:
             known = namespace_for(document, self._snapshot.namespaces)
         if old_object is None and user is None:
-            return self._found(AugmentedObject(document, known, operation), seconds)
+            found = self._found(AugmentedObject(document, known, operation), seconds)
+            if not operation:
+                self._warn_of_requests()
+            return found
         before = None if old_object is None else _object(old_object, "old_object")
         plain_user = _plain(user or {}, "user")
         return self._found(played(document, known, operation, before, plain_user), seconds)
@@ -209,6 +218,13 @@ class Policies:
             raise ValueError(
                 f"no constraint is for {targets[0]}; there are some for {', '.join(self._about)}"
             )
+
+    def _warn_of_requests(self) -> None:
+        """Warn, once of each, of templates that were asked without a request and decide by one."""
+        for kind, (entry, problem) in list(self._of_requests.items()):
+            if any(one.key in self._matched for one in entry.constraints):
+                self._of_requests.pop(kind, None)
+                warnings.warn(str(problem), PolicyWarning, stacklevel=3)
 
     def _found(self, value: Any, seconds: float) -> list[Violation]:
         limits = Limits(deadline=time.monotonic() + seconds, observer=self._matched)
