@@ -185,10 +185,10 @@ class Policies:
         if known is None:
             known = namespace_for(document, self._snapshot.namespaces)
         if old_object is None and user is None:
-            found = self._found(AugmentedObject(document, known, operation), seconds)
+            outcome = self._found(AugmentedObject(document, known, operation), seconds)
             if not operation:
                 self._warn_of_requests()
-            return found
+            return outcome
         before = None if old_object is None else _object(old_object, "old_object")
         plain_user = _plain(user or {}, "user")
         return self._found(played(document, known, operation, before, plain_user), seconds)
@@ -228,14 +228,14 @@ class Policies:
 
     def _found(self, value: Any, seconds: float) -> list[Violation]:
         limits = Limits(deadline=time.monotonic() + seconds, observer=self._matched)
-        found = review(self._policies, Subject(value, limits=limits))
-        self._matched.take(found.responses)
-        _refuse_without_verdict(found)
+        outcome = review(self._policies, Subject(value, limits=limits))
+        self._matched.take(outcome.responses)
+        _refuse_without_verdict(outcome)
         return [
             Violation(
                 "/".join(result.constraint.key), result.msg, result.details, tuple(result.actions)
             )
-            for result in found.responses.results
+            for result in outcome.responses.results
         ]
 
 
@@ -310,9 +310,9 @@ def _is_list(value: Mapping[str, Any]) -> bool:
     return value["kind"].endswith("List") and isinstance(value.get("items"), list) and not named
 
 
-def _refuse_without_verdict(found: Found) -> None:
-    responses = found.responses
-    told = [*found.faults, *map(str, responses.faults), *map(str, responses.undecided)]
+def _refuse_without_verdict(outcome: Found) -> None:
+    responses = outcome.responses
+    told = [*outcome.faults, *map(str, responses.faults), *map(str, responses.undecided)]
     if told or responses.deadline_exceeded:
         raise NoVerdictError("; ".join(told) or "the review took too long")
 

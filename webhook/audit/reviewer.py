@@ -74,13 +74,13 @@ class Reviewer:
             on_expansion_error="skip",
         )
         try:
-            found = await review_async(self._policies, subject, self._namespaces.get)
+            outcome = await review_async(self._policies, subject, self._namespaces.get)
         except NamespaceGone:
             return None
-        responses = found.responses
-        if found.unexpanded:
+        responses = outcome.responses
+        if outcome.unexpanded:
             # As it is admitted: for what cannot be expanded its own results stand.
-            self._tell_once(f"expansion: {found.unexpanded}", found.unexpanded, obj)
+            self._tell_once(f"expansion: {outcome.unexpanded}", outcome.unexpanded, obj)
         self.reviewed += 1
         for item in responses.undecided:
             self.undecided.add(item.constraint.key)

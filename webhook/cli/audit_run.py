@@ -66,7 +66,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class AuditedViolation:
     """A violation, and the object that violates."""
 
     identity: Identity
@@ -77,7 +77,7 @@ class Found:
 class AuditOutcome:
     """What an audit found. Also the sink that collects it."""
 
-    findings: list[Found] = field(default_factory=list)
+    findings: list[AuditedViolation] = field(default_factory=list)
     totals: Mapping[ConstraintKey, Count] = field(default_factory=dict)
     ended: SweepEnd | None = None
     faults: list[str] = field(default_factory=list)
@@ -103,7 +103,9 @@ class AuditOutcome:
 
     async def audited(self, audited: Audited) -> None:
         """Keep the violations."""
-        self.findings += [Found(audited.identity, result) for result in audited.responses.results]
+        self.findings += [
+            AuditedViolation(audited.identity, result) for result in audited.responses.results
+        ]
 
     async def gone(self, identity: Identity) -> None:
         """Nothing: a sweep does not tell of it."""

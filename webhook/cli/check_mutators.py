@@ -132,10 +132,10 @@ def _is_named_after_nobody(document: Mapping[str, Any]) -> bool:
     return any("Pod" in (entry.get("kinds") or ()) for entry in entries if isinstance(entry, dict))
 
 
-def take_change(checked: MutationChecked, before: dict[str, Any], found: Found) -> None:
+def take_change(checked: MutationChecked, before: dict[str, Any], outcome: Found) -> None:
     """Keep what mutators made of an object."""
-    if found.mutated is None or found.object is None:
+    if outcome.mutated is None or outcome.object is None:
         return
-    if patch := make_patch(before, found.object):
+    if patch := make_patch(before, outcome.object):
         shown = extension_run.shown(before)
-        checked.changes.append(MutatedManifest(shown, names_of(found.mutated.passes), patch))
+        checked.changes.append(MutatedManifest(shown, names_of(outcome.mutated.passes), patch))

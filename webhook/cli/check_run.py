@@ -141,14 +141,14 @@ def effect_on_manifests(
         # As at admission: what is reviewed is what would be stored.
         subject = Subject(value, point=enforcement.AUDIT, limits=Limits(_deadline()))
         old = review(before, subject)
-        found = review(after, replace(subject, limits=Limits(_deadline(), observer=matched)))
-        matched.take(found.responses)
+        outcome = review(after, replace(subject, limits=Limits(_deadline(), observer=matched)))
+        matched.take(outcome.responses)
         obj = shown_object(item.document)
-        take_change(checked.mutation, obj, found)
-        checked.missing += found.faults
-        if found.excluded is not None:
+        take_change(checked.mutation, obj, outcome)
+        checked.missing += outcome.faults
+        if outcome.excluded is not None:
             checked.missing.append(f"{_shown(obj)}: a Config excludes its namespace")
-        effect.take(_shown(obj), old.responses.results, found.responses.results)
+        effect.take(_shown(obj), old.responses.results, outcome.responses.results)
     for key, one in effect.constraints.items():
         one.matched = key in matched
     return effect

@@ -73,7 +73,7 @@ def namespaces_of(manifests: Sequence[Manifest]) -> dict[str, Mapping[str, Any]]
     return by_name
 
 
-class Mutated(NamedTuple):
+class MutatedObject(NamedTuple):
     """An object, what mutators made of it, and the policies that did."""
 
     before: dict[str, Any]
@@ -100,14 +100,14 @@ class Extending:
             Snapshot(targets={}, namespaces=namespaces), mutations, expansion
         )
 
-    def mutate(self, document: dict[str, Any]) -> Mutated:
+    def mutate(self, document: dict[str, Any]) -> MutatedObject:
         """What mutators make of a manifest's object; raises :class:`CannotTest`."""
         value, mutated, fault = self._mutated(document)
         before = shown_object(document)
         after = object_of_value(value) or before
         if fault:
             raise CannotTest(fault)
-        return Mutated(before, after, "" if mutated is None else names_of(mutated.passes))
+        return MutatedObject(before, after, "" if mutated is None else names_of(mutated.passes))
 
     def implied(self, document: dict[str, Any]) -> list[dict[str, Any]]:
         """What a manifest's object implies, mutated; raises :class:`CannotTest`."""

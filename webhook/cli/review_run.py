@@ -132,7 +132,7 @@ def review_objects(client: Client, sources: Sources, printed: list[str]) -> Chec
     )
     reviewing = _Reviewing(policies, sources, printed)
     for manifest in watched(sources.manifests, "objects"):
-        reviewing.review(manifest)
+        reviewing.judge(manifest)
     # Policies are objects, too, for policies about policies; nobody else means to review them.
     findings = reviewing.findings
     violating = {id(item.manifest.document) for item in findings}
@@ -175,7 +175,7 @@ class _Reviewing:
         self.mutated: list[ShownMutation] = []
         self.excluded: list[str] = []
 
-    def review(self, manifest: Manifest) -> None:
+    def judge(self, manifest: Manifest) -> None:
         """Review one object as it would be stored, and what it implies."""
         document = manifest.document
         try:
@@ -188,45 +188,45 @@ class _Reviewing:
         is_request = is_admission_review(document)
         matched = self._matched if is_request else self._matched_alone
         limits = Limits(print_=lambda _, line: self._printed.append(line), observer=matched)
-        found = review(
+        reviewed = review(
             self._policies, Subject(value, point=enforcement.COMMAND_LINE, limits=limits)
         )
-        obj = found.object or document
-        self._seen.update(map(_kind, [obj, *found.implied]))
-        if found.excluded is not None:
+        obj = reviewed.object or document
+        self._seen.update(map(_kind, [obj, *reviewed.implied]))
+        if reviewed.excluded is not None:
             if not is_policy(document):
                 self.excluded.append(_subject(obj))
             return
-        self._take(manifest, found, obj)
-        matched.take(found.responses)
+        self._take(manifest, reviewed, obj)
+        matched.take(reviewed.responses)
 
-    def _take(self, manifest: Manifest, found: Found, obj: dict[str, Any]) -> None:
+    def _take(self, manifest: Manifest, reviewed: Found, obj: dict[str, Any]) -> None:
         before = shown_object(manifest.document)
-        if found.mutated is not None and (patch := make_patch(before, obj)):
+        if reviewed.mutated is not None and (patch := make_patch(before, obj)):
             self.mutated.append(
                 ShownMutation(
                     _subject(obj),
                     manifest.file,
                     manifest.line,
-                    names_of(found.mutated.passes),
+                    names_of(reviewed.mutated.passes),
                     patch,
                 )
             )
         name = name_of(obj)
-        if found.unmutated:
-            self.faults.append(found.unmutated)
-        if found.unexpanded:
+        if reviewed.unmutated:
+            self.faults.append(reviewed.unmutated)
+        if reviewed.unexpanded:
             self.faults.append(
                 f"auditing objects: expanding resource {name}: error expanding resource {name}: "
-                f"{found.unexpanded}"
+                f"{reviewed.unexpanded}"
             )
         shown = f"{gvk_of(obj)} {namespace_of(obj)}/{name}"
-        self.faults += _undecided(found.responses, shown, self._warnings)
+        self.faults += _undecided(reviewed.responses, shown, self._warnings)
         self.findings += [
             _Finding(
                 CheckedViolation(result, _subject(obj), obj, manifest.file, manifest.line), manifest
             )
-            for result in found.responses.results
+            for result in reviewed.responses.results
         ]
 
     def advise(self) -> None:

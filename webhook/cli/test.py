@@ -22,8 +22,10 @@ from webhook.cli.terminal import complain, printable, write
 _HELP = """Check resources against ConstraintTemplates and constraints.
 
 The files hold policies and resources alike; every resource is reviewed, and all
-of them are the cluster's data for referential policies. With --target=json the
-files besides policies are any documents: a Terraform plan for instance.
+of them are the cluster's data for referential policies. They are mutated and expanded
+first, by the mutators and ExpansionTemplates among the files; an AdmissionReview is
+reviewed as the request that it holds. With --target=json the files besides policies are
+any documents: a Terraform plan for instance.
 
 \b
   waddle test -f policies/ -f manifest.yaml

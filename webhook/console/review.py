@@ -23,8 +23,8 @@ def review(
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """What a review finds, and why that is not all there is; the subject's limits are set here."""
     limits = subject.limits._replace(deadline=time.monotonic() + seconds, budget=Budget.of(seconds))
-    found = reviewed(policies, replace(subject, limits=limits))
-    responses = found.responses
+    outcome = reviewed(policies, replace(subject, limits=limits))
+    responses = outcome.responses
     rows = [
         {
             "kind": result.constraint.kind,
@@ -36,9 +36,9 @@ def review(
         }
         for result in responses.by_constraint()
     ]
-    faults = [*found.faults, *map(str, responses.faults), *map(str, responses.undecided)]
-    if found.excluded is not None:
-        faults.append(f"a Config excludes the namespace {found.excluded}: nothing is asked of it")
+    faults = [*outcome.faults, *map(str, responses.faults), *map(str, responses.undecided)]
+    if outcome.excluded is not None:
+        faults.append(f"a Config excludes the namespace {outcome.excluded}: nothing is asked of it")
     if responses.deadline_exceeded:
         faults.append(f"the review took longer than {seconds:g} s")
     return rows, faults

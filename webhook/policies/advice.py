@@ -191,7 +191,6 @@ def _named(document: Mapping[str, Any]) -> Iterator[tuple[list[str], list[str]]]
         yield texts_of(item.get("apiGroups")), texts_of(item.get("kinds"))
 
 
-
 def _shown(groups: Collection[str], kind: str) -> str:
     named = [group for group in groups if group]
     return f'"{kind}" of {", ".join(named)}' if named and "*" not in named else f'"{kind}"'

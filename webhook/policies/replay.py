@@ -137,8 +137,8 @@ def _compare(
     replayed: Replay,
 ) -> None:
     point = str(record.get("enforcementPoint") or enforcement.WEBHOOK)
-    found = review(policies, replayed_subject(subject, point, Limits()))
-    responses = found.responses
+    outcome = review(policies, replayed_subject(subject, point, Limits()))
+    responses = outcome.responses
     before = {
         (
             str(result.get("constraint", {}).get("kind", "")),
@@ -150,7 +150,7 @@ def _compare(
     after = {(one.constraint.kind, one.constraint.name, one.msg) for one in responses.results}
     errors = tuple(str(fault) for fault in (*responses.faults, *responses.undecided))
     verdict = "error" if errors and not responses.results else verdict_of(responses.results)
-    errors += found.faults
+    errors += outcome.faults
     if verdict != record.get("verdict"):
         replayed.changes.append(
             ChangedReview(

@@ -85,14 +85,14 @@ class _Needs:
         return self._known[name]
 
     def _of_rule(self, rule: ast.Rule) -> frozenset[str]:
-        found = frozenset(self._of_body(rule.body))
+        needed = frozenset(self._of_body(rule.body))
         for term in (rule.head.key, rule.head.value):
             if term is not None:
-                found |= frozenset(self._of_term(term))
-        if found and rule.else_ is not None:
+                needed |= frozenset(self._of_term(term))
+        if needed and rule.else_ is not None:
             rest = self._of_rule(rule.else_)
-            return found | rest if rest else frozenset()
-        return found
+            return needed | rest if rest else frozenset()
+        return needed
 
     def _of_body(self, body: ast.Body) -> Iterator[str]:
         for literal in body:

@@ -326,13 +326,13 @@ def _review(
         return _found(policies, subject, "AdmissionReview").responses
     shown = f"{gvk_of(document)} {namespace_of(document)}/{name_of(document)}"
     subject = _subject(AugmentedObject(document), printed, mutates=False)
-    found = _found(policies, subject, shown)
-    if found.unexpanded:
+    outcome = _found(policies, subject, shown)
+    if outcome.unexpanded:
         name = name_of(document)
         raise _Failure(
-            f"expanding resource {name}: error expanding resource {name}: {found.unexpanded}"
+            f"expanding resource {name}: error expanding resource {name}: {outcome.unexpanded}"
         )
-    return found.responses
+    return outcome.responses
 
 
 def _subject(
@@ -353,17 +353,17 @@ def _subject(
 
 
 def _found(policies: PolicySet, subject: Subject, shown: str) -> Found:
-    found = review(policies, subject)
-    responses = found.responses
-    if found.unmutated:
-        raise _Failure(found.unmutated)
+    outcome = review(policies, subject)
+    responses = outcome.responses
+    if outcome.unmutated:
+        raise _Failure(outcome.unmutated)
     if responses.faults:
         faults = "; ".join(str(fault) for fault in responses.faults)
         raise _Failure(f"reviewing {shown}: {faults}")
     if responses.undecided:
         undecided = "; ".join(str(item) for item in responses.undecided)
         raise _Failure(f"reviewing {shown}: not decided: {undecided}")
-    return found
+    return outcome
 
 
 def _admission_review(document: dict[str, Any]) -> AugmentedReview:

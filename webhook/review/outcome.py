@@ -37,6 +37,3 @@ class Needs(NamedTuple):
 
     namespace: str = ""
     time: bool = False
-
-
-Outcome = Found | Needs

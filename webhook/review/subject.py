@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from webhook.constraint.review import Document
     from webhook.mutation.passes import MutationOnError
 
-Process = Literal["webhook", "audit"]
+ConfigProcess = Literal["webhook", "audit"]
 
 REVIEW_GROUP: Final = "admission.k8s.io"
 REVIEW_KIND: Final = "AdmissionReview"
@@ -39,7 +39,7 @@ class Subject:
     value: AugmentedReview | AugmentedObject | Document
     point: str = enforcement.ALL
     limits: Limits = UNLIMITED
-    process: Process = "webhook"
+    process: ConfigProcess = "webhook"
     excludes: bool = True
     mutates: bool = True
     expands: bool = True
@@ -146,6 +146,6 @@ def shown_object(document: dict[str, Any]) -> dict[str, Any]:
         return document
     for name in ("object", "oldObject"):
         if type(request.get(name)) is dict:
-            found: dict[str, Any] = request[name]
-            return found
+            obj: dict[str, Any] = request[name]
+            return obj
     return document

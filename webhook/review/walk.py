@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from webhook.constraint.expansion import Resultant
     from webhook.constraint.review import AugmentedObject
-    from webhook.review.outcome import Outcome
     from webhook.review.policy_set import PolicySet
     from webhook.review.subject import Subject
 
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 RESULT_STAGES: Final[tuple[ResultStage, ...]] = ()
 
 
-def walk(policies: PolicySet, subject: Subject) -> Outcome:
+def walk(policies: PolicySet, subject: Subject) -> Found | Needs:
     """What the policies say, or what is needed first.
 
     Raises :class:`~webhook.constraint.errors.UnsupportedEnforcementPoint`.

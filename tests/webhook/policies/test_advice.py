@@ -20,7 +20,11 @@ from webhook.policies.request_reads import request_reads
         ([""], "deployment", "Deployment"),
         (["apps"], "Deplyoment", "Deployment"),
         (["networking.k8s.io"], "networkpolicies", "NetworkPolicy"),
-        ([""], "Deployment", 'Deployment of the group "apps" or Deployment of the group "extensions"'),
+        (
+            [""],
+            "Deployment",
+            'Deployment of the group "apps" or Deployment of the group "extensions"',
+        ),
         (["apps"], "Pod", 'Pod of the group ""'),
         (["v1"], "Pod", 'Pod of the group ""'),
         ([""], "Pod", ""),
@@ -88,7 +92,7 @@ def rego(body: str, rest: str = "") -> str:
         (rego('input.review.operation == ""'), set()),
         (rego("input.review.oldObject == null"), set()),
         (rego('object.get(input.review, "operation", "") == "CREATE"'), set()),
-        (rego('not is_update', 'is_update { input.review.operation == "UPDATE" }'), set()),
+        (rego("not is_update", 'is_update { input.review.operation == "UPDATE" }'), set()),
         (rego('input.review.operation == "CREATE"', 'violation[{"msg": "y"}] { true }'), set()),
         (rego("a", 'a { input.review.operation == "UPDATE" }\na { true }'), set()),
         (rego("count([x | x := input.review.userInfo.groups[_]]) == 0"), set()),
@@ -113,5 +117,7 @@ def test_a_template_that_decides_by_a_request_is_known(source: str, fields: set[
 )
 def test_an_expression_that_decides_by_a_request_is_known(expression: str, reads: bool) -> None:
     source = {"validations": [{"expression": expression, "message": "x"}]}
-    document = template(rego="", target={"code": [{"engine": "K8sNativeValidation", "source": source}]})
+    document = template(
+        rego="", target={"code": [{"engine": "K8sNativeValidation", "source": source}]}
+    )
     assert bool(request_reads(read_template(document))) is reads

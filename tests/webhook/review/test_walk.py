@@ -113,9 +113,7 @@ def test_what_cannot_be_expanded_is_reviewed_by_itself_and_said() -> None:
     assert found.faults == (found.unexpanded,)
 
 
-@pytest.mark.parametrize(
-    ("process", "excluded"), [("webhook", "shop"), ("audit", None)]
-)
+@pytest.mark.parametrize(("process", "excluded"), [("webhook", "shop"), ("audit", None)])
 def test_a_namespace_is_spared_by_the_process_that_the_door_stands_for(
     process: str, excluded: str | None
 ) -> None:
