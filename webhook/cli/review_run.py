@@ -248,6 +248,8 @@ def _left_out(sources: Sources, excluded: Sequence[str]) -> list[str]:
     lines = []
     if sources.left_out:
         lines.append(f"test suites are tried on {listed(sources.left_out)}")
+    if sources.skipped:
+        lines.append(f"no object of Kubernetes is {listed(sources.skipped)}")
     if excluded:
         lines.append(f"a Config excludes the namespace of {listed(excluded)}")
     return lines
