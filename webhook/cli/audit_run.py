@@ -203,8 +203,9 @@ async def _read_extensions(
 ) -> Extensions:
     """The ExpansionTemplates and mutators in force, those of files in place of the same ones."""
     extensions = Extensions()
-    manifests = on_top(list(own), await read_extensions(client))
-    faults = extensions.load(manifests)
+    in_force, unreadable = await read_extensions(client)
+    faults = extensions.load(on_top(list(own), in_force))
+    outcome.faults += unreadable
     outcome.faults += [f"{fault.title}: {fault.message}" for fault in faults]
     return extensions
 

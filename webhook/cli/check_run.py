@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 from webhook import log
 from webhook.api import timestamp
 from webhook.api.admission import InvalidReview
+from webhook.api.config import CONFIG
 from webhook.api.gvk import gvk_of, name_of, namespace_of
+from webhook.api.shapes import object_of
 from webhook.cli import check_mutators
 from webhook.cli.check_mutators import MutationChecked, take_change
 from webhook.cli.cluster_access import REVIEW_SECONDS
@@ -96,10 +98,12 @@ def prepare(
     budget_seconds: float,
     checked: Checked,
     extensions: Sequence[dict[str, Any]] = (),
+    configs: Sequence[Mapping[str, Any]] = (),
 ) -> BeforeAndAfter:
     """Validate the policies among the manifests on top of those in force.
 
-    ``extensions`` are the mutators and ExpansionTemplates in force.
+    ``extensions`` are the mutators and ExpansionTemplates in force, ``configs`` what is where the
+    manifests have no Config.
     """
     documents = [item.document for item in manifests if is_policy(item.document)]
     checked.policies = len(documents)
@@ -107,7 +111,8 @@ def prepare(
     checked.mutation, problems = check_mutators.prepare(manifests, extensions)
     checked.problems = validate(after, documents, budget_seconds) + problems
     keys = [item.key for item in (*base.snapshot.constraints, *after.snapshot.constraints)]
-    exclusions = exclusions_of(item.document for item in manifests)
+    own = [item.document for item in manifests if item.gvk.group_kind == CONFIG.group_kind]
+    exclusions = exclusions_of(own or configs)
     return BeforeAndAfter(base, after, concerned(documents, keys), checked.mutation, exclusions)
 
 
@@ -214,11 +219,12 @@ def compare_generated(
 ) -> None:
     """Ask webhook and generated policies about samples, the manifests and recorded decisions."""
     from webhook.generation.plan import Options  # noqa: PLC0415  # CEL is brought by who asks for it
-    from webhook.policies.generated import agreement, request_of  # noqa: PLC0415  # likewise
+    from webhook.policies.generated import agreement  # noqa: PLC0415  # likewise
 
     requests = [
-        request_of(item.document)
+        asked
         for item in manifests
+        if (asked := _request_of(item.document))
         if not is_policy(item.document) and not is_extension(item.document)
     ]
     if records is not None:
@@ -230,6 +236,15 @@ def compare_generated(
         Options(alone=mode == "constraint"),
         REVIEW_SECONDS,
     )
+
+
+def _request_of(document: dict[str, Any]) -> dict[str, Any]:
+    """The request that an AdmissionReview holds, or that would create an object; or empty."""
+    from webhook.policies.generated import request_of  # noqa: PLC0415  # see compare_generated
+
+    if is_admission_review(document):
+        return object_of(document.get("request"))
+    return request_of(document)
 
 
 # --- a cluster ------------------------------------------------------------------------------------
@@ -297,6 +312,7 @@ async def effect_on_cluster(
         timestamp.now(),
         Scope(
             after.snapshot,
+            after.exclusions.audit,
             expansion=after.expansion,
             mutations=after.mutations,
             tells_drift=bool(checked.mutation.cluster),

@@ -8,6 +8,7 @@ from webhook.api import config
 from webhook.api.gvk import gvk_of, name_of
 from webhook.cli.cluster_access import EXTENSIONS, TEMPLATES, list_objects
 from webhook.cluster.discovery import Discovery, UnknownKind
+from webhook.cluster.errors import ApiError
 from webhook.constraint import constraint, rollout
 from webhook.constraint import expansion as expansions
 from webhook.constraint.errors import ConstraintFrameworkError
@@ -37,9 +38,17 @@ async def read_constraints(client: ClusterClient, policies: Client) -> tuple[int
     return len(templates), faults
 
 
-async def read_extensions(client: ClusterClient) -> list[dict[str, Any]]:
-    """The mutators and ExpansionTemplates."""
-    return [_staged(item) for kind in EXTENSIONS for item in await list_objects(client, kind)]
+async def read_extensions(client: ClusterClient) -> tuple[list[dict[str, Any]], list[str]]:
+    """The mutators and ExpansionTemplates, and the kinds of them that may not be listed."""
+    documents, unreadable = [], []
+    for kind in EXTENSIONS:
+        try:
+            documents += [_staged(item) for item in await list_objects(client, kind)]
+        except ApiError as error:
+            if not error.is_forbidden:
+                raise
+            unreadable.append(f"no right to list: {kind.gvk}")
+    return documents, unreadable
 
 
 def _staged(document: Object) -> dict[str, Any]:
@@ -60,6 +69,19 @@ async def read_configuration(client: ClusterClient, namespace: str) -> list[Mapp
             == (config.CONFIG_NAME, namespace)
         ]
     return policies
+
+
+async def read_configs(
+    client: ClusterClient, namespace: str
+) -> tuple[list[Mapping[str, Any]], list[str]]:
+    """The Config that counts, or why it may not be read."""
+    try:
+        configuration = await read_configuration(client, namespace)
+    except ApiError as error:
+        if not error.is_forbidden:
+            raise
+        return [], [f"no right to list: {config.CONFIG}"]
+    return [item for item in configuration if gvk_of(item).kind == config.CONFIG.kind], []
 
 
 async def list_kind(client: ClusterClient, gvk: GroupVersionKind) -> list[Object]:

@@ -175,7 +175,8 @@ def _compare(
     seconds: float,
 ) -> None:
     try:
-        read = placed(read_request(request))
+        whole = read_request(request)
+        read = placed(whole)
     except InvalidReview:
         return
     place = read.namespace
@@ -196,12 +197,10 @@ def _compare(
     told: dict[tuple[str, str], list[str]] = {}
     for result in responses.results:
         told.setdefault(result.constraint.key, []).append(result.msg)
-    shown = f"{request['operation']} {request['kind']['kind']} " + "/".join(
-        filter(None, (place, request.get("name")))
-    )
+    shown = f"{read.operation} {read.kind.kind} " + "/".join(filter(None, (place, read.name)))
     for key, pair in pairs.items():
         mine = told.get(key, [])
-        said = pair.policy.say(pair.binding, dict(pair.document), request, namespace)
+        said = pair.policy.say(pair.binding, dict(pair.document), whole.document, namespace)
         agreement.compared += 1
         if said.ignored and set(said.messages) <= set(mine):
             agreement.left += 1
