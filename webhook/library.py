@@ -172,7 +172,8 @@ class Policies:
         """
         document = _object(obj, "")
         self._check_asked(admission.NAME)
-        known = None if namespace is None else _plain(namespace, "namespace")
+        known: Mapping[str, Any] | None
+        known = None if namespace is None else _fields(namespace, "namespace")
         if is_admission_review(document):
             if operation or old_object is not None or user is not None or known is not None:
                 raise ValueError("an AdmissionReview has its own operation, objects and user")
@@ -190,8 +191,12 @@ class Policies:
                 self._warn_of_requests()
             return outcome
         before = None if old_object is None else _object(old_object, "old_object")
-        plain_user = _plain(user or {}, "user")
-        return self._found(played(document, known, operation, before, plain_user), seconds)
+        who = {} if user is None else _fields(user, "user")
+        try:
+            value = played(document, known, operation, before, who)
+        except InvalidReview as error:
+            raise ValueError(str(error)) from None
+        return self._found(value, seconds)
 
     def review_document(
         self, value: Any, *, name: str = "", target: str = "json", seconds: float = _SECONDS
@@ -254,6 +259,14 @@ def _object(obj: Mapping[str, Any], place: str) -> dict[str, Any]:
     if _is_list(document):
         raise ValueError(f"{what}a {document['kind']} holds objects: review each of its items")
     return document
+
+
+def _fields(value: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """Fields as JSON has them; raises TypeError for what has none."""
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{place}: expected a dictionary, got {type(value).__name__}")
+    fields: dict[str, Any] = _plain(value, place)
+    return fields
 
 
 def _check_operation(operation: str, old_object: Mapping[str, Any] | None) -> None:

@@ -240,6 +240,19 @@ def test_a_request_that_nobody_would_send_is_refused(policies, given, word):
         policies.review(pod(), **given)
 
 
+@pytest.mark.parametrize(
+    "given", [{"namespace": "shop"}, {"user": "ada"}, {"operation": "UPDATE", "old_object": "a"}]
+)
+def test_what_has_no_fields_is_refused(policies, given):
+    with pytest.raises(TypeError, match="got str"):
+        policies.review(pod(), **given)
+
+
+def test_a_user_of_a_wrong_type_is_refused(policies):
+    with pytest.raises(ValueError, match=r"userInfo\.username must be a string"):
+        policies.review(pod(), user={"username": 1})
+
+
 @pytest.mark.parametrize("version", ["v2", "1", "", None])
 def test_a_version_of_rego_that_there_is_not_is_refused(version):
     with pytest.raises(ValueError, match="there are v0 and v1"):

@@ -101,16 +101,25 @@ def advice_on_document(
             if meant := nearest(groups, kind, seen):
                 message = f"its match names the kind {_shown(groups, kind)}: is {meant} meant?"
                 problems.append(Problem(*key, "warning", KINDS, message))
-            if any(
-                kind == other and (group in groups or "*" in groups or not groups)
-                for group, other in NEVER_ASKED
-            ):
-                never.append(kind)
+            never += _never_asked(groups, kind)
     if never:
         listed = ", ".join(dict.fromkeys(never))
         message = f"API servers ask no webhook about {listed}: it enforces nothing for it"
         problems.append(Problem(*key, "warning", NEVER, message))
     return problems
+
+
+def _never_asked(groups: Collection[str], kind: str) -> list[str]:
+    """The kinds that one entry of a match names and of which no webhook is asked.
+
+    Every kind of a group is named where the group is; every kind of all groups names none.
+    """
+    if kind == "*":
+        return sorted(other for group, other in NEVER_ASKED if group in groups)
+    everywhere = not groups or "*" in groups
+    return [
+        other for group, other in NEVER_ASKED if other == kind and (everywhere or group in groups)
+    ]
 
 
 def advice_on_template(entry: Entry) -> Iterator[Problem]:

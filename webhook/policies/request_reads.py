@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from webhook.constraint.template import Code, Template
     from webhook.rego.syntax.ast import RegoVersion
 
+    _Path = tuple[str, ...]
+
 _FIELDS: Final = frozenset({"operation", "userInfo", "oldObject"})
 ABSENT: Final = "elsewhere the operation is empty, and there is no user and no old object"
 
@@ -41,30 +43,61 @@ def request_reads(template: Template) -> frozenset[str]:
 
 
 def _of_rego(code: Code) -> frozenset[str]:
-    text = code.source.get("rego")
-    version: RegoVersion = "v1" if code.source.get("version") == "v1" else "v0"
-    if type(text) is not str or not any(name in text for name in _FIELDS):
+    source = code.source
+    version: RegoVersion = "v1" if source.get("version") == "v1" else "v0"
+    texts = [source.get("rego"), *(source.get("libs") or ())]
+    if not any(name in text for text in texts if type(text) is str for name in _FIELDS):
         return frozenset()
     try:
-        module = parse_module(text, _MODULE, version)
-    except RegoErrors:
-        return frozenset()
-    rules: dict[str, list[ast.Rule]] = {}
-    for rule in module.rules:
-        head = rule.head.ref.head
-        if isinstance(head, ast.Var):
-            rules.setdefault(head.name, []).append(rule)
-    return _Needs(rules).of_name("violation")
+        modules = [parse_module(text, _MODULE, version) for text in texts]
+    except (RegoErrors, TypeError):
+        return frozenset()  # It is told elsewhere what is wrong with it.
+    entry, *libraries = modules
+    known: dict[_Path, _Needs] = {}
+    for library in libraries:
+        known[_texts_of(library.package)] = _Needs(library, known)
+    return _Needs(entry, known).of_name("violation")
+
+
+def _texts_of(ref: ast.Ref) -> _Path:
+    """What a reference names, as far as it is written: ``data.lib.a[x]`` is ``lib``, ``a``."""
+    names: list[str] = []
+    for part in ref.path:
+        if not isinstance(part, ast.String):
+            break
+        names.append(part.value)
+    return tuple(names)
 
 
 class _Needs:
     """What the rules of a module need of a request."""
 
-    def __init__(self, rules: Mapping[str, list[ast.Rule]]) -> None:
-        self._rules = rules
+    def __init__(self, module: ast.Module, libraries: Mapping[_Path, _Needs]) -> None:
+        """``libraries`` are those that it may call, by their packages."""
+        self._rules: dict[str, list[ast.Rule]] = {}
+        for rule in module.rules:
+            head = rule.head.ref.head
+            if isinstance(head, ast.Var):
+                self._rules.setdefault(head.name, []).append(rule)
+        self._libraries = libraries
+        self._imports = {
+            one.alias or path[-1]: path
+            for one in module.imports
+            if one.path.head == ast.Var("data") and (path := _texts_of(one.path))
+        }
         self._known: dict[str, frozenset[str]] = {}
         self._aliases: dict[str, str] = {}
-        """Variables that stand for a field of the request."""
+        """Variables that stand for the request, or a field of it."""
+
+    def _of_library(self, head: ast.Term, path: _Path) -> frozenset[str]:
+        """What a rule of a library needs, where this names one."""
+        if not isinstance(head, ast.Var):
+            return frozenset()
+        whole = path if head.name == "data" else (*self._imports.get(head.name, ()), *path)
+        for length in range(1, len(whole)):
+            if (library := self._libraries.get(whole[:length])) is not None:
+                return library.of_name(whole[length])
+        return frozenset()
 
     def of_name(self, name: str) -> frozenset[str]:
         """What each of the rules of a name needs, one or the other; none where one needs nothing."""
@@ -107,36 +140,53 @@ class _Needs:
                     yield from left | right
 
     def _is_alias(self, term: Any) -> bool:
-        """Whether a term only gives a field another name, which never fails."""
+        """Whether a term only gives the request, or a field, another name, which never fails."""
         if not (isinstance(term, ast.Call) and term.operator in (ast.Var("assign"), ast.Var("eq"))):
             return False
         variable, value = term.args
         if not (isinstance(variable, ast.Var) and isinstance(value, ast.Ref)):
             return False
-        name = _request_field(value)
-        if name is None or len(value.path) != len(("review", "field")):
+        whole = self._whole(value)
+        if whole is None or len(whole) > len(("review", "field")):
             return False
-        self._aliases[variable.name] = name
+        self._aliases[variable.name] = ".".join(whole)
         return True
 
+    def _whole(self, term: Any) -> _Path | None:
+        """What a term reads of the request: ``review``, the field, and what lies below; or None."""
+        head, path = (term.head, _texts_of(term)) if isinstance(term, ast.Ref) else (term, ())
+        if not isinstance(head, ast.Var):
+            return None
+        if head.name in self._aliases:
+            whole: _Path = (*self._aliases[head.name].split("."), *path)
+        elif head.name == "input":
+            whole = path
+        else:
+            return None
+        if whole[:1] != ("review",) or (len(whole) > 1 and whole[1] not in _FIELDS):
+            return None
+        more = isinstance(term, ast.Ref) and len(term.path) > len(path)
+        return (*whole, "_") if more else whole
+
     def _read(self, term: Any) -> str:
-        """The field that a term reads of a request; empty for none."""
-        if isinstance(term, ast.Ref):
-            if (name := _request_field(term)) is not None:
-                return name if name == _OPERATION or len(term.path) > len(("r", "f")) else ""
-            head = term.head
-            return self._aliases.get(head.name, "") if isinstance(head, ast.Var) else ""
+        """The field that a term needs of a request; empty for none."""
+        whole = self._whole(term)
+        if whole is None or len(whole) == 1:
+            return ""
+        field = whole[1]
         # What stands there without a request, whole, is defined: {} and null.
-        name = self._aliases.get(term.name, "") if isinstance(term, ast.Var) else ""
-        return name if name == _OPERATION else ""
+        is_needed = field == "operation" or len(whole) > len(("review", "field"))
+        return f"input.review.{field}" if is_needed else ""
 
     def _of_term(self, term: Any) -> Iterator[str]:
         if name := self._read(term):
             yield name
         elif isinstance(term, ast.Ref):
+            yield from self._of_library(term.head, _texts_of(term))
             yield from self._of_ref(term)
         elif isinstance(term, ast.Var):
             if term.name not in self._aliases:
+                yield from self._of_library(term, ())
                 yield from self.of_name(term.name)
         elif isinstance(term, ast.Call):
             if not self._is_tolerant(term):
@@ -167,16 +217,6 @@ class _Needs:
                 yield from self._of_value(one)
         elif is_dataclass(value):
             yield from self._of_term(value)
-
-
-def _request_field(ref: ast.Ref) -> str | None:
-    """``input.review.operation`` and what lies below, as its field's name."""
-    if not (isinstance(ref.head, ast.Var) and ref.head.name == "input"):
-        return None
-    names = [part.value for part in ref.path[:2] if isinstance(part, ast.String)]
-    if len(names) == len(("review", "field")) and names[0] == "review" and names[1] in _FIELDS:
-        return f"input.review.{names[1]}"
-    return None
 
 
 # --- CEL ------------------------------------------------------------------------------------------

@@ -65,6 +65,13 @@ def test_kinds_of_which_no_webhook_is_asked_are_named(group: str, kind: str, tol
     assert [one.code for one in problems] == (["never_asked"] if told else [])
 
 
+@pytest.mark.parametrize(("group", "kinds"), [("authorization.k8s.io", 4), ("*", 0), ("apps", 0)])
+def test_every_kind_of_a_group_is_named_where_the_group_is(group: str, kinds: int) -> None:
+    match = {"kinds": [{"apiGroups": [group], "kinds": ["*"]}]}
+    problems = advice_on_document(constraint(match=match))
+    assert sum(one.message.count("Review") for one in problems) == kinds
+
+
 def rego(body: str, rest: str = "") -> str:
     return f'package p\nviolation[{{"msg": "x"}}] {{ {body} }}\n{rest}'
 
@@ -85,6 +92,8 @@ def rego(body: str, rest: str = "") -> str:
         (rego('op := input.review.operation; op == "CREATE"'), {"operation"}),
         (rego("old := input.review.oldObject; old.spec.a"), {"oldObject"}),
         (rego('startswith(input.review.userInfo.username, "a")'), {"userInfo"}),
+        (rego('r := input.review; r.operation == "CREATE"'), {"operation"}),
+        (rego('input.review["operation"] == "CREATE"'), {"operation"}),
         # Allowed for, or not needed by each of the rules:
         (rego('input.review.operation != "DELETE"'), set()),
         (rego('op := input.review.operation; op != "DELETE"'), set()),
@@ -121,3 +130,16 @@ def test_an_expression_that_decides_by_a_request_is_known(expression: str, reads
         rego="", target={"code": [{"engine": "K8sNativeValidation", "source": source}]}
     )
     assert bool(request_reads(read_template(document))) is reads
+
+
+def test_a_library_that_decides_by_a_request_is_known() -> None:
+    """Whether it is called by its path, or as it was imported."""
+    library = 'package lib.requests\nis_new { input.review.operation == "CREATE" }\n'
+    for text in (
+        rego("data.lib.requests.is_new"),
+        'package p\nimport data.lib.requests\nviolation[{"msg": "x"}] { requests.is_new }',
+        'package p\nimport data.lib.requests as r\nviolation[{"msg": "x"}] { r.is_new }',
+        'package p\nimport data.lib.requests.is_new\nviolation[{"msg": "x"}] { is_new }',
+    ):
+        document = template(rego=text, target={"libs": [library]})
+        assert request_reads(read_template(document)) == {"input.review.operation"}, text
