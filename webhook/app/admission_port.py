@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from webhook.constraint.client import Client
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
+    from webhook.review.policy_set import PolicySet
     from webhook.server.validation import Callers
     from webhook.serving.recorder import Recorder
     from webhook.serving.revision import Serving
@@ -158,6 +159,10 @@ class AdmissionPort:
             client.adopt(revision.snapshot)
         return client
 
+    def _policies_in_force(self) -> PolicySet | None:
+        revision = self._serving.revision
+        return None if revision is None else revision.policies
+
     def _validation_endpoint(
         self, settings: ServeSettings, cluster: ClusterThread | None
     ) -> ValidationEndpoint | None:
@@ -173,7 +178,9 @@ class AdmissionPort:
             assert cluster is not None  # The settings were checked.
             callers = ClusterCallers(cluster, self._serving)
         seconds = settings.evaluation_budget_seconds
-        self._validation = ValidationThread(self._in_force, self._trials, seconds)
+        self._validation = ValidationThread(
+            self._in_force, self._trials, seconds, self._policies_in_force
+        )
         return ValidationEndpoint(self._validation, callers, self._registry, self._log)
 
     def stop_compiling(self) -> None:

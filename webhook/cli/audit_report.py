@@ -16,7 +16,7 @@ from webhook.cli.terminal import one_line, printable, styled
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.cli.audit_run import AuditOutcome, Found
+    from webhook.cli.audit_run import AuditedViolation, AuditOutcome
 
 
 def missing(outcome: AuditOutcome) -> list[str]:
@@ -93,7 +93,7 @@ def report(outcome: AuditOutcome) -> Report:
     )
 
 
-def _finding(item: Found) -> ShownFinding:
+def _finding(item: AuditedViolation) -> ShownFinding:
     identity, result = item.identity, item.result
     path = "/".join(filter(None, (identity.namespace, identity.kind, identity.name)))
     return ShownFinding(
@@ -106,7 +106,7 @@ def _finding(item: Found) -> ShownFinding:
     )
 
 
-def _by_constraint(outcome: AuditOutcome) -> list[tuple[tuple[str, str], list[Found]]]:
+def _by_constraint(outcome: AuditOutcome) -> list[tuple[tuple[str, str], list[AuditedViolation]]]:
     """The findings by constraint; they are in this order."""
     return [
         (key, list(findings))
@@ -114,14 +114,14 @@ def _by_constraint(outcome: AuditOutcome) -> list[tuple[tuple[str, str], list[Fo
     ]
 
 
-def _resource(finding: Found) -> str:
+def _resource(finding: AuditedViolation) -> str:
     """``apps/v1/Deployment payments/web``."""
     identity = finding.identity
     name = f"{identity.namespace}/{identity.name}" if identity.namespace else identity.name
     return f"{identity.api_version}/{identity.kind} {name}"
 
 
-def _document(finding: Found) -> dict[str, Any]:
+def _document(finding: AuditedViolation) -> dict[str, Any]:
     identity, result = finding.identity, finding.result
     return {
         "constraint": {"kind": result.constraint.kind, "name": result.constraint.name},

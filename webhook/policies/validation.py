@@ -9,7 +9,7 @@ evaluation on such an object is a warning, since a real one may have what it lac
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import gvk_of, name_of
 from webhook.constraint import constraint, enforcement, template
@@ -23,8 +23,10 @@ from webhook.constraint.errors import (
 )
 from webhook.constraint.limits import Budget, Limits
 from webhook.constraint.review import AugmentedObject
+from webhook.constraint.targets import admission
+from webhook.policies.advice import advice_on_constraint, advice_on_template
+from webhook.policies.problem import Problem
 from webhook.policies.samples import NAMESPACE, samples
-from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -44,37 +46,6 @@ _DEFAULT_NAMESPACE: Final = {
     "kind": "Namespace",
     "metadata": {"name": NAMESPACE, "labels": {"kubernetes.io/metadata.name": NAMESPACE}},
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Something wrong with a policy.
-
-    ``code`` is that of a template's status error, ``invalid`` for what a
-    constraint says, ``overrun`` for one that does not end in its budget,
-    ``other_target`` for a template that a cluster never asks, and
-    ``evaluation`` for an error on a sample. The message has line and column
-    where the source is wrong.
-    """
-
-    kind: str
-    name: str
-    severity: Literal["error", "warning"]
-    code: str
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.kind}/{self.name}: {self.message}"
-
-    def document(self) -> dict[str, str]:
-        """As JSON."""
-        return {
-            "kind": self.kind,
-            "name": self.name,
-            "severity": self.severity,
-            "code": self.code,
-            "message": self.message,
-        }
 
 
 def is_policy(document: Mapping[str, Any]) -> bool:
@@ -111,9 +82,13 @@ def validate(
     until = time.monotonic() + TRIAL_SECONDS
     for entry in client.snapshot.entries:
         of_template = (template.KIND, entry.template.name) in tried
+        if of_template:
+            problems += advice_on_template(entry)
         for item in entry.constraints:
             if item.broken is None and (of_template or item.key in tried):
                 problems += _try(entry, item, budget_seconds, until)
+                if entry.target.name == admission.NAME:
+                    problems += advice_on_constraint(item)
     return problems
 
 

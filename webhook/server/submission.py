@@ -18,6 +18,7 @@ from webhook.constraint.errors import ConstraintFrameworkError, MissingTemplate
 from webhook.constraint.names import POLICY_NAME_MAX
 from webhook.mutation import mutator, reading
 from webhook.mutation.errors import InvalidMutator
+from webhook.policies.advice import advice_on_document
 
 if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest
@@ -144,10 +145,14 @@ def _are_equal(a: Any, b: Any) -> bool:
 
 def notice(request: AdmissionRequest, checks: SubmissionChecks) -> str:
     """What whoever brings in a policy should know of it though it is admitted; or empty."""
-    if request.kind.group_kind != (template.GROUP, template.KIND):
+    if request.kind.group not in (template.GROUP, constraint.GROUP):
         return ""
     document = policy_to_try(request)
-    return "" if document is None else checks.missing_engine(document)
+    if document is None:
+        return ""
+    if request.kind.group == constraint.GROUP:
+        return "; ".join(one.message for one in advice_on_document(document))
+    return checks.missing_engine(document) if request.kind.kind == template.KIND else ""
 
 
 def check_compiled(fault: SubmissionFault | None) -> Inadmissible | None:

@@ -12,6 +12,7 @@ from tests.webhook.cli.in_process import waddle
 from tests.webhook.mutation.documents import assign, label, pod
 from webhook.cli import extension_run
 from webhook.cli.sources import CannotTest
+from webhook.constraint.expansion import Expansion
 from webhook.mutation.registry import Mutators
 
 EXPANSION = {
@@ -147,7 +148,8 @@ def test_mutating_an_object_ends_when_its_time_does() -> None:
     selected = {"labelSelector": {"matchLabels": {"owner": "nobody"}}}
     mutators.add(label("first", "first", "yes", match=selected))
     mutators.add(OWNER)
+    extending = extension_run.Extending(mutators.snapshot, Expansion(), {}, seconds=-1)
     with pytest.raises(CannotTest, match="mutating Pod shop/p: the time for mutating this object"):
-        extension_run.mutate(mutators.snapshot, pod(), {}, seconds=-1)
-    _, mutated = extension_run.mutate(mutators.snapshot, pod(), {})
+        extending.mutate(pod())
+    mutated = extension_run.Extending(mutators.snapshot, Expansion(), {}).mutate(pod()).after
     assert mutated["metadata"]["labels"] == {"owner": "nobody", "first": "yes"}

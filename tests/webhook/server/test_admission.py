@@ -375,3 +375,15 @@ def test_what_nobody_waits_for_is_not_compiled() -> None:
         assert compiler.waiting[0].cancelled()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("kind", "word"), [("pods", 'names the kind "pods": is Pod meant?'), ("Pod", "")]
+)
+def test_who_brings_in_a_constraint_that_will_match_nothing_is_warned(kind: str, word: str) -> None:
+    admitting = Admitting(REQUIRED_LABELS)
+    document = yaml.safe_load(constraint("a", "owner").replace("Pod", kind))
+    found = admitting.ask(request_of(document, name="a"))
+    assert found.allowed
+    assert [text for text in found.warnings if word and word in text] == list(found.warnings)
+    assert bool(found.warnings) is bool(word)
