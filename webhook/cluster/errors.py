@@ -48,6 +48,11 @@ class ApiError(Exception):
         return self.status == 403
 
     @property
+    def is_server_fault(self) -> bool:
+        """Whether the server, or what stands before it, is in trouble: this is no answer."""
+        return self.status >= 500
+
+    @property
     def is_expired(self) -> bool:
         """Whether a resource version or a continue token is too old: list anew."""
         return self.status == 410
