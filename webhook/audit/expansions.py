@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from webhook.api.gvk import name_of
 from webhook.audit.pages import ListStatistics, Pages
 from webhook.cluster.errors import ApiError
+from webhook.cluster.page_size import PageSize
 from webhook.constraint.expansion import (
     CYCLE,
     GROUP,
@@ -41,7 +42,7 @@ async def read_expansion(
     if resource is None:
         return Expansion()
     expansion = ExpansionSet()
-    pages = Pages(client, resource, page_objects=_PAGE_OBJECTS, statistics=ListStatistics())
+    pages = Pages(client, resource, size=PageSize.first(_PAGE_OBJECTS), statistics=ListStatistics())
     try:
         async for page in pages:
             for item in reversed(page):

@@ -62,6 +62,10 @@ class ApiUnreachable(Exception):
     """The API server did not answer: no connection, a torn one, or no answer in time."""
 
 
+class AnswerTooLarge(ApiUnreachable):
+    """An answer was longer than it may be, and was not read to its end."""
+
+
 def api_error(status: int, body: bytes, retry_after: str | None = None) -> ApiError:
     """The error that an answer is."""
     try:

@@ -29,6 +29,7 @@ from webhook.backoff import Backoff
 from webhook.cluster.client import RETRY_AFTER_SECONDS_MAX
 from webhook.cluster.errors import ApiError, ApiUnreachable, status_error
 from webhook.cluster.lines import LINE_SECONDS_MAX, LineTooLong, read_lines
+from webhook.cluster.page_size import PageSize, sized_page
 from webhook.cluster.pages import check_object, read_event, read_page
 from webhook.cluster.reflector_statistics import ReflectorStatistics
 from webhook.cluster.store import Change, Store, slim
@@ -308,21 +309,26 @@ class Reflector:
 
     async def _pages(self) -> tuple[list[Object], str]:
         """The whole list; begun anew without pages where a page's place is forgotten."""
-        limit = str(self._settings.page_objects)
+        whole = PageSize(0, 0)
+        sized = PageSize(self._settings.page_objects, self._settings.page_objects)
         objects: list[Object] = []
         tokens: set[str] = set()
         size = 0
-        query = {**self._query, "limit": limit}
+        query = dict(self._query)
         while True:
             try:
-                page, page_bytes = await self._client.page(
-                    self._path, query, deadline_seconds=self._settings.list_seconds_max
+                page, page_bytes = await sized_page(
+                    self._client,
+                    self._path,
+                    query,
+                    sized,
+                    deadline_seconds=self._settings.list_seconds_max,
                 )
             except ApiError as error:
-                if not error.is_expired or "limit" not in query:
+                if not error.is_expired or sized is whole:
                     raise
                 self._statistics.gone += 1
-                objects, size, query = [], 0, dict(self._query)
+                objects, size, query, sized = [], 0, dict(self._query), whole
                 continue
             size = self._weigh(size + page_bytes)
             items, version, token = read_page(page, self._path)
@@ -334,7 +340,7 @@ class Reflector:
             if token in tokens:
                 raise ApiUnreachable(f"{self._path}: the list goes in a circle")
             tokens.add(token)
-            query = {**self._query, "limit": limit, "continue": token}
+            query = {**self._query, "continue": token}
 
     def _weigh(self, size: int) -> int:
         """The size of a list so far; raises where it is more than any may be."""
