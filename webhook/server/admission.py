@@ -25,6 +25,7 @@ from webhook.server import deadline, expansion, preparation, submission, verdict
 from webhook.server.decoding import LARGE_BYTES
 from webhook.server.denials import KNOWN_ACTIONS, denials
 from webhook.server.outcome import Pending, Unanswerable, not_ready
+from webhook.server.releasing import RELEASED, only_releases
 from webhook.serving.recorder import Reviewed
 from webhook.serving.trace import CurrentTrace
 from webhook.values import dataclass
@@ -251,6 +252,8 @@ class Admission:
             return not_ready("policies"), None
         if request.username in self._options.own_users:
             return verdict.allowed(request.uid, "Gatekeeper does not self-manage"), None
+        if only_releases(request):
+            return verdict.allowed(request.uid, RELEASED), None
         refusal = self._refusal(request, revision, prepared.compiled)
         if isinstance(refusal, Unanswerable):
             return refusal, None
