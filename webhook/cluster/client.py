@@ -254,6 +254,7 @@ class ClusterClient:
         timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=_CONNECT_SECONDS, sock_read=inactivity_seconds
         )
+        proxy = self.credentials.proxy
         try:
             return await self._session.request(
                 method,
@@ -263,7 +264,8 @@ class ClusterClient:
                 headers={**self.credentials.headers(), **(headers or {})},
                 timeout=timeout,
                 allow_redirects=False,
-                proxy=self.credentials.proxy,
+                proxy=None if proxy is None else proxy.url,
+                proxy_headers=None if proxy is None else proxy.headers,
                 server_hostname=self.credentials.server_name,
             )
         except (aiohttp.ClientError, OSError, CredentialsError) as error:
