@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import audit_shard
+from webhook.api.fitting import OBJECT_BYTES_MAX, fitted
 from webhook.api.shapes import Json, status_of
 from webhook.values import dataclass
 
@@ -190,7 +191,7 @@ def pod_status(
                 {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid}
             ],
         },
-        "status": status | dict(additions or {}),
+        "status": fitted(status | dict(additions or {}), OBJECT_BYTES_MAX),
     }
 
 
