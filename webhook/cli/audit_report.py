@@ -29,6 +29,8 @@ def missing(outcome: AuditOutcome) -> list[str]:
     lines += [f"no right to list: {gvk}" for gvk in sorted(end.unreadable)]
     if end.left_out:
         lines.append(f"could not be audited: {end.left_out} objects")
+    if end.stranded:
+        lines.append(f"not audited, since their Namespace is not there: {end.stranded} objects")
     lines += [f"no total can be told: {kind}/{name}" for kind, name in sorted(end.undecided)]
     return lines
 
@@ -53,7 +55,8 @@ def summary(outcome: AuditOutcome) -> str:
     """How much was found, in how much."""
     clean = sum(not count.total for count in outcome.totals.values())
     reviewed = 0 if outcome.ended is None else outcome.ended.reviewed
-    left_out = 0 if outcome.ended is None else outcome.ended.left_out
+    end = outcome.ended
+    left_out = 0 if end is None else end.left_out + end.stranded
     unaudited = f" ({left_out} more could not be audited)" if left_out else ""
     return (
         f"{len(outcome.findings)} violations in {reviewed} objects{unaudited}; "
@@ -70,6 +73,7 @@ def document_of(outcome: AuditOutcome) -> dict[str, Any]:
         "policyDigest": end.snapshot.digest,
         "reviewed": end.reviewed,
         "leftOut": end.left_out,
+        "stranded": end.stranded,
         "totals": [
             {"kind": kind, "name": name, "totalViolations": count.total}
             for (kind, name), count in sorted(outcome.totals.items())

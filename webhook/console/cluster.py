@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from webhook.cluster.credentials import Credentials
-    from webhook.cluster.reflector import ReflectorStatistics
+    from webhook.cluster.reflector_statistics import ReflectorStatistics
     from webhook.cluster.store import Change, Key, Object
     from webhook.console.picture import Shown, ShownCertificate, ShownPolicy
     from webhook.constraint.client import Client
@@ -346,6 +346,8 @@ def _is_told(statistics: ReflectorStatistics | None) -> bool:
     """Whether it is known of a kind what there is, or that it is not served."""
     if statistics is None:
         return False
+    if statistics.outdated:
+        return False
     return statistics.synced or (statistics.absent and bool(statistics.last_error))
 
 
@@ -357,6 +359,8 @@ def _row(gvk: GroupVersionKind, statistics: ReflectorStatistics, namespace: str)
         state = (
             f"not known yet: {statistics.last_error}" if statistics.last_error else "not known yet"
         )
+    elif statistics.outdated:
+        state = "outdated: the API server is at an older version; it is being listed anew"
     else:
         state = f"followed, at {statistics.resource_version or '?'}"
     seconds = time.monotonic() - statistics.last_event_at if statistics.synced else None

@@ -18,6 +18,7 @@ from webhook.server import deadline, expansion, preparation, submission, verdict
 from webhook.server.admission_telling import AdmissionTelling
 from webhook.server.decoding import LARGE_BYTES
 from webhook.server.outcome import Pending, Unanswerable, not_ready
+from webhook.server.releasing import RELEASED, only_releases
 from webhook.server.responsibility import (
     NOTED_SECONDS,
     Delay,
@@ -265,6 +266,8 @@ class Admission:
             return not_ready("policies"), None
         if request.username in self._options.own_users:
             return verdict.allowed(request.uid, "Gatekeeper does not self-manage"), None
+        if only_releases(request):
+            return verdict.allowed(request.uid, RELEASED), None
         refusal = self._refusal(request, revision, prepared.compiled)
         if isinstance(refusal, Unanswerable):
             return refusal, None

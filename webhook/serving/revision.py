@@ -48,6 +48,8 @@ class Revision:
     expansion: Expansion = field(default_factory=Expansion)
     unsynced: frozenset[GroupVersionKind] = frozenset()
     """The kinds that policies may read and of which not every object is in the snapshot yet."""
+    synced: frozenset[GroupVersionKind] = frozenset()
+    """The kinds that policies may read, and of which every object is in the snapshot."""
 
     @property
     def policies(self) -> PolicySet:
