@@ -51,7 +51,7 @@ class Snapshot:
         "targets",
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # all that there is at one moment
         self,
         *,
         targets: Mapping[str, Target],

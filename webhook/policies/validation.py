@@ -145,5 +145,5 @@ def _evaluate(entry: Entry, item: Constraint, sample: dict[str, Any], seconds: f
         entry.evaluator.evaluate(entry.given(item), review.document, state)
     except MemoryError:
         raise  # what it may take is for whoever has it tried to say
-    except Exception as raised:  # noqa: BLE001  # whatever it is costs this policy alone
+    except Exception as raised:  # whatever it is costs this policy alone
         raise of_evaluation(raised) from raised

@@ -215,7 +215,9 @@ def test_how_to_mend_it_is_said_in_the_templates_own_rego():
     with pytest.raises(CompileError) as refusal:
         RegoDriver().compile(read_template(template()), Code("Rego", source))
 
-    assert str(refusal.value).endswith('write: violation contains {"msg": msg} if { msg := "what is wrong" }')
+    assert str(refusal.value).endswith(
+        'write: violation contains {"msg": msg} if { msg := "what is wrong" }'
+    )
 
 
 def test_a_type_error_of_the_policy_itself_is_told_without_the_hook():
