@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from tests.webhook.constraint.policies import DENY, client, constraint, pod, template
 from webhook.constraint.client import Client
-from webhook.constraint.driver import DriverViolation
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.errors import PolicyError
 from webhook.constraint.limits import Budget, Limits
@@ -18,6 +17,9 @@ from webhook.constraint.review import AugmentedObject
 from webhook.constraint.target import CompiledMatch
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.policies.validation import FAULT, validate
+
+if TYPE_CHECKING:
+    from webhook.constraint.driver import DriverViolation
 
 RAISED = [
     TypeError("object of type 'bool' has no len()"),
