@@ -8,17 +8,17 @@ from webhook.api.admission import InvalidReview
 from webhook.api.gvk import gvk_of, name_of, namespace_of
 from webhook.cli import extension_run
 from webhook.cli.progress import watched
-from webhook.cli.sources import CannotTest
 from webhook.cli.terminal import listed
 from webhook.constraint import constraint, enforcement, template
 from webhook.constraint import expansion as expansions
 from webhook.constraint.errors import ConstraintFrameworkError, ReviewError
-from webhook.constraint.expansion import Expansion, InvalidExpansion, read_expansion_template
 from webhook.constraint.limits import Limits
 from webhook.constraint.targets import admission
+from webhook.mutation import mutator
 from webhook.mutation.annotations import names_of
 from webhook.mutation.patch import make_patch
 from webhook.policies.advice import Matched, unasked, unmatched
+from webhook.policies.extensions import Extensions
 from webhook.policies.validation import is_policy
 from webhook.review.loops import review
 from webhook.review.policy_set import PolicySet, exclusions_of
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from webhook.mutation.patch import Operation
     from webhook.policies.manifests import Manifest
     from webhook.review.outcome import Found
+
+
+EXTENSION_GROUPS: Final = frozenset({mutator.GROUP, expansions.GROUP})
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +99,20 @@ class CheckOutcome:
     @property
     def nothing(self) -> str:
         """Why nothing was checked, or an empty text: that would pass whatever is wrong."""
+        if self.faults:
+            return ""
         if not self.constraints:
             return "nothing was checked: there is no constraint"
-        if self.reviewed or self.faults:
+        if self.reviewed:
             return ""
         if self.left_out:
             return f"nothing was checked: {'; '.join(self.left_out)}"
         what = "document" if self.documents else "object besides templates and constraints"
         return f"nothing was checked: there is no {what}"
 
+
+_TOLD_BEFORE: Final = frozenset({"parse", "compile", "template", "constraint"})
+"""Causes for which a policy is refused as it is added: that is told once, not of each object."""
 
 _UNREAD: Final = (
     "reading: the objects are reviewed without what could not be read: mutators or policies in it "
@@ -115,19 +123,26 @@ _UNREAD: Final = (
 def review_objects(client: Client, sources: Sources, printed: list[str]) -> CheckOutcome:
     """Review every object, policies among them, with all of them as data.
 
-    What could not be reviewed is among the outcome's faults, and the rest is reviewed. Raises
-    :class:`CannotTest` for policies that cannot be used.
+    What could not be used or reviewed is among the outcome's faults, and the rest is reviewed by
+    the rest.
     """
-    _add_policies(client, sources.manifests)
-    _add_each(
+    faults = _add_policies(client, sources.manifests)
+    faults += _add_each(
         [item for item in sources.manifests if not is_admission_review(item.document)],
         client.add_data,
         lambda manifest: f'adding data of GVK "{manifest.gvk}" ({manifest.file}:{manifest.line})',
     )
+    extensions = Extensions()
+    faults += [
+        f"auditing objects: {fault}"
+        for fault in extensions.load(
+            item for item in sources.manifests if item.gvk.group in EXTENSION_GROUPS
+        )
+    ]
     policies = PolicySet(
         client.snapshot,
-        extension_run.read_mutations(sources.manifests),
-        _expansion(sources.manifests),
+        extensions.mutations,
+        extensions.expansion,
         exclusions_of(item.document for item in sources.manifests),
     )
     reviewing = _Reviewing(policies, sources, printed)
@@ -144,7 +159,12 @@ def review_objects(client: Client, sources: Sources, printed: list[str]) -> Chec
         _ordered([item.violation for item in findings]),
         _constraints(client),
         reviewed - len(reviewing.excluded),
-        faults=[*sources.faults, *([_UNREAD] if sources.faults else []), *reviewing.faults],
+        faults=[
+            *faults,
+            *sources.faults,
+            *([_UNREAD] if sources.faults else []),
+            *reviewing.faults,
+        ],
         mutated=reviewing.mutated,
         left_out=_left_out(sources, reviewing.excluded),
     )
@@ -259,20 +279,6 @@ def _constraints(client: Client) -> list[str]:
     return ["/".join(constraint.key) for constraint in client.snapshot.constraints]
 
 
-def _expansion(manifests: Sequence[Manifest]) -> Expansion:
-    """The ExpansionTemplates among the manifests."""
-    templates = [item for item in manifests if item.gvk.group == expansions.GROUP]
-    unknown = [item for item in templates if item.gvk.kind != expansions.KIND]
-    if unknown:
-        raise CannotTest(
-            *(f"auditing objects: {item.gvk} is no kind of expansion" for item in unknown)
-        )
-    try:
-        return Expansion([read_expansion_template(item.document) for item in templates])
-    except InvalidExpansion as error:
-        raise CannotTest(f"auditing objects: error creating expander: {error}") from None
-
-
 def _kind(obj: Mapping[str, Any]) -> tuple[str, str]:
     return gvk_of(obj).group_kind
 
@@ -290,11 +296,10 @@ def review_documents(
     """Review every document that a target finds in the files, by the templates for it.
 
     A file in which it finds none for being of another shape is among the outcome's faults, and
-    the others are reviewed. Raises :class:`CannotTest`.
+    the others are reviewed, by the policies that can be used.
     """
-    _add_policies(client, sources.manifests)
     findings = []
-    faults = list(sources.faults)
+    faults = [*_add_policies(client, sources.manifests), *sources.faults]
     reviewed: list[tuple[Document, Other]] = []
     for item in sources.documents:
         try:
@@ -323,13 +328,13 @@ def review_documents(
     )
 
 
-def _add_policies(client: Client, manifests: Sequence[Manifest]) -> None:
-    _add_each(
+def _add_policies(client: Client, manifests: Sequence[Manifest]) -> list[str]:
+    """Add templates and constraints; what cannot be used, a line for each."""
+    return _add_each(
         [item for item in manifests if item.gvk.group_kind == (template.GROUP, template.KIND)],
         client.add_template,
         lambda manifest: f'adding template "{name_of(manifest.document)}"',
-    )
-    _add_each(
+    ) + _add_each(
         [item for item in manifests if item.gvk.group == constraint.GROUP],
         client.add_constraint,
         lambda manifest: f'adding constraint "{name_of(manifest.document)}"',
@@ -340,22 +345,23 @@ def _add_each(
     manifests: Sequence[Manifest],
     add: Callable[[dict[str, Any]], bool],
     title: Callable[[Manifest], str],
-) -> None:
-    """Add manifests; every refusal is told, where gator stops at the first."""
+) -> list[str]:
+    """Add manifests; every refusal, where gator stops at the first."""
     lines = []
     for manifest in manifests:
         try:
             add(manifest.document)
         except ConstraintFrameworkError as error:
             lines.append(f"auditing objects: {title(manifest)}: {error}")
-    if lines:
-        raise CannotTest(*lines)
+    return lines
 
 
 def _undecided(responses: Responses, shown: str, warnings: list[str]) -> list[str]:
     """What may deny and could not be decided; what only warns is told by a warning."""
     faults = [f"auditing objects: reviewing {shown}: {fault}" for fault in responses.faults]
     for item in responses.undecided:
+        if item.cause in _TOLD_BEFORE:
+            continue
         if item.answer == "reject":
             faults.append(f"auditing objects: reviewing {shown}: not decided: {item}")
             continue

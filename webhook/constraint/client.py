@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from webhook.constraint.causes import OnError
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.driver import Driver, Evaluator
+    from webhook.constraint.findings import OnBug
     from webhook.constraint.isolation import Isolation
     from webhook.constraint.target import Target
 
@@ -69,12 +70,15 @@ class Client:
         enforcement_points: Sequence[str] = enforcement.POINTS,
         isolation: Isolation = DEFAULT,
         asked: Collection[str] | None = None,
+        on_bug: OnBug | None = None,
     ) -> None:
         """The order of ``drivers`` is their priority for a template with several sources.
 
         ``asked`` names the targets that reviews are about, None for all: templates for others
-        are checked and kept, and nothing else knows of them.
+        are checked and kept, and nothing else knows of them. ``on_bug`` is told of faults of ours
+        that end evaluations.
         """
+        self._on_bug = on_bug
         self._targets = {target.name: target for target in targets}
         self._asked = None if asked is None else frozenset(asked)
         self._drivers = {driver.name: driver for driver in drivers}
@@ -106,6 +110,7 @@ class Client:
                 isolation=self._isolation,
                 digest=self._digest.hex(self._undecidable()),
                 revision=self._revision,
+                on_bug=self._on_bug,
             )
         return self._snapshot
 
@@ -129,6 +134,7 @@ class Client:
             enforcement_points=self._points,
             isolation=self._isolation,
             asked=self._asked,
+            on_bug=self._on_bug,
         )
         other._entries = dict(self._entries)
         other._digest = self._digest.copy()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-from webhook.constraint import enforcement, isolation
+from webhook.constraint import containment, enforcement, isolation
 from webhook.constraint.causes import OF_THE_REQUEST
 from webhook.constraint.errors import MatchError, PolicyError
 from webhook.constraint.limits import DEFERRED_AFTER, LEFT_PART
@@ -40,7 +40,12 @@ OUT_OF_TIME: Final = "the request's time ended before it was evaluated"
 _NONE: Final[list[Undecided]] = []
 """What most reviews leave undecided; never changed."""
 
-_Evaluate: TypeAlias = "Callable[[Any, Any, Any], Iterable[DriverViolation]]"
+OnBug: TypeAlias = "Callable[[str, Exception], None]"
+"""Takes the kind of a template and the exception that ended an evaluation of it."""
+
+_Evaluate: TypeAlias = "Callable[[Any, Any, Any], Sequence[DriverViolation]]"
+
+_UNBEGUN: Final = object()
 
 _Groups = tuple[tuple["Constraint", ...], ...]
 
@@ -55,6 +60,10 @@ class PlannedSnapshot(Protocol):
     @property
     def isolation(self) -> Isolation:
         """What the operator chose about faults of policies."""
+
+    @property
+    def on_bug(self) -> OnBug | None:
+        """Is told of faults of ours in evaluations."""
 
     @property
     def targets(self) -> Mapping[str, Target]:
@@ -201,13 +210,18 @@ class Findings:
         mark = len(self.results)
         left: _Groups = ()
         failure: PolicyError | None = None
-        state = evaluator.begin(limits, self.snapshot.inventory)
+        state: Any = _UNBEGUN
         for group in groups:
             self.evaluated += len(group)
             try:
+                if state is _UNBEGUN:
+                    state = evaluator.begin(limits, self.snapshot.inventory)
                 given = group[0].document if is_whole else group[0].parameters
                 told = evaluate(given, review.document, state)
-            except PolicyError as error:
+            except Exception as raised:  # noqa: BLE001  # whatever it is costs this policy alone
+                error = containment.of_evaluation(raised)
+                if error.bug is not None and self.snapshot.on_bug is not None:
+                    self.snapshot.on_bug(entry.template.kind, error.bug)
                 if self._is_late(limits, error):
                     left = groups[groups.index(group) :]
                     break
@@ -434,7 +448,8 @@ def _observed(evaluate: _Evaluate, observer: Observer, groups: _Groups) -> _Eval
         began = time.monotonic_ns()
         try:
             told = tuple(evaluate(given, document, state))
-        except PolicyError as error:
+        except Exception as raised:
+            error = containment.of_evaluation(raised)
             observer.evaluated(group, began, time.monotonic_ns(), 0, str(error))
             raise
         observer.evaluated(group, began, time.monotonic_ns(), len(told), "")
@@ -449,3 +464,5 @@ def _outcome(matcher: Matcher, review: Review) -> bool | str:
         return matcher(review)
     except MatchError as error:
         return str(error)
+    except Exception as bug:  # noqa: BLE001  # of ours: it costs this constraint alone
+        return f"fault of Waddle: {type(bug).__name__}"

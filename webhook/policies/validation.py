@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import gvk_of, name_of
 from webhook.constraint import constraint, enforcement, template
+from webhook.constraint.containment import of_evaluation
 from webhook.constraint.entry import ELSEWHERE
 from webhook.constraint.errors import (
     ConstraintFrameworkError,
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 
 OVERRUN: Final = "overrun"
 """Code of what does not end in its budget."""
+
+FAULT: Final = "fault"
+"""Code of what ends in a fault of ours: it would do so in force, too, so that nothing is decided."""
 
 TRIAL_SECONDS: Final = 2.0
 """For all trials of a call: an admission waits for them."""
@@ -122,7 +126,10 @@ def _try(entry: Entry, item: Constraint, seconds: float, until: float) -> Iterat
                 yield Problem(item.kind, item.name, "error", OVERRUN, message)
                 return
             message = f"fails {shown}: {error}"
-            yield Problem(item.kind, item.name, "warning", "evaluation", message)
+            if error.bug is None:
+                yield Problem(item.kind, item.name, "warning", "evaluation", message)
+            else:
+                yield Problem(item.kind, item.name, "error", FAULT, message)
         except ReviewError:
             continue
 
@@ -133,6 +140,10 @@ def _evaluate(entry: Entry, item: Constraint, sample: dict[str, Any], seconds: f
     review = entry.target.handle_review(value, namespaces)
     if review is None or entry.evaluator is None:
         return
-    state = entry.evaluator.begin(Limits(budget=Budget.of(seconds)), {})
-    for _ in entry.evaluator.evaluate(entry.given(item), review.document, state):
-        pass
+    try:
+        state = entry.evaluator.begin(Limits(budget=Budget.of(seconds)), {})
+        entry.evaluator.evaluate(entry.given(item), review.document, state)
+    except MemoryError:
+        raise  # what it may take is for whoever has it tried to say
+    except Exception as raised:  # whatever it is costs this policy alone
+        raise of_evaluation(raised) from raised
