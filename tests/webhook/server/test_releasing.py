@@ -47,7 +47,7 @@ def is_allowed(old: dict[str, Any], new: dict[str, Any], user: str = "alice") ->
         (violating(finalizers=["x"], **DELETED), violating(finalizers=["x"], **DELETED)),
         (
             violating(ownerReferences=OWNERS),
-            violating(ownerReferences=[OWNERS[0] | {"blockOwnerDeletion": False}, OWNERS[1]]),
+            violating(ownerReferences=[{**OWNERS[0], "blockOwnerDeletion": False}, OWNERS[1]]),
         ),
     ],
 )
