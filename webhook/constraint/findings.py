@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.driver import DriverViolation
     from webhook.constraint.entry import Entry
+    from webhook.constraint.errors import OnBug
     from webhook.constraint.isolation import Isolation
     from webhook.constraint.limits import Limits, Observer
     from webhook.constraint.plan import Plan
@@ -40,8 +41,6 @@ OUT_OF_TIME: Final = "the request's time ended before it was evaluated"
 _NONE: Final[list[Undecided]] = []
 """What most reviews leave undecided; never changed."""
 
-OnBug: TypeAlias = "Callable[[str, Exception], None]"
-"""Takes the kind of a template and the exception that ended an evaluation of it."""
 
 _Evaluate: TypeAlias = "Callable[[Any, Any, Any], Sequence[DriverViolation]]"
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from webhook.constraint.constraint import Broken, Constraint
     from webhook.constraint.entry import Entry
-    from webhook.constraint.findings import OnBug
+    from webhook.constraint.errors import OnBug
     from webhook.constraint.isolation import Isolation
     from webhook.constraint.limits import Limits
     from webhook.constraint.plan import Plan
