@@ -19,6 +19,8 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from webhook.constraint.result import Undecided
+
 GROUP: Final = "expansion.gatekeeper.sh"
 KIND: Final = "ExpansionTemplate"
 DEPTH_MAX: Final = 30
@@ -336,7 +338,7 @@ def with_implied(parent: Responses, implied: Sequence[tuple[Resultant, Responses
     for resultant, responses in implied:
         template = resultant.template
         faults += responses.faults
-        undecided += responses.undecided
+        undecided += [_as_implied(item, template) for item in responses.undecided]
         results += [
             replace(
                 result,
@@ -352,3 +354,14 @@ def with_implied(parent: Responses, implied: Sequence[tuple[Resultant, Responses
         evaluated=evaluated,
         undecided=tuple(undecided),
     )
+
+
+def _as_implied(item: Undecided, template: ExpansionTemplate) -> Undecided:
+    """What is answered for a constraint that was not decided of what a template makes.
+
+    Where the template's action denies nothing, it refuses nothing either.
+    """
+    action = template.enforcement_action
+    if item.answer != "reject" or action not in ("warn", "dryrun"):
+        return item
+    return replace(item, answer="warn" if action == "warn" else "record")
