@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from webhook.server.deadline import RequestTime
     from webhook.server.outcome import Outcome
     from webhook.server.preparation import Preparations, SlowReview
+    from webhook.server.responsibility import Responsible
     from webhook.server.submission import Inadmissible, TriedSubmission
     from webhook.serving.namespaces import NamespaceAnswer
     from webhook.serving.recorder import Recorder
@@ -71,6 +72,8 @@ class AdmissionOptions:
     """Whether what objects imply is reviewed with them."""
     mutation_on_error: MutationOnError = "skip"
     """What becomes of an implied resource that a mutator cannot be applied to."""
+    blames: bool = True
+    """Whether what is slow by its own doing is refused; never without, but where a test wants it."""
     budget: Budget | None = None
     """What an evaluation may take on this thread; deferrable only with a reviewer."""
 
@@ -382,7 +385,10 @@ class Admission:
             return responses
         own = self._times.since(span.received_at, requester_of(request.username))
         worked = 0.0 if slow is None else slow.worked_seconds
-        return attributed(responses, responsible_for(Delay(worked, own)))
+        return attributed(responses, self._responsible(Delay(worked, own)))
+
+    def _responsible(self, delay: Delay) -> Responsible:
+        return responsible_for(delay) if self._options.blames else "others"
 
     def _judge(
         self, request: AdmissionRequest, responses: Responses, unexpanded: str
@@ -429,7 +435,7 @@ class Admission:
         reviewing, unexpanded = self._reviewing(revision, subject, span.until)
         slow = self._reviewer.review(reviewing, subject, span.review_until, self._current.trace)
         if isinstance(slow, Delay):
-            responses = attributed(_not_reviewed(reviewing, subject), responsible_for(slow))
+            responses = attributed(_not_reviewed(reviewing, subject), self._responsible(slow))
             outcome = self._judge(request, responses, unexpanded)
             if isinstance(outcome, Unanswerable):
                 outcome = Unanswerable(429, _NO_ROOM, _NO_PLACE, retry=True)
