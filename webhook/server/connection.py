@@ -56,6 +56,7 @@ class Connection(asyncio.BufferedProtocol):
         "_transport",
         "_url",
         "application",
+        "client",
         "deadline",
         "hub",
         "writable",
@@ -64,6 +65,8 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(self, hub: Hub, config: Config, **_uvicorn: Any) -> None:
         self.hub = hub
         self.application: Application = config.loaded_app
+        self.client = ""
+        """The address it comes from."""
         self.deadline = NEVER
         """When, on the monotonic clock, the connection's present state must be over."""
         self.writable: asyncio.Event | None = None
@@ -92,6 +95,7 @@ class Connection(asyncio.BufferedProtocol):
         """A client has connected, and finished its TLS handshake."""
         self._transport = cast("asyncio.Transport", transport)
         self.deadline = time.monotonic() + self.hub.limits.header_timeout_seconds
+        self.client = head.client_of(transport.get_extra_info("peername"))
         socket = transport.get_extra_info("socket")
         if not self.hub.joined(self, -1 if socket is None else socket.fileno()):
             self.abort("too_many_connections")

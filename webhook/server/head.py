@@ -28,6 +28,11 @@ def connection_scope(transport: asyncio.BaseTransport) -> dict[str, Any]:
     }
 
 
+def client_of(address: object) -> str:
+    """Whose a connection is, by the address that the system gives of its peer; empty if none."""
+    return str(address[0]) if isinstance(address, tuple) and address else ""
+
+
 def fault_in(
     headers: list[tuple[bytes, bytes]], fields: dict[bytes, bytes], version: str
 ) -> HeadRefusal | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections import deque
+from collections import Counter, deque
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -55,6 +55,8 @@ class Waiting(Protocol):
 class Member(Protocol):
     """A connection of the port."""
 
+    client: str
+    """The address it comes from."""
     deadline: float
     """When, on the monotonic clock, its present state must be over."""
 
@@ -80,6 +82,8 @@ class Hub:
         self.registry = registry
         self.log = log
         self.connections: set[Member] = set()
+        self._clients: Counter[str] = Counter()
+        """How many connections each address has."""
         self.handshakes: dict[int, socket.socket] = {}
         """Connections that are in their handshake, the oldest first, by descriptor."""
         self.waiting: deque[Waiting] = deque()
@@ -172,14 +176,32 @@ class Hub:
         if len(self.connections) >= self.limits.connections_max:
             return False
         self.connections.add(connection)
+        self._clients[connection.client] += 1
         return True
 
-    def makes_room(self) -> bool:
-        """Whether another connection has been given up for a new one."""
-        if not self.limits.newest_first:
+    def is_full_for(self, client: str) -> bool:
+        """Whether this address has as many connections as it may have."""
+        bound = self.limits.connections_per_client_max
+        return 0 < bound <= self._clients[client]
+
+    def makes_room(self, client: str) -> bool:
+        """Whether another connection has been given up for a new one of this address.
+
+        One of those who have the most, so that nobody crowds out others: of one's own only
+        where the newest go first.
+        """
+        if self.is_full_for(client):
+            crowd = client
+        else:
+            crowd = max(self._clients, key=self._clients.__getitem__, default=client)
+        if not self.limits.newest_first and self._clients[crowd] <= self._clients[client] + 1:
             return False
         # Where a request is under way there is no deadline: its client is not waited for.
-        longest = min(self.connections, key=lambda member: member.deadline, default=None)
+        longest = min(
+            (member for member in self.connections if member.client == crowd),
+            key=lambda member: member.deadline,
+            default=None,
+        )
         if longest is None or longest.deadline == math.inf:
             return False
         self.left(longest)
@@ -188,7 +210,11 @@ class Hub:
 
     def left(self, connection: Member) -> None:
         """Forget a connection."""
-        self.connections.discard(connection)
+        if connection in self.connections:
+            self.connections.discard(connection)
+            self._clients[connection.client] -= 1
+            if not self._clients[connection.client]:
+                del self._clients[connection.client]
         if self.empty is not None and not self.connections:
             self.empty.set()
 

@@ -65,7 +65,10 @@ class ConnectionLimits:
     idle_timeout_seconds: float
     newest_first: bool = False
     """Whether one more ends the connection that would be ended soonest for what its client does not
-    send; else the new one is closed. For probes: who asks does so at once, and must be answered."""
+    send; else the new one is closed, unless another client has more connections than its own. For
+    probes and people: who asks does so at once, and must be answered."""
+    connections_per_client_max: int = 0
+    """Of one address, so that there is room for others; 0 for as many as all may have."""
 
     def seconds_for(self, reading: Reading, *, large: bool) -> float:
         """How long a client may take for a part of a request; others wait for a ``large`` body."""

@@ -128,28 +128,56 @@ def test_for_probes_the_one_that_says_nothing_gives_way() -> None:
     asyncio.run(run())
 
 
+class Member:
+    """A connection as the hub sees it."""
+
+    def __init__(self, client: str, deadline: float) -> None:
+        self.client, self.deadline = client, deadline
+        self.given_up = False
+
+    def expire(self) -> None:
+        raise AssertionError
+
+    shutdown = expire
+
+    def abort(self, reason: str) -> None:
+        assert self.deadline < float("inf"), "a request is under way"
+        assert reason == "too_many_connections"
+        self.given_up = True
+
+
+def hub_of(*members: Member, **bounds: object) -> Hub:
+    """A hub that these have joined."""
+    limits = replace(ADMISSION_LIMITS, connections_max=len(members) or 1, **bounds)
+    hub = Hub(limits, Registry(), Log(list[bytes]().append).logger("x"))
+    for member in members:
+        assert hub.joined(member, -1)
+    return hub
+
+
 def test_for_probes_nobody_gives_way_who_is_being_answered() -> None:
     """There is no deadline on a client whose request is under way."""
-    hub = Hub(
-        replace(ADMISSION_LIMITS, connections_max=1, newest_first=True),
-        Registry(),
-        Log(list[bytes]().append).logger("x"),
-    )
-
-    class Answered:
-        """A connection whose request is under way."""
-
-        deadline = float("inf")
-
-        def expire(self) -> None:
-            raise AssertionError
-
-        shutdown = expire
-
-        def abort(self, reason: str) -> None:
-            raise AssertionError(reason)
-
-    assert not hub.makes_room()
-    hub.connections.add(Answered())
-    assert not hub.makes_room()
+    assert not hub_of(newest_first=True).makes_room("a")
+    hub = hub_of(Member("a", float("inf")), newest_first=True)
+    assert not hub.makes_room("a")
     assert len(hub.connections) == 1
+
+
+def test_who_has_the_most_connections_gives_way_to_another_and_not_to_itself() -> None:
+    members = [Member("crowd", 3), Member("crowd", 1), Member("crowd", 2), Member("few", 0)]
+    hub = hub_of(*members)
+    assert not hub.makes_room("crowd")
+    assert hub.makes_room("new")
+    assert [member.given_up for member in members] == [False, True, False, False]
+    assert not hub.makes_room("few"), "nobody has more than it would have"
+    assert len(hub.connections) == 3
+
+
+def test_a_client_of_as_many_as_it_may_have_gives_up_one_of_its_own() -> None:
+    members = [Member("a", 2), Member("a", 1), Member("b", 0)]
+    hub = hub_of(*members, connections_per_client_max=2, newest_first=True)
+    assert hub.is_full_for("a")
+    assert not hub.is_full_for("b")
+    assert hub.makes_room("a")
+    assert [member.given_up for member in members] == [False, True, False]
+    assert not hub.is_full_for("a")
