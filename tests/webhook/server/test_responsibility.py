@@ -1,0 +1,72 @@
+"""Nobody gets past policies for what is slow of their own."""
+
+import time
+
+import pytest
+
+from webhook.server.responsibility import (
+    NOTES_MAX,
+    ORDINARY_SECONDS,
+    Delay,
+    ProcessorTime,
+    requester_of,
+    responsible_for,
+)
+
+
+@pytest.mark.parametrize(
+    ("delay", "whose"),
+    [
+        (Delay(), "others"),
+        (Delay(worked_seconds=ORDINARY_SECONDS), "object"),
+        (Delay(worked_seconds=0.01, requester_seconds=ORDINARY_SECONDS), "requester"),
+        (Delay(worked_seconds=0.01, requester_seconds=0.02), "others"),
+        (Delay(places=64, places_taken=32), "requester"),
+        (Delay(places=64, places_taken=31), "others"),
+        (Delay(places=64, places_taken=16, requesters=4), "requester"),
+        (Delay(places=64, places_taken=15, requesters=4), "others"),
+        (Delay(places=64, places_taken=0, requesters=64), "others"),
+    ],
+)
+def test_a_delay_is_the_doing_of_who_had_enough_for_an_ordinary_object(
+    delay: Delay, whose: str
+) -> None:
+    assert responsible_for(delay) == whose
+
+
+def test_the_service_accounts_of_a_namespace_are_one_requester() -> None:
+    assert requester_of("system:serviceaccount:shop:a") == requester_of(
+        "system:serviceaccount:shop:b"
+    )
+    assert requester_of("system:serviceaccount:shop:a") != requester_of(
+        "system:serviceaccount:shops:a"
+    )
+    for name in ("alice", "system:node:a", "system:serviceaccount:odd", ""):
+        assert requester_of(name) == name
+
+
+def test_time_is_counted_for_each_requester_since_a_moment() -> None:
+    times = ProcessorTime()
+    times.note("alice", 0.5)
+    moment = time.monotonic() - 10
+    times.note("bob", 0.25)
+    times.note("alice", 0.125)
+    times.note("alice", 0.0001)  # too short to be noted
+    assert times.since(moment, "alice") == 0.625
+    assert times.since(moment, "bob") == 0.25
+    assert times.since(moment, "carol") == 0
+    assert times.since(time.monotonic() + 1, "alice") == 0
+
+
+def test_work_that_began_before_a_moment_counts_from_that_moment_on() -> None:
+    times = ProcessorTime()
+    moment = time.monotonic()
+    times.note("alice", 1_000.0)
+    assert times.since(moment, "alice") < 1_000
+
+
+def test_notes_are_bounded() -> None:
+    times = ProcessorTime()
+    for _ in range(2 * NOTES_MAX):
+        times.note("alice", 0.001)
+    assert times.since(0.0, "alice") == pytest.approx(NOTES_MAX * 0.001)

@@ -1,0 +1,99 @@
+"""Whose doing it is that a request was not decided in its time, or found no room.
+
+With ``failurePolicy: Ignore`` what is not decided is let in. So nobody may have it so for what is
+slow of their own: a large object, or many requests at a time. That is refused. Only who waited
+behind others, or for a fault of ours, is left to failurePolicy.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+Responsible: TypeAlias = Literal["object", "requester", "others"]
+"""``object``: the review itself takes too long. ``requester``: its user's other requests do, or are
+too many. ``others``: neither."""
+
+ORDINARY_SECONDS: Final = 0.05
+"""Processor time that decides what is ordinary: Pods of 300 containers, ConfigMaps of a MiB and the
+largest CRDs take less than half of it with all policies of ``policies/``. A fair share of the slow
+lane, a third of a core, has that much in a second and a half for each of ten users."""
+
+SHARES_MIN: Final = 2
+"""A user may have half the places that there are, and is not to be told of others where it has."""
+
+NOTED_SECONDS: Final = 0.001
+"""Work that is shorter is not noted: a thousand such pieces do not fill a second."""
+
+NOTES_MAX: Final = 4096
+"""Of a millisecond and more: the last four seconds of a core, at the least."""
+
+_SERVICE_ACCOUNT: Final = "system:serviceaccount:"
+
+
+class Delay(NamedTuple):
+    """What is known of a request that was not decided."""
+
+    worked_seconds: float = 0.0
+    """Processor time that its own review took so far."""
+    requester_seconds: float = 0.0
+    """Processor time for its requester since it arrived, its own review included."""
+    places_taken: int = 0
+    """Places that its requester has, where there was none left for it."""
+    places: int = 0
+    """Places that there are; 0 where it was not for want of one."""
+    requesters: int = 1
+    """Those who have places."""
+
+
+def responsible_for(delay: Delay) -> Responsible:
+    """Whose doing a delay is.
+
+    Whoever had enough of the processor for an ordinary object, or a fair share of the places, has
+    nobody else to blame.
+    """
+    if delay.worked_seconds >= ORDINARY_SECONDS:
+        return "object"
+    if delay.requester_seconds >= ORDINARY_SECONDS:
+        return "requester"
+    if delay.places and delay.places_taken * max(delay.requesters, SHARES_MIN) >= delay.places:
+        return "requester"
+    return "others"
+
+
+def requester_of(username: str) -> str:
+    """Who is behind a user: all service accounts of a namespace are its owners'.
+
+    Whoever may make one there may make a hundred.
+    """
+    if not username.startswith(_SERVICE_ACCOUNT):
+        return username
+    namespace, separator, _ = username[len(_SERVICE_ACCOUNT) :].partition(":")
+    return f"{_SERVICE_ACCOUNT}{namespace}" if separator else username
+
+
+class ProcessorTime:
+    """Who had how much of the processor lately. Any thread may ask and tell."""
+
+    def __init__(self) -> None:
+        self._notes: deque[tuple[float, str, float]] = deque(maxlen=NOTES_MAX)
+        self._lock = threading.Lock()
+
+    def note(self, requester: str, seconds: float) -> None:
+        """Work for a requester, that took so long, has just been done."""
+        if seconds >= NOTED_SECONDS:
+            with self._lock:
+                self._notes.append((time.monotonic(), requester, seconds))
+
+    def since(self, moment: float, requester: str) -> float:
+        """Processor seconds for a requester since this moment on the monotonic clock."""
+        total = 0.0
+        with self._lock:
+            for at, whose, seconds in reversed(self._notes):
+                if at < moment:
+                    break
+                if whose == requester:
+                    total += min(seconds, at - moment)
+        return total
