@@ -34,6 +34,8 @@ class AdmissionRequest(NamedTuple):
     ``document`` is the JSON of the request in Go's shape; every field below is
     read from it. ``object`` and ``old_object`` are None where null or absent.
     ``size`` is that of the review as it came, in bytes; 0 where it came otherwise.
+    ``stranger`` is where it came from, if it is known that no API server sent it: what it
+    says of its user cannot be trusted.
     """
 
     document: dict[str, Any]
@@ -50,6 +52,7 @@ class AdmissionRequest(NamedTuple):
     old_object: dict[str, Any] | None
     api_version: str = "admission.k8s.io/v1"
     size: int = 0
+    stranger: str = ""
 
 
 class AdmissionResponse(NamedTuple):

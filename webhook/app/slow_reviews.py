@@ -9,6 +9,7 @@ has one lock, and whoever has short work must not wait for it.
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from concurrent.futures import Future
@@ -18,8 +19,9 @@ from webhook.app.priority import give_precedence
 from webhook.constraint import enforcement
 from webhook.constraint.limits import Budget, Limits
 from webhook.rego.errors import EvaluationError
-from webhook.server.fair_queue import FairQueue, Party
+from webhook.server.fair_queue import CrowdedOut, FairQueue, Party
 from webhook.server.profiling import SLOW_REVIEWS
+from webhook.server.responsibility import requester_of
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -54,6 +56,13 @@ REST_SECONDS_MAX: Final = 0.05
 WAITING_MAX: Final = 64
 """Reviews that wait here; each holds its request. More are told to try again."""
 
+HEAVY_BYTES_MIN: Final = 512 * 1024
+"""From here on a request is heavy: decoded and evaluated it may take thirty times its bytes, and
+again as much for what policies make of them."""
+
+HEAVY_BYTES_MAX: Final = 1024 * 1024
+"""Of heavy requests that are reviewed at a time, of which one is always: so two at the most."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Work:
@@ -62,6 +71,7 @@ class _Work:
     until: float
     future: Future[Responses]
     observer: Observer | None
+    party: Party
 
 
 class SlowReviews:
@@ -71,7 +81,9 @@ class SlowReviews:
         self._seconds = evaluation_seconds
         self._guard = guard
         self._stopping = False
-        self._queue: FairQueue[_Work] = FairQueue(waiting_max=WAITING_MAX, workers=WORKERS)
+        self._queue: FairQueue[_Work] = FairQueue(
+            waiting_max=WAITING_MAX, workers=WORKERS, weight_max=HEAVY_BYTES_MAX
+        )
         self._active = 0
         self._changed = threading.Condition()
         self._threads: list[threading.Thread] = []
@@ -88,10 +100,14 @@ class SlowReviews:
         ``observer`` is told of each evaluation, by the thread that does it.
         """
         request = subject.request
-        work = _Work(snapshot, subject, until, Future(), observer)
+        party = Party(request.stranger or requester_of(request.username), request.namespace)
+        work = _Work(snapshot, subject, until, Future(), observer, party)
+        weight = request.size if request.size > HEAVY_BYTES_MIN else 0
         with self._changed:
-            party = Party(request.username, request.namespace)
-            if self._stopping or not self._queue.put(party, work):
+            if self._stopping:
+                return None
+            displaced = self._queue.put(party, work, weight)
+            if displaced is work:
                 return None
             idle = len(self._threads) - self._active
             if self._queue.size > idle and len(self._threads) < WORKERS:
@@ -100,6 +116,8 @@ class SlowReviews:
                 self._threads.append(thread)
                 thread.start()
             self._changed.notify()
+        if displaced is not None and displaced.future.set_running_or_notify_cancel():
+            displaced.future.set_exception(CrowdedOut())
         return work.future
 
     def _run(self) -> None:
@@ -112,12 +130,13 @@ class SlowReviews:
                     return
                 self._active += 1
             party, work = taken
+            began = time.thread_time()
             try:
                 self._carry_out(work)
             finally:
                 with self._changed:
                     self._active -= 1
-                    self._queue.done(party)
+                    self._queue.done(party, time.thread_time() - began)
                     self._changed.notify_all()
                 # An idle thread must not keep megabytes of what it reviewed last.
                 del taken, work
@@ -128,7 +147,7 @@ class SlowReviews:
         try:
             budget = Budget.of(
                 self._seconds * growth(work.subject.request.size),
-                rest=self._rest,
+                rest=functools.partial(self._rest, work.party),
                 guard=self._guard,
             )
             responses = work.snapshot.review(
@@ -141,10 +160,12 @@ class SlowReviews:
         else:
             work.future.set_result(responses)
 
-    def _rest(self, worked_seconds: float) -> None:
+    def _rest(self, party: Party, worked_seconds: float) -> None:
+        """Leave the rest of the core, and what others have of this part of it, to them."""
         if self._stopping:
             raise EvaluationError("eval_cancel_error", "the process is stopping")
-        rests = (RESTS + 1) * self._active - 1
+        with self._changed:
+            rests = (RESTS + 1) * self._queue.parts(party) - 1
         time.sleep(min(rests * worked_seconds, REST_SECONDS_MAX))
 
     def stop(self) -> None:

@@ -24,6 +24,7 @@ from webhook.metrics.admission import (
 from webhook.server import deadline, expansion, preparation, submission, verdict
 from webhook.server.decoding import LARGE_BYTES
 from webhook.server.denials import KNOWN_ACTIONS, denials
+from webhook.server.fair_queue import CrowdedOut
 from webhook.server.outcome import Pending, Unanswerable, not_ready
 from webhook.serving.recorder import Reviewed
 from webhook.serving.trace import CurrentTrace
@@ -112,6 +113,11 @@ def _namespace_fault(
         return None
     fault = f'failed to create augmentedReview: namespaces "{request.namespace}" not found'
     return verdict.errored(request.uid, 500, fault)
+
+
+def _no_room() -> Unanswerable:
+    message = "too many slow reviews wait: try again or try another replica"
+    return Unanswerable(429, _NO_ROOM, message, retry=True)
 
 
 def _status(outcome: Outcome) -> str:
@@ -336,6 +342,8 @@ class Admission:
             if not review.done() or review.cancelled():
                 review.cancel()
                 return Unanswerable(504, "deadline", _TOO_LATE)
+            if isinstance(review.exception(), CrowdedOut):
+                return _no_room()
             return review.result(), prepared.unexpanded
         if time.monotonic() > until:
             message = "the time for this review ended while it waited"
@@ -401,8 +409,7 @@ class Admission:
         reviewing, unexpanded = self._reviewing(revision, subject, until)
         review = self._reviewer.review(reviewing, subject, until, self._current.trace)
         if review is None:
-            message = "too many slow reviews wait: try again or try another replica"
-            return Unanswerable(429, _NO_ROOM, message, retry=True)
+            return _no_room()
         self._registry.count(SLOW_REVIEWS)
         known = replace(prepared, reviewed=review, began=time.monotonic())
         known = replace(known, unexpanded=unexpanded)

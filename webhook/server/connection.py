@@ -106,6 +106,8 @@ class Connection(asyncio.BufferedProtocol):
             self.abort("client_certificate")
             return
         self._scope = head.connection_scope(transport)
+        if self.hub.is_known is not None and not self.hub.is_known(transport):
+            self._scope[head.STRANGER] = f"stranger {self.client}"
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  # asyncio's signature
         """Where bytes are read to that have arrived; they are parsed before anything else is read."""

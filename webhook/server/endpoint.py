@@ -24,6 +24,7 @@ from webhook.metrics.admission import REFUSED, UNDECIDABLE
 from webhook.server import deadline, verdict
 from webhook.server.decoding import LARGE_BYTES, NoRoom
 from webhook.server.exchange import JSON, JSON_ALONE, RELEASE
+from webhook.server.head import STRANGER
 from webhook.server.limits import PREFIX_BYTES
 from webhook.server.outcome import Pending, Unanswerable
 from webhook.server.status import failure
@@ -192,6 +193,8 @@ class ReviewEndpoint:
                         return self._refused(refusal)
                     request = self._read(body)
                 api_version = request.api_version
+                if STRANGER in scope:
+                    request = request._replace(stranger=scope[STRANGER])
                 outcome = self._decide(request, scope["query_string"], received_at(scope))
             if isinstance(outcome, Pending):
                 return outcome

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 import httptools
 
 if TYPE_CHECKING:
     import asyncio
+
+STRANGER: Final = "waddle.stranger"
+"""Where the scope of a request has its client's address, if that is known to be no API server."""
 
 HeadRefusal = tuple[int, str, str]
 """Status, reason for the metric, message."""

@@ -102,6 +102,8 @@ class Hub:
         """By path, what the application answers without waiting, hence without a task."""
         self.peer_check: Callable[[asyncio.BaseTransport], str | None] | None = None
         """Why a TLS client is not welcome; None where it is."""
+        self.is_known: Callable[[asyncio.BaseTransport], bool] | None = None
+        """Whether a TLS client has shown that it is an API server; None where nobody can."""
         self.date_line = b""
         self.empty: asyncio.Event | None = None
         """Set when the last connection has gone, for a listener that waits for that."""
