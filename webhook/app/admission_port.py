@@ -82,6 +82,10 @@ class AdmissionPort:
             self._hub.peer_check = lambda transport: pairs.check_client_name(
                 transport, settings.client_cn_name
             )
+        if settings.api_server_ca_file:
+            self._hub.is_known = lambda transport: (
+                pairs.check_client_name(transport, settings.client_cn_name) is None
+            )
         self._serving = serving
         self._make_plain_client = make_plain_client
         self._trials = trials

@@ -20,7 +20,7 @@ from webhook.api.admission import (
 )
 from webhook.api.encoding import encode
 from webhook.api.footprint import footprint
-from webhook.metrics.admission import REFUSED, UNDECIDABLE
+from webhook.metrics.admission import REFUSED, STRANGERS, UNDECIDABLE
 from webhook.server import deadline, verdict
 from webhook.server.decoding import LARGE_BYTES, NoRoom
 from webhook.server.exchange import JSON, JSON_ALONE, RELEASE
@@ -194,6 +194,7 @@ class ReviewEndpoint:
                     request = self._read(body)
                 api_version = request.api_version
                 if STRANGER in scope:
+                    self._registry.count(STRANGERS)
                     request = request._replace(stranger=scope[STRANGER])
                 outcome = self._decide(request, scope["query_string"], received_at(scope))
             if isinstance(outcome, Pending):
