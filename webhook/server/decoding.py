@@ -4,13 +4,17 @@ A document takes up to thirty times as much memory decoded as it does as text. S
 large requests take is bounded together, from before they are decoded until they are
 answered: one that finds no room waits for it. Small ones are decoded and answered in one
 go; only those that must wait for something are counted, too.
+
+The smallest that waits is decoded first, and the very large ones have a thread to
+themselves: nobody waits behind 40 MB of another.
 """
 
 from __future__ import annotations
 
+import heapq
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.api.admission import (
@@ -23,16 +27,24 @@ from webhook.api.footprint import footprint
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from concurrent.futures import Future
 
 LARGE_BYTES: Final = 64 * 1024
 """From here on a body is decoded beside the admission thread: orjson takes 1.5 ms for it where it
 is dense, and 64 connections may each have sent one. Handing it over and back takes a tenth of a
 millisecond."""
 
+HUGE_BYTES: Final = 1024 * 1024
+"""From here on a body is decoded by the other thread: one takes 100 ms and more."""
+
 MEMORY_BYTES_MAX: Final = 192 * 1024 * 1024
 """Twice 3 MiB of the JSON that grows most when it is decoded, 32 times: what one update may bring.
 With all bodies that may wait (64 MiB) it is 256 MiB."""
+
+RESERVE: Final = 8
+"""The part of this that several huge ones leave to others: one alone may have all of it."""
+
+IDLE_SECONDS: Final = 1.0
+"""After so long without a huge one what they took is given back to the system."""
 
 
 class NoRoom(Exception):
@@ -55,78 +67,177 @@ class Memory:
 
     def __init__(self, bytes_max: int = MEMORY_BYTES_MAX) -> None:
         self.bytes_max = bytes_max
-        self._taken = 0
-        self._closed = False
-        self._changed = threading.Condition()
+        self.taken = 0
+        self.changed = threading.Condition()
+        """Held while it is looked at, and told of what is given back."""
 
-    def take(self, size: int, until: float = 0.0) -> None:
-        """Take room, waiting for it until this moment on the monotonic clock.
-
-        Raises :class:`NoRoom`.
-        """
-        with self._changed:
-            is_changed = self._changed.wait_for(
-                lambda: self._closed or self._taken + size <= self.bytes_max,
-                timeout=max(0.0, until - time.monotonic()),
-            )
-            if not is_changed or self._closed:
+    def take(self, size: int) -> None:
+        """Take room; raises :class:`NoRoom`."""
+        with self.changed:
+            if not self.has_room(size):
                 raise NoRoom
-            self._taken += size
+            self.taken += size
+
+    def has_room(self, size: int, reserved: int = 0) -> bool:
+        """Whether there is room for so much; beside others only with this much left."""
+        return self.taken + size <= self.bytes_max - (reserved if self.taken else 0)
 
     def give(self, size: int) -> None:
         """Give room back."""
-        with self._changed:
-            self._taken -= size
-            self._changed.notify_all()
+        with self.changed:
+            self.taken -= size
+            self.changed.notify_all()
 
-    def close(self) -> None:
-        """Have nobody wait any longer."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
+
+class _Job:
+    """A body that waits to be decoded; the least is the next."""
+
+    __slots__ = ("body", "footprint", "future", "is_stranger", "number", "until")
+
+    def __init__(
+        self, body: bytes | bytearray, until: float, number: int, *, is_stranger: bool
+    ) -> None:
+        self.body = body
+        self.until = until
+        self.number = number
+        self.is_stranger = is_stranger
+        self.footprint = 0
+        """Bytes it will take, once that is known."""
+        self.future: Future[Decoded] = Future()
+
+    def __lt__(self, other: _Job) -> bool:
+        mine = self.is_stranger, len(self.body), self.number
+        return mine < (other.is_stranger, len(other.body), other.number)
+
+
+class _Lane:
+    """A thread that decodes, the smallest first."""
+
+    def __init__(self, decoding: Decoding, name: str, reserved: int) -> None:
+        self._decoding = decoding
+        self._memory = decoding.memory
+        self._reserved = reserved
+        """What it leaves of the memory to others."""
+        self._jobs: list[_Job] = []
+        self._name = name
+        self._thread: threading.Thread | None = None
+        self._grown = False
+
+    def put(self, job: _Job) -> None:
+        """Have it decoded."""
+        with self._memory.changed:
+            heapq.heappush(self._jobs, job)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                self._thread.start()
+            self._memory.changed.notify_all()
+
+    def _run(self) -> None:
+        self._decoding.begin()
+        while (job := self._next()) is not None:
+            if job.footprint:
+                self._decoding.carry_out(job)
+                self._grown = self._grown or job.footprint > HUGE_BYTES
+            elif self._decoding.measure(job):
+                self.put(job)
+            del job  # A thread that waits must not keep a body.
+
+    def _next(self) -> _Job | None:
+        """What is next: to be measured, or with its memory taken; None at the end."""
+        memory = self._memory
+        with memory.changed:
+            while not self._decoding.closed:
+                self._expire()
+                if self._jobs:
+                    job = self._jobs[0]
+                    if not job.footprint or memory.has_room(job.footprint, self._reserved):
+                        memory.taken += job.footprint
+                        return heapq.heappop(self._jobs)
+                if not memory.changed.wait(self._patience()) and self._grown and not self._jobs:
+                    self._grown = False
+                    self._decoding.give_back()
+            for job in self._jobs:
+                job.future.cancel()
+            return None
+
+    def _patience(self) -> float | None:
+        """How long nothing need be looked at."""
+        if self._jobs:
+            return max(0.001, min(job.until for job in self._jobs) - time.monotonic())
+        return IDLE_SECONDS if self._grown else None
+
+    def _expire(self) -> None:
+        """Tell who has waited for too long, or waits no more."""
+        now = time.monotonic()
+        late = [job for job in self._jobs if job.until <= now or job.future.cancelled()]
+        if not late:
+            return
+        self._jobs = [job for job in self._jobs if job not in late]
+        heapq.heapify(self._jobs)
+        for job in late:
+            if job.future.set_running_or_notify_cancel():
+                job.future.set_result(Decoded(None, 0, NoRoom()))
 
 
 class Decoding:
-    """One thread that decodes large requests, one after the other."""
+    """Two threads that decode large requests: one those that are huge, and one all others."""
 
     def __init__(
         self,
         *,
         body_max: int,
         memory: Memory | None = None,
-        begin: Callable[[], None] | None = None,
+        begin: Callable[[], None] = lambda: None,
+        give_back: Callable[[], None] = lambda: None,
     ) -> None:
-        """``begin`` is called first by the thread."""
+        """``begin`` is called first by each thread; ``give_back`` when what was large is gone."""
         self.memory = memory or Memory()
         self.body_max = body_max
-        self._executor = ThreadPoolExecutor(
-            max_workers=1, thread_name_prefix="decode", initializer=begin
-        )
+        self.begin = begin
+        self.give_back = give_back
+        self.closed = False
+        self._number = 0
+        self._large = _Lane(self, "decode", 0)
+        self._huge = _Lane(self, "decode_huge", self.memory.bytes_max // RESERVE)
 
-    def decode(self, body: bytes | bytearray, until: float) -> Future[Decoded]:
-        """The request, by this moment on the monotonic clock."""
-        return self._executor.submit(self._decode, body, until)
+    def decode(
+        self, body: bytes | bytearray, until: float, *, is_stranger: bool = False
+    ) -> Future[Decoded]:
+        """The request, by this moment on the monotonic clock; those of strangers come last."""
+        self._number += 1
+        job = _Job(body, until, self._number, is_stranger=is_stranger)
+        (self._huge if len(body) > HUGE_BYTES else self._large).put(job)
+        return job.future
 
-    def _decode(self, body: bytes | bytearray, until: float) -> Decoded:
-        memory = self.memory
-        size = footprint(body, bound=memory.bytes_max)
-        if size > memory.bytes_max:
-            return Decoded(None, 0, UndecidableReview(f"it would take {size} bytes of memory"))
+    def measure(self, job: _Job) -> bool:
+        """Find out how much it will take; False where it is answered for that."""
+        size = job.footprint = footprint(job.body, bound=self.memory.bytes_max)
+        if size <= self.memory.bytes_max:
+            return True
+        if job.future.set_running_or_notify_cancel():
+            error = UndecidableReview(f"it would take {size} bytes of memory")
+            job.future.set_result(Decoded(None, 0, error))
+        return False
+
+    def carry_out(self, job: _Job) -> None:
+        """Decode what has its memory."""
+        memory, size = self.memory, job.footprint
+        if not job.future.set_running_or_notify_cancel():
+            memory.give(size)
+            return
         try:
-            memory.take(size, until)
-        except NoRoom as error:
-            return Decoded(None, 0, error.with_traceback(None))
-        try:
-            request = decode_review(body, max_bytes=self.body_max, in_pieces=True)
+            request = decode_review(job.body, max_bytes=self.body_max, in_pieces=True)
         except InvalidReview as error:
             memory.give(size)
-            return Decoded(None, 0, error.with_traceback(None))
-        except BaseException:
+            job.future.set_result(Decoded(None, 0, error.with_traceback(None)))
+        except BaseException as error:  # noqa: BLE001  # told to whoever waits for it
             memory.give(size)
-            raise
-        return Decoded(request, size)
+            job.future.set_exception(error)
+        else:
+            job.future.set_result(Decoded(request, size))
 
     def stop(self) -> None:
         """Decode nothing more."""
-        self.memory.close()
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        with self.memory.changed:
+            self.closed = True
+            self.memory.changed.notify_all()

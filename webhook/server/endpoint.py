@@ -159,12 +159,13 @@ class ReviewEndpoint:
 
     async def _read_large(
         self,
-        scope: dict[str, Any],  # noqa: ARG002  # of whom it is, for who traces
+        scope: dict[str, Any],
         body: bytes | bytearray,
         until: float,
     ) -> Decoded:
         """Decode beside this thread, by this moment on the monotonic clock."""
-        return await asyncio.wrap_future(self._decoding.decode(body, until))
+        known = STRANGER not in scope
+        return await asyncio.wrap_future(self._decoding.decode(body, until, is_stranger=not known))
 
     def _read(self, body: bytes | bytearray) -> AdmissionRequest:
         """Decode here; raises :class:`~webhook.api.admission.InvalidReview`."""
