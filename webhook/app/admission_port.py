@@ -6,9 +6,11 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from webhook import heap
 from webhook.app.compilation import CompileThread
 from webhook.app.isolation import OWN_NAMESPACES
 from webhook.app.priority import give_precedence
+from webhook.app.review_memory import ReviewMemory
 from webhook.app.slow_reviews import FAST_SECONDS, SlowReviews
 from webhook.certificates import pairs
 from webhook.constraint.limits import Budget
@@ -17,7 +19,7 @@ from webhook.metrics.mutation import MUTATORS_FIGHTING
 from webhook.metrics.server import CONNECTIONS, HANDSHAKES, IN_FLIGHT, WAITING_BYTES
 from webhook.server.admission import Admission, AdmissionOptions
 from webhook.server.application import make_application
-from webhook.server.decoding import Decoding
+from webhook.server.decoding import Decoding, Memory
 from webhook.server.hub import Hub
 from webhook.server.limits import ConnectionLimits
 from webhook.server.listener import Listener
@@ -105,7 +107,8 @@ class AdmissionPort:
         self._series_max = settings.max_constraint_series
         guard = serving.guard
         guard.tell = self._tell
-        self._slow_reviews = SlowReviews(seconds, guard)
+        memory = Memory()
+        self._slow_reviews = SlowReviews(seconds, guard, ReviewMemory(lambda: memory.taken))
         budget = Budget.of(min(seconds, FAST_SECONDS), guard=guard, deferrable=True)
         admission = Admission(
             serving,
@@ -137,7 +140,12 @@ class AdmissionPort:
             exemptions,
             registry,
             log,
-            decoding=Decoding(body_max=settings.max_body_bytes, begin=give_precedence),
+            decoding=Decoding(
+                body_max=settings.max_body_bytes,
+                memory=memory,
+                begin=give_precedence,
+                give_back=heap.give_back,
+            ),
             mutate=mutation,
             validation=self._validation_endpoint(settings, cluster),
             recorder=None if decisions is None else decisions.recorder,

@@ -16,6 +16,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 
 from webhook.app.priority import give_precedence
+from webhook.app.review_memory import ReviewMemory
 from webhook.constraint import enforcement
 from webhook.constraint.limits import Budget, Limits
 from webhook.rego.errors import EvaluationError
@@ -72,13 +73,18 @@ class _Work:
     future: Future[Responses]
     observer: Observer | None
     party: Party
+    worked: list[float]
+    """Seconds of a processor, by evaluation's looks: a cell, as the rest is frozen."""
 
 
 class SlowReviews:
     """The threads, and a bounded queue before them."""
 
-    def __init__(self, evaluation_seconds: float, guard: Guard) -> None:
+    def __init__(
+        self, evaluation_seconds: float, guard: Guard, memory: ReviewMemory | None = None
+    ) -> None:
         self._seconds = evaluation_seconds
+        self._memory = memory or ReviewMemory(lambda: 0)
         self._guard = guard
         self._stopping = False
         self._queue: FairQueue[_Work] = FairQueue(
@@ -101,7 +107,7 @@ class SlowReviews:
         """
         request = subject.request
         party = Party(request.stranger or requester_of(request.username), request.namespace)
-        work = _Work(snapshot, subject, until, Future(), observer, party)
+        work = _Work(snapshot, subject, until, Future(), observer, party, [0.0])
         weight = request.size if request.size > HEAVY_BYTES_MIN else 0
         with self._changed:
             if self._stopping:
@@ -128,12 +134,15 @@ class SlowReviews:
                     self._changed.wait()
                 if taken is None:
                     return
+                if not self._active:
+                    self._memory.begin()
                 self._active += 1
             party, work = taken
             began = time.thread_time()
             try:
                 self._carry_out(work)
             finally:
+                self._memory.end(work)
                 with self._changed:
                     self._active -= 1
                     self._queue.done(party, time.thread_time() - began)
@@ -147,7 +156,7 @@ class SlowReviews:
         try:
             budget = Budget.of(
                 self._seconds * growth(work.subject.request.size),
-                rest=functools.partial(self._rest, work.party),
+                rest=functools.partial(self._rest, work),
                 guard=self._guard,
             )
             responses = work.snapshot.review(
@@ -160,12 +169,14 @@ class SlowReviews:
         else:
             work.future.set_result(responses)
 
-    def _rest(self, party: Party, worked_seconds: float) -> None:
+    def _rest(self, work: _Work, worked_seconds: float) -> None:
         """Leave the rest of the core, and what others have of this part of it, to them."""
+        work.worked[0] += worked_seconds
+        self._memory.look(work, work.worked[0], work.until)
         if self._stopping:
             raise EvaluationError("eval_cancel_error", "the process is stopping")
         with self._changed:
-            rests = (RESTS + 1) * self._queue.parts(party) - 1
+            rests = (RESTS + 1) * self._queue.parts(work.party) - 1
         time.sleep(min(rests * worked_seconds, REST_SECONDS_MAX))
 
     def stop(self) -> None:
@@ -174,6 +185,7 @@ class SlowReviews:
             self._stopping = True
             left = self._queue.clear()
             self._changed.notify_all()
+        self._memory.wake()
         for work in left:
             work.future.cancel()
 
