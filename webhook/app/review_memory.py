@@ -32,7 +32,9 @@ LIGHT_SECONDS: Final = 0.02
 class ReviewMemory:
     """Looked at by each thread that reviews, while it does."""
 
-    def __init__(self, decoded: Callable[[], int], resident: Callable[[], int] | None = None):
+    def __init__(
+        self, decoded: Callable[[], int], resident: Callable[[], int] | None = None
+    ) -> None:
         """``decoded`` is what requests are accounted for, ``resident`` what the process holds."""
         self._decoded = decoded
         self._resident = resident or heap.ResidentMemory().bytes_now

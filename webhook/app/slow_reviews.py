@@ -65,7 +65,7 @@ HEAVY_BYTES_MAX: Final = 1024 * 1024
 """Of heavy requests that are reviewed at a time, of which one is always: so two at the most."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _Work:
     snapshot: Reviewing
     subject: AugmentedReview
@@ -73,8 +73,8 @@ class _Work:
     future: Future[Responses]
     observer: Observer | None
     party: Party
-    worked: list[float]
-    """Seconds of a processor, by evaluation's looks: a cell, as the rest is frozen."""
+    worked_seconds: float = 0.0
+    """Of a processor, as its evaluations have told so far."""
 
 
 class SlowReviews:
@@ -107,7 +107,7 @@ class SlowReviews:
         """
         request = subject.request
         party = Party(request.stranger or requester_of(request.username), request.namespace)
-        work = _Work(snapshot, subject, until, Future(), observer, party, [0.0])
+        work = _Work(snapshot, subject, until, Future(), observer, party)
         weight = request.size if request.size > HEAVY_BYTES_MIN else 0
         with self._changed:
             if self._stopping:
@@ -171,8 +171,8 @@ class SlowReviews:
 
     def _rest(self, work: _Work, worked_seconds: float) -> None:
         """Leave the rest of the core, and what others have of this part of it, to them."""
-        work.worked[0] += worked_seconds
-        self._memory.look(work, work.worked[0], work.until)
+        work.worked_seconds += worked_seconds
+        self._memory.look(work, work.worked_seconds, work.until)
         if self._stopping:
             raise EvaluationError("eval_cancel_error", "the process is stopping")
         with self._changed:

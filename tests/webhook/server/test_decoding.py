@@ -43,7 +43,7 @@ def test_the_smallest_is_decoded_first_and_those_of_strangers_last() -> None:
     held = Held()
     order: list[str] = []
     bodies = {"large": 900_000, "small": 100_000, "middle": 500_000}
-    futures = [held.decoding.decode(body(70_000), until(), is_stranger=True)]
+    futures = [held.decoding.decode(body(70_000), until(), "stranger")]
     futures[0].add_done_callback(lambda _: order.append("stranger"))
     for name, size in bodies.items():
         futures.append(held.decoding.decode(body(size), until()))
@@ -58,7 +58,7 @@ def test_the_smallest_is_decoded_first_and_those_of_strangers_last() -> None:
 def test_nobody_waits_behind_a_huge_one_that_waits_for_memory() -> None:
     memory = Memory(64 * MIB)
     held = Held(memory)
-    memory.take(50 * MIB)
+    taken = memory.take(50 * MIB)
     huge = held.decoding.decode(body(20 * MIB), until())
     other = held.decoding.decode(body(2 * MIB), until())
     small = held.decoding.decode(body(100_000), until())
@@ -67,7 +67,8 @@ def test_nobody_waits_behind_a_huge_one_that_waits_for_memory() -> None:
     decoded = other.result(PATIENCE_SECONDS)
     assert decoded.request is not None, "smaller than what waits before it"
     assert not huge.done()
-    memory.give(50 * MIB + decoded.size)
+    memory.give(taken)
+    memory.give(decoded.room)
     assert huge.result(PATIENCE_SECONDS).request is not None
     held.decoding.stop()
 
@@ -88,7 +89,7 @@ def test_huge_ones_together_leave_memory_to_others() -> None:
 def test_memory_of_huge_ones_is_given_back_once_there_are_no_more() -> None:
     held = Held()
     held.go.set()
-    assert held.decoding.decode(body(2 * HUGE_BYTES), until()).result(PATIENCE_SECONDS).size
+    assert held.decoding.decode(body(2 * HUGE_BYTES), until()).result(PATIENCE_SECONDS).request
     assert held.given_back.wait(PATIENCE_SECONDS)
     held.decoding.stop()
 
@@ -103,3 +104,33 @@ def test_what_waits_when_all_ends_is_cancelled() -> None:
     with pytest.raises(Exception) as told:
         waiting.result(PATIENCE_SECONDS)
     assert type(told.value).__name__ == "CancelledError"
+
+
+def test_who_had_less_decoded_comes_before_who_had_more() -> None:
+    held = Held()
+    order: list[str] = []
+    futures = []
+    for user, size in (("a", 100_000), ("a", 110_000), ("a", 120_000), ("b", 200_000)):
+        raw = body(size).replace(b'"username": "alice"', b'"username": "%s"' % user.encode())
+        futures.append(held.decoding.decode(raw, until()))
+        futures[-1].add_done_callback(lambda _, user=user: order.append(user))
+    held.go.set()
+    for future in futures:
+        assert future.result(PATIENCE_SECONDS).request is not None
+    assert order == ["a", "b", "a", "a"]
+    held.decoding.stop()
+
+
+@pytest.mark.parametrize(("holder", "responsible"), [("alice", "requester"), ("other", "others")])
+def test_who_has_taken_all_the_memory_has_nobody_else_to_blame(
+    holder: str, responsible: str
+) -> None:
+    memory = Memory(MIB)
+    memory.take(MIB, holder)
+    held = Held(memory)
+    held.go.set()
+    late = held.decoding.decode(body(100_000), time.monotonic())
+    error = late.result(PATIENCE_SECONDS).error
+    assert isinstance(error, NoRoom)
+    assert error.responsible == responsible
+    held.decoding.stop()
