@@ -18,6 +18,7 @@ import httptools
 from webhook.server import head, limits
 from webhook.server.body import RequestBody
 from webhook.server.exchange import JSON, Exchange
+from webhook.server.hub import Share
 from webhook.server.status import failure
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class Connection(asyncio.BufferedProtocol):
         "client",
         "deadline",
         "hub",
+        "share",
         "writable",
     )
 
@@ -67,6 +69,8 @@ class Connection(asyncio.BufferedProtocol):
         self.application: Application = config.loaded_app
         self.client = ""
         """The address it comes from."""
+        self.share = Share()
+        """What all of that address have of the port."""
         self.deadline = NEVER
         """When, on the monotonic clock, the connection's present state must be over."""
         self.writable: asyncio.Event | None = None
@@ -159,7 +163,7 @@ class Connection(asyncio.BufferedProtocol):
         """The connection is no more; its requests need no answer."""
         self.deadline = NEVER
         self.hub.left(self)
-        self._body.release(self)
+        self._body.release(self, self.share)
         for exchange in (self._current, *self._pending):
             if exchange is not None:
                 exchange.disconnected()
@@ -238,10 +242,10 @@ class Connection(asyncio.BufferedProtocol):
         if self._refusal is not None:
             return
         hub, whole = self.hub, self._body
-        whole.add(body)
+        whole.add(body, self.share)
         if whole.size > whole.bound:
             self._exceed()
-        if hub.waiting_bytes > hub.limits.waiting_bytes_max:
+        if hub.is_overfull(self.share):
             self._refuse(429, "overload", "too many bytes wait for review: try again")
 
     def on_message_complete(self) -> None:
@@ -286,6 +290,7 @@ class Connection(asyncio.BufferedProtocol):
             self, scope, body, keep_alive=version == "1.1" and parser.should_keep_alive()
         )
         exchange.reserved = reserved
+        exchange.share = self.share
         return exchange
 
     def _read_target(self, url: bytes) -> bool:
@@ -299,7 +304,7 @@ class Connection(asyncio.BufferedProtocol):
         self._current = exchange
         self.deadline = NEVER
         self._armed = None
-        exchange.queued = self.hub.submit(exchange)
+        exchange.queued = self.hub.submit(exchange, self.share)
         if not exchange.queued:
             self.hub.refused("overload")
             message = "too many requests in flight: try again or try another replica"
@@ -328,7 +333,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._current is not None or self._ending:
             return
         self._armed = self._reading
-        seconds = self.hub.limits.seconds_for(self._reading, large=self._body.reserved > 0)
+        seconds = self.hub.limits.seconds_for(self._reading, self._body.reserved)
         self.deadline = time.monotonic() + seconds
 
     def _discharge(self, exchange: Exchange) -> None:
@@ -336,6 +341,7 @@ class Connection(asyncio.BufferedProtocol):
         if exchange.queued:
             exchange.queued = False
             self.hub.in_flight -= 1
+            self.share.in_flight -= 1
         exchange.release_body(self.hub)
 
     # --- large bodies ----------------------------------------------------------------------------
@@ -420,7 +426,7 @@ class Connection(asyncio.BufferedProtocol):
         status, reason, message = self._refusal
         responder = self._responder() if self._body.too_large and status == 413 else None
         prefix = bytes(self._body.content[: limits.PREFIX_BYTES])
-        self._body.release(self)
+        self._body.release(self, self.share)
         self.hub.refused(reason)
         self._ending = "linger"
         self.deadline = NEVER

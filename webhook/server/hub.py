@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections import Counter, deque
+from collections import deque
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -42,6 +42,21 @@ DROPPED_BYTES: Final = 256 * 1024
 """Read in a turn of what is dropped: what uvloop takes from a socket in one go."""
 
 
+OTHERS_PART: Final = 4
+"""The part of a bound that one client alone leaves to others, where it has more than half."""
+
+
+class Share:
+    """What one address has of a port."""
+
+    __slots__ = ("bytes", "connections", "in_flight")
+
+    def __init__(self) -> None:
+        self.connections = 0
+        self.in_flight = 0
+        self.bytes = 0
+
+
 class Waiting(Protocol):
     """A request in the queue."""
 
@@ -57,6 +72,8 @@ class Member(Protocol):
 
     client: str
     """The address it comes from."""
+    share: Share
+    """What all of that address have."""
     deadline: float
     """When, on the monotonic clock, its present state must be over."""
 
@@ -82,8 +99,8 @@ class Hub:
         self.registry = registry
         self.log = log
         self.connections: set[Member] = set()
-        self._clients: Counter[str] = Counter()
-        """How many connections each address has."""
+        self._clients: dict[str, Share] = {}
+        """Of each address that has connections."""
         self.handshakes: dict[int, socket.socket] = {}
         """Connections that are in their handshake, the oldest first, by descriptor."""
         self.waiting: deque[Waiting] = deque()
@@ -117,11 +134,12 @@ class Hub:
         """Refresh the Date header; called each second."""
         self.date_line = b"date: " + formatdate(time.time(), usegmt=True).encode() + b"\r\n"
 
-    def submit(self, exchange: Waiting) -> bool:
+    def submit(self, exchange: Waiting, share: Share) -> bool:
         """Queue a request; False when there are too many, and then it is the caller's again."""
-        if self.in_flight >= self.limits.in_flight_max:
+        if self.in_flight >= self.limits.in_flight_max and not self._leaves_room_for(share):
             return False
         self.in_flight += 1
+        share.in_flight += 1
         self.waiting.append(exchange)
         if not self._scheduled:
             self._scheduled = True
@@ -129,6 +147,20 @@ class Hub:
                 self._loop = asyncio.get_running_loop()
             self._loop.call_soon(self._run)
         return True
+
+    def _leaves_room_for(self, share: Share) -> bool:
+        """Whether a request may be one more than there may be: others than who crowds it may."""
+        bound = self.limits.in_flight_max
+        is_crowd = share.in_flight * 2 >= self.in_flight
+        return not is_crowd and self.in_flight < bound + bound // OTHERS_PART
+
+    def is_overfull(self, share: Share) -> bool:
+        """Whether more bytes wait than may: one client alone leaves a part to others."""
+        bound = self.limits.waiting_bytes_max
+        if self.waiting_bytes > bound:
+            return True
+        own = bound - bound // OTHERS_PART
+        return share.bytes > own and len(self._clients) > 1
 
     def _run(self) -> None:
         end = time.monotonic() + SLICE_SECONDS
@@ -178,13 +210,18 @@ class Hub:
         if len(self.connections) >= self.limits.connections_max:
             return False
         self.connections.add(connection)
-        self._clients[connection.client] += 1
+        connection.share = self._clients.setdefault(connection.client, connection.share)
+        connection.share.connections += 1
         return True
 
     def is_full_for(self, client: str) -> bool:
         """Whether this address has as many connections as it may have."""
         bound = self.limits.connections_per_client_max
-        return 0 < bound <= self._clients[client]
+        return 0 < bound <= self._connections_of(client)
+
+    def _connections_of(self, client: str) -> int:
+        share = self._clients.get(client)
+        return 0 if share is None else share.connections
 
     def makes_room(self, client: str) -> bool:
         """Whether another connection has been given up for a new one of this address.
@@ -195,8 +232,9 @@ class Hub:
         if self.is_full_for(client):
             crowd = client
         else:
-            crowd = max(self._clients, key=self._clients.__getitem__, default=client)
-        if not self.limits.newest_first and self._clients[crowd] <= self._clients[client] + 1:
+            crowd = max(self._clients, key=self._connections_of, default=client)
+        is_more = self._connections_of(crowd) > self._connections_of(client) + 1
+        if not self.limits.newest_first and not is_more:
             return False
         # Where a request is under way there is no deadline: its client is not waited for.
         longest = min(
@@ -214,8 +252,8 @@ class Hub:
         """Forget a connection."""
         if connection in self.connections:
             self.connections.discard(connection)
-            self._clients[connection.client] -= 1
-            if not self._clients[connection.client]:
+            connection.share.connections -= 1
+            if not connection.share.connections:
                 del self._clients[connection.client]
         if self.empty is not None and not self.connections:
             self.empty.set()

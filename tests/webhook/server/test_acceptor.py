@@ -14,7 +14,7 @@ from tests.webhook.server.limits import ADMISSION_LIMITS
 from webhook.log import Log
 from webhook.metrics.registry import Registry
 from webhook.metrics.server import CLOSED
-from webhook.server.hub import Hub
+from webhook.server.hub import Hub, Share
 from webhook.server.limits import ConnectionLimits
 from webhook.server.listener import Listener
 
@@ -132,7 +132,7 @@ class Member:
     """A connection as the hub sees it."""
 
     def __init__(self, client: str, deadline: float) -> None:
-        self.client, self.deadline = client, deadline
+        self.client, self.deadline, self.share = client, deadline, Share()
         self.given_up = False
 
     def expire(self) -> None:
@@ -181,3 +181,34 @@ def test_a_client_of_as_many_as_it_may_have_gives_up_one_of_its_own() -> None:
     assert hub.makes_room("a")
     assert [member.given_up for member in members] == [False, True, False]
     assert not hub.is_full_for("a")
+
+
+def test_who_has_all_requests_under_way_leaves_some_to_others() -> None:
+    hub = hub_of(Member("a", 1), Member("b", 1), in_flight_max=4)
+    crowd, other = (member.share for member in sorted(hub.connections, key=lambda m: m.client))
+
+    class Request:
+        """A request that is never run: no loop goes on here."""
+
+        def run(self) -> None:
+            raise AssertionError
+
+        abandon = run
+
+    hub._scheduled = True
+    taken = [hub.submit(Request(), crowd) for _ in range(5)]
+    assert taken == [True] * 4 + [False]
+    assert hub.submit(Request(), other)
+    assert not hub.submit(Request(), other), "a quarter more is all there is"
+
+
+def test_who_has_most_of_the_bytes_that_wait_leaves_some_to_others() -> None:
+    alone = hub_of(Member("a", 1), waiting_bytes_max=100)
+    (member,) = alone.connections
+    alone.waiting_bytes = member.share.bytes = 100
+    assert not alone.is_overfull(member.share)
+    hub = hub_of(Member("a", 1), Member("b", 1), waiting_bytes_max=100)
+    crowd, other = (member.share for member in sorted(hub.connections, key=lambda m: m.client))
+    hub.waiting_bytes = crowd.bytes = 76
+    assert hub.is_overfull(crowd)
+    assert not hub.is_overfull(other)
