@@ -83,7 +83,9 @@ LIBRARY = Path(__file__).parents[2] / "policies"
 def library() -> tuple[str, ...]:
     """The default set of constraints, and its templates."""
     folders = ("general", "pod-security-baseline", "pod-security-restricted")
-    templates = [path for name in folders for path in sorted((LIBRARY / name).glob("*/template.yaml"))]
+    templates = [
+        path for name in folders for path in sorted((LIBRARY / name).glob("*/template.yaml"))
+    ]
     return tuple(path.read_text() for path in (*templates, LIBRARY / "constraints.yaml"))
 
 
