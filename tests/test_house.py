@@ -234,6 +234,31 @@ def test_a_result_is_named_by_what_it_is():
     ] == []
 
 
+ASKS_A_SNAPSHOT = {
+    "webhook.review.walk",
+    "webhook.constraint.implied",  # the server's, for what its object implies
+    "webhook.app.slow_reviews",  # the server's, on another thread
+    "webhook.server.admission",  # the server: mutated by a request of its own before
+}
+
+
+def test_a_snapshot_is_asked_in_one_place():
+    """A door that asks it itself decides by a part of the policies: mutators and the like are apart."""
+    asking = {
+        module
+        for module, path in modules().items()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "review"
+        and any(
+            word in ast.unparse(node.func.value).rpartition(".")[2]
+            for word in ("snapshot", "policies", "before", "after", "reviewing")
+        )
+    }
+    assert asking <= ASKS_A_SNAPSHOT
+
+
 ALIKE_BY_CHANCE = {
     "T": "a type variable stands for anything",
     "_INT64": "a bound of 64 bits needs no home",

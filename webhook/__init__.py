@@ -12,7 +12,7 @@ from typing import Any, Final
 __version__ = "0.1.0"
 
 _DOOR: Final = frozenset(
-    {"InvalidPoliciesError", "NoVerdictError", "Policies", "Rego", "Violation"}
+    {"InvalidPoliciesError", "NoVerdictError", "Policies", "PolicyWarning", "Rego", "Violation"}
 )
 
 

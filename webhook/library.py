@@ -15,11 +15,13 @@ r"""Waddle in a program of one's own: two doors, ``Policies`` and ``Rego``.
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Mapping
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from webhook.api.admission import OPERATIONS, InvalidReview
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.cel import CelDriver
 from webhook.constraint.drivers.rego import NEEDS_A_DOOR, RegoDriver
@@ -30,22 +32,27 @@ from webhook.constraint.review import AugmentedObject
 from webhook.constraint.targets import admission
 from webhook.constraint.targets.documents import DocumentTarget
 from webhook.constraint.targets.known import DOCUMENT_TARGETS, TARGETS
-from webhook.policies.directory import PolicyDirectory
+from webhook.policies.advice import Matched, advice_on, advice_on_template
+from webhook.policies.policy_files import PolicyFiles
 from webhook.rego.engine import UNDEFINED, CompileOptions, EvaluationContext, compile_modules
 from webhook.rego.results import ResultQuery
 from webhook.rego.run.limits import UNBOUNDED_STEPS
 from webhook.rego.run.text import to_json
 from webhook.rego.syntax.parser import parse_module
+from webhook.review.loops import review
+from webhook.review.subject import Subject, is_admission_review, played, value_of
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
 
-    from webhook.constraint.result import Responses
     from webhook.rego.syntax.ast import RegoVersion
+    from webhook.review.outcome import Found
+    from webhook.review.policy_set import PolicySet
 
 _SECONDS: Final = 10.0
+_VERSIONS: Final = ("v0", "v1")
 
 
 class InvalidPoliciesError(ValueError):
@@ -58,6 +65,10 @@ class InvalidPoliciesError(ValueError):
 
 class NoVerdictError(RuntimeError):
     """A review that came to no verdict: a policy failed, or took too long."""
+
+
+class PolicyWarning(UserWarning):
+    """Policies that can be used, and that will probably find less than they were meant to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +87,22 @@ class Violation:
 
 
 class Policies:
-    """ConstraintTemplates with their constraints, loaded whole. Any number of threads may share it."""
+    """All policies of some files: templates with their constraints, mutators, expansions, Config.
 
-    def __init__(self, client: Client, targets: Mapping[str, DocumentTarget]) -> None:
-        self._snapshot = client.snapshot
+    Loaded whole. Any number of threads may share it.
+    """
+
+    def __init__(self, policies: PolicySet, targets: Mapping[str, DocumentTarget]) -> None:
+        self._policies = policies
+        self._snapshot = policies.snapshot
         self._targets = targets
+        self._matched = Matched()
+        self._of_requests = {
+            entry.template.kind: (entry, problem)
+            for entry in self._snapshot.entries
+            for problem in advice_on_template(entry)
+        }
+        """Templates that decide by a request; each is warned of once."""
         self._about = frozenset(
             target.name
             for entry in self._snapshot.entries
@@ -93,58 +115,88 @@ class Policies:
         """The policies of files and folders; ``targets`` are one's own, beside declared ones.
 
         Raises :class:`InvalidPoliciesError` where any cannot be used, and where there is none.
+        Warns (:class:`PolicyWarning`) of constraints that will probably never match anything.
         """
         rego = RegoDriver(disabled_builtins=NEEDS_A_DOOR)
         client = Client(targets=(*TARGETS, *targets), drivers=(CelDriver(), rego))
-        report = PolicyDirectory(client, [Path(path) for path in paths]).load()
+        policies, report = PolicyFiles(client, [Path(path) for path in paths]).load()
         if report.faults:
             raise InvalidPoliciesError([str(fault) for fault in report.faults])
         if not report.constraints:
             raise InvalidPoliciesError(
                 [f"no constraint in {', '.join(map(str, paths)) or 'nothing'}"]
             )
+        for one in advice_on(policies.snapshot):
+            warnings.warn(str(one), PolicyWarning, stacklevel=2)
         known = client.snapshot.targets.items()
         documents = {name: one for name, one in known if isinstance(one, DocumentTarget)}
-        return cls(client, {**documents, **DOCUMENT_TARGETS})
+        return cls(policies, {**documents, **DOCUMENT_TARGETS})
 
     @property
     def constraints(self) -> tuple[str, ...]:
         """Every constraint in force as ``Kind/name``."""
         return tuple("/".join(one.key) for one in self._snapshot.constraints)
 
-    def review(
+    @property
+    def unmatched(self) -> tuple[str, ...]:
+        """The constraints, as ``Kind/name``, that nothing which was reviewed so far has matched.
+
+        Their verdict is not "good": they were never asked.
+        """
+        return tuple("/".join(one.key) for one in self._matched.missing(self._snapshot))
+
+    def review(  # what a request has
         self,
         obj: Mapping[str, Any],
         *,
         namespace: Mapping[str, Any] | None = None,
         operation: str = "",
+        old_object: Mapping[str, Any] | None = None,
+        user: Mapping[str, Any] | None = None,
         seconds: float = _SECONDS,
     ) -> list[Violation]:
         """What an object of Kubernetes violates, whatever the enforcement action.
 
+        It is decided as the server decides: the mutators among the policies change the object
+        first, what ExpansionTemplates imply is reviewed with it, and a namespace that a Config
+        excludes from the webhook is spared. An AdmissionReview is reviewed as the request that it
+        holds.
+
         ``namespace`` is the Namespace it is in, for constraints that select by its labels; without
         it the one of its name among the policies' files, and an object of a namespaced kind that
         names none is in a Namespace without name and labels.
-        ``operation`` plays a request (CREATE, UPDATE, DELETE). Raises TypeError and ValueError for
-        what is no object of Kubernetes, a list of them, or no JSON, and where no constraint is for
-        admission; :class:`NoVerdictError`.
+        ``operation`` plays a request (CREATE, UPDATE, DELETE, CONNECT), of a ``user`` (``username``,
+        ``groups``); an UPDATE needs the ``old_object``. Raises TypeError and ValueError for
+        what is no object of Kubernetes, a list of them, or no JSON, for an operation that there
+        is not, and where no constraint is for admission; :class:`NoVerdictError`.
         """
-        if not isinstance(obj, Mapping):
-            raise TypeError(f"expected an object of Kubernetes, got {type(obj).__name__}")
-        missing = [name for name in ("apiVersion", "kind") if not isinstance(obj.get(name), str)]
-        if missing:
-            raise ValueError(
-                f"expected an object of Kubernetes, which this is not: no {' and no '.join(missing)}; "
-                "review_document takes any JSON value"
-            )
-        document = _plain(obj, "")
-        if _is_list(document):
-            raise ValueError(f"a {document['kind']} holds objects: review each of its items")
+        document = _object(obj, "")
         self._check_asked(admission.NAME)
-        namespace = None if namespace is None else _plain(namespace, "namespace")
-        if namespace is None:
-            namespace = namespace_for(document, self._snapshot.namespaces)
-        return self._found(AugmentedObject(document, namespace, operation), seconds)
+        known: Mapping[str, Any] | None
+        known = None if namespace is None else _fields(namespace, "namespace")
+        if is_admission_review(document):
+            if operation or old_object is not None or user is not None or known is not None:
+                raise ValueError("an AdmissionReview has its own operation, objects and user")
+            try:
+                value = value_of(document, self._snapshot.namespaces)
+            except InvalidReview as error:
+                raise ValueError(f"AdmissionReview: {error}") from None
+            return self._found(value, seconds)
+        _check_operation(operation, old_object)
+        if known is None:
+            known = namespace_for(document, self._snapshot.namespaces)
+        if old_object is None and user is None:
+            outcome = self._found(AugmentedObject(document, known, operation), seconds)
+            if not operation:
+                self._warn_of_requests()
+            return outcome
+        before = None if old_object is None else _object(old_object, "old_object")
+        who = {} if user is None else _fields(user, "user")
+        try:
+            value = played(document, known, operation, before, who)
+        except InvalidReview as error:
+            raise ValueError(str(error)) from None
+        return self._found(value, seconds)
 
     def review_document(
         self, value: Any, *, name: str = "", target: str = "json", seconds: float = _SECONDS
@@ -172,16 +224,61 @@ class Policies:
                 f"no constraint is for {targets[0]}; there are some for {', '.join(self._about)}"
             )
 
+    def _warn_of_requests(self) -> None:
+        """Warn, once of each, of templates that were asked without a request and decide by one."""
+        for kind, (entry, problem) in list(self._of_requests.items()):
+            if any(one.key in self._matched for one in entry.constraints):
+                self._of_requests.pop(kind, None)
+                warnings.warn(str(problem), PolicyWarning, stacklevel=3)
+
     def _found(self, value: Any, seconds: float) -> list[Violation]:
-        limits = Limits(deadline=time.monotonic() + seconds)
-        responses = self._snapshot.review(value, limits=limits)
-        _refuse_without_verdict(responses)
+        limits = Limits(deadline=time.monotonic() + seconds, observer=self._matched)
+        outcome = review(self._policies, Subject(value, limits=limits))
+        self._matched.take(outcome.responses)
+        _refuse_without_verdict(outcome)
         return [
             Violation(
                 "/".join(result.constraint.key), result.msg, result.details, tuple(result.actions)
             )
-            for result in responses.results
+            for result in outcome.responses.results
         ]
+
+
+def _object(obj: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """An object of Kubernetes as JSON has it; raises TypeError and ValueError for any other."""
+    what = f"{place}: " if place else ""
+    if not isinstance(obj, Mapping):
+        raise TypeError(f"{what}expected an object of Kubernetes, got {type(obj).__name__}")
+    missing = [name for name in ("apiVersion", "kind") if not isinstance(obj.get(name), str)]
+    if missing:
+        raise ValueError(
+            f"{what}expected an object of Kubernetes, which this is not: "
+            f"no {' and no '.join(missing)}; review_document takes any JSON value"
+        )
+    document: dict[str, Any] = _plain(obj, place)
+    if _is_list(document):
+        raise ValueError(f"{what}a {document['kind']} holds objects: review each of its items")
+    return document
+
+
+def _fields(value: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """Fields as JSON has them; raises TypeError for what has none."""
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{place}: expected a dictionary, got {type(value).__name__}")
+    fields: dict[str, Any] = _plain(value, place)
+    return fields
+
+
+def _check_operation(operation: str, old_object: Mapping[str, Any] | None) -> None:
+    """Refuse a request that no API server would send; raises ValueError."""
+    if operation and operation not in OPERATIONS:
+        raise ValueError(
+            f"there is no operation {operation!r}: there are {', '.join(sorted(OPERATIONS))}"
+        )
+    if operation == "UPDATE" and old_object is None:
+        raise ValueError("an UPDATE is reviewed with what it changes: give old_object, too")
+    if old_object is not None and operation not in ("UPDATE", "DELETE"):
+        raise ValueError("old_object is for an UPDATE or a DELETE: say which by operation")
 
 
 def _plain(value: Any, place: str) -> Any:
@@ -226,8 +323,9 @@ def _is_list(value: Mapping[str, Any]) -> bool:
     return value["kind"].endswith("List") and isinstance(value.get("items"), list) and not named
 
 
-def _refuse_without_verdict(responses: Responses) -> None:
-    told = [*map(str, responses.faults), *map(str, responses.undecided)]
+def _refuse_without_verdict(outcome: Found) -> None:
+    responses = outcome.responses
+    told = [*outcome.faults, *map(str, responses.faults), *map(str, responses.undecided)]
     if told or responses.deadline_exceeded:
         raise NoVerdictError("; ".join(told) or "the review took too long")
 
@@ -257,7 +355,12 @@ class Rego:
         version: RegoVersion = "v1",
         strict: bool = False,
     ) -> Self:
-        """Modules by their names, or the text of one; raises ``webhook.rego.RegoErrors``."""
+        """Modules by their names, or the text of one.
+
+        ``version`` is v0 or v1. Raises ``webhook.rego.RegoErrors``; ValueError for another version.
+        """
+        if version not in _VERSIONS:
+            raise ValueError(f"there is no version {version!r} of Rego: there are v0 and v1")
         named = {"policy.rego": sources} if isinstance(sources, str) else sources
         return cls(named, version, strict=strict)
 

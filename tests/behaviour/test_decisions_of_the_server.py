@@ -121,17 +121,16 @@ def test_each_answer_has_its_record(tmp_path: Path, sidecar: Sidecar, receiver: 
     assert "results" not in allowed
 
 
-def test_what_got_no_decision_is_recorded_as_an_error(
+def test_what_is_refused_as_undecidable_is_recorded_with_the_constraint_and_the_cause(
     tmp_path: Path, sidecar: Sidecar, receiver: Receiver
 ) -> None:
     with exporting(tmp_path, sidecar) as server:
         server.ready()
-        assert server.post(review(thing("ConfigMap")), "/v1/admit?timeout=1s").status == 504
+        assert server.post(review(thing("ConfigMap")), "/v1/admit?timeout=1s").status == 200
         (record,) = decisions(receiver, 1)
-    assert record["verdict"] == "error"
-    assert "allowed" not in record
-    assert record["code"] == 504
-    assert any("did not end within its time" in error for error in record["errors"])
+    assert (record["allowed"], record["code"]) == (False, 422)
+    (undecided,) = record["undecided"]
+    assert (undecided["cause"], undecided["answer"]) == ("object", "reject")
 
 
 def test_sigterm_waits_until_the_last_answer_s_record_is_acknowledged(

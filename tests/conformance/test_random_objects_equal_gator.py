@@ -99,6 +99,12 @@ def said(output: str, names: set[str]) -> Counter[tuple[str, ...]]:
     return found
 
 
+def unexpected(stderr: str) -> list[str]:
+    """What is said beside what gator never says: which constraints nothing met, or met in vain."""
+    ours = ("constraints matched no object: ", "which only a request has")
+    return [line for line in stderr.splitlines() if not any(text in line for text in ours)]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("cel", ["true", "false"])
 def test_random_objects_violate_what_they_violate_for_gator(
@@ -128,7 +134,7 @@ def test_random_objects_violate_what_they_violate_for_gator(
         )
         ours = waddle(*arguments, cwd=tmp_path)
         assert (theirs.stderr, theirs.returncode) == ("", 1)
-        assert (ours.stderr, ours.returncode) == ("", 1)
+        assert (unexpected(ours.stderr), ours.returncode) == ([], 1)
         expected, found = said(theirs.stdout, set(names)), said(ours.stdout, set(names))
         assert list((expected - found).items())[:SHOWN] == [], "what gator alone says"
         assert list((found - expected).items())[:SHOWN] == [], "what waddle alone says"

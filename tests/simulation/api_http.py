@@ -92,6 +92,8 @@ class _Connection(asyncio.Protocol):
         self._transport: Any = None
         self._data = b""
         self._watch: tuple[Served, Selector] | None = None
+        self._begun_at = 0
+        """The version behind which a watch tells what happens, which may be one that is to come."""
         self._delay_until = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -204,8 +206,9 @@ class _Connection(asyncio.Protocol):
         missed = []
         if not initial:
             # As the real one: a place that is forgotten is told by an event.
+            self._begun_at = int(query.get("resourceVersion") or 0)
             try:
-                missed = list(storage.since(int(query.get("resourceVersion") or 0)))
+                missed = list(storage.since(self._begun_at))
             except Refusal as refusal:
                 self._head()
                 self._watch = served, selector
@@ -239,6 +242,8 @@ class _Connection(asyncio.Protocol):
         served, selector = self._watch
         if change.served.kind != served.kind or change.served.group != served.group:
             return
+        if change.version <= self._begun_at:
+            return  # as the real one: it was asked for what comes behind
         found = change.event(selector)
         if found is None:
             return
@@ -280,7 +285,8 @@ class _Connection(asyncio.Protocol):
     def _bookmark_forever(self) -> None:
         if self in self._server.watches:
             # Never before an event that is late: a bookmark says that all before it were told.
-            if self._delay_until <= self._server.loop.time():
+            is_late = self._delay_until > self._server.loop.time()
+            if not is_late and self._server.storage.version >= self._begun_at:
                 self._bookmark()
             self._server.loop.call_later(
                 BOOKMARK_SECONDS, self._bookmark_forever, context=self._server.process.context

@@ -13,6 +13,9 @@ PAGE_OBJECTS_MAX: Final = 500
 NEWEST: Final = "-1"
 """The moment of a list that goes on although the one of its beginning is forgotten."""
 
+WRITTEN_BESIDE: Final = 1000
+"""Versions between a backup and what is written next: a cluster has tens of writes a second."""
+
 WITH_STATUS: Final = frozenset({"status.gatekeeper.sh", "policy.waddle.dev"})
 """Groups whose kinds have their status in themselves, without a subresource."""
 
@@ -141,6 +144,16 @@ class Happened:
             gone["metadata"]["resourceVersion"] = str(self.version)
             return "DELETED", gone
         return None
+
+
+@dataclass(frozen=True)
+class Copy:
+    """What was held at a moment, as a backup of etcd keeps it."""
+
+    version: int
+    compacted: int
+    kinds: dict[tuple[str, str], Served]
+    objects: dict[tuple[str, str], dict[tuple[str, str], Json]]
 
 
 @dataclass
@@ -301,6 +314,25 @@ class Storage:
         """Forget the history: watches that want to go on from before get 410."""
         self.compacted = self.version
         self.history.clear()
+
+    def copy(self) -> Copy:
+        """A backup, behind which others write much at once, as they do in a real cluster."""
+        objects = {kind: dict(items) for kind, items in self.objects.items()}
+        taken = Copy(self.version, self.compacted, dict(self.kinds), objects)
+        self.version += WRITTEN_BESIDE
+        return taken
+
+    def restore(self, copy: Copy, *kept: Served) -> None:
+        """Go back to a backup; of these kinds what there is now is made there anew."""
+        present = [(served, list(self.items(served).values())) for served in kept]
+        self.version, self.compacted = copy.version, copy.compacted
+        self.kinds = dict(copy.kinds)
+        self.objects = {kind: dict(items) for kind, items in copy.objects.items()}
+        self.history = [change for change in self.history if change.version <= copy.version]
+        for served, items in present:
+            self.items(served).clear()
+            for item in items:
+                self._put(served, None, _apart(item))
 
     def drop_kind(self, served: Served) -> None:
         """A CRD went, and with it every object and the kind itself."""

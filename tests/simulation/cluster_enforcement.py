@@ -65,7 +65,15 @@ class Enforcement:
         self.storage = storage
         self.changed: dict[Key, float] = defaultdict(float)
         """When what replicas follow last changed, came or went, by kind and name."""
+        self.unordered_until = 0.0
+        """Until then an older state may follow a newer one: etcd was restored."""
         storage.listeners.append(self._happened)
+
+    def restored(self, until: float) -> None:
+        """The storage holds what it held earlier; replicas know that by so late."""
+        self.unordered_until = until
+        for key in [*self.changed, *dict(self.held())]:
+            self.changed[key] = self.loop.now()
 
     def _happened(self, change: Happened) -> None:
         served, before, after = change.served, change.before, change.after
@@ -117,7 +125,7 @@ class Enforcement:
         if is_broken(spec):
             self.loop.fail(f"{replica.name} enforces {what} though it is broken")
         last = replica.enforced.get((kind, name), version)
-        if version < last:
+        if version < last and self.loop.now() > self.unordered_until:
             self.loop.fail(f"{replica.name} enforces {what} of {version} after {last}")
         replica.enforced[kind, name] = version
 

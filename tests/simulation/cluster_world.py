@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import orjson
 
 from tests.simulation.api_http import URL, ApiServer
-from tests.simulation.api_server import NAMESPACES, Json, Storage
+from tests.simulation.api_server import NAMESPACES, Copy, Json, Storage
 from tests.simulation.cluster_enforcement import (
     CALM_SECONDS,
     RETRIES_SECONDS,
@@ -72,6 +72,7 @@ PAGES_OBJECTS = [1, 2, 3, 500]
 
 MISFORTUNES = (
     *("restart", "compact", "compact", "cut", "cut", "silent", "busy", "torn", "well"),
+    "restore",
     *("definition", "die", "die", "crash", "delete pod", "new replica", "hang", "namespace"),
 )
 HARMLESS = {"well", "namespace", "new replica", "definition"}
@@ -85,6 +86,9 @@ FATES = {
 }
 """What is said of a Pod whose process has ended: nobody has noticed yet, or its node is lost, or
 it was to go and its node is lost, or nobody starts it again."""
+
+BACKUP_SHARE = 0.2
+"""How often etcd is copied before something happens."""
 
 REPLICAS = [1, 1, 1, 1, 2, 2, 3]
 HAPPENINGS = [1, 1, 1, 2, 2, 3, 8]
@@ -126,6 +130,9 @@ class ClusterWorld:
         self.disturbed = False
         """Whether an answer may have been lost, so that its question was asked again."""
         self.server: ApiServer | None = None
+        self.backup: Copy | None = None
+        self.is_restored = False
+        """Whether etcd is at a backup: no other is made, which would let versions catch up."""
 
     def _watched(self) -> Enforcement:
         return Enforcement(self.loop, self.storage)
@@ -215,6 +222,8 @@ class ClusterWorld:
         self.loop.director.spawn(self._look_forever())
         for _ in range(chance.choice(HAPPENINGS)):
             await asyncio.sleep(chance.expovariate(1.0) + chance.choice(PAUSES_SECONDS))
+            if not self.is_restored and chance.random() < BACKUP_SHARE:
+                self.backup = self.storage.copy()
             if chance.random() < 0.6:
                 self.users.write()
             else:
@@ -265,6 +274,16 @@ class ClusterWorld:
                 await asyncio.sleep(chance.expovariate(0.5))
                 if chance.random() < 0.5:
                     self.storage.compact()
+                self._start_server()
+                self._excuse(RETRIES_SECONDS)
+            case "restore" if self.backup is not None and not self.is_restored:
+                await killed(self.loop, server.process)
+                server.stop()
+                await asyncio.sleep(chance.expovariate(0.5))
+                self.is_restored = True
+                self.storage.restore(self.backup, PODS)
+                self.control_plane.resume()
+                self.enforcement.restored(self.loop.now() + RETRIES_SECONDS)
                 self._start_server()
                 self._excuse(RETRIES_SECONDS)
             case "compact":

@@ -40,6 +40,8 @@ EXPECTED: Final[dict[str, Any]] = {
         ["DELETED", "f", "yes"],
     ],
     "events have versions that rise": True,
+    "events of a watch from a version that is to come": 0,
+    "a list of one object is of the newest version": True,
     "initial events": [["ADDED", name] for name in "abcde"] + [["BOOKMARK", "the end"]],
 }
 
@@ -81,6 +83,7 @@ async def observe(client: ClusterClient, namespace: str) -> dict[str, Any]:
         client.request("DELETE", path, body={"preconditions": {"uid": "another"}})
     )
     await _pages(client, namespace, seen)
+    await _versions(client, namespace, seen)
     await _events(client, namespace, seen)
     query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
     events = await _watch(client, namespace, {**query, "allowWatchBookmarks": "true"}, 6)
@@ -112,6 +115,21 @@ async def _pages(client: ClusterClient, namespace: str, seen: dict[str, Any]) ->
     seen["pages are of one moment"] = len(versions) == 1
     seen["a page shows what was written meanwhile"] = any("bb" in page for page in pages)
     await client.delete(CONFIG_MAPS, "bb", namespace)
+
+
+async def _versions(client: ClusterClient, namespace: str, seen: dict[str, Any]) -> None:
+    """What a watch hears that knows a version which the API server has not come to."""
+    ahead = {"resourceVersion": str(10**12), "timeoutSeconds": "3", "allowWatchBookmarks": "true"}
+    async with asyncio.TaskGroup() as tasks:
+        listening = tasks.create_task(_watch(client, namespace, ahead, 1))
+        await asyncio.sleep(1.0)
+        made = await client.create(CONFIG_MAPS, _object("g"), namespace)
+    seen["events of a watch from a version that is to come"] = len(listening.result())
+    page = await client.request("GET", CONFIG_MAPS.collection(namespace), query={"limit": "1"})
+    at_least = int(made["metadata"]["resourceVersion"])
+    newest = int(page["metadata"]["resourceVersion"]) >= at_least
+    seen["a list of one object is of the newest version"] = newest
+    await client.delete(CONFIG_MAPS, "g", namespace)
 
 
 async def _events(client: ClusterClient, namespace: str, seen: dict[str, Any]) -> None:

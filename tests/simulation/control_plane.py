@@ -137,8 +137,34 @@ class ControlPlane:
             for item in self.storage.items(served).values()
         )
 
+    def resume(self) -> None:
+        """Begin anew, after the storage has become another: finish what stands there half-way."""
+        loop, context, storage = self.loop, self.loop.director.context, self.storage
+        for (_, name), item in storage.items(NAMESPACES).items():
+            if is_deleted(item):
+                loop.call_later(0.05, self._empty, name, context=context)
+        for (_, name), item in storage.items(CRDS).items():
+            names = item["spec"]["names"]
+            if "status" not in item:
+                loop.call_later(0.05, self._establish, name, context=context)
+            elif (item["spec"]["group"], names["plural"]) not in storage.kinds:
+                after = {key: value for key, value in item.items() if key != "status"}
+                storage.items(CRDS)["", name] = after
+                loop.call_later(0.05, self._establish, name, context=context)
+        owners = {
+            owner["uid"]
+            for served in storage.kinds.values()
+            for item in storage.items(served).values()
+            for owner in item["metadata"].get("ownerReferences") or []
+        }
+        for uid in sorted(uid for uid in owners if not self._exists(uid)):
+            loop.call_later(1.0, self._collect, uid, context=context)
+
     def _empty(self, namespace: str) -> None:
         """What is in a Namespace that is to go goes, one by one, and then the Namespace."""
+        spaces = self.storage.items(NAMESPACES)
+        if ("", namespace) not in spaces or not is_deleted(spaces["", namespace]):
+            return  # it went already, or etcd was restored to when it was not to go
         for served in self.storage.kinds.values():
             for place, name in self.storage.items(served):
                 if place == namespace:

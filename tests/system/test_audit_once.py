@@ -13,11 +13,15 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.cluster import Api
 from tests.conformance.gatekeeper import waddle
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import PATIENCE_SECONDS, until
 from tests.system import audited
-from tests.system.replicas import Plane
+from tests.system.replicas import CONSTRAINTS, CRD_PATH, TEMPLATES, Plane, try_request
 from tests.system.strange import deep_config_map
+from webhook.constraint.client import Client
+from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.targets.known import TARGETS
 
 WARNING = {
     "apiVersion": "constraints.gatekeeper.sh/v1beta1",
@@ -176,3 +180,78 @@ def test_a_terminal_sees_progress_and_a_pipe_does_not(audited_plane: Plane, poli
     assert process.returncode == 1, shown
     assert json.loads(report)["violations"]
     assert b"violations" in shown
+
+
+def test_a_constraint_of_the_cluster_is_told_at_its_stage_of_a_roll_out(
+    audited_plane: Plane,
+) -> None:
+    """The first stage, and what its status says came of it; and only what is stored is audited."""
+    api = audited_plane.api
+    template = f"{TEMPLATES}/{audited.TEMPLATE['metadata']['name']}"
+    crd = f"{CRD_PATH}/labelled.constraints.gatekeeper.sh"
+    rolled_out = {
+        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
+        "kind": "Labelled",
+        "metadata": {
+            "name": "rolled-out",
+            "annotations": {"waddle.dev/rollout": "dryrun after=24h, warn after=24h"},
+        },
+        "spec": {
+            "match": audited.match("ClusterRole", "rbac.authorization.k8s.io", name="audited-*"),
+            "parameters": {"label": "owner", "suffix": ""},
+        },
+    }
+    client = Client(targets=TARGETS, drivers=[RegoDriver()])
+    try:
+        audited.apply(audited_plane, template, audited.TEMPLATE)
+        audited.apply(audited_plane, crd, client.create_crd(audited.TEMPLATE))
+        until(lambda: audited.is_served(audited_plane), "the constraint's kind is served")
+        audited.apply(audited_plane, f"{CONSTRAINTS}/labelled/rolled-out", rolled_out)
+        found = run(audited_plane, "-o", "json")
+        assert found.returncode == 0, found.stderr
+        document = json.loads(found.stdout)
+        assert {tuple(item["enforcementActions"]) for item in document["violations"]} == {
+            ("dryrun",)
+        }
+        assert "::error" not in run(audited_plane, "-o", "github").stdout
+        api.request("PUT", f"{CONSTRAINTS}/labelled/rolled-out", _without_stages(api))
+        assert run(audited_plane).returncode == 1
+    finally:
+        for path in (f"{CONSTRAINTS}/labelled/rolled-out", template, crd):
+            try_request(api, "DELETE", path)
+
+
+def _without_stages(api: Api) -> dict[str, Any]:
+    document: dict[str, Any] = api.request("GET", f"{CONSTRAINTS}/labelled/rolled-out")
+    document["metadata"].pop("annotations", None)
+    return document
+
+
+def test_policies_of_files_bring_expansions_and_mutators_with_them(
+    audited_plane: Plane, policies: Path
+) -> None:
+    """What is implied is mutated, by mutators of files as by the cluster's."""
+    implied = {
+        **WARNING,
+        "metadata": {"name": "implied"},
+        "spec": {
+            **WARNING["spec"],
+            "enforcementAction": "deny",
+            "match": audited.match("Pod", source="Generated", namespaces=["audited-*"]),
+        },
+    }
+    write(policies, audited.TEMPLATE, implied, audited.EXPANSION)
+    found = run(audited_plane, "--policies", str(policies), "-o", "json")
+    assert found.returncode == 1, found.stderr
+    messages = [item["message"] for item in json.loads(found.stdout)["violations"]]
+    assert messages
+    assert all(text.startswith("[Implied by deployments] ") for text in messages)
+    mutator = {
+        "apiVersion": "mutations.gatekeeper.sh/v1",
+        "kind": "AssignMetadata",
+        "metadata": {"name": "owner"},
+        "spec": {"location": "metadata.labels.owner", "parameters": {"assign": {"value": "me"}}},
+    }
+    write(policies, audited.TEMPLATE, implied, audited.EXPANSION, mutator)
+    found = run(audited_plane, "--policies", str(policies))
+    assert (found.returncode, found.stderr) == (0, "")

@@ -15,7 +15,7 @@ import yaml
 import webhook
 from tests.programs import ROOT
 from tests.webhook.constraint.policies import constraint, pod, template
-from webhook import InvalidPoliciesError, Policies, Rego
+from webhook import InvalidPoliciesError, NoVerdictError, Policies, PolicyWarning, Rego
 from webhook.rego import EvaluationError, RegoErrors
 
 
@@ -105,6 +105,183 @@ def test_files_that_cannot_be_used_are_all_told(tmp_path):
 
     assert len(error.value.faults) == 2
     assert "a.yaml" in str(error.value)
+
+
+EXPANSION = {
+    "apiVersion": "expansion.gatekeeper.sh/v1alpha1",
+    "kind": "ExpansionTemplate",
+    "metadata": {"name": "e"},
+    "spec": {
+        "applyTo": [{"groups": ["apps"], "versions": ["v1"], "kinds": ["Deployment"]}],
+        "templateSource": "spec.template",
+        "generatedGVK": {"group": "", "version": "v1", "kind": "Pod"},
+    },
+}
+PODS = {"kinds": [{"apiGroups": [""], "kinds": ["Pod"]}]}
+UNLABELLED = """package p
+violation[{"msg": "no owner"}] { not input.review.object.metadata.labels.owner }
+"""
+
+
+def load(folder, *documents):
+    (folder / "p.yaml").write_text(yaml.safe_dump_all(documents))
+    return Policies.load(folder)
+
+
+def test_what_an_object_implies_is_reviewed_with_it(tmp_path):
+    policies = load(tmp_path, template(), constraint(match=PODS), EXPANSION)
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "d", "namespace": "shop"},
+        "spec": {"template": {"spec": {}}},
+    }
+
+    (found,) = policies.review(deployment)
+    assert found.message == "[Implied by e] no"
+    with pytest.raises(NoVerdictError, match=r"spec\.template"):
+        policies.review({**deployment, "spec": {}})
+
+
+def test_what_is_reviewed_is_what_would_be_stored(tmp_path):
+    mutator = {
+        "apiVersion": "mutations.gatekeeper.sh/v1",
+        "kind": "AssignMetadata",
+        "metadata": {"name": "owner"},
+        "spec": {
+            "location": "metadata.labels.owner",
+            "parameters": {"assign": {"value": "me"}},
+        },
+    }
+    policies = load(tmp_path, template(rego=UNLABELLED), constraint(), mutator)
+
+    assert policies.review(pod()) == []
+    assert policies.review(pod(), operation="DELETE") != []
+
+
+def test_a_namespace_that_a_config_excludes_is_spared(tmp_path):
+    config = {
+        "apiVersion": "config.gatekeeper.sh/v1alpha1",
+        "kind": "Config",
+        "metadata": {"name": "config"},
+        "spec": {"match": [{"excludedNamespaces": ["shop"], "processes": ["*"]}]},
+    }
+    policies = load(tmp_path, template(), constraint(), config)
+
+    assert policies.review(pod()) == []
+    assert policies.review(pod(namespace="other")) != []
+
+
+def test_a_mutator_that_cannot_be_used_is_told(tmp_path):
+    broken = {
+        "apiVersion": "mutations.gatekeeper.sh/v1",
+        "kind": "Assign",
+        "metadata": {"name": "a"},
+        "spec": {},
+    }
+    with pytest.raises(InvalidPoliciesError, match="Assign a"):
+        load(tmp_path, template(), constraint(), broken)
+
+
+def request(**fields):
+    kind = {"group": "", "version": "v1", "kind": "Pod"}
+    return {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {"uid": "u", "kind": kind, **fields},
+    }
+
+
+BY_REQUEST = """package p
+violation[{"msg": msg}] {
+  input.review.operation == "UPDATE"
+  input.review.userInfo.username == "ada"
+  input.review.oldObject.metadata.labels.a != input.review.object.metadata.labels.a
+  msg := input.review.namespace
+}
+"""
+
+
+def test_an_admission_review_is_reviewed_as_the_request_that_it_holds(tmp_path):
+    policies = load(tmp_path, template(rego=BY_REQUEST), constraint())
+    changed = {"object": pod(labels={"a": "1"}), "oldObject": pod(labels={"a": "2"})}
+    review = request(
+        operation="UPDATE", userInfo={"username": "ada"}, namespace="elsewhere", **changed
+    )
+
+    assert [one.message for one in policies.review(review)] == ["elsewhere"]
+    with pytest.raises(ValueError, match="neither an object nor an oldObject"):
+        policies.review(request(operation="CREATE"))
+    with pytest.raises(ValueError, match="has its own operation"):
+        policies.review(review, operation="CREATE")
+
+
+def test_a_request_can_be_played_with_its_old_object_and_user(tmp_path):
+    policies = load(tmp_path, template(rego=BY_REQUEST), constraint())
+    new, old = pod(labels={"a": "1"}), pod(labels={"a": "2"})
+
+    (found,) = policies.review(new, operation="UPDATE", old_object=old, user={"username": "ada"})
+    assert found.message == "shop"
+    assert not policies.review(new, operation="UPDATE", old_object=old, user={"username": "bob"})
+    assert not policies.review(new, operation="UPDATE", old_object=new, user={"username": "ada"})
+
+
+@pytest.mark.parametrize(
+    ("given", "word"),
+    [
+        ({"operation": "create"}, "no operation 'create'"),
+        ({"operation": "UPDATE"}, "give old_object"),
+        ({"old_object": {"apiVersion": "v1", "kind": "Pod"}}, "say which by operation"),
+        ({"operation": "UPDATE", "old_object": {}}, "old_object: expected an object"),
+    ],
+)
+def test_a_request_that_nobody_would_send_is_refused(policies, given, word):
+    with pytest.raises(ValueError, match=word):
+        policies.review(pod(), **given)
+
+
+@pytest.mark.parametrize(
+    "given", [{"namespace": "shop"}, {"user": "ada"}, {"operation": "UPDATE", "old_object": "a"}]
+)
+def test_what_has_no_fields_is_refused(policies, given):
+    with pytest.raises(TypeError, match="got str"):
+        policies.review(pod(), **given)
+
+
+def test_a_user_of_a_wrong_type_is_refused(policies):
+    with pytest.raises(ValueError, match=r"userInfo\.username must be a string"):
+        policies.review(pod(), user={"username": 1})
+
+
+@pytest.mark.parametrize("version", ["v2", "1", "", None])
+def test_a_version_of_rego_that_there_is_not_is_refused(version):
+    with pytest.raises(ValueError, match="there are v0 and v1"):
+        Rego.compile("package p", version=version)
+
+
+def test_a_constraint_on_a_kind_that_there_is_not_is_warned_of(tmp_path):
+    match = {"kinds": [{"apiGroups": [""], "kinds": ["pod"]}]}
+    with pytest.warns(PolicyWarning, match="K8sDeny/c: .* is Pod meant"):
+        policies = load(tmp_path, template(), constraint(match=match))
+
+    assert policies.review(pod()) == []
+    assert policies.unmatched == ("K8sDeny/c",)
+
+
+def test_a_constraint_that_something_matched_is_not_unmatched(policies):
+    assert policies.unmatched == policies.constraints
+    policies.review(pod())
+    assert policies.unmatched == ()
+
+
+def test_a_template_that_needs_a_request_warns_once_where_there_is_none(tmp_path):
+    rego = 'package p\nviolation[{"msg": "x"}] { input.review.operation == "CREATE" }'
+    policies = load(tmp_path, template(rego=rego), constraint())
+
+    assert policies.review(pod(), operation="CREATE")
+    with pytest.warns(PolicyWarning, match=r"input\.review\.operation"):
+        assert not policies.review(pod())
+    assert not policies.review(pod())
 
 
 def test_no_policy_is_an_error(tmp_path):

@@ -17,10 +17,11 @@ CONFIG: Final = GroupVersionKind("config.gatekeeper.sh", "v1alpha1", "Config")
 CONFIG_NAME: Final = "config"
 """The one Config that counts, in the webhook's own namespace."""
 
+WEBHOOK_PROCESS: Final = "webhook"
 MUTATION_PROCESS: Final = "mutation-webhook"
 AUDIT_PROCESS: Final = "audit"
 SYNC_PROCESS: Final = "sync"
-"""What a Config excludes namespaces from, beside the webhook that validates."""
+"""What a Config excludes namespaces from."""
 
 SYNC_SET: Final = GroupVersionKind("syncset.gatekeeper.sh", "v1alpha1", "SyncSet")
 

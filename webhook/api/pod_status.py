@@ -7,9 +7,11 @@ Gatekeeper's (apis/status/v1beta1); fields of our own are the caller's to add.
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import audit_shard
+from webhook.api.fitting import OBJECT_BYTES_MAX, fitted
 from webhook.api.shapes import Json, status_of
 from webhook.values import dataclass
 
@@ -27,6 +29,15 @@ MESSAGE_CHARACTERS_MAX: Final = 4096
 below; ``status.byPod`` has it from every replica, and an API server keeps no object beyond 1.5 MB."""
 
 
+NAME_MAX: Final = 253
+"""Characters of an object's name."""
+
+LABEL_VALUE_MAX: Final = 63
+"""Characters of a label's value; a Pod's name may be longer."""
+
+_DIGEST_DIGITS: Final = 16
+
+
 class InvalidName(ValueError):
     """A part that cannot be packed into a status object's name."""
 
@@ -34,15 +45,31 @@ class InvalidName(ValueError):
 def pack_name(*parts: str) -> str:
     """A status object's name: each part's dashes doubled, the parts joined by single ones.
 
-    So that no two lists of parts share a name (Gatekeeper's DashPacker). Raises
-    :class:`InvalidName`.
+    So that no two lists of parts share a name (Gatekeeper's DashPacker). One that would be too
+    long ends in a digest. Raises :class:`InvalidName`.
     """
     for part in parts:
         if not part:
             raise InvalidName("dash packing requires all parts to be non-empty")
         if part.startswith("-") or part.endswith("-"):
             raise InvalidName(f'dash packing requires parts without a dash at either end: "{part}"')
-    return "-".join(part.replace("-", "--") for part in parts)
+    return _shortened("-".join(part.replace("-", "--") for part in parts), NAME_MAX)
+
+
+def pod_label(name: str) -> str:
+    """The value of the label that names a status's Pod: its name, as far as a label may be long.
+
+    Gatekeeper cannot write statuses of a Pod with a longer name.
+    """
+    return _shortened(name, LABEL_VALUE_MAX)
+
+
+def _shortened(name: str, characters_max: int) -> str:
+    """A name that is no longer than it may be; another for each name."""
+    if len(name) <= characters_max:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:_DIGEST_DIGITS]
+    return f"{name[: characters_max - _DIGEST_DIGITS - 1].rstrip('-.')}-{digest}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,12 +212,12 @@ def pod_status(
         "metadata": {
             "name": pack_name(pod.name, *subject.name_parts),
             "namespace": pod.namespace,
-            "labels": {POD_LABEL: pod.name, **subject.labels},
+            "labels": {POD_LABEL: pod_label(pod.name), **subject.labels},
             "ownerReferences": [
                 {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid}
             ],
         },
-        "status": status | dict(additions or {}),
+        "status": fitted(status | dict(additions or {}), OBJECT_BYTES_MAX),
     }
 
 

@@ -26,6 +26,7 @@ from webhook.server.listener import Listener
 from webhook.server.mutation import Mutation, MutationOptions
 from webhook.server.namespace_label import Exemptions
 from webhook.server.preparation import Preparations
+from webhook.server.responsibility import ProcessorTime
 from webhook.server.validation import ValidationEndpoint
 from webhook.serving.recorder import ListenedRecorder
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from webhook.constraint.client import Client
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
+    from webhook.review.policy_set import PolicySet
     from webhook.server.validation import Callers
     from webhook.serving.recorder import Recorder
     from webhook.serving.revision import Serving
@@ -107,8 +109,8 @@ class AdmissionPort:
         self._series_max = settings.max_constraint_series
         guard = serving.guard
         guard.tell = self._tell
-        memory = Memory()
-        self._slow_reviews = SlowReviews(seconds, guard, ReviewMemory(lambda: memory.taken))
+        times, memory = ProcessorTime(), Memory()
+        self._slow_reviews = SlowReviews(seconds, guard, times, ReviewMemory(lambda: memory.taken))
         budget = Budget.of(min(seconds, FAST_SECONDS), guard=guard, deferrable=True)
         admission = Admission(
             serving,
@@ -118,6 +120,7 @@ class AdmissionPort:
             recorder_of(cluster, decisions),
             Preparations(cluster, self._compilation, self._slow_reviews),
             current=None if tracing is None else tracing.current,
+            times=times,
         )
         exemptions = Exemptions(
             settings.exempt_namespace,
@@ -167,6 +170,10 @@ class AdmissionPort:
             client.adopt(revision.snapshot)
         return client
 
+    def _policies_in_force(self) -> PolicySet | None:
+        revision = self._serving.revision
+        return None if revision is None else revision.policies
+
     def _validation_endpoint(
         self, settings: ServeSettings, cluster: ClusterThread | None
     ) -> ValidationEndpoint | None:
@@ -182,7 +189,9 @@ class AdmissionPort:
             assert cluster is not None  # The settings were checked.
             callers = ClusterCallers(cluster, self._serving)
         seconds = settings.evaluation_budget_seconds
-        self._validation = ValidationThread(self._in_force, self._trials, seconds)
+        self._validation = ValidationThread(
+            self._in_force, self._trials, seconds, self._policies_in_force
+        )
         return ValidationEndpoint(self._validation, callers, self._registry, self._log)
 
     def stop_compiling(self) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, cast
 from webhook.constraint.isolation import Isolation
 
 if TYPE_CHECKING:
-    from webhook.constraint.causes import OnError
+    from webhook.constraint.causes import OnError, OnUndecidable
     from webhook.settings.serve import ServeSettings
 
 OWN_NAMESPACES: Final = ("waddle-system", "gatekeeper-system")
@@ -22,6 +22,7 @@ def isolation(settings: ServeSettings) -> Isolation:
     own = (settings.pod_namespace,) if settings.pod_namespace else OWN_NAMESPACES
     return Isolation(
         on_error=cast("OnError", settings.on_error),
+        on_undecidable=cast("OnUndecidable", settings.on_undecidable),
         error_is_violation=settings.evaluation_errors == "violation",
         spared_namespaces=frozenset((*own, SYSTEM)),
     )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from webhook.api.shapes import Json
     from webhook.constraint.client import Client
+    from webhook.review.policy_set import PolicySet
     from webhook.trials.trials import Trials
 
 
@@ -27,9 +28,17 @@ class ValidationThread:
     """Validates policies on top of those in force."""
 
     def __init__(
-        self, make_in_force: Callable[[], Client], trials: Trials, evaluation_seconds: float
+        self,
+        make_in_force: Callable[[], Client],
+        trials: Trials,
+        evaluation_seconds: float,
+        around: Callable[[], PolicySet | None],
     ) -> None:
-        """``make_in_force`` gives a client with the policies in force, thrown away after a call."""
+        """``make_in_force`` gives a client with the policies in force, thrown away after a call.
+
+        ``around`` gives all that is in force, for what decides beside templates and constraints.
+        """
+        self._around = around
         self._make_in_force = make_in_force
         self._trials = trials
         self._seconds = evaluation_seconds
@@ -44,6 +53,7 @@ class ValidationThread:
                     read_policies(body),
                     self._seconds,
                     self._trials,
+                    around=self._around(),
                     with_effect=with_effect,
                 ),
                 ANSWER_SECONDS,

@@ -286,16 +286,21 @@ class Process:
             drivers=self._drivers(driver),
             isolation=isolation(self._settings),
             asked=ADMISSION_ALONE,
+            on_bug=self._engine_faults,
         )
 
     def _make_plain_client(self) -> Client:
         driver = RegoDriver(
             disabled_builtins=self._disabled,
             compile_parts=self._compile_parts,
-            on_engine_fault=self._engine_faults,
         )
         tried = TriedRegoDriver(driver, self._trials)
-        return Client(targets=TARGETS, drivers=self._drivers(tried), asked=ADMISSION_ALONE)
+        return Client(
+            targets=TARGETS,
+            drivers=self._drivers(tried),
+            asked=ADMISSION_ALONE,
+            on_bug=self._engine_faults,
+        )
 
     def _drivers(self, rego: Driver) -> list[Driver]:
         """The engines, what a template has code for twice by the first of them."""
@@ -322,7 +327,6 @@ class Process:
             cache=cache,
             compile_parts=self._compile_parts,
             specialiser=None if self._specialising is None else self._specialising.specialiser,
-            on_engine_fault=self._engine_faults,
         )
         return TriedRegoDriver(driver, self._trials)
 

@@ -9,10 +9,8 @@ has one lock, and whoever has short work must not wait for it.
 
 from __future__ import annotations
 
-import functools
 import threading
 import time
-from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 
 from webhook.app.priority import give_precedence
@@ -20,9 +18,10 @@ from webhook.app.review_memory import ReviewMemory
 from webhook.constraint import enforcement
 from webhook.constraint.limits import Budget, Limits
 from webhook.rego.errors import EvaluationError
-from webhook.server.fair_queue import CrowdedOut, FairQueue, Party
+from webhook.server.fair_queue import FairQueue, Party
+from webhook.server.preparation import SlowReview
 from webhook.server.profiling import SLOW_REVIEWS
-from webhook.server.responsibility import requester_of
+from webhook.server.responsibility import requester
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from webhook.constraint.limits import Observer
     from webhook.constraint.result import Responses
     from webhook.constraint.review import AugmentedReview
+    from webhook.server.responsibility import Delay, ProcessorTime
 
 FAST_SECONDS: Final = 0.01
 """An evaluation's time on the admission thread. The heaviest of Gatekeeper's library took 8 ms
@@ -54,6 +54,9 @@ them."""
 REST_SECONDS_MAX: Final = 0.05
 """A rest holds up whoever stops the process."""
 
+NOTED_SECONDS: Final = 0.01
+"""Work of a review that goes on is noted in pieces of this."""
+
 WAITING_MAX: Final = 64
 """Reviews that wait here; each holds its request. More are told to try again."""
 
@@ -65,26 +68,30 @@ HEAVY_BYTES_MAX: Final = 1024 * 1024
 """Of heavy requests that are reviewed at a time, of which one is always: so two at the most."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class _Work:
     snapshot: Reviewing
     subject: AugmentedReview
     until: float
-    future: Future[Responses]
+    review: SlowReview
     observer: Observer | None
     party: Party
-    worked_seconds: float = 0.0
-    """Of a processor, as its evaluations have told so far."""
 
 
 class SlowReviews:
     """The threads, and a bounded queue before them."""
 
     def __init__(
-        self, evaluation_seconds: float, guard: Guard, memory: ReviewMemory | None = None
+        self,
+        evaluation_seconds: float,
+        guard: Guard,
+        times: ProcessorTime,
+        memory: ReviewMemory | None = None,
     ) -> None:
-        self._seconds = evaluation_seconds
+        """``times`` is told of all work, ``memory`` asked while it goes on."""
         self._memory = memory or ReviewMemory(lambda: 0)
+        self._times = times
+        self._seconds = evaluation_seconds
         self._guard = guard
         self._stopping = False
         self._queue: FairQueue[_Work] = FairQueue(
@@ -100,21 +107,21 @@ class SlowReviews:
         subject: AugmentedReview,
         until: float,
         observer: Observer | None = None,
-    ) -> Future[Responses] | None:
-        """What the snapshot finds, by this moment on the monotonic clock; None without room.
+    ) -> SlowReview | Delay:
+        """What the snapshot finds, by this moment on the monotonic clock; why there is no room.
 
         ``observer`` is told of each evaluation, by the thread that does it.
         """
         request = subject.request
-        party = Party(request.stranger or requester_of(request.username), request.namespace)
-        work = _Work(snapshot, subject, until, Future(), observer, party)
+        party = Party(requester(request), request.namespace)
+        work = _Work(snapshot, subject, until, SlowReview(), observer, party)
         weight = request.size if request.size > HEAVY_BYTES_MIN else 0
         with self._changed:
-            if self._stopping:
-                return None
-            displaced = self._queue.put(party, work, weight)
+            displaced = work if self._stopping else self._queue.put(party, work, weight)
             if displaced is work:
-                return None
+                return self._queue.delay(party)
+            if displaced is not None:
+                displaced.review.crowded_out = self._queue.delay(displaced.party)
             idle = len(self._threads) - self._active
             if self._queue.size > idle and len(self._threads) < WORKERS:
                 name = f"{SLOW_REVIEWS}_{len(self._threads)}"
@@ -122,9 +129,9 @@ class SlowReviews:
                 self._threads.append(thread)
                 thread.start()
             self._changed.notify()
-        if displaced is not None and displaced.future.set_running_or_notify_cancel():
-            displaced.future.set_exception(CrowdedOut())
-        return work.future
+        if displaced is not None:
+            displaced.review.future.cancel()
+        return work.review
 
     def _run(self) -> None:
         give_precedence()
@@ -151,12 +158,26 @@ class SlowReviews:
                 del taken, work
 
     def _carry_out(self, work: _Work) -> None:
-        if not work.future.set_running_or_notify_cancel():
+        future = work.review.future
+        if not future.set_running_or_notify_cancel():
             return  # Nobody waits for it any more.
+        began = noted = time.thread_time()
+
+        def rest(worked_seconds: float) -> None:
+            nonlocal noted
+            now = time.thread_time()
+            work.review.worked_seconds = now - began
+            if now - noted >= NOTED_SECONDS:
+                self._times.note(work.party.user, now - noted)
+                noted = now
+            self._rest(work, worked_seconds)
+
+        responses: Responses | None = None
+        fault: BaseException | None = None
         try:
             budget = Budget.of(
                 self._seconds * growth(work.subject.request.size),
-                rest=functools.partial(self._rest, work),
+                rest=rest,
                 guard=self._guard,
             )
             responses = work.snapshot.review(
@@ -165,14 +186,19 @@ class SlowReviews:
                 limits=Limits(work.until, budget=budget, observer=work.observer),
             )
         except BaseException as error:  # noqa: BLE001  # told to whoever waits for it
-            work.future.set_exception(error)
+            fault = error
+        now = time.thread_time()
+        work.review.worked_seconds = now - began
+        self._times.note(work.party.user, now - noted)
+        if fault is not None:
+            future.set_exception(fault)
         else:
-            work.future.set_result(responses)
+            assert responses is not None
+            future.set_result(responses)
 
     def _rest(self, work: _Work, worked_seconds: float) -> None:
         """Leave the rest of the core, and what others have of this part of it, to them."""
-        work.worked_seconds += worked_seconds
-        self._memory.look(work, work.worked_seconds, work.until)
+        self._memory.look(work, work.review.worked_seconds, work.until)
         if self._stopping:
             raise EvaluationError("eval_cancel_error", "the process is stopping")
         with self._changed:
@@ -187,7 +213,7 @@ class SlowReviews:
             self._changed.notify_all()
         self._memory.wake()
         for work in left:
-            work.future.cancel()
+            work.review.future.cancel()
 
 
 def growth(size: int) -> float:

@@ -65,8 +65,9 @@ class Continuous:
     async def step(self, seconds: float, publish: Callable[..., Awaitable[None]]) -> None:
         """Wait for changes for so long, review them, and publish totals that changed."""
         await self._watches.wait(seconds)
-        for changed in self._watches.take():
-            await self._one(changed)
+        waiting = self._watches.take()[::-1]
+        while waiting:
+            await self._one(waiting.pop())  # none is held once it is reviewed
         if time.monotonic() - self.published_at >= PUBLISH_SECONDS:
             await self.publish(publish)
 

@@ -107,6 +107,23 @@ def undecided(
     )
 
 
+def unseen(
+    snapshot: Snapshot,
+    expansion: Expansion,
+    seen: Iterable[GroupVersionKind],
+    unseen_kinds: Iterable[GroupVersionKind],
+) -> frozenset[tuple[str, str]]:
+    """The constraints of which nothing was looked at, though there are kinds that they can match."""
+    looked_at = frozenset().union(*(group_kinds(expansion, gvk) for gvk in seen))
+    others = frozenset().union(*(group_kinds(expansion, gvk) for gvk in unseen_kinds))
+    return frozenset(
+        constraint.key
+        for constraint in snapshot.constraints
+        if any(_selects(constraint, key) for key in others)
+        and not any(_selects(constraint, key) for key in looked_at)
+    )
+
+
 def _selects(constraint: Constraint, key: GroupKind) -> bool:
     if not enforcement.applies(constraint, (enforcement.AUDIT,)):
         return False

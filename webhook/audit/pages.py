@@ -1,6 +1,6 @@
 """All objects of a kind, page by page, so that memory does not follow their number.
 
-A page is bounded in objects and, by the size of those seen before, in bytes. A
+A page is bounded in objects and in bytes (:mod:`webhook.cluster.page_size`). A
 continue token that expires is replaced by the one that the API server gives with
 the error: the list goes on behind the last object, at the state of that moment.
 Without such a token it begins anew and leaves out what was handed over already,
@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.encoding import encode
 from webhook.audit.patience import FORBIDDEN_SECONDS, patiently
 from webhook.cluster.errors import ApiError, ApiUnreachable
+from webhook.cluster.page_size import sized_page
 from webhook.cluster.pages import check_object, read_page
 from webhook.values import dataclass
 
@@ -22,14 +22,8 @@ if TYPE_CHECKING:
 
     from webhook.api.resource import Resource
     from webhook.cluster.client import ClusterClient
+    from webhook.cluster.page_size import PageSize
     from webhook.cluster.store import Object
-
-FIRST_OBJECTS: Final = 100
-"""Objects of a kind's first page, when nobody knows how large they are: 100 of the largest that the
-API server keeps (1.5 MiB) could still be held."""
-
-PAGE_BYTES: Final = 1024 * 1024
-"""What later pages should have. Decoded, Pods take some seven times their bytes."""
 
 PAGES_MAX: Final = 20_000
 """Of a list. Pages of small objects have hundreds each, and of large ones a MiB."""
@@ -37,7 +31,6 @@ PAGES_MAX: Final = 20_000
 LIST_SECONDS: Final = 60.0
 """Deadline of one page: the API server's own for a request."""
 
-_SAMPLES: Final = 8
 _BEGINNINGS_MAX: Final = 5
 
 
@@ -59,14 +52,14 @@ class Pages:
         client: ClusterClient,
         resource: Resource,
         *,
-        page_objects: int,
+        size: PageSize,
         statistics: ListStatistics,
         forbidden_seconds: float = FORBIDDEN_SECONDS,
     ) -> None:
-        """``page_objects`` is the most in a page, 0 for everything in one."""
+        """``size`` is that of the first page, and of what follows."""
         self._client = client
         self._resource = resource
-        self._page_objects = page_objects
+        self._size = size
         self._statistics = statistics
         self._forbidden_seconds = forbidden_seconds
         self._token = ""
@@ -81,14 +74,12 @@ class Pages:
         Raises :class:`~webhook.cluster.errors.ApiError` and
         :class:`~webhook.cluster.errors.ApiUnreachable`, once they do not pass.
         """
-        limit = min(self._page_objects, FIRST_OBJECTS)
         while True:
-            page = await self._page(limit)
+            page = await self._page()
             path = self._resource.collection()
             items, _, self._token = read_page(page, path)
             objects = [item for item in items if self._is_sound(item)]
             self._turn_page(path)
-            limit = _next_limit(objects, self._page_objects)
             del page
             if self._skip_to:
                 objects = [obj for obj in objects if _key(obj) > self._skip_to]
@@ -117,11 +108,11 @@ class Pages:
         if self._token:
             self._tokens.add(self._token)
 
-    async def _page(self, limit: int) -> dict[str, Any]:
+    async def _page(self) -> dict[str, Any]:
         while True:
             try:
                 page: dict[str, Any] = await patiently(
-                    lambda: self._ask(limit), forbidden_seconds=self._forbidden_seconds
+                    self._ask, forbidden_seconds=self._forbidden_seconds
                 )
             except ApiError as error:
                 if not error.is_expired or self._beginnings > _BEGINNINGS_MAX:
@@ -142,23 +133,16 @@ class Pages:
             self._skip_to = self._last_key
             self._tokens.clear()
 
-    async def _ask(self, limit: int) -> dict[str, Any]:
-        query = {"limit": str(limit)} if limit else {}
-        if self._token:
-            query["continue"] = self._token
-        page: dict[str, Any] = await self._client.request(
-            "GET", self._resource.collection(), query=query, deadline_seconds=LIST_SECONDS
+    async def _ask(self) -> dict[str, Any]:
+        page: dict[str, Any]
+        page, _ = await sized_page(
+            self._client,
+            self._resource.collection(),
+            {"continue": self._token} if self._token else {},
+            self._size,
+            deadline_seconds=LIST_SECONDS,
         )
         return page
-
-
-def _next_limit(objects: list[Object], page_objects: int) -> int:
-    """How many objects the next page may have."""
-    if not page_objects or not objects:
-        return page_objects
-    sample = objects[:: max(1, len(objects) // _SAMPLES)]
-    mean_bytes = sum(len(encode(obj)) for obj in sample) / len(sample)
-    return max(1, min(page_objects, int(PAGE_BYTES / mean_bytes)))
 
 
 def _key(obj: Object) -> str:

@@ -20,14 +20,13 @@ FORBIDDEN_SECONDS: Final = 10.0
 """An API server that starts answers 403 until it has read its roles, for a few seconds. Whoever is
 refused for longer has not got the right."""
 
-_SERVER_FAULT: Final = 500
 _BUSY: Final = 429
 T = TypeVar("T")
 
 
 def is_passing(error: ApiError) -> bool:
     """Whether the refusal is the server's trouble and not an answer."""
-    return error.status >= _SERVER_FAULT or error.status == _BUSY
+    return error.is_server_fault or error.status == _BUSY
 
 
 async def patiently(

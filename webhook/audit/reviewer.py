@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import gvk_of, name_of, namespace_of
 from webhook.constraint import enforcement
-from webhook.constraint.expansion import InvalidExpansion, with_implied
 from webhook.constraint.review import AugmentedObject
 from webhook.mutation.drift import drifts_of
 from webhook.mutation.errors import MutationError
-from webhook.mutation.expanding import expand
 from webhook.mutation.mutator import UNMUTATED_GROUPS
+from webhook.review.loops import NamespaceGone, review_async
+from webhook.review.policy_set import PolicySet
+from webhook.review.subject import Subject
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from webhook.cluster.store import Object
     from webhook.constraint.limits import Limits
     from webhook.constraint.result import Responses
-    from webhook.constraint.review import ReviewSource
     from webhook.log import Logger
     from webhook.mutation.drift import Drift
 
@@ -45,6 +45,7 @@ class Reviewer:
     ) -> None:
         """``limits`` gives those of a review that begins now."""
         self._scope = scope
+        self._policies = PolicySet(scope.snapshot, scope.mutations, scope.expansion)
         self._namespaces = namespaces
         self._log = log
         self._limits = limits
@@ -62,14 +63,24 @@ class Reviewer:
         :class:`~webhook.cluster.errors.ApiUnreachable` where the Namespace cannot
         be read.
         """
-        namespace: Mapping[str, Any] | None = None
-        if place := namespace_of(obj):
-            namespace = await self._namespaces.get(place)
-            if namespace is None:
-                return None
-        responses = self._review(obj, namespace, resource.plural)
-        if self._scope.expansion:
-            responses = self._with_implied(obj, namespace, responses)
+        subject = Subject(
+            AugmentedObject(obj, None, "", "Original", resource.plural),
+            point=enforcement.AUDIT,
+            limits=self._limits(),
+            # The sweep has passed over what Config excludes, and what is stored was mutated.
+            excludes=False,
+            mutates=False,
+            reads_namespace=True,
+            on_expansion_error="skip",
+        )
+        try:
+            outcome = await review_async(self._policies, subject, self._namespaces.get)
+        except NamespaceGone:
+            return None
+        responses = outcome.responses
+        if outcome.unexpanded:
+            # As it is admitted: for what cannot be expanded its own results stand.
+            self._tell_once(f"expansion: {outcome.unexpanded}", outcome.unexpanded, obj)
         self.reviewed += 1
         for item in responses.undecided:
             self.undecided.add(item.constraint.key)
@@ -100,36 +111,6 @@ class Reviewer:
         except MutationError as error:
             self._tell_once(f"drift: {error}", str(error), obj)
             return ()
-
-    def _review(
-        self,
-        obj: Object,
-        namespace: Mapping[str, Any] | None,
-        plural: str = "",
-        source: ReviewSource = "Original",
-    ) -> Responses:
-        return self._scope.snapshot.review(
-            AugmentedObject(obj, namespace, "", source, plural),
-            enforcement_point=enforcement.AUDIT,
-            limits=self._limits(),
-        )
-
-    def _with_implied(
-        self, obj: Object, namespace: Mapping[str, Any] | None, responses: Responses
-    ) -> Responses:
-        """The responses with those to the resources that the object would make."""
-        try:
-            resultants = expand(self._scope.expansion, self._scope.mutations, obj, namespace)
-        except InvalidExpansion as error:
-            # As it is admitted: for what cannot be expanded its own results stand.
-            self._tell_once(f"expansion: {error}", str(error), obj)
-            return responses
-        if not resultants:
-            return responses
-        implied = [
-            (item, self._review(item.object, namespace, source="Generated")) for item in resultants
-        ]
-        return with_implied(responses, implied)
 
     def _tell_once(self, what: str, error: str, obj: Object) -> None:
         """Log a fault of policy once for a sweep: it may be the same on each object."""

@@ -108,8 +108,9 @@ class SweepEnd:
     tell a total: they can match a failed kind, or their template gave no verdict on
     an object. ``violations`` counts results, those of failed kinds too;
     ``reviewed`` counts objects, ``passed_over`` those of excluded namespaces, ``left_out``
-    those that could not be audited; ``unaudited`` counts the latter by the constraints,
-    kind and name, that can match them: their totals are of all others.
+    those that could not be audited, ``stranded`` those whose Namespace is gone; ``unaudited``
+    counts both by the constraints, kind and name, that can match them: their totals are of
+    all others.
     """
 
     audit_id: str
@@ -121,6 +122,7 @@ class SweepEnd:
     reviewed: int = 0
     passed_over: int = 0
     left_out: int = 0
+    stranded: int = 0
     unaudited: Mapping[tuple[str, str], int] = field(default_factory=dict)
     is_whole: bool = True
     """Whether it was of every kind, and not of some that changed."""

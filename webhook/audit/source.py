@@ -12,6 +12,7 @@ from webhook.audit.kinds import listable
 from webhook.audit.pages import ListStatistics, Pages
 from webhook.audit.patience import FORBIDDEN_SECONDS, patiently
 from webhook.cluster.errors import ApiError, ApiUnreachable
+from webhook.cluster.page_size import PageSize
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
@@ -51,6 +52,9 @@ class AuditSource(Protocol):
         state their kind.
         """
 
+    def unseen(self) -> frozenset[GroupVersionKind]:
+        """The kinds that there are and that are not looked at at all."""
+
 
 class ListSource:
     """Lists from the API server. Used by one task."""
@@ -74,11 +78,17 @@ class ListSource:
         self._refused: set[GroupVersionKind] = set()
         self._refused_at = -math.inf
         self._readable: set[GroupVersionKind] = set()
+        self._sizes: dict[GroupVersionKind, PageSize] = {}
+        """What is known of each kind: the next sweep begins where this one ended."""
 
     async def look(self) -> tuple[Resource, ...]:
         """Every kind that can be listed, which the next call of :meth:`kinds` gives too."""
         self._looked = await patiently(lambda: listable(self._client))
         return self._looked
+
+    def unseen(self) -> frozenset[GroupVersionKind]:
+        """None: what cannot be read is told of as it is tried."""
+        return frozenset()
 
     async def kinds(self, snapshot: Snapshot | None = None) -> tuple[Resource, ...]:
         """Every kind that can be listed."""
@@ -95,7 +105,7 @@ class ListSource:
         pages = Pages(
             self._client,
             resource,
-            page_objects=self._page_objects,
+            size=self._sizes.setdefault(gvk, PageSize.first(self._page_objects)),
             statistics=self.statistics,
             forbidden_seconds=self._patience_with(gvk),
         )
@@ -125,19 +135,28 @@ class CacheSource:
     """The synced data of the snapshot under audit: what Config and SyncSets ask for."""
 
     def __init__(
-        self, resources: Iterable[Resource], unsynced: frozenset[GroupVersionKind] = frozenset()
+        self,
+        resources: Iterable[Resource],
+        synced: frozenset[GroupVersionKind],
+        unsynced: frozenset[GroupVersionKind],
     ) -> None:
-        """``resources`` say the plurals, as far as they are known.
+        """``resources`` are those that can be listed, with their plurals.
 
-        ``unsynced`` are kinds of which some objects are not there yet: nothing is
-        told of them.
+        ``synced`` are the kinds of which every object is there, ``unsynced`` those of
+        which some are not there yet: nothing is told of them.
         """
         self._resources = {resource.gvk: resource for resource in resources}
+        self._synced = synced
         self._unsynced = unsynced
 
+    def unseen(self) -> frozenset[GroupVersionKind]:
+        """The kinds that nothing asks to be synced, in no version."""
+        seen = {gvk.group_kind for gvk in self._synced | self._unsynced}
+        return frozenset(gvk for gvk in self._resources if gvk.group_kind not in seen)
+
     async def kinds(self, snapshot: Snapshot) -> tuple[Resource, ...]:
-        """The kinds that have an object, or will have."""
-        scopes = dict.fromkeys(self._unsynced, False)
+        """The kinds that are synced, or will be."""
+        scopes = dict.fromkeys(self._synced | self._unsynced, False)
         for namespaced, level in _levels(snapshot.inventory):
             for group_version, kinds in level.items():
                 for kind in kinds:

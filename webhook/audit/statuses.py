@@ -12,6 +12,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.fitting import first_of, status_room
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.resource import Resource
 from webhook.api.shapes import status_of
@@ -122,9 +123,10 @@ def with_results(
         status[UNAUDITED] = unaudited
     else:
         status.pop(UNAUDITED, None)
-    documents = count.documents()
-    if documents:
-        status["violations"] = documents
+    # Half: the rest is that of who says what replicas do. The first in order are kept.
+    shown = first_of(count.documents()[::-1], status_room(current) // 2)[::-1]
+    if shown:
+        status["violations"] = shown
     else:
         status.pop("violations", None)
     return {**current, "status": status}

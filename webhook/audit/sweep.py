@@ -14,7 +14,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
 from webhook.api.gvk import name_of, namespace_of
-from webhook.audit.kinds import undecided
+from webhook.audit.kinds import undecided, unseen
 from webhook.audit.reviewer import Reviewer
 from webhook.audit.sink import Audited, SweepEnd, SweepStart, identity_of
 from webhook.audit.source import UnreadableKind
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 TOLD_MAX: Final = 100
 """Objects that cannot be audited which one sweep names in the log; all are counted."""
+
+STRANDED_TOLD_MAX: Final = 5
+"""The same of objects whose Namespace is gone: a Namespace that goes may leave many for a moment."""
 
 TURN_SECONDS: Final = 0.02
 """How long objects are reviewed before the event loop has a turn."""
@@ -73,6 +76,9 @@ class Sweep:
         self._violations = 0
         self._passed_over = 0
         self._spoiled: Counter[GroupVersionKind] = Counter()
+        self._stranded: Counter[GroupVersionKind] = Counter()
+        """Objects whose Namespace is gone: while it goes for a moment, or left behind by force."""
+        self._unseen: frozenset[tuple[str, str]] = frozenset()
         self._turn_ends = 0.0
 
     async def run(self) -> SweepEnd:
@@ -84,11 +90,9 @@ class Sweep:
         """
         begun = time.monotonic_ns()
         scope = self._scope
-        matchable = [
-            resource
-            for resource in await self._source.kinds(scope.snapshot)
-            if scope.is_listed(resource.gvk)
-        ]
+        seen = await self._source.kinds(scope.snapshot)
+        matchable = [resource for resource in seen if scope.is_listed(resource.gvk)]
+        self._look_for_unseen([resource.gvk for resource in seen])
         resources = [resource for resource in matchable if scope.kinds(resource.gvk)]
         self._left_out = [item.gvk for item in matchable if not scope.kinds(item.gvk)]
         kinds = frozenset(resource.gvk for resource in resources)
@@ -106,6 +110,7 @@ class Sweep:
             reviewed=self._reviewer.reviewed,
             passed_over=self._passed_over,
             left_out=self._spoiled.total(),
+            stranded=self._stranded.total(),
             unaudited=self._unaudited(),
             violations=self._violations,
             duration_ns=time.monotonic_ns() - begun,
@@ -121,11 +126,11 @@ class Sweep:
             scope.expansion,
             [*self._failed, *self._left_out],
             reviewer.faulty_templates,
-        ).union(reviewer.undecided)
+        ).union(reviewer.undecided, self._unseen)
 
     def _unaudited(self) -> Counter[tuple[str, str]]:
         counts: Counter[tuple[str, str]] = Counter()
-        for gvk, count in self._spoiled.items():
+        for gvk, count in (self._spoiled + self._stranded).items():
             for key in undecided(self._scope.snapshot, self._scope.expansion, [gvk], ()):
                 counts[key] += count
         return counts
@@ -151,6 +156,29 @@ class Sweep:
         else:
             if gvk not in self._failed:
                 self._complete.add(gvk)
+
+    def _look_for_unseen(self, seen: list[GroupVersionKind]) -> None:
+        """Constraints of which nothing is looked at have no total: it would be 0."""
+        scope = self._scope
+        kinds = self._source.unseen()
+        self._unseen = unseen(scope.snapshot, scope.expansion, seen, kinds)
+        if self._unseen:
+            self._log.warning(
+                "constraints not audited: no kind that they match is synced; "
+                "name such kinds in a SyncSet, or audit without --audit-from-cache",
+                constraints=sorted(f"{kind}/{name}" for kind, name in self._unseen),
+            )
+
+    def _strand(self, gvk: GroupVersionKind, namespace: str, name: str) -> None:
+        """An object was not reviewed since its Namespace is not there: count it, and say so."""
+        self._stranded[gvk] += 1
+        if self._stranded.total() <= STRANDED_TOLD_MAX:
+            self._log.warning(
+                "an object is not audited: its Namespace is not there",
+                resource_kind=str(gvk),
+                resource_namespace=namespace,
+                resource_name=name,
+            )
 
     def _fail(self, gvk: GroupVersionKind, reason: str) -> None:
         if gvk not in self._failed:
@@ -194,6 +222,7 @@ class Sweep:
         begun = time.monotonic_ns()
         responses = await self._reviewer.review(resource, obj)
         if responses is None:
+            self._strand(gvk, namespace, metadata["name"])
             return
         self._violations += len(responses.results)
         drifts = await self._reviewer.drifts(obj)

@@ -14,6 +14,7 @@ from webhook.metrics.audit import (
     AUDIT_LEFT_OUT,
     AUDIT_LISTS,
     AUDIT_OBJECTS,
+    AUDIT_STRANDED,
     AUDIT_SWEEPS,
     AUDIT_UNDECIDED,
     AUDIT_UNREADABLE,
@@ -64,6 +65,7 @@ class AuditMetrics:
         registry.count(AUDIT_SWEEPS, "partial" if end.undecided else "complete")
         registry.count(AUDIT_OBJECTS, by=end.reviewed)
         registry.count(AUDIT_LEFT_OUT, by=end.left_out)
+        registry.count(AUDIT_STRANDED, by=end.stranded)
         registry.set(AUDIT_UNREADABLE, len(end.unreadable))
         registry.set(AUDIT_UNDECIDED, len(end.undecided))
 

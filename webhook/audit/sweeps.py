@@ -169,7 +169,7 @@ class Sweeps:
                 audit_id,
                 scope,
                 (
-                    CacheSource(looked, revision.unsynced)
+                    CacheSource(looked, revision.synced, revision.unsynced)
                     if self._options.from_cache
                     else self._lists
                 ),

@@ -68,6 +68,7 @@ class ViolationLog:
             reviewed=end.reviewed,
             passed_over=end.passed_over,
             left_out=end.left_out,
+            stranded=end.stranded,
             violations=end.violations,
             kinds=len(end.complete),
             kinds_failed=sorted(map(str, end.failed)),

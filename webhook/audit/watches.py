@@ -11,8 +11,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
+from webhook.api.encoding import encode
 from webhook.audit.sink import Identity
-from webhook.cluster.reflector import Reflector
+from webhook.cluster.reflector import Reflector, Settings
 from webhook.cluster.store import key_of
 
 if TYPE_CHECKING:
@@ -21,14 +22,19 @@ if TYPE_CHECKING:
     from webhook.api.gvk import GroupVersionKind
     from webhook.api.resource import Resource
     from webhook.cluster.client import ClusterClient
-    from webhook.cluster.reflector import Settings
     from webhook.cluster.store import Change, Object
 
 OBJECT_BYTES: Final = 450
 """Namespace, name, UID and version (about 280), their holder (72), a place in a dict (100)."""
 
 WAITING_MAX: Final = 2000
-"""Changed objects that wait: some seconds of reviews, and 20 MB of Pods with their writers."""
+"""Changed objects that wait: some seconds of reviews."""
+
+WAITING_BYTES_MAX: Final = 8 << 20
+"""Of these as JSON: decoded some 60 MiB. The kind of what does not fit is swept."""
+
+WATCHES: Final = Settings(list_bytes_max=64 << 30)
+"""Of a list the identities alone are kept: what bounds it is time, and not what its objects weigh."""
 
 UNWATCHED: Final = frozenset(
     {("", "Event"), ("events.k8s.io", "Event"), ("coordination.k8s.io", "Lease")}
@@ -36,18 +42,45 @@ UNWATCHED: Final = frozenset(
 """Kinds that change all the time and that policies hardly ever are about: swept, not watched."""
 
 
+class _Room:
+    """How many bytes of objects are held whole, wherever they are."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+
+    def take(self, obj: Object) -> _Whole | None:
+        """The object, if there is room for it."""
+        size = len(encode(obj))
+        return _Whole(obj, size, self) if self.bytes + size <= WAITING_BYTES_MAX else None
+
+
+class _Whole:
+    """An object that is held whole; it gives its room back as nobody has it any more."""
+
+    __slots__ = ("_room", "_size", "object")
+
+    def __init__(self, obj: Object, size: int, room: _Room) -> None:
+        self.object = obj
+        self._size = size
+        self._room = room
+        room.bytes += size
+
+    def __del__(self) -> None:
+        self._room.bytes -= self._size
+
+
 class _Kept:
     """An object's identity, with what the store asks of an object; whole until it is queued."""
 
     __slots__ = ("name", "namespace", "resourceVersion", "uid", "whole")
 
-    def __init__(self, obj: Object, *, whole: bool) -> None:
+    def __init__(self, obj: Object, whole: _Whole | None) -> None:
         metadata = obj["metadata"]
         self.name: str = metadata["name"]
         self.namespace: str = metadata.get("namespace", "")
         self.uid: str = metadata.get("uid", "")
         self.resourceVersion: str = metadata.get("resourceVersion", "")
-        self.whole: Object | None = obj if whole else None
+        self.whole = whole
 
     def __getitem__(self, name: str) -> Any:
         return self if name == "metadata" else getattr(self, name)
@@ -55,7 +88,7 @@ class _Kept:
     def get(self, name: str, default: Any = None) -> Any:
         return getattr(self, name, default)
 
-    def take(self) -> Object | None:
+    def take(self) -> _Whole | None:
         """The object itself, once."""
         whole, self.whole = self.whole, None
         return whole
@@ -67,6 +100,8 @@ class Changed(NamedTuple):
     resource: Resource
     identity: Identity
     object: Object | None
+    whole: _Whole | None = None
+    """What keeps its room taken until it is reviewed."""
 
 
 class _Watch:
@@ -91,7 +126,7 @@ class _Watch:
         known = self.reflector.store.get(key.namespace, key.name) if self._is_synced else None
         version = obj["metadata"].get("resourceVersion")
         is_news = known is None or known["metadata"].get("resourceVersion") != version
-        return _Kept(obj, whole=self._is_synced and is_news)
+        return _Kept(obj, self._owner.room.take(obj) if self._is_synced and is_news else None)
 
     def change(self, changes: Iterable[Change]) -> None:
         """Queue what changed after the first list."""
@@ -110,11 +145,12 @@ class ObjectWatches:
     """Watches kinds, and queues what changed; :meth:`run` owns the tasks."""
 
     def __init__(self, client: ClusterClient, *, settings: Settings | None = None) -> None:
-        self.settings = settings
+        self.settings = settings or WATCHES
         self._client = client
         self._watches: dict[GroupVersionKind, _Watch] = {}
         self._tasks: asyncio.TaskGroup | None = None
         self._waiting: dict[tuple[GroupVersionKind, str], Changed] = {}
+        self.room = _Room()
         self._overflowed: set[GroupVersionKind] = set()
         self._news = asyncio.Event()
 
@@ -157,7 +193,7 @@ class ObjectWatches:
             if self._tasks is not None:
                 watch.task = self._tasks.create_task(watch.reflector.run())
 
-    def put(self, resource: Resource, change: Change, kept: _Kept, whole: Object | None) -> None:
+    def put(self, resource: Resource, change: Change, kept: _Kept, whole: _Whole | None) -> None:
         """Queue a change: the newest state of the object."""
         identity = Identity(resource.gvk, kept.namespace, kept.name, kept.uid, kept.resourceVersion)
         place = (resource.gvk, kept.uid)
@@ -165,8 +201,10 @@ class ObjectWatches:
         is_full = place not in self._waiting and len(self._waiting) >= WAITING_MAX
         if is_full or (whole is None and not gone):
             self._overflowed.add(resource.gvk)
+        elif whole is None or gone:
+            self._waiting[place] = Changed(resource, identity, None)
         else:
-            self._waiting[place] = Changed(resource, identity, None if gone else whole)
+            self._waiting[place] = Changed(resource, identity, whole.object, whole)
         self._news.set()
 
     async def wait_synced(self, seconds: float) -> None:

@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from webhook.certificates.place import CertificatePlace
     from webhook.certificates.plan import CertificatePlan
     from webhook.cluster.client import ClusterClient
-    from webhook.cluster.reflector import ReflectorStatistics, Settings
+    from webhook.cluster.reflector import Settings
+    from webhook.cluster.reflector_statistics import ReflectorStatistics
     from webhook.cluster.store import Change
     from webhook.log import Logger
 

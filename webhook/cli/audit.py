@@ -22,7 +22,8 @@ _HELP = """Review what is in a cluster by its policies, or by those of a directo
 
 Every object of every kind that a constraint can match is reviewed as an audit does
 it, page by page; nothing is written to the cluster. With --policies the templates
-and constraints of files are tried on a cluster before they are applied to it.
+and constraints of files are tried on a cluster before they are applied to it, with the
+mutators and ExpansionTemplates of both.
 
 \b
   waddle audit --once
@@ -38,8 +39,8 @@ and constraints of files are tried on a cluster before they are applied to it.
     metavar="DIR",
     multiple=True,
     type=click.Path(exists=True, path_type=Path),
-    help="A directory or file with templates and constraints, in place of the cluster's. "
-    "Repeatable.",
+    help="A directory or file with templates and constraints, in place of the cluster's; its "
+    "mutators and ExpansionTemplates count beside the cluster's. Repeatable.",
 )
 @outputs_option(*words.FINDINGS)
 @click.option(

@@ -16,7 +16,7 @@ from webhook.cli.terminal import one_line, printable, styled
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.cli.audit_run import AuditOutcome, Found
+    from webhook.cli.audit_run import AuditedViolation, AuditOutcome
 
 
 def missing(outcome: AuditOutcome) -> list[str]:
@@ -29,6 +29,8 @@ def missing(outcome: AuditOutcome) -> list[str]:
     lines += [f"no right to list: {gvk}" for gvk in sorted(end.unreadable)]
     if end.left_out:
         lines.append(f"could not be audited: {end.left_out} objects")
+    if end.stranded:
+        lines.append(f"not audited, since their Namespace is not there: {end.stranded} objects")
     lines += [f"no total can be told: {kind}/{name}" for kind, name in sorted(end.undecided)]
     return lines
 
@@ -53,7 +55,8 @@ def summary(outcome: AuditOutcome) -> str:
     """How much was found, in how much."""
     clean = sum(not count.total for count in outcome.totals.values())
     reviewed = 0 if outcome.ended is None else outcome.ended.reviewed
-    left_out = 0 if outcome.ended is None else outcome.ended.left_out
+    end = outcome.ended
+    left_out = 0 if end is None else end.left_out + end.stranded
     unaudited = f" ({left_out} more could not be audited)" if left_out else ""
     return (
         f"{len(outcome.findings)} violations in {reviewed} objects{unaudited}; "
@@ -70,6 +73,7 @@ def document_of(outcome: AuditOutcome) -> dict[str, Any]:
         "policyDigest": end.snapshot.digest,
         "reviewed": end.reviewed,
         "leftOut": end.left_out,
+        "stranded": end.stranded,
         "totals": [
             {"kind": kind, "name": name, "totalViolations": count.total}
             for (kind, name), count in sorted(outcome.totals.items())
@@ -93,7 +97,7 @@ def report(outcome: AuditOutcome) -> Report:
     )
 
 
-def _finding(item: Found) -> ShownFinding:
+def _finding(item: AuditedViolation) -> ShownFinding:
     identity, result = item.identity, item.result
     path = "/".join(filter(None, (identity.namespace, identity.kind, identity.name)))
     return ShownFinding(
@@ -106,7 +110,7 @@ def _finding(item: Found) -> ShownFinding:
     )
 
 
-def _by_constraint(outcome: AuditOutcome) -> list[tuple[tuple[str, str], list[Found]]]:
+def _by_constraint(outcome: AuditOutcome) -> list[tuple[tuple[str, str], list[AuditedViolation]]]:
     """The findings by constraint; they are in this order."""
     return [
         (key, list(findings))
@@ -114,14 +118,14 @@ def _by_constraint(outcome: AuditOutcome) -> list[tuple[tuple[str, str], list[Fo
     ]
 
 
-def _resource(finding: Found) -> str:
+def _resource(finding: AuditedViolation) -> str:
     """``apps/v1/Deployment payments/web``."""
     identity = finding.identity
     name = f"{identity.namespace}/{identity.name}" if identity.namespace else identity.name
     return f"{identity.api_version}/{identity.kind} {name}"
 
 
-def _document(finding: Found) -> dict[str, Any]:
+def _document(finding: AuditedViolation) -> dict[str, Any]:
     identity, result = finding.identity, finding.result
     return {
         "constraint": {"kind": result.constraint.kind, "name": result.constraint.name},

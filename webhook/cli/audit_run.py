@@ -5,13 +5,12 @@ from __future__ import annotations
 import datetime as dt
 import time
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook import log
 from webhook.api import config
-from webhook.api.config import AUDIT_PROCESS
-from webhook.api.gvk import GroupVersionKind, gvk_of, name_of
-from webhook.audit.expansions import read_expansion
+from webhook.api.config import SYNC_PROCESS
+from webhook.api.gvk import GroupVersionKind, name_of
 from webhook.audit.namespaces import Namespaces
 from webhook.audit.scope import Scope
 from webhook.audit.sink import Sinks
@@ -19,14 +18,21 @@ from webhook.audit.source import ListSource
 from webhook.audit.sweep import Sweep
 from webhook.audit.totals import Totals
 from webhook.cli.clients import new_client
-from webhook.cli.cluster_access import REVIEW_SECONDS, TEMPLATES, list_objects
-from webhook.cluster.discovery import Discovery, UnknownKind
+from webhook.cli.cluster_access import REVIEW_SECONDS, list_objects
+from webhook.cli.cluster_policies import (
+    add_each,
+    list_kind,
+    read_configuration,
+    read_constraints,
+    read_extensions,
+)
 from webhook.cluster.kinds import NAMESPACES
-from webhook.constraint import constraint, wildcard
-from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.constraint import wildcard
 from webhook.constraint.limits import Limits
 from webhook.constraint.targets.known import ADMISSION_ALONE
 from webhook.policies.directory import PolicyDirectory
+from webhook.policies.extensions import Extensions, on_top
+from webhook.review.policy_set import PolicySet, exclusions_of
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -36,9 +42,9 @@ if TYPE_CHECKING:
     from webhook.audit.sink import Audited, AuditSink, Identity, SweepEnd, SweepStart
     from webhook.audit.tally import ConstraintKey, Count
     from webhook.cluster.client import ClusterClient
-    from webhook.cluster.store import Object
     from webhook.constraint.client import Client
     from webhook.constraint.result import Result
+    from webhook.policies.manifests import Manifest
 
 
 class CannotAudit(Exception):
@@ -60,7 +66,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class AuditedViolation:
     """A violation, and the object that violates."""
 
     identity: Identity
@@ -71,7 +77,7 @@ class Found:
 class AuditOutcome:
     """What an audit found. Also the sink that collects it."""
 
-    findings: list[Found] = field(default_factory=list)
+    findings: list[AuditedViolation] = field(default_factory=list)
     totals: Mapping[ConstraintKey, Count] = field(default_factory=dict)
     ended: SweepEnd | None = None
     faults: list[str] = field(default_factory=list)
@@ -97,7 +103,9 @@ class AuditOutcome:
 
     async def audited(self, audited: Audited) -> None:
         """Keep the violations."""
-        self.findings += [Found(audited.identity, result) for result in audited.responses.results]
+        self.findings += [
+            AuditedViolation(audited.identity, result) for result in audited.responses.results
+        ]
 
     async def gone(self, identity: Identity) -> None:
         """Nothing: a sweep does not tell of it."""
@@ -123,22 +131,26 @@ async def audit(
     """
     outcome = AuditOutcome()
     logger = log.Log(_nowhere).logger("audit")
-    policies = new_client(disabled_builtins=request.disabled_builtins, asked=ADMISSION_ALONE)
-    configuration = await _read_policies(client, request, policies, outcome)
+    client_of_policies = new_client(
+        disabled_builtins=request.disabled_builtins, asked=ADMISSION_ALONE
+    )
+    files = await _read_policies(client, request, client_of_policies, outcome)
     for namespace in await list_objects(client, NAMESPACES):
-        policies.set_namespace(name_of(namespace), namespace)
-    await _read_data(client, policies, configuration, outcome)
-    patterns = [
-        pattern
-        for document in configuration
-        if document.get("kind") == config.CONFIG.kind
-        for pattern in config.excluded_namespaces(document, AUDIT_PROCESS)
-    ]
+        client_of_policies.set_namespace(name_of(namespace), namespace)
+    await _read_data(client, client_of_policies, files.configuration, outcome)
+    extensions = await _read_extensions(client, files.manifests, outcome)
+    policies = PolicySet(
+        client_of_policies.snapshot,
+        extensions.mutations,
+        extensions.expansion,
+        exclusions_of(files.configuration),
+    )
     snapshot = policies.snapshot
     # Who audits from a laptop knows rights from a cluster that is starting.
     source = ListSource(client, request.page_objects, forbidden_seconds=0)
-    expansion = await read_expansion(client, await source.look(), logger)
-    scope = Scope(snapshot, wildcard.any_of(patterns), expansion)
+    scope = Scope(
+        snapshot, policies.exclusions.audit, policies.expansion, mutations=policies.mutations
+    )
     sinks: list[AuditSink] = [outcome, Totals(0, [outcome])]
     if progress is not None:
         sinks.append(progress)
@@ -160,49 +172,42 @@ def _nowhere(line: bytes) -> None:
     del line
 
 
+class _Read(NamedTuple):
+    """What stands beside templates and constraints: Configs and SyncSets, and all of files."""
+
+    configuration: list[Mapping[str, Any]]
+    manifests: tuple[Manifest, ...] = ()
+
+
 async def _read_policies(
     client: ClusterClient, request: Request, policies: Client, outcome: AuditOutcome
-) -> list[Mapping[str, Any]]:
-    """Fill the client; the Config and SyncSets that belong to the policies."""
+) -> _Read:
+    """Fill the client; what belongs to the policies beside."""
     if request.policies:
         report = PolicyDirectory(policies, request.policies).load()
         outcome.faults += map(str, report.faults)
         outcome.skipped = report.skipped
         given: list[Mapping[str, Any]] = [item.document for item in report.configuration]
-        if any(document.get("kind") == config.CONFIG.kind for document in given):
-            return given
-        return [*given, *await _configuration(client, request.namespace)]
-    documents = await list_objects(client, TEMPLATES)
-    if not documents:
+        if not any(document.get("kind") == config.CONFIG.kind for document in given):
+            given += await read_configuration(client, request.namespace)
+        return _Read(given, report.configuration)
+    templates, faults = await read_constraints(client, policies)
+    if not templates:
         raise CannotAudit("the cluster has no ConstraintTemplates: name some with --policies")
-    _add(documents, policies.add_template, outcome)
-    for resource in await Discovery(client).kinds(constraint.GROUP, "v1beta1"):
-        _add(await list_objects(client, resource), policies.add_constraint, outcome)
-    return await _configuration(client, request.namespace)
+    outcome.faults += faults
+    return _Read(await read_configuration(client, request.namespace))
 
 
-async def _configuration(client: ClusterClient, namespace: str) -> list[Mapping[str, Any]]:
-    """The cluster's Config and SyncSets."""
-    policies: list[Mapping[str, Any]] = []
-    for gvk in (config.CONFIG, config.SYNC_SET):
-        documents = await _list(client, gvk)
-        policies += [
-            document
-            for document in documents
-            if gvk == config.SYNC_SET
-            or (name_of(document), document["metadata"].get("namespace"))
-            == (config.CONFIG_NAME, namespace)
-        ]
-    return policies
-
-
-async def _list(client: ClusterClient, gvk: GroupVersionKind) -> list[Object]:
-    """Every object of a kind; none where it is not served."""
-    try:
-        resource = await Discovery(client).resource(gvk)
-    except UnknownKind:
-        return []
-    return await list_objects(client, resource)
+async def _read_extensions(
+    client: ClusterClient, own: Iterable[Manifest], outcome: AuditOutcome
+) -> Extensions:
+    """The ExpansionTemplates and mutators in force, those of files in place of the same ones."""
+    extensions = Extensions()
+    in_force, unreadable = await read_extensions(client)
+    faults = extensions.load(on_top(list(own), in_force))
+    outcome.faults += unreadable
+    outcome.faults += [f"{fault.title}: {fault.message}" for fault in faults]
+    return extensions
 
 
 async def _read_data(
@@ -220,23 +225,13 @@ async def _read_data(
             pattern
             for document in configuration
             if document.get("kind") == config.CONFIG.kind
-            for pattern in config.excluded_namespaces(document, "sync")
+            for pattern in config.excluded_namespaces(document, SYNC_PROCESS)
         ]
     )
     for gvk in sorted(kinds):
         documents = [
             document
-            for document in await _list(client, gvk)
+            for document in await list_kind(client, gvk)
             if not hidden(document["metadata"].get("namespace", ""))
         ]
-        _add(documents, policies.add_data, outcome)
-
-
-def _add(documents: Iterable[Object], add: Any, outcome: AuditOutcome) -> None:
-    """Add each; what is refused is a fault, and costs only itself."""
-    for document in documents:
-        try:
-            add(document)
-        except ConstraintFrameworkError as error:
-            kind = gvk_of(document).kind
-            outcome.faults.append(f"{kind}/{name_of(document)}: {error}")
+        outcome.faults += add_each(documents, policies.add_data)

@@ -80,7 +80,6 @@ def command(  # noqa: PLR0913  # one for each option
     output: str,
 ) -> int:
     """Check and report."""
-    del namespace  # Of no meaning here: no replica is asked.
     if decisions == "-" and "-" in filenames:
         raise click.UsageError("standard input is either policies or decisions")
     # Here and not above: --help, completion and a mistyped option need none of it.
@@ -101,7 +100,7 @@ def command(  # noqa: PLR0913  # one for each option
         complain(warning)
     # And what is not there is said without the engine.
     from webhook.cli import check_report  # noqa: PLC0415
-    from webhook.cli.check_mutators import is_extension  # noqa: PLC0415
+    from webhook.policies.extensions import is_extension  # noqa: PLC0415
     from webhook.policies.validation import is_policy  # noqa: PLC0415
 
     manifests = sources.manifests
@@ -121,7 +120,12 @@ def command(  # noqa: PLR0913  # one for each option
     try:
         if on_cluster:
             checked = _with_cluster(
-                kubeconfig, context, base, manifests, seconds, decisions=decisions, vap=vap
+                (kubeconfig, context, namespace),
+                base,
+                manifests,
+                seconds,
+                decisions=decisions,
+                vap=vap,
             )
         else:
             checked = _on_its_own(base, manifests, seconds, decisions=decisions, vap=vap)
@@ -181,8 +185,7 @@ def _ask_about_records(
 
 
 def _with_cluster(
-    kubeconfig: str | None,
-    context: str | None,
+    cluster: tuple[str | None, str | None, str],
     base: Client,
     manifests: Sequence[Manifest],
     seconds: float,
@@ -190,9 +193,13 @@ def _with_cluster(
     decisions: str | None,
     vap: str | None,
 ) -> Checked | None:
-    """The check on top of a cluster's policies; None where the cluster cannot be asked."""
+    """The check on top of a cluster's policies; None where the cluster cannot be asked.
+
+    ``cluster`` is the kubeconfig, its context and Waddle's namespace.
+    """
+    kubeconfig, context, namespace = cluster
     # Here and not above: they bring aiohttp and the event loop.
-    from webhook.cli import check_run  # noqa: PLC0415
+    from webhook.cli import check_run, cluster_policies  # noqa: PLC0415
     from webhook.cluster import event_loop  # noqa: PLC0415
     from webhook.cluster.client import ClusterClient  # noqa: PLC0415
     from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
@@ -201,9 +208,12 @@ def _with_cluster(
     async def run() -> Checked:
         checked = check_run.Checked()
         async with ClusterClient(load_credentials(kubeconfig, context=context)) as client:
-            before = await check_run.read_policies(client, base)
-            extensions = await check_run.read_extensions(client)
-            policies = check_run.prepare(manifests, before, seconds, checked, extensions)
+            # What is broken in the cluster already is not what is checked.
+            await cluster_policies.read_constraints(client, base)
+            extensions, unreadable = await cluster_policies.read_extensions(client)
+            configs, more = await cluster_policies.read_configs(client, namespace)
+            checked.missing += unreadable + more
+            policies = check_run.prepare(manifests, base, seconds, checked, extensions, configs)
             _ask_about_records(policies, manifests, checked, decisions=decisions, vap=vap)
             checked.cluster = await check_run.effect_on_cluster(
                 client, policies, checked, PAGE_OBJECTS

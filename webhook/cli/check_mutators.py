@@ -5,19 +5,16 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.gvk import gvk_of, name_of
+from webhook.api.gvk import name_of
 from webhook.cli import extension_run
-from webhook.cli.sources import CannotTest
-from webhook.constraint import expansion as expansions
 from webhook.mutation import mutator
 from webhook.mutation.annotations import names_of
 from webhook.mutation.drift import is_about_everything
 from webhook.mutation.patch import make_patch
 from webhook.mutation.reading import is_mutator
 from webhook.policies.effect import EXAMPLES_MAX, Example
-from webhook.policies.extensions import Extensions
-from webhook.policies.manifests import Manifest
-from webhook.policies.validation import Problem
+from webhook.policies.extensions import IN_FORCE, Extensions, is_extension, on_top
+from webhook.policies.problem import Problem
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -26,15 +23,8 @@ if TYPE_CHECKING:
     from webhook.mutation.drift import Drift
     from webhook.mutation.mutator import MutatorId
     from webhook.mutation.patch import Operation
-    from webhook.mutation.snapshot import MutationSnapshot
-
-_IN_FORCE: Final = ""
-"""The file of what comes from a cluster: none."""
-
-
-def is_extension(document: Mapping[str, Any]) -> bool:
-    """Whether this is a mutator or an ExpansionTemplate, or is meant to be one."""
-    return gvk_of(document).group in (mutator.GROUP, expansions.GROUP)
+    from webhook.policies.manifests import Manifest
+    from webhook.review.outcome import Found
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +67,7 @@ class MutationChecked:
 
     extensions: Extensions = field(default_factory=Extensions)
     """Those to come, with what is in force."""
+    in_force: Extensions = field(default_factory=Extensions)
     count: int = 0
     changes: list[MutatedManifest] = field(default_factory=list)
     """Of the manifests given beside them."""
@@ -98,15 +89,13 @@ def prepare(
 ) -> tuple[MutationChecked, list[Problem]]:
     """Validate those among the manifests on top of those in force; and what is wrong with them."""
     own = {item.identity: item for item in manifests if is_extension(item.document)}
-    others = (Manifest(document, _IN_FORCE, 0) for document in in_force)
     checked = MutationChecked(count=len(own))
-    faults = checked.extensions.load(
-        [*own.values(), *(item for item in others if item.identity not in own)]
-    )
+    faults = checked.extensions.load(on_top(list(own.values()), in_force))
+    checked.in_force.load(on_top((), in_force))
     titles = {item.title: item for item in own.values()}
     problems = []
     for fault in faults:
-        if fault.file != _IN_FORCE and (manifest := titles.get(fault.title)) is not None:
+        if fault.file != IN_FORCE and (manifest := titles.get(fault.title)) is not None:
             kind, name = manifest.gvk.kind, name_of(manifest.document)
             problems.append(Problem(kind, name, "error", "invalid", fault.message))
     mutations = checked.extensions.mutations
@@ -143,20 +132,10 @@ def _is_named_after_nobody(document: Mapping[str, Any]) -> bool:
     return any("Pod" in (entry.get("kinds") or ()) for entry in entries if isinstance(entry, dict))
 
 
-def mutated(
-    mutations: MutationSnapshot,
-    obj: dict[str, Any],
-    namespaces: Mapping[str, Mapping[str, Any]],
-    checked: MutationChecked,
-) -> tuple[dict[str, Any], str]:
-    """The object as it would be stored, or as it came; and why mutators cannot be applied."""
-    if not mutations:
-        return obj, ""
-    try:
-        done, after = extension_run.mutate(mutations, obj, namespaces)
-    except CannotTest as error:
-        return obj, "; ".join(error.lines)
-    if patch := make_patch(obj, after):
-        shown = extension_run.shown(obj)
-        checked.changes.append(MutatedManifest(shown, names_of(done.passes), patch))
-    return after, ""
+def take_change(checked: MutationChecked, before: dict[str, Any], outcome: Found) -> None:
+    """Keep what mutators made of an object."""
+    if outcome.mutated is None or outcome.object is None:
+        return
+    if patch := make_patch(before, outcome.object):
+        shown = extension_run.shown(before)
+        checked.changes.append(MutatedManifest(shown, names_of(outcome.mutated.passes), patch))

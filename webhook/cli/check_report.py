@@ -151,7 +151,8 @@ def _effect(title: str, effect: Effect) -> list[str]:
     lines = [f"{effect.objects} objects of {title}:"]
     for (kind, name), one in effect.constraints.items():
         counts = f"{one.before} violations now, {one.after} then (+{one.added} -{one.removed})"
-        lines.append(f"  {printable(f'{kind}/{name}')}: {counts}")
+        unmatched = "; it matched none of them" if one.matched is False else ""
+        lines.append(f"  {printable(f'{kind}/{name}')}: {counts}{unmatched}")
         lines += [
             f"    {printable(item.object)}: {printable(item.message)}" for item in one.examples
         ]

@@ -9,20 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 from webhook import log
 from webhook.api import timestamp
+from webhook.api.admission import InvalidReview
+from webhook.api.config import CONFIG
 from webhook.api.gvk import gvk_of, name_of, namespace_of
+from webhook.api.shapes import object_of
 from webhook.cli import check_mutators
-from webhook.cli.check_mutators import MutationChecked, is_extension, mutated
+from webhook.cli.check_mutators import MutationChecked, take_change
 from webhook.cli.cluster_access import REVIEW_SECONDS
 from webhook.cli.sources import CannotTest
-from webhook.constraint import constraint, enforcement
+from webhook.constraint import enforcement
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.limits import Limits
-from webhook.constraint.placement import namespace_for
-from webhook.constraint.review import AugmentedObject
 from webhook.decisions.source import RecordSource
-from webhook.policies.effect import Effect, concerned, only
+from webhook.policies.advice import Matched
+from webhook.policies.effect import Effect, concerned, only, stored
+from webhook.policies.extensions import is_extension
 from webhook.policies.replay import recorded_requests, replay
 from webhook.policies.validation import is_policy, validate
+from webhook.review.loops import review
+from webhook.review.policy_set import Exclusions, PolicySet, exclusions_of
+from webhook.review.subject import Subject, is_admission_review, shown_object, value_of
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -31,12 +37,10 @@ if TYPE_CHECKING:
     from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
     from webhook.cluster.client import ClusterClient
     from webhook.constraint.client import Client
-    from webhook.constraint.result import Result
-    from webhook.constraint.snapshot import Snapshot
     from webhook.policies.generated import Agreement
     from webhook.policies.manifests import Manifest
+    from webhook.policies.problem import Problem
     from webhook.policies.replay import Replay
-    from webhook.policies.validation import Problem
 
 
 @dataclass(slots=True)
@@ -71,6 +75,21 @@ class BeforeAndAfter:
     after: Client
     keys: frozenset[tuple[str, str]]
     """The constraints that change, or whose template does."""
+    mutation: MutationChecked
+    exclusions: Exclusions
+    """What the Configs among the manifests exclude."""
+
+    def set_before(self) -> PolicySet:
+        """All that is in force."""
+        extensions = self.mutation.in_force
+        return PolicySet(self.before.snapshot, extensions.mutations, extensions.expansion)
+
+    def set_after(self) -> PolicySet:
+        """All that will be."""
+        extensions = self.mutation.extensions
+        return PolicySet(
+            self.after.snapshot, extensions.mutations, extensions.expansion, self.exclusions
+        )
 
 
 def prepare(
@@ -79,10 +98,12 @@ def prepare(
     budget_seconds: float,
     checked: Checked,
     extensions: Sequence[dict[str, Any]] = (),
+    configs: Sequence[Mapping[str, Any]] = (),
 ) -> BeforeAndAfter:
     """Validate the policies among the manifests on top of those in force.
 
-    ``extensions`` are the mutators and ExpansionTemplates in force.
+    ``extensions`` are the mutators and ExpansionTemplates in force, ``configs`` what is where the
+    manifests have no Config.
     """
     documents = [item.document for item in manifests if is_policy(item.document)]
     checked.policies = len(documents)
@@ -90,7 +111,9 @@ def prepare(
     checked.mutation, problems = check_mutators.prepare(manifests, extensions)
     checked.problems = validate(after, documents, budget_seconds) + problems
     keys = [item.key for item in (*base.snapshot.constraints, *after.snapshot.constraints)]
-    return BeforeAndAfter(base, after, concerned(documents, keys))
+    own = [item.document for item in manifests if item.gvk.group_kind == CONFIG.group_kind]
+    exclusions = exclusions_of(own or configs)
+    return BeforeAndAfter(base, after, concerned(documents, keys), checked.mutation, exclusions)
 
 
 def effect_on_manifests(
@@ -103,36 +126,37 @@ def effect_on_manifests(
         if is_policy(document) or is_extension(document):
             continue
         try:
-            policies.before.add_data(document)
-            policies.after.add_data(document)
+            if not is_admission_review(document):
+                policies.before.add_data(document)
+                policies.after.add_data(document)
         except ConstraintFrameworkError as error:
             checked.missing.append(f"{manifest.file}:{manifest.line}: {manifest.title}: {error}")
         else:
-            objects.append(document)
+            objects.append(manifest)
     if not objects:
         return None
-    before, after = policies.before.snapshot, policies.after.snapshot
-    effect = Effect(policies.keys)
-    mutations = checked.mutation.extensions.mutations
+    before, after = policies.set_before(), policies.set_after()
+    effect, matched = Effect(policies.keys), Matched()
     for item in objects:
-        namespace = namespace_for(item, after.namespaces)
+        try:
+            value = value_of(item.document, after.snapshot.namespaces)
+        except InvalidReview as error:
+            checked.missing.append(f"{item.file}:{item.line}: AdmissionReview: {error}")
+            continue
         # As at admission: what is reviewed is what would be stored.
-        stored, fault = mutated(mutations, item, after.namespaces, checked.mutation)
-        if fault:
-            checked.missing.append(fault)
-        effect.take(
-            _shown(item),
-            _results(before, AugmentedObject(item, namespace)),
-            _results(after, AugmentedObject(stored, namespace)),
-        )
+        subject = Subject(value, point=enforcement.AUDIT, limits=Limits(_deadline()))
+        old = review(before, subject)
+        outcome = review(after, replace(subject, limits=Limits(_deadline(), observer=matched)))
+        matched.take(outcome.responses)
+        obj = shown_object(item.document)
+        take_change(checked.mutation, obj, outcome)
+        checked.missing += outcome.faults
+        if outcome.excluded is not None:
+            checked.missing.append(f"{_shown(obj)}: a Config excludes its namespace")
+        effect.take(_shown(obj), old.responses.results, outcome.responses.results)
+    for key, one in effect.constraints.items():
+        one.matched = key in matched
     return effect
-
-
-def _results(snapshot: Snapshot, subject: AugmentedObject) -> tuple[Result, ...]:
-    responses = snapshot.review(
-        subject, enforcement_point=enforcement.AUDIT, limits=Limits(_deadline())
-    )
-    return tuple(responses.results)
 
 
 def _deadline() -> float:
@@ -171,7 +195,7 @@ def effect_on_decisions(
     policies: BeforeAndAfter, records: RecordedDecisions, checked: Checked
 ) -> None:
     """Review again what was recorded with its object, by the policies to come."""
-    replayed = checked.decisions = replay(records, policies.after.snapshot)
+    replayed = checked.decisions = replay(records, policies.set_after())
     # What other policies once said, and are not here to say again, is no effect of these.
     changes = [
         replace(
@@ -195,11 +219,12 @@ def compare_generated(
 ) -> None:
     """Ask webhook and generated policies about samples, the manifests and recorded decisions."""
     from webhook.generation.plan import Options  # noqa: PLC0415  # CEL is brought by who asks for it
-    from webhook.policies.generated import agreement, request_of  # noqa: PLC0415  # likewise
+    from webhook.policies.generated import agreement  # noqa: PLC0415  # likewise
 
     requests = [
-        request_of(item.document)
+        asked
         for item in manifests
+        if (asked := _request_of(item.document))
         if not is_policy(item.document) and not is_extension(item.document)
     ]
     if records is not None:
@@ -213,44 +238,22 @@ def compare_generated(
     )
 
 
+def _request_of(document: dict[str, Any]) -> dict[str, Any]:
+    """The request that an AdmissionReview holds, or that would create an object; or empty."""
+    from webhook.policies.generated import request_of  # noqa: PLC0415  # see compare_generated
+
+    if is_admission_review(document):
+        return object_of(document.get("request"))
+    return request_of(document)
+
+
 # --- a cluster ------------------------------------------------------------------------------------
-
-
-async def read_extensions(client: ClusterClient) -> list[dict[str, Any]]:
-    """The mutators and ExpansionTemplates of a cluster; raises as :func:`read_policies`."""
-    from webhook.cli.cluster_access import EXTENSIONS, list_objects  # noqa: PLC0415  # see check
-
-    return [item for kind in EXTENSIONS for item in await list_objects(client, kind)]
-
-
-async def read_policies(client: ClusterClient, policies: Client) -> Client:
-    """The client with what is in force in a cluster, as far as it can be used.
-
-    Raises :class:`~webhook.cluster.errors.ApiError` and
-    :class:`~webhook.cluster.errors.ApiUnreachable`.
-    """
-    from webhook.cli.cluster_access import TEMPLATES, list_objects  # noqa: PLC0415  # see check
-    from webhook.cluster.discovery import Discovery  # noqa: PLC0415  # see check
-
-    _add(await list_objects(client, TEMPLATES), policies.add_template)
-    for resource in await Discovery(client).kinds(constraint.GROUP, "v1beta1"):
-        _add(await list_objects(client, resource), policies.add_constraint)
-    return policies
-
-
-def _add(documents: Iterable[Mapping[str, Any]], add: Any) -> None:
-    """Add what can be; what is broken in the cluster already is not what is checked."""
-    for document in documents:
-        try:
-            add(document)
-        except ConstraintFrameworkError:
-            continue
 
 
 class _Comparison:
     """A sink that reviews each object by the policies in force as well."""
 
-    def __init__(self, effect: Effect, before: Snapshot, checked: Checked) -> None:
+    def __init__(self, effect: Effect, before: PolicySet, checked: Checked) -> None:
         self._effect = effect
         self._before = before
         self._checked = checked
@@ -264,10 +267,9 @@ class _Comparison:
             return
         namespaces = audited.snapshot.namespaces
         namespace = namespaces.get(audited.identity.namespace)
-        subject = AugmentedObject(audited.object, namespace)
-        after = audited.responses.results
+        before = review(self._before, stored(audited.object, namespace, _deadline()))
         shown = _shown(audited.object)
-        self._effect.take(shown, _results(self._before, subject), after)
+        self._effect.take(shown, before.responses.results, audited.responses.results)
         for drift in audited.drifts:
             if (effect := self._checked.mutation.cluster.get(drift.mutator)) is not None:
                 effect.take(shown, drift)
@@ -301,18 +303,22 @@ async def effect_on_cluster(
     for namespace in await list_objects(client, NAMESPACES):
         policies.before.set_namespace(name_of(namespace), namespace)
         policies.after.set_namespace(name_of(namespace), namespace)
-    before, after = only(policies.before, policies.keys), only(policies.after, policies.keys)
+    for client_of_policies in (policies.before, policies.after):
+        only(client_of_policies, policies.keys)
+    before, after = policies.set_before(), policies.set_after()
     effect = Effect(policies.keys)
     logger = log.Log(_nowhere).logger("check")
     sweep = Sweep(
         timestamp.now(),
         Scope(
-            after,
-            mutations=checked.mutation.extensions.mutations,
+            after.snapshot,
+            after.exclusions.audit,
+            expansion=after.expansion,
+            mutations=after.mutations,
             tells_drift=bool(checked.mutation.cluster),
         ),
         ListSource(client, page_objects),
-        Namespaces(client, after.namespaces),
+        Namespaces(client, after.snapshot.namespaces),
         _Comparison(effect, before, checked),
         logger,
         limits=lambda: Limits(_deadline()),

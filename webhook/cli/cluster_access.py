@@ -78,13 +78,22 @@ async def list_objects(
     Raises :class:`~webhook.cluster.errors.ApiError` and
     :class:`~webhook.cluster.errors.ApiUnreachable`.
     """
-    from webhook.cluster.errors import ApiError  # noqa: PLC0415  # brings aiohttp
+    from webhook.cluster.client import DEADLINE_SECONDS  # noqa: PLC0415  # brings aiohttp
+    from webhook.cluster.errors import ApiError  # noqa: PLC0415  # as above
+    from webhook.cluster.page_size import PageSize, sized_page  # noqa: PLC0415  # as above
 
     objects: list[Object] = []
-    parameters = {"limit": str(PAGE_OBJECTS), **(query or {})}
+    parameters = dict(query or {})
+    size = PageSize(PAGE_OBJECTS, PAGE_OBJECTS)
     while True:
         try:
-            page = await client.request("GET", resource.collection(namespace), query=parameters)
+            page, _ = await sized_page(
+                client,
+                resource.collection(namespace),
+                parameters,
+                size,
+                deadline_seconds=DEADLINE_SECONDS,
+            )
         except ApiError as error:
             if error.is_absent:
                 return []

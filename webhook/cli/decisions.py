@@ -121,17 +121,17 @@ def stats(source: Path, *, output: str, top: int) -> None:
 def replay(source: Path, *, paths: Sequence[Path], output: str) -> int:
     """Review again and print."""
     from webhook.cli.clients import new_client  # noqa: PLC0415  # the engine, for this one only
-    from webhook.policies.directory import PolicyDirectory  # noqa: PLC0415  # likewise
+    from webhook.policies.policy_files import PolicyFiles  # noqa: PLC0415  # likewise
     from webhook.policies.replay import replay as run  # noqa: PLC0415  # likewise
 
     client = new_client()
-    report = PolicyDirectory(client, paths).load()
+    policies, report = PolicyFiles(client, paths).load()
     if report.faults:
         raise _NoAnswer("\n".join(printable(str(fault)) for fault in report.faults))
     if report.skipped:
         complain(f"skipped, for it is no object of Kubernetes: {listed(report.skipped)}")
     records = _open(source)
-    replayed = run(_read(records, source), client.snapshot)
+    replayed = run(_read(records, source), policies)
     if replayed.replayed and not client.snapshot.constraints:
         raise _NoAnswer("nothing was replayed: there is no constraint in what was given")
     _show_replay(replayed, as_json=output == "json")

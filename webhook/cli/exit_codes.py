@@ -119,7 +119,7 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
         OK: "nothing is denied",
         NO: "something is; or, as with gator, the check could not be made: a file that cannot be "
         "read, a policy that cannot be used, no input",
-        UNKNOWN: "nothing was checked: no constraint, or nothing to review",
+        UNKNOWN: "nothing was checked: no constraint, nothing to review, or all of it was left out",
     },
     "uninstall": {
         OK: "it is removed, or with nothing said of --yes shown",

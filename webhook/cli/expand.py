@@ -47,16 +47,8 @@ def command(filenames: tuple[str, ...], output: str, outputfile: Path | None) ->
         expansion = extension_run.read_expansion(sources.manifests)
         namespaces = extension_run.namespaces_of(sources.manifests)
         objects = [item.document for item in sources.manifests if extension_run.is_object(item)]
-        resultants = [
-            item.object
-            for obj in objects
-            for item in extension_run.implied(
-                expansion,
-                mutations,
-                extension_run.mutate(mutations, obj, namespaces)[1],
-                namespaces,
-            )
-        ]
+        extending = extension_run.Extending(mutations, expansion, namespaces)
+        resultants = [made for obj in objects for made in extending.implied(obj)]
     except CannotTest as error:
         for line in error.lines:
             complain(line)

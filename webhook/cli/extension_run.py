@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from webhook.api.admission import InvalidReview
 from webhook.api.encoding import decode, encode
-from webhook.api.gvk import gvk_of, name_of, namespace_of
+from webhook.api.gvk import name_of
 from webhook.cli.formats.document import as_json, as_yaml
 from webhook.cli.sources import CannotTest
 from webhook.constraint import expansion as expansions
-from webhook.constraint.expansion import InvalidExpansion
-from webhook.constraint.placement import namespace_for
+from webhook.constraint.limits import Limits
+from webhook.constraint.snapshot import Snapshot
 from webhook.mutation import mutator
-from webhook.mutation.errors import MutationError
-from webhook.mutation.expanding import expand
-from webhook.mutation.external import resolved
-from webhook.mutation.setting import Context
-from webhook.policies.extensions import SECONDS_MAX, Extensions
+from webhook.mutation.annotations import names_of
+from webhook.policies.extensions import Extensions
+from webhook.review.expanding import expand_value
+from webhook.review.mutating import EXTENSION_SECONDS, mutate, named
+from webhook.review.policy_set import PolicySet
+from webhook.review.subject import Subject, object_of_value, shown_object, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from webhook.constraint.expansion import Expansion, Resultant
-    from webhook.mutation.plan import Mutated
+    from webhook.constraint.expansion import Expansion
     from webhook.mutation.snapshot import MutationSnapshot
     from webhook.policies.manifests import Manifest
-
-OPERATION: Final = "CREATE"
-"""What a manifest is taken for: a mutator of updates alone does not see it."""
 
 DEFAULT_NAMESPACE: Final[dict[str, Any]] = {
     "apiVersion": "v1",
@@ -75,47 +73,63 @@ def namespaces_of(manifests: Sequence[Manifest]) -> dict[str, Mapping[str, Any]]
     return by_name
 
 
-def mutate(
-    mutations: MutationSnapshot,
-    obj: dict[str, Any],
-    namespaces: Mapping[str, Mapping[str, Any]],
-    seconds: float = SECONDS_MAX,
-) -> tuple[Mutated, dict[str, Any]]:
-    """What the mutators do to an object within a time.
+class MutatedObject(NamedTuple):
+    """An object, what mutators made of it, and the policies that did."""
 
-    Raises :class:`~webhook.cli.sources.CannotTest`.
+    before: dict[str, Any]
+    after: dict[str, Any]
+    mutators: str
+
+
+class Extending:
+    """Applies mutators and ExpansionTemplates to manifests, one by one.
+
+    An AdmissionReview stands for the object of the request that it holds.
     """
-    place = namespace_of(obj)
-    is_namespace = gvk_of(obj).group_kind == ("", "Namespace")
-    namespace = obj if is_namespace else namespace_for(obj, namespaces)
-    try:
-        until = time.monotonic() + seconds
-        mutated = mutations.mutate(obj, Context(OPERATION, namespace, place), until=until)
-        return mutated, resolved(mutated, {})
-    except MutationError as error:
-        raise CannotTest(f"mutating {shown(obj)}: {error}") from None
 
+    def __init__(
+        self,
+        mutations: MutationSnapshot,
+        expansion: Expansion,
+        namespaces: Mapping[str, Mapping[str, Any]],
+        seconds: float = EXTENSION_SECONDS,
+    ) -> None:
+        """``seconds`` are for each object."""
+        self._seconds = seconds
+        self._policies = PolicySet(
+            Snapshot(targets={}, namespaces=namespaces), mutations, expansion
+        )
 
-def implied(
-    expansion: Expansion,
-    mutations: MutationSnapshot,
-    obj: dict[str, Any],
-    namespaces: Mapping[str, Mapping[str, Any]],
-    seconds: float = SECONDS_MAX,
-) -> list[Resultant]:
-    """What an object implies, mutated within a time.
+    def mutate(self, document: dict[str, Any]) -> MutatedObject:
+        """What mutators make of a manifest's object; raises :class:`CannotTest`."""
+        value, mutated, fault = self._mutated(document)
+        before = shown_object(document)
+        after = object_of_value(value) or before
+        if fault:
+            raise CannotTest(fault)
+        return MutatedObject(before, after, "" if mutated is None else names_of(mutated.passes))
 
-    Raises :class:`~webhook.cli.sources.CannotTest`.
-    """
-    namespace = namespace_for(obj, namespaces)
-    try:
-        until = time.monotonic() + seconds
-        return expand(expansion, mutations, obj, namespace, on_error="reject", until=until)
-    except InvalidExpansion as error:
-        raise CannotTest(f"expanding {shown(obj)}: {error}") from None
+    def implied(self, document: dict[str, Any]) -> list[dict[str, Any]]:
+        """What a manifest's object implies, mutated; raises :class:`CannotTest`."""
+        value, _, fault = self._mutated(document)
+        if fault:
+            raise CannotTest(fault)
+        made, fault = expand_value(self._policies, self._subject(value), value)
+        if fault:
+            raise CannotTest(f"expanding {shown(shown_object(document))}: {fault}")
+        return [one.object for _, one in made]
+
+    def _mutated(self, document: dict[str, Any]) -> tuple[Any, Any, str]:
+        try:
+            value = value_of(document, self._policies.snapshot.namespaces)
+        except InvalidReview as error:
+            raise CannotTest(f"reading: AdmissionReview: {error}") from None
+        return mutate(self._policies, self._subject(value))
+
+    def _subject(self, value: Any) -> Subject:
+        return Subject(value, limits=Limits(time.monotonic() + self._seconds))
 
 
 def shown(obj: Mapping[str, Any]) -> str:
     """Kind, namespace and name of an object, for messages."""
-    place, name = namespace_of(obj), name_of(obj)
-    return f"{gvk_of(obj).kind} {f'{place}/' if place else ''}{name or '?'}"
+    return named(obj)

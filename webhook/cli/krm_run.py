@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.config import CONFIG
 from webhook.api.gvk import name_of, namespace_of
 from webhook.cli import review_run
 from webhook.cli.clients import new_client
@@ -17,6 +18,7 @@ from webhook.cli.formats.document import as_yaml
 from webhook.cli.formats.finding import level_of
 from webhook.cli.sources import CannotTest, Sources, read_sources
 from webhook.cli.target_run import declared_targets
+from webhook.policies.extensions import is_extension
 from webhook.policies.manifests import FILE_BYTES_MAX, Manifest, UnreadableFile, parse, text_of
 from webhook.policies.validation import is_policy
 from webhook.values import dataclass
@@ -57,7 +59,7 @@ def validate(raw: bytes, policies: Sequence[Path]) -> KrmOutcome:
     # A folder's policies, and nothing else that lies there: the items are what is reviewed.
     read = read_sources(paths, any_value=False, standard_input=False) if paths else Sources()
     sources = Sources(warnings=list(read.warnings))
-    sources.manifests.extend(item for item in read.manifests if is_policy(item.document))
+    sources.manifests.extend(item for item in read.manifests if _decides(item))
     sources.manifests.extend(Manifest(item, _file(item), 1) for item in items)
     printed: list[str] = []
     client = new_client(targets=tuple(declared_targets(read).values()))
@@ -70,6 +72,13 @@ def validate(raw: bytes, policies: Sequence[Path]) -> KrmOutcome:
         results.append({"message": outcome.nothing, "severity": "error"})
         told.append(outcome.nothing)
     return KrmOutcome(_with_results(text, document, results), told, outcome.denied, outcome.nothing)
+
+
+def _decides(manifest: Manifest) -> bool:
+    """Whether a manifest of a folder is a policy of any kind, or the Config beside them."""
+    document = manifest.document
+    is_config = manifest.gvk.group_kind == CONFIG.group_kind
+    return is_policy(document) or is_extension(document) or is_config
 
 
 def _read(raw: bytes) -> tuple[str, dict[str, Any]]:

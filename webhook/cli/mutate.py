@@ -32,7 +32,7 @@ def command(filenames: tuple[str, ...], output: str) -> int:
     from webhook.cli import extension_run  # noqa: PLC0415
     from webhook.cli.formats.document import as_json  # noqa: PLC0415
     from webhook.cli.sources import CannotTest, read_sources  # noqa: PLC0415
-    from webhook.mutation.annotations import names_of  # noqa: PLC0415
+    from webhook.constraint.expansion import Expansion  # noqa: PLC0415
     from webhook.mutation.patch import make_patch  # noqa: PLC0415
 
     try:
@@ -42,22 +42,19 @@ def command(filenames: tuple[str, ...], output: str) -> int:
         mutations = extension_run.read_mutations(sources.manifests)
         namespaces = extension_run.namespaces_of(sources.manifests)
         objects = [item.document for item in sources.manifests if extension_run.is_object(item)]
-        results = [(obj, *extension_run.mutate(mutations, obj, namespaces)) for obj in objects]
+        extending = extension_run.Extending(mutations, Expansion(), namespaces)
+        results = [extending.mutate(obj) for obj in objects]
     except CannotTest as error:
         for line in error.lines:
             complain(line)
         return exit_codes.UNKNOWN
     if output != "patch":
-        write(extension_run.as_manifests([final for _, _, final in results], output))
+        write(extension_run.as_manifests([one.after for one in results], output))
         return exit_codes.OK
     patches = [
-        {
-            "resource": extension_run.shown(obj),
-            "mutators": names_of(mutated.passes),
-            "patch": patch,
-        }
-        for obj, mutated, final in results
-        if (patch := make_patch(obj, final))
+        {"resource": extension_run.shown(one.before), "mutators": one.mutators, "patch": patch}
+        for one in results
+        if (patch := make_patch(one.before, one.after))
     ]
     write(as_json(patches))
     return exit_codes.OK

@@ -61,7 +61,10 @@ def summary(outcome: CheckOutcome) -> str:
     listed = ", ".join(f"{number} {action}" for action, number in sorted(counts.items()))
     counted = f"{len(outcome.violations)} violations" + (f" ({listed})" if listed else "")
     what = "documents" if outcome.documents else "objects"
-    return f"{counted} in {outcome.reviewed} {what}, by {len(outcome.constraints)} constraints"
+    if outcome.faults and not outcome.violations:
+        counted = f"not all could be judged (faults: {len(outcome.faults)}); nothing was found"
+    told = f"{counted} in {outcome.reviewed} {what}, by {len(outcome.constraints)} constraints"
+    return "; left out: ".join([told, *(["; ".join(outcome.left_out)] if outcome.left_out else [])])
 
 
 def _constraint(item: CheckedViolation) -> str:

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from webhook.api.gvk import name_of, namespace_of
+from webhook.api.admission import InvalidReview
+from webhook.api.gvk import gvk_of, name_of, namespace_of
 from webhook.cli import extension_run
 from webhook.cli.progress import watched
-from webhook.cli.sources import CannotTest
+from webhook.cli.terminal import listed
 from webhook.constraint import constraint, enforcement, template
 from webhook.constraint import expansion as expansions
 from webhook.constraint.errors import ConstraintFrameworkError, ReviewError
-from webhook.constraint.expansion import (
-    Expansion,
-    InvalidExpansion,
-    Resultant,
-    read_expansion_template,
-    with_implied,
-)
 from webhook.constraint.limits import Limits
-from webhook.constraint.placement import namespace_for
-from webhook.constraint.review import AugmentedObject
+from webhook.constraint.targets import admission
+from webhook.mutation import mutator
 from webhook.mutation.annotations import names_of
-from webhook.mutation.expanding import expand
 from webhook.mutation.patch import make_patch
-from webhook.policies.extensions import SECONDS_MAX
+from webhook.policies.advice import Matched, unasked, unmatched
+from webhook.policies.extensions import Extensions
 from webhook.policies.validation import is_policy
+from webhook.review.loops import review
+from webhook.review.policy_set import PolicySet, exclusions_of
+from webhook.review.subject import Subject, is_admission_review, shown_object, value_of
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -38,8 +34,11 @@ if TYPE_CHECKING:
     from webhook.constraint.review import Document
     from webhook.constraint.targets.documents import DocumentTarget
     from webhook.mutation.patch import Operation
-    from webhook.mutation.snapshot import MutationSnapshot
     from webhook.policies.manifests import Manifest
+    from webhook.review.outcome import Found
+
+
+EXTENSION_GROUPS: Final = frozenset({mutator.GROUP, expansions.GROUP})
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +81,8 @@ class CheckOutcome:
     faults: Sequence[str] = ()
     """What of the files could not be reviewed, and why."""
     mutated: Sequence[ShownMutation] = ()
+    left_out: Sequence[str] = ()
+    """What was given and not reviewed, and why."""
 
     @property
     def shown(self) -> Sequence[CheckedViolation]:
@@ -98,13 +99,20 @@ class CheckOutcome:
     @property
     def nothing(self) -> str:
         """Why nothing was checked, or an empty text: that would pass whatever is wrong."""
+        if self.faults:
+            return ""
         if not self.constraints:
             return "nothing was checked: there is no constraint"
-        if self.reviewed or self.faults:
+        if self.reviewed:
             return ""
+        if self.left_out:
+            return f"nothing was checked: {'; '.join(self.left_out)}"
         what = "document" if self.documents else "object besides templates and constraints"
         return f"nothing was checked: there is no {what}"
 
+
+_TOLD_BEFORE: Final = frozenset({"parse", "compile", "template", "constraint"})
+"""Causes for which a policy is refused as it is added: that is told once, not of each object."""
 
 _UNREAD: Final = (
     "reading: the objects are reviewed without what could not be read: mutators or policies in it "
@@ -115,113 +123,164 @@ _UNREAD: Final = (
 def review_objects(client: Client, sources: Sources, printed: list[str]) -> CheckOutcome:
     """Review every object, policies among them, with all of them as data.
 
-    What could not be reviewed is among the outcome's faults, and the rest is reviewed. Raises
-    :class:`CannotTest` for policies that cannot be used.
+    What could not be used or reviewed is among the outcome's faults, and the rest is reviewed by
+    the rest.
     """
-    _add_policies(client, sources.manifests)
-    _add_each(
-        sources.manifests,
+    faults = _add_policies(client, sources.manifests)
+    faults += _add_each(
+        [item for item in sources.manifests if not is_admission_review(item.document)],
         client.add_data,
         lambda manifest: f'adding data of GVK "{manifest.gvk}" ({manifest.file}:{manifest.line})',
     )
-    namespaces = {"default": extension_run.DEFAULT_NAMESPACE, **client.snapshot.namespaces}
-    expansion = _expansion(sources.manifests)
-    mutations = extension_run.read_mutations(sources.manifests)
-    faults = [*sources.faults, *([_UNREAD] if sources.faults else [])]
-    findings = []
-    shown_mutations: list[ShownMutation] = []
+    extensions = Extensions()
+    faults += [
+        f"auditing objects: {fault}"
+        for fault in extensions.load(
+            item for item in sources.manifests if item.gvk.group in EXTENSION_GROUPS
+        )
+    ]
+    policies = PolicySet(
+        client.snapshot,
+        extensions.mutations,
+        extensions.expansion,
+        exclusions_of(item.document for item in sources.manifests),
+    )
+    reviewing = _Reviewing(policies, sources, printed)
     for manifest in watched(sources.manifests, "objects"):
-        obj = manifest.document
-        if mutations and extension_run.is_object(manifest):
-            # As at admission: what is reviewed, and expanded, is what would be stored.
-            done, obj = extension_run.mutate(mutations, obj, namespaces)
-            if patch := make_patch(manifest.document, obj):
-                by = names_of(done.passes)
-                shown_mutations.append(
-                    ShownMutation(_subject(obj), manifest.file, manifest.line, by, patch)
-                )
-        namespace = namespace_for(obj, namespaces)
-        shown = f"{manifest.gvk} {namespace_of(obj)}/{name_of(obj)}"
-        try:
-            responses = _review_implied(
-                client, (expansion, mutations), (obj, namespace), shown, printed, sources.warnings
-            )
-        except CannotTest as error:
-            faults += error.lines
-            continue
-        findings += [
-            CheckedViolation(result, _subject(obj), obj, manifest.file, manifest.line)
-            for result in responses.results
-        ]
+        reviewing.judge(manifest)
     # Policies are objects, too, for policies about policies; nobody else means to review them.
-    violating = {id(item.value) for item in findings}
+    findings = reviewing.findings
+    violating = {id(item.manifest.document) for item in findings}
     reviewed = sum(
         id(item.document) in violating or not is_policy(item.document) for item in sources.manifests
     )
+    reviewing.advise()
     return CheckOutcome(
-        _ordered(findings), _constraints(client), reviewed, faults=faults, mutated=shown_mutations
+        _ordered([item.violation for item in findings]),
+        _constraints(client),
+        reviewed - len(reviewing.excluded),
+        faults=[
+            *faults,
+            *sources.faults,
+            *([_UNREAD] if sources.faults else []),
+            *reviewing.faults,
+        ],
+        mutated=reviewing.mutated,
+        left_out=_left_out(sources, reviewing.excluded),
     )
 
 
-def _review_implied(
-    client: Client,
-    extensions: tuple[Expansion, MutationSnapshot],
-    reviewed: tuple[dict[str, Any], Mapping[str, Any] | None],
-    shown: str,
-    printed: list[str],
-    warnings: list[str],
-) -> Responses:
-    """What a review of an object, and of what it implies, found; raises :class:`CannotTest`."""
-    obj, namespace = reviewed
-    responses = _review(client, AugmentedObject(obj, namespace), shown, printed, warnings)
-    implied = [
-        (
-            item,
-            _review(
-                client,
-                AugmentedObject(item.object, namespace, "", "Generated"),
-                shown,
-                printed,
-                warnings,
-            ),
+class _Finding(NamedTuple):
+    violation: CheckedViolation
+    manifest: Manifest
+
+
+class _Reviewing:
+    """The objects of some files, reviewed one by one by all policies, and what came of it."""
+
+    def __init__(self, policies: PolicySet, sources: Sources, printed: list[str]) -> None:
+        self._policies = policies
+        self._warnings = sources.warnings
+        self._printed = printed
+        self._matched = Matched()
+        self._matched_alone = Matched()
+        """By objects that no request brings."""
+        self._seen: set[tuple[str, str]] = set()
+        self._namespaces = {
+            "default": extension_run.DEFAULT_NAMESPACE,
+            **policies.snapshot.namespaces,
+        }
+        self.findings: list[_Finding] = []
+        self.faults: list[str] = []
+        self.mutated: list[ShownMutation] = []
+        self.excluded: list[str] = []
+
+    def judge(self, manifest: Manifest) -> None:
+        """Review one object as it would be stored, and what it implies."""
+        document = manifest.document
+        try:
+            value = value_of(document, self._namespaces)
+        except InvalidReview as error:
+            self.faults.append(
+                f"reading: {manifest.file}:{manifest.line}: AdmissionReview: {error}"
+            )
+            return
+        is_request = is_admission_review(document)
+        matched = self._matched if is_request else self._matched_alone
+        limits = Limits(print_=lambda _, line: self._printed.append(line), observer=matched)
+        reviewed = review(
+            self._policies, Subject(value, point=enforcement.COMMAND_LINE, limits=limits)
         )
-        for item in _expand(*extensions, obj, namespace)
-    ]
-    return with_implied(responses, implied) if implied else responses
+        obj = reviewed.object or document
+        self._seen.update(map(_kind, [obj, *reviewed.implied]))
+        if reviewed.excluded is not None:
+            if not is_policy(document):
+                self.excluded.append(_subject(obj))
+            return
+        self._take(manifest, reviewed, obj)
+        matched.take(reviewed.responses)
+
+    def _take(self, manifest: Manifest, reviewed: Found, obj: dict[str, Any]) -> None:
+        before = shown_object(manifest.document)
+        if reviewed.mutated is not None and (patch := make_patch(before, obj)):
+            self.mutated.append(
+                ShownMutation(
+                    _subject(obj),
+                    manifest.file,
+                    manifest.line,
+                    names_of(reviewed.mutated.passes),
+                    patch,
+                )
+            )
+        name = name_of(obj)
+        if reviewed.unmutated:
+            self.faults.append(reviewed.unmutated)
+        if reviewed.unexpanded:
+            self.faults.append(
+                f"auditing objects: expanding resource {name}: error expanding resource {name}: "
+                f"{reviewed.unexpanded}"
+            )
+        shown = f"{gvk_of(obj)} {namespace_of(obj)}/{name}"
+        self.faults += _undecided(reviewed.responses, shown, self._warnings)
+        self.findings += [
+            _Finding(
+                CheckedViolation(result, _subject(obj), obj, manifest.file, manifest.line), manifest
+            )
+            for result in reviewed.responses.results
+        ]
+
+    def advise(self) -> None:
+        """Warn of what was green though nothing was judged."""
+        snapshot = self._policies.snapshot
+        asked = self._matched.missing(snapshot, admission.NAME)
+        missing = [one for one in asked if one.key not in self._matched_alone]
+        told = [f"WARNING - {one}" for one in unmatched(missing, self._seen)]
+        if missing:
+            counted = f"{len(missing)} of {len(snapshot.constraints)} constraints"
+            names = listed(["/".join(one.key) for one in missing])
+            told.append(f"{counted} matched no object: {names}")
+        told += [f"WARNING - {one}" for one in unasked(snapshot, self._matched_alone)]
+        self._warnings += told
+
+
+def _left_out(sources: Sources, excluded: Sequence[str]) -> list[str]:
+    """What was not reviewed though it was given, and why: for the last line."""
+    lines = []
+    if sources.left_out:
+        lines.append(f"test suites are tried on {listed(sources.left_out)}")
+    if sources.skipped:
+        lines.append(f"no object of Kubernetes is {listed(sources.skipped)}")
+    if excluded:
+        lines.append(f"a Config excludes the namespace of {listed(excluded)}")
+    return lines
 
 
 def _constraints(client: Client) -> list[str]:
     return ["/".join(constraint.key) for constraint in client.snapshot.constraints]
 
 
-def _expansion(manifests: Sequence[Manifest]) -> Expansion:
-    """The ExpansionTemplates among the manifests."""
-    templates = [item for item in manifests if item.gvk.group == expansions.GROUP]
-    unknown = [item for item in templates if item.gvk.kind != expansions.KIND]
-    if unknown:
-        raise CannotTest(
-            *(f"auditing objects: {item.gvk} is no kind of expansion" for item in unknown)
-        )
-    try:
-        return Expansion([read_expansion_template(item.document) for item in templates])
-    except InvalidExpansion as error:
-        raise CannotTest(f"auditing objects: error creating expander: {error}") from None
-
-
-def _expand(
-    expansion: Expansion,
-    mutations: MutationSnapshot,
-    obj: dict[str, Any],
-    namespace: Mapping[str, Any] | None,
-) -> list[Resultant]:
-    try:
-        until = time.monotonic() + SECONDS_MAX
-        return expand(expansion, mutations, obj, namespace, on_error="reject", until=until)
-    except InvalidExpansion as error:
-        name = name_of(obj)
-        raise CannotTest(
-            f"auditing objects: expanding resource {name}: error expanding resource {name}: {error}"
-        ) from None
+def _kind(obj: Mapping[str, Any]) -> tuple[str, str]:
+    return gvk_of(obj).group_kind
 
 
 def _subject(obj: dict[str, Any]) -> str:
@@ -237,11 +296,10 @@ def review_documents(
     """Review every document that a target finds in the files, by the templates for it.
 
     A file in which it finds none for being of another shape is among the outcome's faults, and
-    the others are reviewed. Raises :class:`CannotTest`.
+    the others are reviewed, by the policies that can be used.
     """
-    _add_policies(client, sources.manifests)
     findings = []
-    faults = list(sources.faults)
+    faults = [*_add_policies(client, sources.manifests), *sources.faults]
     reviewed: list[tuple[Document, Other]] = []
     for item in sources.documents:
         try:
@@ -250,28 +308,33 @@ def review_documents(
             faults.append(f"reading: {error}")
             continue
         reviewed += [(document, item) for document in split]
+    policies = PolicySet(client.snapshot)
+    limits = Limits(print_=lambda _, line: printed.append(line))
     for document, item in watched(reviewed, "documents"):
-        try:
-            responses = _review(client, document, document.name, printed, sources.warnings)
-        except CannotTest as error:
-            faults += error.lines
-            continue
+        subject = Subject(document, point=enforcement.COMMAND_LINE, limits=limits)
+        responses = review(policies, subject).responses
+        faults += _undecided(responses, document.name, sources.warnings)
         findings += [
             CheckedViolation(result, document.name, document.value, item.file, item.line)
             for result in responses.results
         ]
     return CheckOutcome(
-        _ordered(findings), _constraints(client), len(reviewed), documents=True, faults=faults
+        _ordered(findings),
+        _constraints(client),
+        len(reviewed),
+        documents=True,
+        faults=faults,
+        left_out=_left_out(sources, ()),
     )
 
 
-def _add_policies(client: Client, manifests: Sequence[Manifest]) -> None:
-    _add_each(
+def _add_policies(client: Client, manifests: Sequence[Manifest]) -> list[str]:
+    """Add templates and constraints; what cannot be used, a line for each."""
+    return _add_each(
         [item for item in manifests if item.gvk.group_kind == (template.GROUP, template.KIND)],
         client.add_template,
         lambda manifest: f'adding template "{name_of(manifest.document)}"',
-    )
-    _add_each(
+    ) + _add_each(
         [item for item in manifests if item.gvk.group == constraint.GROUP],
         client.add_constraint,
         lambda manifest: f'adding constraint "{name_of(manifest.document)}"',
@@ -282,41 +345,30 @@ def _add_each(
     manifests: Sequence[Manifest],
     add: Callable[[dict[str, Any]], bool],
     title: Callable[[Manifest], str],
-) -> None:
-    """Add manifests; every refusal is told, where gator stops at the first."""
+) -> list[str]:
+    """Add manifests; every refusal, where gator stops at the first."""
     lines = []
     for manifest in manifests:
         try:
             add(manifest.document)
         except ConstraintFrameworkError as error:
             lines.append(f"auditing objects: {title(manifest)}: {error}")
-    if lines:
-        raise CannotTest(*lines)
+    return lines
 
 
-def _review(
-    client: Client, subject: Any, shown: str, printed: list[str], warnings: list[str]
-) -> Responses:
-    """What a review found; raises :class:`CannotTest` where something that may deny is undecided."""
-    responses = client.snapshot.review(
-        subject,
-        enforcement_point=enforcement.COMMAND_LINE,
-        limits=Limits(print_=lambda _, line: printed.append(line)),
-    )
-    if responses.faults:
-        raise CannotTest(
-            *(f"auditing objects: reviewing {shown}: {fault}" for fault in responses.faults)
-        )
-    refused = [item for item in responses.undecided if item.answer == "reject"]
-    if refused:
-        raise CannotTest(
-            *(f"auditing objects: reviewing {shown}: not decided: {item}" for item in refused)
-        )
+def _undecided(responses: Responses, shown: str, warnings: list[str]) -> list[str]:
+    """What may deny and could not be decided; what only warns is told by a warning."""
+    faults = [f"auditing objects: reviewing {shown}: {fault}" for fault in responses.faults]
     for item in responses.undecided:
+        if item.cause in _TOLD_BEFORE:
+            continue
+        if item.answer == "reject":
+            faults.append(f"auditing objects: reviewing {shown}: not decided: {item}")
+            continue
         told = f"WARNING - {shown}: not decided: {item}"
         if item.answer == "warn" and told not in warnings:
             warnings.append(told)
-    return responses
+    return faults
 
 
 def _ordered(findings: list[CheckedViolation]) -> list[CheckedViolation]:

@@ -50,6 +50,10 @@ class CannotTest(Exception):
         self.lines = lines
 
 
+class NothingLeft(CannotTest):
+    """All that was given was left out, so that nothing can be said of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Other:
     """A document that is no object of Kubernetes, and where it was read."""
@@ -120,7 +124,8 @@ def read_sources(
             except CannotTest as error:
                 _refuse(sources, str(error), keep_going=keep_going)
     if not sources.manifests and not sources.documents and not sources.targets:
-        raise CannotTest(*sources.faults, *_about_files(sources), "no input data identified")
+        kind = NothingLeft if sources.left_out and not sources.faults else CannotTest
+        raise kind(*sources.faults, "no input data identified", *_about_files(sources))
     sources.warnings.extend(_about_files(sources))
     sources.warnings.extend(_conflicts(sources.manifests))
     return sources

@@ -22,8 +22,10 @@ from webhook.cli.terminal import complain, printable, write
 _HELP = """Check resources against ConstraintTemplates and constraints.
 
 The files hold policies and resources alike; every resource is reviewed, and all
-of them are the cluster's data for referential policies. With --target=json the
-files besides policies are any documents: a Terraform plan for instance.
+of them are the cluster's data for referential policies. They are mutated and expanded
+first, by the mutators and ExpansionTemplates among the files; an AdmissionReview is
+reviewed as the request that it holds. With --target=json the files besides policies are
+any documents: a Terraform plan for instance.
 
 \b
   waddle test -f policies/ -f manifest.yaml
@@ -73,7 +75,7 @@ def command(  # noqa: PLR0913  # each is an option
 ) -> int:
     """Review and report."""
     # Here and not above: --help, completion and a mistyped option need none of it.
-    from webhook.cli.sources import CannotTest, read_sources  # noqa: PLC0415
+    from webhook.cli.sources import CannotTest, NothingLeft, read_sources  # noqa: PLC0415
 
     printed: list[str] = []
     try:
@@ -111,7 +113,7 @@ def command(  # noqa: PLR0913  # each is an option
         emit_refusal(outputs, error.lines)
         for line in error.lines:
             complain(line)
-        return exit_codes.NO
+        return exit_codes.UNKNOWN if isinstance(error, NothingLeft) else exit_codes.NO
     from webhook.cli import review_report  # noqa: PLC0415  # as above
 
     for output in outputs:

@@ -18,7 +18,7 @@ from webhook import __version__
 from webhook.api.encoding import DecodeError, decode, encode
 from webhook.backoff import Backoff
 from webhook.cluster.credentials import CredentialsError
-from webhook.cluster.errors import ApiError, ApiUnreachable, api_error
+from webhook.cluster.errors import AnswerTooLarge, ApiError, ApiUnreachable, api_error
 from webhook.cluster.event_loop import EventLoop
 from webhook.cluster.store import Object, slim
 
@@ -133,11 +133,27 @@ class ClusterClient:
         return _decoded(method, path, content)
 
     async def page(
-        self, path: str, query: Mapping[str, str], *, deadline_seconds: float
+        self,
+        path: str,
+        query: Mapping[str, str],
+        *,
+        deadline_seconds: float,
+        bytes_max: int | None = None,
     ) -> tuple[Any, int]:
-        """A page of a list and its size in bytes; raises as :meth:`request`."""
+        """A page of a list and its size in bytes; raises as :meth:`request`.
+
+        Of one with more than ``bytes_max`` the rest is not read: raises
+        :class:`~webhook.cluster.errors.AnswerTooLarge`.
+        """
         content = await self._answer(
-            "GET", path, query, None, _JSON, _JSON, deadline_seconds=deadline_seconds
+            "GET",
+            path,
+            query,
+            None,
+            _JSON,
+            _JSON,
+            deadline_seconds=deadline_seconds,
+            bytes_max=bytes_max or ANSWER_BYTES_MAX,
         )
         return _decoded("GET", path, content), len(content)
 
@@ -151,13 +167,16 @@ class ClusterClient:
         accept: str,
         *,
         deadline_seconds: float,
+        bytes_max: int = ANSWER_BYTES_MAX,
     ) -> bytes:
         backoff = Backoff(initial_seconds=0.2, max_seconds=5.0)
         try:
             async with asyncio.timeout(deadline_seconds), self._in_flight:
                 while True:
                     try:
-                        return await self._once(method, path, query, data, content_type, accept)
+                        return await self._once(
+                            method, path, query, data, content_type, accept, bytes_max=bytes_max
+                        )
                     except ApiError as error:
                         if error.status not in _RETRIED:
                             raise
@@ -180,16 +199,18 @@ class ClusterClient:
         data: bytes | None,
         content_type: str,
         accept: str,
+        *,
+        bytes_max: int,
     ) -> bytes:
         headers = {"Accept": accept}
         if data is not None:
             headers["Content-Type"] = content_type
         async with await self._open(method, path, query, headers=headers, data=data) as response:
             try:
-                return await _read(response, ANSWER_BYTES_MAX)
+                return await _read(response, bytes_max)
             except _TooLarge:
-                message = f"{method} {path}: an answer of over {ANSWER_BYTES_MAX} bytes"
-                raise ApiUnreachable(message) from None
+                message = f"{method} {path}: an answer of over {bytes_max} bytes"
+                raise AnswerTooLarge(message) from None
             except (aiohttp.ClientError, OSError) as error:
                 raise ApiUnreachable(f"{method} {path}: {_described(error)}") from error
 
@@ -233,6 +254,7 @@ class ClusterClient:
         timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=_CONNECT_SECONDS, sock_read=inactivity_seconds
         )
+        proxy = self.credentials.proxy
         try:
             return await self._session.request(
                 method,
@@ -242,7 +264,8 @@ class ClusterClient:
                 headers={**self.credentials.headers(), **(headers or {})},
                 timeout=timeout,
                 allow_redirects=False,
-                proxy=self.credentials.proxy,
+                proxy=None if proxy is None else proxy.url,
+                proxy_headers=None if proxy is None else proxy.headers,
                 server_hostname=self.credentials.server_name,
             )
         except (aiohttp.ClientError, OSError, CredentialsError) as error:

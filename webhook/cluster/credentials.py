@@ -12,10 +12,15 @@ import os
 import ssl
 import time
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.proxies import InvalidProxy, proxy_for, read_proxy
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+
+    from webhook.proxies import Proxy
 
 TOKEN_SECONDS_MAX: Final = 60.0
 """How long a token is used before it is read again; the kubelet renews it long before its end."""
@@ -33,7 +38,13 @@ class Credentials:
     ``server_name`` is the name in its certificate where that is not the URL's.
     """
 
-    def __init__(self, load: Callable[[], Any], namespace: str) -> None:
+    def __init__(
+        self,
+        load: Callable[[], Any],
+        namespace: str,
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """``environment`` names proxies, for where the configuration names none."""
         self._load = load
         self._configuration = load()
         self._read_at = 0.0
@@ -42,7 +53,8 @@ class Credentials:
         self.server = str(self._configuration.host).rstrip("/")
         self.tls = _tls(self._configuration) if self.server.startswith("https:") else None
         self.server_name: str | None = self._configuration.tls_server_name or None
-        self.proxy: str | None = self._configuration.proxy or None
+        self.proxy = _proxy(self._configuration.proxy, self.server, environment)
+        """That of the kubeconfig (``proxy-url``), whatever NO_PROXY says, or the environment's."""
         self.rereads = 0
         self.rotations = 0
 
@@ -85,6 +97,7 @@ def load_credentials(
         from kubernetes.client import Configuration  # noqa: PLC0415
 
         configuration = Configuration()
+        configuration.proxy = None  # the package's own way with the environment knows no networks
         try:
             if in_pod:
                 config.load_incluster_config(client_configuration=configuration)
@@ -100,7 +113,14 @@ def load_credentials(
         return configuration
 
     namespace = _NAMESPACE_FILE.read_text("utf-8").strip() if in_pod else "default"
-    return Credentials(load, namespace)
+    return Credentials(load, namespace, os.environ)
+
+
+def _proxy(own: str | None, server: str, environment: Mapping[str, str]) -> Proxy | None:
+    try:
+        return read_proxy(own) if own else proxy_for(server, environment)
+    except InvalidProxy as error:
+        raise CredentialsError(f"the way to the API server: {error}") from None
 
 
 def _tls(configuration: Any) -> ssl.SSLContext:

@@ -48,6 +48,11 @@ class ApiError(Exception):
         return self.status == 403
 
     @property
+    def is_server_fault(self) -> bool:
+        """Whether the server, or what stands before it, is in trouble: this is no answer."""
+        return self.status >= 500
+
+    @property
     def is_expired(self) -> bool:
         """Whether a resource version or a continue token is too old: list anew."""
         return self.status == 410
@@ -55,6 +60,10 @@ class ApiError(Exception):
 
 class ApiUnreachable(Exception):
     """The API server did not answer: no connection, a torn one, or no answer in time."""
+
+
+class AnswerTooLarge(ApiUnreachable):
+    """An answer was longer than it may be, and was not read to its end."""
 
 
 def api_error(status: int, body: bytes, retry_after: str | None = None) -> ApiError:

@@ -1,11 +1,16 @@
 """List and watch of one kind: the API server's objects, here, in order, none lost or twice.
 
-The state is a resource version, which is opaque. While the watch lives, events
-advance it; when it ends, the next one begins where it stopped; when the server
-has forgotten that place (410, as status, as event or within a list), everything
-is listed anew and compared with what was known, so that deletions missed are
-found. A connection without a byte for :attr:`Settings.inactivity_seconds` is
-taken for dead: bookmarks come about every minute.
+The state is a resource version. While the watch lives, events advance it; when it
+ends, the next one begins where it stopped; when the server has forgotten that place
+(410, as status, as event or within a list), everything is listed anew and compared
+with what was known, so that deletions missed are found. A connection without a byte
+for :attr:`Settings.inactivity_seconds` is taken for dead, and what is known for old:
+bookmarks come about every minute, so everything is listed anew.
+
+After etcd was restored from a copy the API server is at an older version than the one
+that is known. A watch from there tells nothing until the history has passed it, and then
+leaves out what came before. So a list of one object is asked for its version before a
+watch goes on; where that is older, everything is listed anew, and compared as a whole.
 """
 
 from __future__ import annotations
@@ -14,7 +19,6 @@ import asyncio
 import random
 import time
 from contextlib import aclosing
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import aiohttp
@@ -25,8 +29,11 @@ from webhook.backoff import Backoff
 from webhook.cluster.client import RETRY_AFTER_SECONDS_MAX
 from webhook.cluster.errors import ApiError, ApiUnreachable, status_error
 from webhook.cluster.lines import LINE_SECONDS_MAX, LineTooLong, read_lines
+from webhook.cluster.page_size import PageSize, sized_page
 from webhook.cluster.pages import check_object, read_event, read_page
+from webhook.cluster.reflector_statistics import ReflectorStatistics
 from webhook.cluster.store import Change, Store, slim
+from webhook.cluster.versions import is_older
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -53,7 +60,9 @@ class Settings:
     that begin together do not end together (client-go: 5 to 10 minutes).
     ``list_bytes_max`` is what a whole list may have, as JSON: decoded it is some four
     times as much, and a replica that should hold more has too little memory anyway.
-    A watch that goes on for ``overtime_seconds`` beyond its timeout is ended.
+    A watch that goes on for ``overtime_seconds`` beyond its timeout is ended. After an
+    API server was away for ``outage_seconds`` everything is listed anew: etcd may have been
+    restored meanwhile, and be beyond the version that was known by now.
     """
 
     page_objects: int = 500
@@ -64,6 +73,7 @@ class Settings:
     list_bytes_max: int = 256 << 20
     overtime_seconds: float = 60.0
     line_seconds_max: float = LINE_SECONDS_MAX
+    outage_seconds: float = 60.0
     missing_seconds: float = 10.0
     backoff_initial_seconds: float = 0.8
     backoff_max_seconds: float = 30.0
@@ -95,33 +105,20 @@ class ChangeReceiver(Protocol):
         """Every object of a whole list has been handed over; called after each list."""
 
 
-@dataclass(slots=True)
-class ReflectorStatistics:
-    """What a reflector has seen: counts since its start, and how it is now."""
-
-    lists: int = 0
-    watches: int = 0
-    events: int = 0
-    bookmarks: int = 0
-    gone: int = 0
-    errors: int = 0
-    silences: int = 0
-    malformed: int = 0
-    objects: int = 0
-    synced: bool = False
-    absent: bool = False
-    last_error: str = ""
-    last_event_at: float = field(default=0.0)
-    resource_version: str = ""
-    """Where the watch stands."""
-
-
 TOLD_SECONDS: Final = 60.0
 """How often the same failure is logged while it lasts."""
 
 
+_SILENCE_DOUBLINGS_MAX: Final = 3
+"""Of a server that never sends a bookmark: silence is then found by the watch's own end."""
+
+
 class _Gone(Exception):
     """The place where the watch should go on is forgotten: list anew."""
+
+
+class _Doubtful(Exception):
+    """The place where the watch stands may be of a history that is no more."""
 
 
 class Reflector:
@@ -150,6 +147,12 @@ class Reflector:
         )
         self._watch_list = self._settings.watch_list
         self._resource_version = ""
+        self._newest = ""
+        """The version known last, however it was lost."""
+        self._is_compared = False
+        """Whether it is known that the API server still has the history of what is known."""
+        self._unreachable_since: float | None = None
+        self._silences_in_row = 0
         self._wake = asyncio.Event()
         self._request: asyncio.Timeout | None = None
         self._was_synced = asyncio.Event()
@@ -189,6 +192,8 @@ class Reflector:
                 self._statistics.gone += 1
                 self._resource_version = ""
                 await self._pause(random.uniform(0, 0.2))  # noqa: S311  # jitter is no secret
+            except _Doubtful:
+                await self._pause(self._backoff.next_seconds())
             except (ApiError, ApiUnreachable, LineTooLong) as error:
                 await self._pause(self._after(error))
 
@@ -197,6 +202,8 @@ class Reflector:
         try:
             async with request:
                 self._request = request
+                if self._resource_version and not self._is_compared:
+                    await self._compare()
                 if not self._resource_version:
                     await self._list()
                 if self._resource_version:
@@ -213,6 +220,9 @@ class Reflector:
         self._statistics.last_error = str(error)
         if not isinstance(error, ApiError) or not error.is_absent:
             self._tell("a list or watch failed; it is tried again", str(error))
+        is_answer = isinstance(error, ApiError) and not error.is_server_fault
+        if not is_answer and self._unreachable_since is None:
+            self._unreachable_since = time.monotonic()
         if not isinstance(error, ApiError):
             return self._backoff.next_seconds()
         if error.status in _MISSING:
@@ -233,7 +243,7 @@ class Reflector:
 
     def _take_absence(self) -> None:
         """The kind is gone, and with it every object."""
-        self._statistics.absent = True
+        self._statistics.absent, self._statistics.outdated = True, False
         self._resource_version = ""
         if changes := self.store.replace([]):
             self._receiver.change(changes)
@@ -245,6 +255,41 @@ class Reflector:
                 await self._wake.wait()
         except TimeoutError:
             return
+
+    # --- whether the history is the same ------------------------------------------------------
+
+    async def _compare(self) -> None:
+        """See whether the API server is at the version that is known, or beyond it."""
+        page, _ = await self._client.page(
+            self._path,
+            {**self._query, "limit": "1"},
+            deadline_seconds=self._settings.list_seconds_max,
+        )
+        _, version, _ = read_page(page, self._path)
+        if self._take_restore(version) or self._was_away():
+            self._resource_version = ""
+        else:
+            self._unreachable_since = None
+        self._is_compared = True
+
+    def _take_restore(self, version: str) -> bool:
+        """Whether the API server's version is older than the one known, which is told."""
+        if not is_older(version, self._newest):
+            return False
+        if not self._statistics.outdated:
+            self._statistics.outdated = True
+            self._statistics.restores += 1
+            self._tell(
+                "the API server is at an older version than before, as after a restore of etcd; "
+                "everything is listed anew",
+                f"resourceVersion {version} after {self._newest}",
+            )
+        return True
+
+    def _was_away(self) -> bool:
+        """Whether the API server could not be reached for long."""
+        since = self._unreachable_since
+        return since is not None and time.monotonic() - since > self._settings.outage_seconds
 
     # --- lists --------------------------------------------------------------------------------
 
@@ -264,21 +309,26 @@ class Reflector:
 
     async def _pages(self) -> tuple[list[Object], str]:
         """The whole list; begun anew without pages where a page's place is forgotten."""
-        limit = str(self._settings.page_objects)
+        whole = PageSize(0, 0)
+        sized = PageSize(self._settings.page_objects, self._settings.page_objects)
         objects: list[Object] = []
         tokens: set[str] = set()
         size = 0
-        query = {**self._query, "limit": limit}
+        query = dict(self._query)
         while True:
             try:
-                page, page_bytes = await self._client.page(
-                    self._path, query, deadline_seconds=self._settings.list_seconds_max
+                page, page_bytes = await sized_page(
+                    self._client,
+                    self._path,
+                    query,
+                    sized,
+                    deadline_seconds=self._settings.list_seconds_max,
                 )
             except ApiError as error:
-                if not error.is_expired or "limit" not in query:
+                if not error.is_expired or sized is whole:
                     raise
                 self._statistics.gone += 1
-                objects, size, query = [], 0, dict(self._query)
+                objects, size, query, sized = [], 0, dict(self._query), whole
                 continue
             size = self._weigh(size + page_bytes)
             items, version, token = read_page(page, self._path)
@@ -290,7 +340,7 @@ class Reflector:
             if token in tokens:
                 raise ApiUnreachable(f"{self._path}: the list goes in a circle")
             tokens.add(token)
-            query = {**self._query, "limit": limit, "continue": token}
+            query = {**self._query, "continue": token}
 
     def _weigh(self, size: int) -> int:
         """The size of a list so far; raises where it is more than any may be."""
@@ -324,13 +374,17 @@ class Reflector:
             return None
 
     def _take_list(self, objects: Iterable[Object], version: str) -> None:
+        # Of another history a version may be that of another content.
+        is_other = self._take_restore(version) or self._statistics.outdated or self._was_away()
         self._statistics.lists += 1
+        self._statistics.outdated = False
         self._statistics.absent = False
         self._statistics.synced = True
         self._statistics.last_event_at = time.monotonic()
-        if changes := self.store.replace(objects):
+        if changes := self.store.replace(objects, by_content=is_other):
             self._receiver.change(changes)
-        self._resource_version = version
+        self._resource_version = self._newest = version
+        self._is_compared, self._unreachable_since = True, None
         self._receiver.synced()
         self._was_synced.set()
 
@@ -375,6 +429,7 @@ class Reflector:
     async def _events(self, query: dict[str, str]) -> AsyncGenerator[tuple[str, Any, int], None]:
         """The events of a watch: type, object and size in bytes."""
         settings = self._settings
+        inactivity = settings.inactivity_seconds * 2**self._silences_in_row
         seconds = random.uniform(  # noqa: S311  # as above
             settings.watch_seconds_min, settings.watch_seconds_max
         )
@@ -389,9 +444,7 @@ class Reflector:
         ends = time.monotonic() + seconds + settings.overtime_seconds
         try:
             async with (
-                self._client.stream(
-                    self._path, query, inactivity_seconds=settings.inactivity_seconds
-                ) as content,
+                self._client.stream(self._path, query, inactivity_seconds=inactivity) as content,
                 aclosing(read_lines(content, settings.line_seconds_max)) as lines,
             ):
                 async for line in lines:
@@ -407,17 +460,25 @@ class Reflector:
             raise
         except TimeoutError as error:
             self._statistics.silences += 1
-            message = f"{self._path}: no byte within {settings.inactivity_seconds:g} s"
+            self._silences_in_row = min(self._silences_in_row + 1, _SILENCE_DOUBLINGS_MAX)
+            self._resource_version = ""
+            message = f"{self._path}: no byte within {inactivity:g} s"
             raise ApiUnreachable(message) from error
         except (aiohttp.ClientError, OSError) as error:
             message = f"{self._path}: the watch was torn: {str(error) or type(error).__name__}"
             raise ApiUnreachable(message) from error
+        finally:
+            self._is_compared = False
 
     def _take_event(self, kind: str, item: Any) -> None:
         self._statistics.last_event_at = time.monotonic()
+        self._silences_in_row, self._unreachable_since = 0, None
         if kind == "BOOKMARK":
             self._statistics.bookmarks += 1
-            self._resource_version = self._version(item)
+            version = self._version(item)
+            if is_older(version, self._resource_version):
+                raise _Doubtful
+            self._resource_version = self._newest = version
             return
         self._statistics.events += 1
         obj = self._sound(item)
@@ -427,6 +488,7 @@ class Reflector:
                 self._receiver.change(changes)
         # Behind one that is left out the watch goes on, if it says where that is.
         self._resource_version = text(item, "metadata", "resourceVersion") or self._resource_version
+        self._newest = self._resource_version
 
     def _version(self, item: Any) -> str:
         """Where a watch may go on; raises where that is not said."""

@@ -76,11 +76,14 @@ class Store:
         """One object, if it is known."""
         return self._objects.get(Key(namespace, name))
 
-    def set(self, obj: Object) -> list[Change]:
-        """Take in an object; what changed by that."""
+    def set(self, obj: Object, *, by_content: bool = False) -> list[Change]:
+        """Take in an object; what changed by that.
+
+        With ``by_content`` the same version is not taken for the same object.
+        """
         key = key_of(obj)
         known = self._objects.get(key)
-        if known is not None and _same(known, obj):
+        if known is not None and _same(known, obj) and (not by_content or known == obj):
             return []
         self._objects[key] = obj
         changes = [Change("set", key, obj)]
@@ -117,14 +120,14 @@ class Store:
             return
         self._objects[key] = slim(obj)
 
-    def replace(self, objects: Iterable[Object]) -> list[Change]:
+    def replace(self, objects: Iterable[Object], *, by_content: bool = False) -> list[Change]:
         """Take the whole list in; what it lacks has been deleted."""
         listed = {key_of(obj): obj for obj in objects}
         gone = [key for key in self._objects if key not in listed]
         changes = [Change("delete", key, self._objects.pop(key)) for key in gone]
         self._deletions += len(gone)
         for obj in listed.values():
-            changes += self.set(obj)
+            changes += self.set(obj, by_content=by_content)
         return changes
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
 from webhook.conftest.policies import ConftestPolicyError
+from webhook.proxies import proxy_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,9 +51,26 @@ def _fetch(folder: Path, url: str) -> None:
         shutil.copyfile(source, folder / source.name)
 
 
+class _Proxies(urllib.request.ProxyHandler):
+    """Proxies as Go's programs find them: the library's own way knows no networks in NO_PROXY."""
+
+    def http_request(self, request: urllib.request.Request) -> urllib.request.Request:
+        """Send a request, or one that it is redirected to, by its proxy."""
+        proxy = proxy_for(request.full_url)
+        if proxy is not None:
+            parts = urlsplit(proxy.url)
+            for name, value in proxy.headers.items():
+                request.add_header(name, value)
+            request.set_proxy(parts.netloc, parts.scheme)
+        return request
+
+    https_request = http_request
+
+
 def _download(url: str) -> bytes:
     # Only what begins with http:// or https:// comes here.
-    with urllib.request.urlopen(url, timeout=_SECONDS_MAX) as response:  # noqa: S310
+    opener = urllib.request.build_opener(_Proxies({}))
+    with opener.open(url, timeout=_SECONDS_MAX) as response:
         content: bytes = response.read(BYTES_MAX + 1)
     if len(content) > BYTES_MAX:
         raise ValueError(f"larger than {BYTES_MAX} bytes")

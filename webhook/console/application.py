@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from webhook.console.rights import Rights
     from webhook.console.session import Sent
     from webhook.console.visitor import Right, Visitor
-    from webhook.constraint.snapshot import Snapshot
     from webhook.log import Logger
+    from webhook.review.policy_set import PolicySet
 
 FORM_BYTES_MAX: Final = 8 * TEXT_CHARACTERS_MAX
 """Three fields, each character written as three or more."""
@@ -79,7 +79,7 @@ class Objects(Protocol):
 class Source(Protocol):
     """Where policies in force come from."""
 
-    def snapshot(self) -> Snapshot | None:
+    def policies(self) -> PolicySet | None:
         """The policies in force, compiled; None where there are none yet. One thread at a time asks."""
 
     @property
@@ -236,7 +236,7 @@ class Console:
             if right is not None and not await self._may(request, right):
                 return {"error": f"you may not {right}"}
             obj = await objects.read(place)
-            outcome = await self.playground.live(obj, self.source.snapshot)
+            outcome = await self.playground.live(obj, self.source.policies)
         except NotReadable as error:
             return {"error": str(error)}
         except Busy:
@@ -286,7 +286,7 @@ class Console:
             try:
                 records = await self._recorded(request) if said.mode == "recorded" else None
                 outcome = await self.playground.attempt(
-                    said, self.source.snapshot, picture, records
+                    said, self.source.policies, picture, records
                 )
             except Busy:
                 raise HTTPException(503, "others are trying something: ask again soon") from None

@@ -20,6 +20,7 @@ from webhook.console.sorts import action_of, category_of, severity_of
 from webhook.console.visitor import Right
 from webhook.constraint.rollout import read_record, stage_of
 from webhook.controllers.convergence import by_subject, converge, subject_for
+from webhook.policies.advice import advice_on_document
 from webhook.replicas.pods import replica
 from webhook.reports.known import results_by_subject
 from webhook.reports.report import of_source
@@ -121,6 +122,11 @@ def _policy(
         resource_version=text(metadata, "resourceVersion"),
         faults=tuple(
             dict.fromkeys(one.reason for one in converged.standings if one.errors and one.reason)
+        ),
+        advice=(
+            tuple(one.message for one in advice_on_document(document))
+            if category == "constraint"
+            else ()
         ),
         standings=tuple(
             ReplicaStanding(

@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import timestamp
+from webhook.api.config import CONFIG, CONFIG_NAME
 from webhook.api.gvk import GroupVersionKind, name_of
 from webhook.api.revision import GROUP, KIND, VERSION
 from webhook.api.shapes import objects_of
@@ -23,44 +24,49 @@ from webhook.console import serving_certificate
 from webhook.console.assembly import ClusterObjects, carrier, kept_report, newest, picture_of
 from webhook.console.object_reader import ObjectReader
 from webhook.console.sorts import category_of
-from webhook.constraint import constraint, enforcement, template
+from webhook.constraint import constraint, enforcement, rollout, template
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.template import kind_of
 from webhook.controllers import extension_kinds
 from webhook.controllers.status_kinds import STATUS_KINDS, status_resource
+from webhook.mutation import staging
+from webhook.policies.extensions import Extensions, on_top
+from webhook.policies.policy_files import policy_set
 from webhook.replicas.pods import WEBHOOK_PODS
 from webhook.reports.report_api import APIS
+from webhook.review.policy_set import exclusions_of
 from webhook.watch.manager import Manager
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from webhook.cluster.credentials import Credentials
-    from webhook.cluster.reflector import ReflectorStatistics
+    from webhook.cluster.reflector_statistics import ReflectorStatistics
     from webhook.cluster.store import Change, Key, Object
-    from webhook.console.picture import Shown, ShownCertificate
+    from webhook.console.picture import Shown, ShownCertificate, ShownPolicy
     from webhook.constraint.client import Client
-    from webhook.constraint.snapshot import Snapshot
     from webhook.log import Logger
+    from webhook.review.policy_set import PolicySet
     from webhook.watch.queue import Event
     from webhook.watch.registrar import Registrar
 
 TEMPLATES: Final = GroupVersionKind(template.GROUP, "v1", template.KIND)
 REVISIONS: Final = GroupVersionKind(GROUP, VERSION, KIND)
 STATUSES: Final = tuple(status_resource(kind).gvk for kind in STATUS_KINDS)
-OWN: Final = frozenset((*STATUSES, PODS.gvk))
+OWN: Final = frozenset((*STATUSES, PODS.gvk, CONFIG))
 """Kinds that are followed in Waddle's namespace alone."""
 
 CONFIGURATIONS: Final = WEBHOOK_CONFIGURATIONS.gvk
 FIXED: Final = (
     *(TEMPLATES, *extension_kinds.KINDS, REVISIONS, *STATUSES),
-    *(PODS.gvk, NAMESPACE, CONFIGURATIONS),
+    *(PODS.gvk, NAMESPACE, CONFIGURATIONS, CONFIG),
 )
 PLURALS: Final = {
     TEMPLATES: "constrainttemplates",
     REVISIONS: "policyrevisions",
     **{(one := status_resource(kind)).gvk: one.plural for kind in STATUS_KINDS},
     PODS.gvk: PODS.plural,
+    CONFIG: "configs",
     NAMESPACE: NAMESPACES.plural,
     CONFIGURATIONS: WEBHOOK_CONFIGURATIONS.plural,
     **{one.gvk: one.plural for api in APIS.values() for one in api.resources},
@@ -133,11 +139,12 @@ class ClusterSource:
         self.server: ClusterClient | None = None
         """The API server, once it is followed."""
         self._compiled: set[tuple[str, str]] = set()
+        self._extensions = Extensions()
 
     async def run(self) -> None:
         """Follow until cancelled."""
         async with ClusterClient(self._credentials, log=self._log) as client:
-            selections = {gvk: ObjectSelection(self._namespace) for gvk in STATUSES} | {
+            selections = {gvk: ObjectSelection(self._namespace) for gvk in (*STATUSES, CONFIG)} | {
                 PODS.gvk: ObjectSelection(self._namespace, labels=WEBHOOK_PODS),
             }
             self.server = client
@@ -291,10 +298,11 @@ class ClusterSource:
 
     # --- policies in force, for the playground ------------------------------------------------
 
-    def snapshot(self) -> Snapshot | None:
+    def policies(self) -> PolicySet | None:
         """The policies compiled, those that have changed since the last time; by one thread at a time.
 
-        None of a replica's own state is asked: what is compiled is what the cluster holds.
+        None of a replica's own state is asked: what is compiled is what the cluster holds, each at
+        its stage of a roll-out.
         """
         picture = self._shown.picture
         documents = {
@@ -312,18 +320,33 @@ class ClusterSource:
             for item in documents.values():
                 if item.category == category:
                     try:
-                        add[category](item.document)
+                        add[category](_staged(item))
                     except ConstraintFrameworkError:
                         continue  # Its state says what is wrong.
         self._compiled = set(documents)
         for namespace in list(self._objects.get(NAMESPACE, {}).values()):
             self._client.set_namespace(name_of(namespace), namespace)
-        return self._client.snapshot
+        self._extensions.load(
+            on_top((), (_staged(item) for item in picture.policies if item.key not in documents))
+        )
+        configs = list(self._objects.get(CONFIG, {}).values())
+        exclusions = exclusions_of(item for item in configs if name_of(item) == CONFIG_NAME)
+        return policy_set(self._client, self._extensions, exclusions)
+
+
+def _staged(item: ShownPolicy) -> dict[str, Any]:
+    """A policy at its stage of a roll-out."""
+    staged = staging.staged if item.category == "mutator" else rollout.staged
+    if item.category in {"constraint", "mutator"}:
+        return dict(staged(item.document, item.document.get("status")))
+    return dict(item.document)
 
 
 def _is_told(statistics: ReflectorStatistics | None) -> bool:
     """Whether it is known of a kind what there is, or that it is not served."""
     if statistics is None:
+        return False
+    if statistics.outdated:
         return False
     return statistics.synced or (statistics.absent and bool(statistics.last_error))
 
@@ -336,6 +359,8 @@ def _row(gvk: GroupVersionKind, statistics: ReflectorStatistics, namespace: str)
         state = (
             f"not known yet: {statistics.last_error}" if statistics.last_error else "not known yet"
         )
+    elif statistics.outdated:
+        state = "outdated: the API server is at an older version; it is being listed anew"
     else:
         state = f"followed, at {statistics.resource_version or '?'}"
     seconds = time.monotonic() - statistics.last_event_at if statistics.synced else None

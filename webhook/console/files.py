@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import timestamp
+from webhook.api.admission import InvalidReview
 from webhook.api.gvk import gvk_of, name_of, namespace_of
 from webhook.console.live import NotReadable
 from webhook.console.picture import Picture, ShownPolicy, ShownViolation
 from webhook.console.review import review
 from webhook.console.sorts import action_of, category_of, severity_of
-from webhook.constraint.placement import namespace_for
-from webhook.constraint.review import AugmentedObject
+from webhook.constraint import enforcement
+from webhook.constraint.limits import Limits
+from webhook.constraint.targets import admission
 from webhook.file_changes import Watched, watch
-from webhook.policies.directory import PolicyDirectory
-from webhook.policies.extensions import Extensions
+from webhook.policies.advice import Matched, advice_on, unasked
 from webhook.policies.manifests import (
     UnreadableFile,
     expand_lists,
@@ -24,20 +26,22 @@ from webhook.policies.manifests import (
     is_object,
     read_file,
 )
+from webhook.policies.policy_files import PolicyFiles
 from webhook.policies.validation import is_policy
+from webhook.review.subject import Subject, is_admission_review, shown_object, value_of
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from webhook.console.live import NamedObject
     from webhook.console.picture import Category, PictureState, Shown
     from webhook.console.visitor import Right
     from webhook.constraint.client import Client
-    from webhook.constraint.snapshot import Snapshot
     from webhook.log import Logger
     from webhook.policies.manifests import Manifest, PolicyFault
+    from webhook.review.policy_set import PolicySet
 
 INTERVAL_SECONDS: Final = 5.0
 """Between two looks where the system does not tell of changes."""
@@ -86,15 +90,14 @@ class FilesSource:
         self._client = client
         self._shown = shown
         self._log = log
-        self._directory = PolicyDirectory(client, place.policies)
-        self._extensions = Extensions()
+        self._files = PolicyFiles(client, place.policies)
         self._stop = threading.Event()
-        self._snapshot: Snapshot | None = None
+        self._policies: PolicySet | None = None
         self.objects = FileObjects()
 
-    def snapshot(self) -> Snapshot | None:
+    def policies(self) -> PolicySet | None:
         """The policies in force; None before they were read. Any thread may ask."""
-        return self._snapshot
+        return self._policies
 
     async def run(self) -> None:
         """Read, and follow until cancelled."""
@@ -118,18 +121,23 @@ class FilesSource:
 
     def read(self) -> Picture:
         """The picture of the files as they are now; for one thread."""
-        report = self._directory.load()
-        faults = [*report.faults, *self._extensions.load(report.configuration)]
-        snapshot = self._snapshot = self._client.snapshot
+        policies_now, report = self._files.load()
+        self._policies = policies_now
+        faults, snapshot = report.faults, policies_now.snapshot
+        objects, trouble = _objects(self._place.manifests)
+        self.objects = FileObjects(objects)
+        judged = _Judged(policies_now)
+        violations, more = judged.violations(objects)
+        advice = judged.advice(are_reviewed=bool(self._place.manifests))
         policies = [
-            _policy(item, category, faults, _elsewhere(self._client, item, category))
+            replace(
+                _policy(item, category, faults, _elsewhere(self._client, item, category)),
+                advice=advice.get((item.gvk.kind, name_of(item.document)), ()),
+            )
             for item in report.read
             if (category := category_of(item.document)) is not None
         ]
         told = {fault for item in policies for fault in item.faults}
-        objects, trouble = _objects(self._place.manifests)
-        self.objects = FileObjects(objects)
-        violations, more = _violations(snapshot, objects)
         return Picture(
             over="files",
             place=str(self._place),
@@ -204,37 +212,70 @@ def _objects(paths: Iterable[Path]) -> tuple[list[Manifest], list[str]]:
     return objects, trouble
 
 
-def _violations(
-    snapshot: Snapshot, objects: Iterable[Manifest]
-) -> tuple[list[ShownViolation], list[str]]:
-    """What the objects violate, as `waddle test` finds it, and what could not be decided."""
-    shown: list[ShownViolation] = []
-    trouble: list[str] = []
-    namespaces = dict(snapshot.namespaces)
-    listed = list(objects)
-    for item in listed:
-        if item.gvk.group_kind == ("", "Namespace"):
-            namespaces[name_of(item.document)] = item.document
-    for item in listed:
-        namespace = namespace_for(item.document, namespaces)
-        rows, faults = review(snapshot, AugmentedObject(item.document, namespace))
-        shown += [
-            ShownViolation(
-                f"{row['kind']}/{row['name']}",
-                row["action"],
-                str(item.document.get("apiVersion", "")),
-                item.gvk.kind,
-                namespace_of(item.document),
-                name_of(item.document),
-                row["message"],
-                row["severity"],
-                f"{item.file}:{item.line}",
-            )
-            for row in rows
-        ]
-        trouble += [f"{item.file}:{item.line}: {fault}" for fault in faults]
-        if len(shown) >= VIOLATIONS_MAX:
-            trouble.append(f"more than {VIOLATIONS_MAX} violations: the rest is not shown")
-            break
-    shown.sort(key=lambda one: (one.policy, one.namespace, one.kind, one.name, one.message))
-    return shown, trouble[:100]
+class _Judged:
+    """What objects violate, as ``waddle test`` finds it, and which constraints none of them met."""
+
+    def __init__(self, policies: PolicySet) -> None:
+        self._policies = policies
+        self._matched = Matched()
+        self._alone = Matched()
+        """By objects that no request brings."""
+        self._seen: set[tuple[str, str]] = set()
+
+    def violations(self, objects: Sequence[Manifest]) -> tuple[list[ShownViolation], list[str]]:
+        """The violations, and what could not be decided."""
+        shown: list[ShownViolation] = []
+        trouble: list[str] = []
+        namespaces = dict(self._policies.snapshot.namespaces)
+        for item in objects:
+            if item.gvk.group_kind == ("", "Namespace"):
+                namespaces[name_of(item.document)] = item.document
+        for item in objects:
+            rows, faults = self._review(item, namespaces)
+            shown += [_violation(row, item) for row in rows]
+            trouble += [f"{item.file}:{item.line}: {fault}" for fault in faults]
+            if len(shown) >= VIOLATIONS_MAX:
+                trouble.append(f"more than {VIOLATIONS_MAX} violations: the rest is not shown")
+                break
+        shown.sort(key=lambda one: (one.policy, one.namespace, one.kind, one.name, one.message))
+        return shown, trouble[:100]
+
+    def _review(
+        self, item: Manifest, namespaces: Mapping[str, Mapping[str, Any]]
+    ) -> tuple[list[dict[str, Any]], list[str]]:
+        try:
+            value = value_of(item.document, namespaces)
+        except InvalidReview as error:
+            return [], [f"AdmissionReview: {error}"]
+        matched = self._matched if is_admission_review(item.document) else self._alone
+        self._seen.add(gvk_of(shown_object(item.document)).group_kind)
+        limits = Limits(observer=matched)
+        subject = Subject(value, point=enforcement.COMMAND_LINE, limits=limits)
+        return review(self._policies, subject)
+
+    def advice(self, *, are_reviewed: bool) -> dict[tuple[str, str], tuple[str, ...]]:
+        """By kind and name, what a policy that can be used will probably not do."""
+        snapshot = self._policies.snapshot
+        told: dict[tuple[str, str], list[str]] = {}
+        if are_reviewed:
+            for one in self._alone.missing(snapshot, admission.NAME):
+                if one.key not in self._matched:
+                    told.setdefault(one.key, []).append("it matches no object of the manifests")
+        for problem in (*advice_on(snapshot, self._seen), *unasked(snapshot, self._alone)):
+            told.setdefault((problem.kind, problem.name), []).append(problem.message)
+        return {key: tuple(texts) for key, texts in told.items()}
+
+
+def _violation(row: Mapping[str, Any], item: Manifest) -> ShownViolation:
+    document = shown_object(item.document)
+    return ShownViolation(
+        f"{row['kind']}/{row['name']}",
+        row["action"],
+        str(document.get("apiVersion", "")),
+        gvk_of(document).kind,
+        namespace_of(document),
+        name_of(document),
+        row["message"],
+        row["severity"],
+        f"{item.file}:{item.line}",
+    )

@@ -154,6 +154,7 @@ def summary(item: ShownPolicy) -> ObjectDocument:
         ],
         "place": item.place,
         "faults": list(item.faults),
+        "advice": list(item.advice),
     }
 
 

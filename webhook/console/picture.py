@@ -53,6 +53,8 @@ class ShownPolicy:
     generation: int | None = None
     resource_version: str = ""
     faults: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
+    """What it will probably not do, though it can be used."""
     place: str = ""
     standings: tuple[ReplicaStanding, ...] = ()
     enforcing: int = 0

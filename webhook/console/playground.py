@@ -13,7 +13,7 @@ import signal
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import timestamp
-from webhook.api.admission import InvalidReview, read_review
+from webhook.api.admission import InvalidReview
 from webhook.api.documents import InvalidDocument, read_documents
 from webhook.api.encoding import decode, encode
 from webhook.api.gvk import gvk_of, name_of, namespace_of
@@ -22,7 +22,8 @@ from webhook.console.review import review
 from webhook.constraint import enforcement
 from webhook.constraint.errors import ReviewError
 from webhook.constraint.placement import namespace_for
-from webhook.constraint.review import AugmentedObject, AugmentedReview
+from webhook.constraint.review import AugmentedObject
+from webhook.review.subject import Subject, shown_object, value_of
 from webhook.trials.job import LATE, NO_MEMORY, NO_PROCESS, NoWorker
 from webhook.trials.process import Worker
 from webhook.trials.trials import MEMORY_BYTES, PATIENCE_SECONDS
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 
     from webhook.console.decisions import Recorded
     from webhook.console.picture import Picture
-    from webhook.constraint.snapshot import Snapshot
+    from webhook.constraint.review import AugmentedReview
+    from webhook.review.policy_set import PolicySet
 
 MODES: Final = ("review", "policy", "recorded", "rego", "cel")
 TEXT_CHARACTERS_MAX: Final = 256 * 1024
@@ -89,39 +91,45 @@ class Playground:
     async def attempt(
         self,
         said: Attempt,
-        snapshot: Callable[[], Snapshot | None],
+        policies: Callable[[], PolicySet | None],
         picture: Picture,
         recorded: Recorded | None = None,
     ) -> dict[str, Any]:
         """What came of it; an ``error`` where nothing could. Raises :class:`Busy`.
 
-        ``snapshot`` gives the policies in force, and may compile them: it is asked on a thread.
+        ``policies`` gives those in force, and may compile them: it is asked on a thread.
         """
         if said.too_long:
             return {"error": f"longer than {TEXT_CHARACTERS_MAX} characters"}
         with self._place():
             async with self._lock:
                 if said.mode == "review":
-                    return await asyncio.to_thread(lambda: reviewed(said.input, snapshot()))
+                    return await asyncio.to_thread(lambda: reviewed(said.input, policies()))
                 return await asyncio.to_thread(self._ask, said, picture, recorded)
 
     async def live(
-        self, document: dict[str, Any], snapshot: Callable[[], Snapshot | None]
+        self, document: dict[str, Any], in_force: Callable[[], PolicySet | None]
     ) -> dict[str, Any]:
         """What the policies in force say of an object that is there, as an audit; may raise Busy."""
 
         def look() -> dict[str, Any]:
-            policies = snapshot()
+            policies = in_force()
             if policies is None:
                 return {"error": "no policy is known here yet"}
-            place = namespace_for(document, policies.namespaces)
-            subject = AugmentedObject(document, place)
-            rows, faults = review(policies, subject, point=enforcement.AUDIT)
+            place = namespace_for(document, policies.snapshot.namespaces)
+            # What is stored was mutated when it was.
+            subject = Subject(
+                AugmentedObject(document, place),
+                point=enforcement.AUDIT,
+                process="audit",
+                mutates=False,
+            )
+            rows, faults = review(policies, subject)
             shown = {"object": "", "error": "", "violations": rows, "notDecided": faults}
             metadata = object_of(document.get("metadata"))
             return {
                 "reviews": [shown],
-                "constraints": len(policies.constraints),
+                "constraints": len(policies.snapshot.constraints),
                 "resourceVersion": str(metadata.get("resourceVersion", "")),
                 "at": timestamp.now(),
             }
@@ -166,6 +174,13 @@ class Playground:
                     if item.category == "template" and item.name in text
                 ]
             )
+            job["extensions"] = encode(
+                [
+                    item.document
+                    for item in picture.policies
+                    if item.category in {"mutator", "expansion"}
+                ]
+            )
         try:
             ended, written, _ = self._worker.ask(job)
         except NoWorker as error:
@@ -208,9 +223,9 @@ def _ended(how: int | str) -> str:
     return _TOO_MUCH_MEMORY
 
 
-def reviewed(text: str, snapshot: Snapshot | None) -> dict[str, Any]:
+def reviewed(text: str, policies: PolicySet | None) -> dict[str, Any]:
     """The objects and AdmissionReviews of a text, by the policies in force, as at admission."""
-    if snapshot is None:
+    if policies is None:
         return {"error": "no policy is known here yet"}
     try:
         documents = [item.value for item in read_documents(text)]
@@ -221,18 +236,19 @@ def reviewed(text: str, snapshot: Snapshot | None) -> dict[str, Any]:
             "error": "there is nothing to review: an object as YAML or JSON, or an AdmissionReview"
         }
     return {
-        "reviews": [_reviewed(item, snapshot) for item in documents[:_OBJECTS_MAX]],
+        "reviews": [_reviewed(item, policies) for item in documents[:_OBJECTS_MAX]],
         "notReviewed": max(0, len(documents) - _OBJECTS_MAX),
-        "constraints": len(snapshot.constraints),
+        "constraints": len(policies.snapshot.constraints),
     }
 
 
-def _reviewed(document: Any, snapshot: Snapshot) -> dict[str, Any]:
+def _reviewed(document: Any, policies: PolicySet) -> dict[str, Any]:
     try:
-        subject, obj = _subject(document, snapshot)
-        rows, faults = review(snapshot, subject, point=enforcement.WEBHOOK)
+        value = _value(document, policies)
+        rows, faults = review(policies, Subject(value, point=enforcement.WEBHOOK))
     except (InvalidReview, ReviewError) as error:
         return {"object": "", "error": str(error), "violations": [], "notDecided": []}
+    obj = shown_object(document)
     place = namespace_of(obj)
     name = f"{place}/{name_of(obj)}" if place else name_of(obj)
     denied = any("deny" in row["action"].split(",") for row in rows)
@@ -245,22 +261,11 @@ def _reviewed(document: Any, snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
-def _subject(
-    document: Any, snapshot: Snapshot
-) -> tuple[AugmentedObject | AugmentedReview, dict[str, Any]]:
-    """What is reviewed, and the object in it; raises InvalidReview."""
+def _value(document: Any, policies: PolicySet) -> AugmentedObject | AugmentedReview:
+    """What is reviewed; raises InvalidReview."""
     if not isinstance(document, dict):
         raise InvalidReview("an object is expected")
-    if document.get("kind") == "AdmissionReview":
-        request = read_review(document)
-        namespace = _namespace(snapshot, request.namespace)
-        return AugmentedReview(request, namespace), request.object or request.old_object or {}
     if not gvk_of(document).kind or not isinstance(document.get("apiVersion"), str):
         raise InvalidReview("an object with apiVersion and kind is expected")
-    # As one that is about to be made.
-    place = namespace_for(document, snapshot.namespaces)
-    return AugmentedObject(document, place, "CREATE"), document
-
-
-def _namespace(snapshot: Snapshot, name: str) -> dict[str, Any] | None:
-    return object_of(snapshot.namespaces.get(name)) or None
+    # An object as one that is about to be made.
+    return value_of(document, policies.snapshot.namespaces, operation="CREATE")

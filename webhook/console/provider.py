@@ -31,6 +31,7 @@ from joserfc.jwk import KeySet
 from webhook.api.encoding import DecodeError, decode
 from webhook.console.session import SignInRefused
 from webhook.console.visitor import Visitor
+from webhook.proxies import InvalidProxy, proxy_for
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -270,6 +271,10 @@ class Provider:
     ) -> tuple[int, Mapping[str, Any]]:
         """A small answer, as JSON; nobody is followed elsewhere."""
         try:
+            proxy = proxy_for(address)
+        except InvalidProxy as error:
+            raise SignInRefused(f"the way to the provider: {error}", 502) from None
+        try:
             async with (
                 asyncio.timeout(PROVIDER_SECONDS),
                 aiohttp.ClientSession(
@@ -281,6 +286,8 @@ class Provider:
                     data=form,
                     headers={"Accept": "application/json", **(headers or {})},
                     allow_redirects=False,
+                    proxy=None if proxy is None else proxy.url,
+                    proxy_headers=None if proxy is None else proxy.headers,
                 ) as answer,
             ):
                 body = bytearray()

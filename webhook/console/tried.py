@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.admission import InvalidReview
 from webhook.api.documents import InvalidDocument, read_documents
 from webhook.api.encoding import decode, encode
 from webhook.api.gvk import gvk_of, name_of, namespace_of
@@ -20,11 +21,13 @@ from webhook.constraint.client import Client
 from webhook.constraint.drivers.cel import CelDriver
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.errors import ConstraintFrameworkError
-from webhook.constraint.placement import namespace_for
-from webhook.constraint.review import AugmentedObject
+from webhook.constraint.limits import UNLIMITED
 from webhook.constraint.targets.known import TARGETS
 from webhook.policies.expression import evaluate
-from webhook.policies.replay import subject_of
+from webhook.policies.extensions import Extensions, is_extension, on_top
+from webhook.policies.manifests import Manifest
+from webhook.policies.problem import Problem
+from webhook.policies.replay import replayed_subject, subject_of
 from webhook.policies.samples import samples
 from webhook.policies.validation import is_policy, validate
 from webhook.rego.engine import UNDEFINED, EvaluationContext, compile_modules
@@ -32,6 +35,8 @@ from webhook.rego.errors import EvaluationError, RegoErrors
 from webhook.rego.results import ResultQuery
 from webhook.rego.run.text import to_json
 from webhook.rego.syntax.parser import parse_module
+from webhook.review.policy_set import PolicySet
+from webhook.review.subject import Subject, is_admission_review, shown_object, value_of
 from webhook.trials.trial import written
 from webhook.trials.worker import serve
 
@@ -43,6 +48,7 @@ if TYPE_CHECKING:
 _SOLUTIONS_MAX: Final = 100
 _REVIEWS_MAX: Final = 50
 _STEPS: Final = 200_000_000
+_TYPED: Final = "what was typed"
 
 
 class _Unfit(Exception):
@@ -74,26 +80,34 @@ def _one(text: str, what: str) -> Any:
 
 def _policies(job: Job) -> dict[str, Any]:
     """Templates and constraints tried on the objects given, and on samples where there are none."""
-    given, client, problems = _compiled(job)
+    given, client, problems, extensions = _compiled(job)
     objects = [
         item
         for item in (*given, *_documents(job["input"], "objects"))
-        if isinstance(item, dict) and not is_policy(item)
+        if isinstance(item, dict) and not is_policy(item) and not is_extension(item)
     ]
     are_samples = not objects
     if are_samples:
         objects = _samples(client)
     for item in objects:
+        if is_admission_review(item):
+            continue
         try:
             client.add_data(item)
         except ConstraintFrameworkError:
             continue
     snapshot = client.snapshot
+    policies = PolicySet(snapshot, extensions.mutations, extensions.expansion)
     reviews = []
     for item in objects[:_REVIEWS_MAX]:
-        subject = AugmentedObject(item, namespace_for(item, snapshot.namespaces))
-        rows, faults = review(snapshot, subject, seconds=job["seconds"])
-        reviews.append({"object": _shown(item), "violations": rows, "notDecided": faults})
+        try:
+            value = value_of(item, snapshot.namespaces)
+        except InvalidReview as error:
+            raise _Unfit(f"objects: AdmissionReview: {error}") from None
+        subject = Subject(value, point=enforcement.COMMAND_LINE)
+        rows, faults = review(policies, subject, seconds=job["seconds"])
+        shown = _shown(shown_object(item))
+        reviews.append({"object": shown, "violations": rows, "notDecided": faults})
     return {
         "problems": problems,
         "reviews": reviews,
@@ -103,8 +117,11 @@ def _policies(job: Job) -> dict[str, Any]:
     }
 
 
-def _compiled(job: Job) -> tuple[list[Any], Client, list[dict[str, Any]]]:
-    """What was typed, the policies among it compiled, and what is wrong with them."""
+def _compiled(job: Job) -> tuple[list[Any], Client, list[dict[str, Any]], Extensions]:
+    """What was typed, the policies among it compiled, and what is wrong with them.
+
+    Mutators and ExpansionTemplates are those typed and, beside them, those in force.
+    """
     given = _documents(job["policy"], "policies")
     policies = [item for item in given if isinstance(item, dict) and is_policy(item)]
     if not policies:
@@ -113,20 +130,28 @@ def _compiled(job: Job) -> tuple[list[Any], Client, list[dict[str, Any]]]:
     kinds = {
         gvk_of(item).kind.lower() for item in policies if gvk_of(item).group == constraint.GROUP
     }
-    own = {name_of(item) for item in policies}
+    names = {name_of(item) for item in policies}
     in_force = [
         item
         for item in decode(job["inForce"])
-        if name_of(item) in kinds and name_of(item) not in own
+        if name_of(item) in kinds and name_of(item) not in names
     ]
     problems = [one.document() for one in validate(client, [*in_force, *policies], job["seconds"])]
-    return given, client, problems
+    extensions = Extensions()
+    typed = [Manifest(item, _TYPED) for item in given if isinstance(item, dict)]
+    own = [item for item in typed if is_extension(item.document)]
+    for fault in extensions.load(on_top(own, decode(job.get("extensions", b"[]")))):
+        if fault.file == _TYPED:
+            kind, _, name = fault.title.partition(" ")
+            problems.append(Problem(kind, name, "error", "invalid", fault.message).document())
+    return given, client, problems, extensions
 
 
 def _recorded(job: Job) -> dict[str, Any]:
     """What policies would have made of decisions that were recorded, beside all others' words."""
-    _, client, problems = _compiled(job)
+    _, client, problems, extensions = _compiled(job)
     snapshot = client.snapshot
+    policies = PolicySet(snapshot, extensions.mutations, extensions.expansion)
     typed = {(one.kind, one.name) for one in snapshot.constraints}
     replayed, changes, undecided = 0, [], 0
     for record in decode(job["records"]):
@@ -134,7 +159,8 @@ def _recorded(job: Job) -> dict[str, Any]:
         if subject is None or record.get("verdict") == "error":
             continue
         replayed += 1
-        rows, faults = review(snapshot, subject, point=enforcement.WEBHOOK, seconds=job["seconds"])
+        again = replayed_subject(subject, enforcement.WEBHOOK, UNLIMITED)
+        rows, faults = review(policies, again, seconds=job["seconds"])
         undecided += bool(faults)
         others = {
             action

@@ -10,6 +10,14 @@ OnError: TypeAlias = Literal["lastGood", "reject", "allow"]
 ON_ERROR: Final[tuple[OnError, ...]] = ("lastGood", "reject", "allow")
 
 
+OnUndecidable: TypeAlias = Literal["refuse", "ignore"]
+"""What a request gets that a constraint cannot be decided for because of its own object, or of its
+own user's other requests."""
+
+
+ON_UNDECIDABLE: Final[tuple[OnUndecidable, ...]] = ("refuse", "ignore")
+
+
 FaultStage: TypeAlias = Literal[
     "parse", "compile", "template", "constraint", "engine", "environment"
 ]
@@ -29,6 +37,13 @@ UndecidedCause: TypeAlias = Literal[
     "overrun",
     "suspended",
     "deadline",
+    "object",
+    "requester",
 ]
 """A stage; or its evaluation failed, took more than it may, was not begun after it had done so
-repeatedly, or had no time left in the request."""
+repeatedly, or had no time left in the request: because of its object, of its user's other requests,
+or (``deadline``) of neither."""
+
+
+OF_THE_REQUEST: Final[frozenset[UndecidedCause]] = frozenset({"deadline", "object", "requester"})
+"""Causes that say nothing of the policy: ``OnUndecidable`` answers them, and not ``OnError``."""

@@ -33,6 +33,7 @@ from webhook.constraint.isolation import (
     InvalidOnError,
     answer_to,
     on_error_of,
+    on_undecidable_of,
     readable_on_error,
     template_on_error,
 )
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from webhook.constraint.causes import OnError
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.driver import Driver, Evaluator
+    from webhook.constraint.errors import OnBug
     from webhook.constraint.isolation import Isolation
     from webhook.constraint.target import Target
 
@@ -68,12 +70,15 @@ class Client:
         enforcement_points: Sequence[str] = enforcement.POINTS,
         isolation: Isolation = DEFAULT,
         asked: Collection[str] | None = None,
+        on_bug: OnBug | None = None,
     ) -> None:
         """The order of ``drivers`` is their priority for a template with several sources.
 
         ``asked`` names the targets that reviews are about, None for all: templates for others
-        are checked and kept, and nothing else knows of them.
+        are checked and kept, and nothing else knows of them. ``on_bug`` is told of faults of ours
+        that end evaluations.
         """
+        self._on_bug = on_bug
         self._targets = {target.name: target for target in targets}
         self._asked = None if asked is None else frozenset(asked)
         self._drivers = {driver.name: driver for driver in drivers}
@@ -105,6 +110,7 @@ class Client:
                 isolation=self._isolation,
                 digest=self._digest.hex(self._undecidable()),
                 revision=self._revision,
+                on_bug=self._on_bug,
             )
         return self._snapshot
 
@@ -128,6 +134,7 @@ class Client:
             enforcement_points=self._points,
             isolation=self._isolation,
             asked=self._asked,
+            on_bug=self._on_bug,
         )
         other._entries = dict(self._entries)
         other._digest = self._digest.copy()
@@ -419,7 +426,7 @@ class Client:
         entry.matching.validate_constraint(document)
         read_rollout(document)
         try:
-            on_error_of(document)
+            on_error_of(document), on_undecidable_of(document)
         except InvalidOnError as error:
             raise InvalidConstraint(f"invalid Constraint: {error}") from None
         if not is_valid:

@@ -1,4 +1,4 @@
-"""What reading a policy may raise, as that policy's fault: nothing of it gets further.
+"""What reading or evaluating a policy may raise, as that policy's fault: nothing of it gets further.
 
 Lexer, parser, checks, generator and CPython's compiler, schemas and matches work on what a user
 wrote. What they refuse is said with an error of the framework. Beyond that a text may be nested
@@ -19,6 +19,7 @@ from webhook.constraint.errors import (
     InvalidConstraint,
     OutOfMemory,
     PassingFault,
+    PolicyError,
 )
 
 if TYPE_CHECKING:
@@ -35,6 +36,18 @@ def of_template(read: _Read) -> _Read:
 def of_constraint(read: _Read) -> _Read:
     """The same of a constraint."""
     return _contained(read, InvalidConstraint)
+
+
+def of_evaluation(error: Exception) -> PolicyError:
+    """What an evaluation raised, as the failure of this one policy."""
+    if isinstance(error, PolicyError):
+        return error
+    if isinstance(error, RecursionError):
+        message = "evaluation met values nested too deeply"
+        return PolicyError(message, overrun=True, too_deep=True)
+    if isinstance(error, MemoryError):
+        return PolicyError("evaluation needs more memory than there is", overrun=True)
+    return PolicyError(f"policy met a fault of the engine: {type(error).__name__}", bug=error)
 
 
 def _but_for_the_machine(read: _Read) -> _Read:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping, Sequence
 
     from webhook.constraint.limits import Limits
     from webhook.constraint.template import Code, Template
@@ -32,7 +32,7 @@ class Evaluator(Protocol):
     def begin(self, limits: Limits, inventory: Mapping[str, Any]) -> Any:
         """What one review's evaluations of this template share, handed back to :meth:`evaluate`."""
 
-    def evaluate(self, given: Any, review: Any, state: Any) -> Iterable[DriverViolation]:
+    def evaluate(self, given: Any, review: Any, state: Any) -> Sequence[DriverViolation]:
         """The violations of constraints with these parameters, in the order to be shown.
 
         ``given`` are the parameters, None where there are none, or the constraint. They depend on the arguments alone. Raises :class:`~webhook.constraint.errors.PolicyError` when the evaluation fails.

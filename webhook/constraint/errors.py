@@ -6,10 +6,16 @@ concerned. The sentences in front are those of the constraint framework.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from webhook.constraint.causes import FaultStage
+
+
+OnBug: TypeAlias = "Callable[[str, Exception], None]"
+"""Takes the kind of a template and the exception that ended an evaluation of it."""
 
 
 class ConstraintFrameworkError(ValueError):
@@ -111,6 +117,7 @@ class PolicyError(Exception):
     violations: Gatekeeper answers 500 to a violation whose msg is no string.
     With ``overrun`` it was ended, not wrong: it took more than it may; with ``too_deep``
     because it met values nested deeper than can be followed, which more time would not mend.
+    ``bug`` is the fault of ours that ended it, where it was one.
     """
 
     def __init__(
@@ -120,8 +127,10 @@ class PolicyError(Exception):
         no_verdict: bool = False,
         overrun: bool = False,
         too_deep: bool = False,
+        bug: Exception | None = None,
     ) -> None:
         super().__init__(message)
+        self.bug = bug
         self.no_verdict = no_verdict
         self.overrun = overrun
         self.too_deep = too_deep

@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-from webhook.constraint import enforcement, isolation
+from webhook.constraint import containment, enforcement, isolation
+from webhook.constraint.causes import OF_THE_REQUEST
 from webhook.constraint.errors import MatchError, PolicyError
+from webhook.constraint.limits import DEFERRED_AFTER, LEFT_PART
 from webhook.constraint.result import (
     DEFERRED,
     Fault,
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.driver import DriverViolation
     from webhook.constraint.entry import Entry
+    from webhook.constraint.errors import OnBug
     from webhook.constraint.isolation import Isolation
     from webhook.constraint.limits import Limits, Observer
     from webhook.constraint.plan import Plan
@@ -33,10 +36,15 @@ if TYPE_CHECKING:
 
 AUTOREJECT: Final = "unable to match constraints"
 
+OUT_OF_TIME: Final = "the request's time ended before it was evaluated"
+
 _NONE: Final[list[Undecided]] = []
 """What most reviews leave undecided; never changed."""
 
-_Evaluate: TypeAlias = "Callable[[Any, Any, Any], Iterable[DriverViolation]]"
+
+_Evaluate: TypeAlias = "Callable[[Any, Any, Any], Sequence[DriverViolation]]"
+
+_UNBEGUN: Final = object()
 
 _Groups = tuple[tuple["Constraint", ...], ...]
 
@@ -51,6 +59,10 @@ class PlannedSnapshot(Protocol):
     @property
     def isolation(self) -> Isolation:
         """What the operator chose about faults of policies."""
+
+    @property
+    def on_bug(self) -> OnBug | None:
+        """Is told of faults of ours in evaluations."""
 
     @property
     def targets(self) -> Mapping[str, Target]:
@@ -68,6 +80,7 @@ class Findings:
     """What one review has found so far."""
 
     __slots__ = (
+        "_shares",
         "_watches",
         "deadline_exceeded",
         "deferred",
@@ -85,7 +98,15 @@ class Findings:
         self.snapshot = snapshot
         self.point = point
         self.limits = limits
-        self.guard: Guard | None = None if limits.budget is None else limits.budget.guard
+        budget = limits.budget
+        self.guard: Guard | None = None if budget is None else budget.guard
+        self._shares = (
+            point == enforcement.WEBHOOK
+            and self.guard is not None
+            and budget is not None
+            and not budget.deferrable
+        )
+        """Whether an evaluation leaves a part of the time to the others."""
         self.results: list[Result] = []
         self.faults: list[Fault] = []
         self.undecided: list[Undecided] = _NONE
@@ -108,30 +129,77 @@ class Findings:
             broken = item.broken
             self._undecide(review, item.entry, (item.constraint,), broken.stage, broken.message)
         matching = selection.matching
+        deadline, began = self.limits.deadline, time.monotonic()
+        if deadline is not None and began > deadline:
+            for entry, groups in matching:
+                self._run_out(review, entry, groups)
+            return
         if self.guard is not None and self.guard.breakers:
             if self._is_slow(self.guard, matching, review):
                 self.deferred = True
                 return
             matching = self._admitted(self.guard, matching, review)
+        self._evaluate_matching(matching, review, began)
+
+    def _evaluate_matching(
+        self, matching: tuple[tuple[Entry, _Groups], ...], review: Review, began: float
+    ) -> None:
+        """Evaluate what matches, for as long as there is time."""
         deadline = self.limits.deadline
         for step in matching:
             entry, groups = step
-            left = self._evaluate(entry, groups, review)
+            left = self._evaluate_all(entry, groups, review)
             if left is None:
                 self.deferred = True
                 return
-            if deadline is not None and (left or time.monotonic() > deadline):
+            if left:
                 self._run_out(review, entry, left)
+            now = time.monotonic()
+            if deadline is not None and now > deadline:
                 for later, groups_later in matching[matching.index(step) + 1 :]:
                     self._run_out(review, later, groups_later)
                 return
+            if step is not matching[-1] and self._is_long(now - began):
+                assert self.guard is not None
+                for constraint in groups[0]:
+                    self.guard.slowed(entry, constraint, review.size)
+                self.deferred = True
+                return
 
-    def _evaluate(self, entry: Entry, groups: _Groups, review: Review) -> _Groups | None:
-        """Evaluate one template for its matching constraints.
+    def _is_long(self, seconds: float) -> bool:
+        """Whether a review that has taken so long is to go on elsewhere."""
+        budget = self.limits.budget
+        return (
+            budget is not None
+            and budget.deferrable
+            and budget.guard is not None
+            and seconds > DEFERRED_AFTER * budget.seconds
+        )
+
+    def _evaluate_all(self, entry: Entry, groups: _Groups, review: Review) -> _Groups | None:
+        """Evaluate one template for its matching constraints, each in its share of the time.
 
         Gives those for which the request's time was too short; None for what
         takes too long here and may elsewhere.
         """
+        deadline, budget = self.limits.deadline, self.limits.budget
+        if not self._shares or deadline is None or budget is None:
+            return self._evaluate(entry, groups, review, self.limits)
+        late: _Groups = ()
+        while groups:
+            now = time.monotonic()
+            share = max(deadline - now, 0.0) * LEFT_PART
+            limits = self.limits._replace(deadline=now + share, budget=budget.at_most(share))
+            undone = self._evaluate(entry, groups, review, limits)
+            if not undone:
+                break
+            late, groups = (*late, undone[0]), undone[1:]
+        return late
+
+    def _evaluate(
+        self, entry: Entry, groups: _Groups, review: Review, limits: Limits
+    ) -> _Groups | None:
+        """The same within limits: gives the group for which they were too short, and those after."""
         evaluator = entry.evaluator
         assert evaluator is not None  # The plan has put the others aside.
         evaluate: _Evaluate = evaluator.evaluate
@@ -141,15 +209,19 @@ class Findings:
         mark = len(self.results)
         left: _Groups = ()
         failure: PolicyError | None = None
-        state = evaluator.begin(self.limits, self.snapshot.inventory)
+        state: Any = _UNBEGUN
         for group in groups:
             self.evaluated += len(group)
             try:
+                if state is _UNBEGUN:
+                    state = evaluator.begin(limits, self.snapshot.inventory)
                 given = group[0].document if is_whole else group[0].parameters
                 told = evaluate(given, review.document, state)
-            except PolicyError as error:
-                deadline = self.limits.deadline
-                if deadline is not None and time.monotonic() > deadline:
+            except Exception as raised:  # noqa: BLE001  # whatever it is costs this policy alone
+                error = containment.of_evaluation(raised)
+                if error.bug is not None and self.snapshot.on_bug is not None:
+                    self.snapshot.on_bug(entry.template.kind, error.bug)
+                if self._is_late(limits, error):
                     left = groups[groups.index(group) :]
                     break
                 if error.overrun:
@@ -165,8 +237,16 @@ class Findings:
         if failure is not None:
             self._fail(entry, groups, review, failure, mark)
         if self._watches and self.guard is not None:
-            self._finish(self.guard, entry, groups, review.size)
+            self._finish(self.guard, entry, groups[: len(groups) - len(left)], review.size)
         return left
+
+    def _is_late(self, limits: Limits, error: PolicyError) -> bool:
+        """Whether it was the request's time that ended an evaluation, and not its own budget."""
+        if limits.deadline is not None and time.monotonic() > limits.deadline:
+            return True
+        budget, whole = limits.budget, self.limits.budget
+        is_cut = budget is not None and whole is not None and budget.seconds < whole.seconds
+        return is_cut and error.overrun and not error.too_deep
 
     # --- what could not be decided -------------------------------------------------------------
 
@@ -214,15 +294,18 @@ class Findings:
         """An evaluation took more than it may; False if it may elsewhere, and is answered there."""
         budget, guard, size = self.limits.budget, self.guard, review.size
         # What is nested too deeply is so for any budget, and says nothing of the policy.
-        if guard is not None and budget is not None and not error.too_deep:
-            if budget.deferrable:
-                for constraint in group:
-                    guard.slowed(entry, constraint, size)
-                return False
-            if guard.is_usual(review.key, size):
+        if guard is not None and budget is not None and budget.deferrable and not error.too_deep:
+            for constraint in group:
+                guard.slowed(entry, constraint, size)
+            return False
+        cause: UndecidedCause = "overrun"
+        if guard is not None:
+            if not error.too_deep and guard.is_usual(review.key, size):
                 for constraint in group:
                     guard.overran(entry, constraint, str(error), size)
-        self._undecide(review, entry, group, "overrun", str(error))
+            elif self.point == enforcement.WEBHOOK:
+                cause = "object"
+        self._undecide(review, entry, group, cause, str(error))
         return True
 
     def _is_slow(
@@ -275,9 +358,9 @@ class Findings:
             for constraint in group:
                 if "deny" in self._actions(constraint):
                     self.deadline_exceeded = True
-                else:
-                    message = "the request's time ended before it was evaluated"
-                    self._undecide(review, entry, (constraint,), "deadline", message)
+                    if self.point != enforcement.WEBHOOK:
+                        continue
+                self._undecide(review, entry, (constraint,), "deadline", OUT_OF_TIME)
 
     def _undecide(
         self,
@@ -291,13 +374,24 @@ class Findings:
         target = self.snapshot.targets[review.target]
         for constraint in constraints:
             spared = target.is_spared(review, policy.spared_namespaces)
-            answer = isolation.answer_to(
-                self._actions(constraint),
-                entry.on_error_for(constraint) or policy.on_error,
-                point=self.point,
-                spared=spared,
-                cause=cause,
-            )
+            actions = self._actions(constraint)
+            if cause in OF_THE_REQUEST:
+                answer = isolation.answer_to_undecidable(
+                    actions,
+                    isolation.on_undecidable_for(
+                        constraint.document, entry.template.document, policy.on_undecidable
+                    ),
+                    point=self.point,
+                    spared=spared,
+                )
+            else:
+                answer = isolation.answer_to(
+                    actions,
+                    entry.on_error_for(constraint) or policy.on_error,
+                    point=self.point,
+                    spared=spared,
+                    cause=cause,
+                )
             undecided = Undecided(review.target, constraint, cause, answer, message)
             self.undecided = [*self.undecided, undecided]
 
@@ -353,7 +447,8 @@ def _observed(evaluate: _Evaluate, observer: Observer, groups: _Groups) -> _Eval
         began = time.monotonic_ns()
         try:
             told = tuple(evaluate(given, document, state))
-        except PolicyError as error:
+        except Exception as raised:
+            error = containment.of_evaluation(raised)
             observer.evaluated(group, began, time.monotonic_ns(), 0, str(error))
             raise
         observer.evaluated(group, began, time.monotonic_ns(), len(told), "")
@@ -368,3 +463,5 @@ def _outcome(matcher: Matcher, review: Review) -> bool | str:
         return matcher(review)
     except MatchError as error:
         return str(error)
+    except Exception as bug:  # noqa: BLE001  # of ours: it costs this constraint alone
+        return f"fault of Waddle: {type(bug).__name__}"

@@ -9,7 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
 from webhook.constraint import enforcement
-from webhook.constraint.causes import ON_ERROR, FaultStage, OnError, UndecidedCause
+from webhook.constraint.causes import (
+    ON_ERROR,
+    ON_UNDECIDABLE,
+    FaultStage,
+    OnError,
+    OnUndecidable,
+    UndecidedCause,
+)
 from webhook.constraint.errors import InvalidTemplate
 from webhook.values import dataclass
 
@@ -19,6 +26,9 @@ if TYPE_CHECKING:
 
 ANNOTATION: Final = "waddle.dev/on-error"
 """Of a constraint, or of a template for all its constraints that do not say otherwise."""
+
+ON_UNDECIDABLE_ANNOTATION: Final = "waddle.dev/on-undecidable"
+"""Likewise."""
 
 
 FaultAnswer: TypeAlias = Literal["reject", "warn", "record"]
@@ -31,10 +41,12 @@ class Isolation:
 
     ``on_error`` is for policies that do not say. ``error_is_violation`` gives an
     evaluation's error Gatekeeper's meaning; without it such a request has no
-    verdict. Nothing in ``spared_namespaces`` is refused for a fault.
+    verdict. ``on_undecidable`` is about objects that no policy could be decided for.
+    Nothing in ``spared_namespaces`` is refused for a fault.
     """
 
     on_error: OnError = "lastGood"
+    on_undecidable: OnUndecidable = "refuse"
     error_is_violation: bool = True
     spared_namespaces: frozenset[str] = frozenset()
 
@@ -62,20 +74,29 @@ class InvalidOnError(ValueError):
 
 def on_error_of(document: Mapping[str, Any]) -> OnError | None:
     """What an object's annotation says, None without one. Raises :class:`InvalidOnError`."""
+    return cast("OnError | None", _annotated(document, ANNOTATION, ON_ERROR))
+
+
+def on_undecidable_of(document: Mapping[str, Any]) -> OnUndecidable | None:
+    """The same of :data:`ON_UNDECIDABLE_ANNOTATION`."""
+    value = _annotated(document, ON_UNDECIDABLE_ANNOTATION, ON_UNDECIDABLE)
+    return cast("OnUndecidable | None", value)
+
+
+def _annotated(document: Mapping[str, Any], name: str, values: Sequence[str]) -> str | None:
     annotations = (document.get("metadata") or {}).get("annotations")
-    value = annotations.get(ANNOTATION) if type(annotations) is dict else None
+    value = annotations.get(name) if type(annotations) is dict else None
     if value is None:
         return None
-    if value not in ON_ERROR:
-        raise InvalidOnError(
-            f'annotation {ANNOTATION} must be one of {", ".join(ON_ERROR)}, got "{value}"'
-        )
-    return cast("OnError", value)
+    if type(value) is not str or value not in values:
+        raise InvalidOnError(f'annotation {name} must be one of {", ".join(values)}, got "{value}"')
+    return value
 
 
 def template_on_error(document: Mapping[str, Any]) -> OnError | None:
-    """The same of a template; raises :class:`~webhook.constraint.errors.InvalidTemplate`."""
+    """The first of a template; raises :class:`~webhook.constraint.errors.InvalidTemplate`."""
     try:
+        on_undecidable_of(document)
         return on_error_of(document)
     except InvalidOnError as error:
         raise InvalidTemplate(f"invalid ConstraintTemplate: {error}") from None
@@ -87,6 +108,23 @@ def readable_on_error(document: Mapping[str, Any]) -> OnError | None:
         return on_error_of(document)
     except InvalidOnError:
         return None
+
+
+def _readable_on_undecidable(document: Mapping[str, Any]) -> OnUndecidable | None:
+    try:
+        return on_undecidable_of(document)
+    except InvalidOnError:
+        return None
+
+
+def on_undecidable_for(
+    constraint: Mapping[str, Any], template: Mapping[str, Any], default: OnUndecidable
+) -> OnUndecidable:
+    """What holds for a constraint: what it says itself, else its template, else the operator.
+
+    Read from the documents when it is needed, which is rare.
+    """
+    return _readable_on_undecidable(constraint) or _readable_on_undecidable(template) or default
 
 
 def answer_to(
@@ -112,3 +150,11 @@ def answer_to(
     if "deny" in actions:
         return "warn" if spared or on_error == "allow" else "reject"
     return "warn" if "warn" in actions else "record"
+
+
+def answer_to_undecidable(
+    actions: Sequence[str], on_undecidable: OnUndecidable, *, point: str, spared: bool
+) -> FaultAnswer:
+    """The answer where the request itself left no time for a constraint with these actions."""
+    on_error: OnError = "allow" if on_undecidable == "ignore" else "reject"
+    return answer_to(actions, on_error, point=point, spared=spared, cause="object")

@@ -48,6 +48,15 @@ class Budget:
         """The budget of so much time."""
         return cls(seconds, int(seconds * STEPS_PER_SECOND), rest, guard, deferrable)
 
+    def at_most(self, seconds: float) -> Budget:
+        """This with no more time than that."""
+        return Budget.of(
+            min(seconds, self.seconds),
+            rest=self.rest,
+            guard=self.guard,
+            deferrable=self.deferrable,
+        )
+
 
 class Observer(Protocol):
     """Is told of each evaluation of a review, in the thread that reviews."""
@@ -82,5 +91,18 @@ class Limits(NamedTuple):
     observer: Observer | None = None
 
 
+LEFT_PART: Final = 0.5
+"""The part of a review's time that one evaluation may take of what is left: what takes it all leaves
+those after it as much again, and what they deny is denied."""
+
+
+DEFERRED_AFTER: Final = 2.0
+"""How many budgets of an evaluation a whole review may take where it is deferrable: of many
+constraints each might take nearly its own."""
+
+
 UNLIMITED: Final = Limits()
 """No deadline, and the engine's own budget of work."""
+
+UNTIL_NOW: Final = Limits(deadline=0.0)
+"""No time at all: what matches is found, and nothing is evaluated."""

@@ -1,8 +1,8 @@
 """Whether a template's parameter schema makes a CRD that the API server accepts.
 
 A schema must be *structural*: every level states its type outside of the
-logical operators, which may only restrict. The rules and messages are those of
-apiextensions' validation; of its many, those that people meet.
+logical operators, which may only restrict. Its defaults must fit it, and the rules
+in it compile. The checks and messages are those of apiextensions' validation.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.patterns import LABEL_1035
 from webhook.constraint.field import invalid
+from webhook.constraint.schema_defaults import default_faults
+from webhook.constraint.schema_expressions import expression_faults, rule_faults
 from webhook.constraint.schema_types import type_faults
 from webhook.constraint.template import OWN_KINDS
 from webhook.rego.errors import BuiltinError
 from webhook.rego.run.patterns import pattern as compile_pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from webhook.constraint.template import Template
 
@@ -53,15 +55,30 @@ _NESTED_FORBIDDEN: Final = (
     ("description", "must be empty to be structural"),
     ("nullable", "must be false to be structural"),
     *((flag, "must be false to be structural") for flag in _FLAGS),
+    ("x-kubernetes-list-map-keys", "must be empty to be structural"),
+    ("x-kubernetes-validations", "must be empty to be structural"),
 )
+_NESTED_UNDEFINED: Final = (
+    "additionalProperties",
+    "x-kubernetes-list-type",
+    "x-kubernetes-map-type",
+)
+_META_TYPES: Final = {"apiVersion": "string", "kind": "string", "metadata": "object"}
 _INT_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
 
 
 def schema_faults(template: Template, schema: Schema) -> list[str]:
     """Everything against a template's names and schema, sorted within the schema."""
     faults = list(_name_faults(template))
-    types = sorted(type_faults(schema, _ROOT))
-    return faults + (types or sorted(set(_level(schema, _ROOT, ""))))
+    checks: tuple[Callable[[], Iterable[str]], ...] = (
+        lambda: type_faults(schema, _ROOT),
+        lambda: _level(schema, _ROOT, ""),
+        lambda: default_faults(schema, _ROOT),
+        lambda: _expressions(schema, _ROOT, ""),
+    )
+    # Each check takes for granted what those before it have found to be so.
+    found = next((told for check in checks if (told := sorted(set(check())))), [])
+    return faults + found
 
 
 def _name_faults(template: Template) -> Iterator[str]:
@@ -96,23 +113,14 @@ _WHERE: Final = {
 def _level(schema: Schema, path: str, where: str) -> Iterator[str]:
     """The faults of one level outside of logical operators, and of those below."""
     yield from _own_faults(schema, path, where)
+    yield from _keyword_faults(schema, path)
+    yield from _logic(schema, path)
     properties, more = schema.get("properties") or {}, schema.get("additionalProperties")
     for name, item in properties.items():
-        yield from _level(item or {}, f"{path}.properties[{name}]", "field")
+        yield from _level(item, f"{path}.properties[{name}]", "field")
     if type(more) is dict:
-        if properties:
-            yield (
-                f"{path}.additionalProperties: Forbidden: "
-                "additionalProperties and properties are mutual exclusive"
-            )
         yield from _level(more, f"{path}.additionalProperties", "field")
-    elif more is False:
-        yield (
-            f"{path}.additionalProperties: Forbidden: additionalProperties cannot be set to false"
-        )
-    if type(schema.get("items")) is list:
-        yield f"{path}.items: Forbidden: items must be a schema object and not an array"
-    elif schema.get("items") is not None:
+    if type(schema.get("items")) is dict:
         yield from _level(schema["items"], f"{path}.items", "item")
     elif schema.get("type") == "array":
         yield f"{path}.items: Required value: must be specified"
@@ -120,9 +128,6 @@ def _level(schema: Schema, path: str, where: str) -> Iterator[str]:
 
 def _own_faults(schema: Schema, path: str, where: str) -> Iterator[str]:
     kind = schema.get("type") or ""
-    if kind and kind not in _TYPES:
-        allowed = ", ".join(f'"{name}"' for name in _TYPES)
-        yield f'{path}.type: Unsupported value: "{kind}": supported values: {allowed}'
     flags = {flag: bool(schema.get(flag)) for flag in _FLAGS}
     preserve, embedded, int_or_string = flags.values()
     if not kind and not preserve and not int_or_string and where in _WHERE:
@@ -130,11 +135,70 @@ def _own_faults(schema: Schema, path: str, where: str) -> Iterator[str]:
     if int_or_string and preserve:
         why = "must be false if x-kubernetes-int-or-string is true"
         yield f"{path}.x-kubernetes-preserve-unknown-fields: Invalid value: true: {why}"
+    if int_or_string and embedded:
+        why = "must be false if x-kubernetes-int-or-string is true"
+        yield f"{path}.x-kubernetes-embedded-resource: Invalid value: true: {why}"
+    if embedded:
+        yield from _embedded_faults(schema, path)
     if embedded and kind != "object":
         why = "must be object if x-kubernetes-embedded-resource is true"
         yield f"{path}.type: Required value: {why}" if not kind else invalid(path, kind, why)
     elif embedded and not preserve and not schema.get("properties"):
         yield f"{path}.properties: Required value: {_EMBEDDED}"
+
+
+def _embedded_faults(schema: Schema, path: str) -> Iterator[str]:
+    """The faults of what holds objects of Kubernetes."""
+    if schema.get("additionalProperties") is not None:
+        why = "must not be used if x-kubernetes-embedded-resource is set"
+        yield f"{path}.additionalProperties: Forbidden: {why}"
+    properties = schema.get("properties") or {}
+    for name, wanted in _META_TYPES.items():
+        kind = properties.get(name, {}).get("type") or ""
+        if name in properties and kind != wanted:
+            yield invalid(f"{path}.properties[{name}].type", kind, f"must be {wanted}")
+    if "metadata" in properties:
+        yield from _inside_metadata(properties["metadata"], f"{path}.properties[metadata]")
+
+
+def _inside_metadata(schema: Schema, path: str) -> Iterator[str]:
+    """What must not stand in the schema of an object's metadata, at any depth."""
+    if schema.get("x-kubernetes-embedded-resource"):
+        why = "must not be used inside of resource meta"
+        yield f"{path}.x-kubernetes-embedded-resource: Forbidden: {why}"
+    more, items = schema.get("additionalProperties"), schema.get("items")
+    if type(more) is dict:
+        yield from _without_defaults(more, f"{path}.additionalProperties")
+        yield from _inside_metadata(more, f"{path}.additionalProperties")
+    if type(items) is dict:
+        yield from _inside_metadata(items, f"{path}.items")
+    for name, item in (schema.get("properties") or {}).items():
+        yield from _inside_metadata(item, f"{path}.properties[{name}]")
+
+
+def _without_defaults(schema: Schema, path: str) -> Iterator[str]:
+    if schema.get("default") is not None:
+        why = "must not be set inside additionalProperties applying to object metadata"
+        yield f"{path}.default: Forbidden: {why}"
+    for keyword in ("items", "additionalProperties"):
+        if type(schema.get(keyword)) is dict:
+            yield from _without_defaults(schema[keyword], f"{path}.{keyword}")
+    for name, item in (schema.get("properties") or {}).items():
+        yield from _without_defaults(item, f"{path}.properties[{name}]")
+
+
+def _keyword_faults(schema: Schema, path: str) -> Iterator[str]:
+    """The faults of keywords, which are the same within logical operators."""
+    kind = schema.get("type") or ""
+    if kind and kind not in _TYPES:
+        allowed = ", ".join(f'"{name}"' for name in _TYPES)
+        yield f'{path}.type: Unsupported value: "{kind}": supported values: {allowed}'
+    more = schema.get("additionalProperties")
+    if schema.get("properties") and (type(more) is dict or more is False):
+        why = "additionalProperties and properties are mutual exclusive"
+        yield f"{path}.additionalProperties: Forbidden: {why}"
+    if type(schema.get("items")) is list and schema["items"]:
+        yield f"{path}.items: Forbidden: items must be a schema object and not an array"
     if schema.get("x-kubernetes-preserve-unknown-fields") is False:
         why = "must be true or undefined"
         yield f"{path}.x-kubernetes-preserve-unknown-fields: Invalid value: false: {why}"
@@ -150,7 +214,7 @@ def _own_faults(schema: Schema, path: str, where: str) -> Iterator[str]:
             f"{path}.uniqueItems: Forbidden: uniqueItems cannot be set to true since the runtime "
             "complexity becomes quadratic"
         )
-    yield from _logic(schema, path)
+    yield from rule_faults(schema, path)
 
 
 def _merge_faults(schema: Schema, path: str) -> Iterator[str]:
@@ -176,6 +240,22 @@ def _merge_faults(schema: Schema, path: str) -> Iterator[str]:
         yield invalid(f"{path}.type", kind or "", why)
     if list_type == "map":
         yield from _map_list_faults(schema, path, keys or [])
+    items = schema.get("items")
+    if list_type in ("map", "set") and type(items) is dict:
+        if items.get("nullable"):
+            why = f"cannot be nullable when x-kubernetes-list-type is {list_type}"
+            yield f"{path}.items.nullable: Forbidden: {why}"
+        if list_type == "set":
+            yield from _set_faults(items, f"{path}.items")
+
+
+def _set_faults(items: Schema, path: str) -> Iterator[str]:
+    """The faults of the items of a set, which are compared whole."""
+    for kind, name, unset in (("array", "list", "atomic"), ("object", "map", "granular")):
+        keyword = f"x-kubernetes-{name}-type"
+        if items.get("type") == kind and items.get(keyword, unset) != "atomic":
+            why = "must be atomic as item of a list with x-kubernetes-list-type=set"
+            yield invalid(f"{path}.{keyword}", items.get(keyword), why)
 
 
 _MAP_KEYS: Final = "x-kubernetes-list-map-keys"
@@ -187,6 +267,8 @@ def _map_list_faults(schema: Schema, path: str, keys: list[str]) -> Iterator[str
         why = "must not be empty if x-kubernetes-list-type is map"
         yield f"{path}.{_MAP_KEYS}: Required value: {why}"
     items = schema.get("items")
+    if items is None:
+        yield f"{path}.items: Required value: must have a schema if x-kubernetes-list-type is map"
     if type(items) is not dict:
         return  # Another rule says so.
     if items.get("type") != "object":
@@ -237,15 +319,40 @@ def _logic(schema: Schema, path: str) -> Iterator[str]:
 
 def _nested(schema: Any, path: str, *, first: bool = False) -> Iterator[str]:
     """The faults of a level within a logical operator, which may only restrict."""
-    schema = schema or {}
     for name, why in _NESTED_FORBIDDEN:
         if schema.get(name):
             yield f"{path}.{name}: Forbidden: {why}"
-    if schema.get("additionalProperties") is not None:
-        yield f"{path}.additionalProperties: Forbidden: must be undefined to be structural"
+    for name in _NESTED_UNDEFINED:
+        if schema.get(name) is not None:
+            yield f"{path}.{name}: Forbidden: must be undefined to be structural"
+    yield from _keyword_faults(schema, path)
     if not (first and schema.get("anyOf") == _INT_OR_STRING):
         yield from _logic(schema, path)
     for name, item in (schema.get("properties") or {}).items():
         yield from _nested(item, f"{path}.properties[{name}]")
+        if name == "metadata":
+            why = "must not be specified in a nested context"
+            yield f"{path}.properties[metadata]: Forbidden: {why}"
     if type(schema.get("items")) is dict:
         yield from _nested(schema["items"], f"{path}.items")
+
+
+def _expressions(schema: Schema, path: str, uncorrelatable: str) -> Iterator[str]:
+    """The faults of the rules of a schema that is sound; recurses by schema.
+
+    ``uncorrelatable`` is where above it an old value is not known as that of a new one.
+    """
+    is_root = path == _ROOT or bool(schema.get("x-kubernetes-embedded-resource"))
+    yield from expression_faults(schema, path, uncorrelatable, is_root=is_root)
+    below = uncorrelatable
+    if schema.get("x-kubernetes-map-type") == "atomic":
+        below = below or path
+    for name, item in (schema.get("properties") or {}).items():
+        yield from _expressions(item, f"{path}.properties[{name}]", below)
+    if type(schema.get("additionalProperties")) is dict:
+        more = schema["additionalProperties"]
+        yield from _expressions(more, f"{path}.additionalProperties", uncorrelatable)
+    if type(schema.get("items")) is dict:
+        is_map = schema.get("x-kubernetes-list-type") == "map"
+        below = uncorrelatable if is_map else uncorrelatable or path
+        yield from _expressions(schema["items"], f"{path}.items", below)

@@ -14,46 +14,55 @@ if TYPE_CHECKING:
 
 _INT64: Final = 1 << 63
 
-_TEXT: Final = "a string"
-_FLAG: Final = "a boolean"
-_INTEGER: Final = "an integer of 64 bits"
-_NUMBER: Final = "a number"
-_TEXTS: Final = "an array of strings"
-_ARRAY: Final = "an array"
-_OBJECT: Final = "an object"
-_SCHEMA: Final = "a schema, which is an object"
-_SCHEMAS: Final = "an array of schemas, which are objects"
-_NAMED_SCHEMAS: Final = "an object of schemas, which are objects"
-_SCHEMA_OR_FLAG: Final = "a schema, which is an object, or a boolean"
-_SCHEMA_OR_SCHEMAS: Final = "a schema"
+TEXT: Final = "a string"
+FLAG: Final = "a boolean"
+INTEGER: Final = "an integer of 64 bits"
+NUMBER: Final = "a number"
+TEXTS: Final = "an array of strings"
+ARRAY: Final = "an array"
+OBJECT: Final = "an object"
+SCHEMA: Final = "a schema, which is an object"
+SCHEMAS: Final = "an array of schemas, which are objects"
+NAMED_SCHEMAS: Final = "an object of schemas, which are objects"
+SCHEMA_OR_FLAG: Final = "a schema, which is an object, or a boolean"
+SCHEMA_OR_SCHEMAS: Final = "a schema"
+DOCS: Final = "an object with the texts description and url"
+RULES: Final = "an array of rules, which are objects of texts"
+
+_RULE: Final[Mapping[str, type]] = {
+    **dict.fromkeys(("rule", "message", "messageExpression", "reason", "fieldPath"), str),
+    "optionalOldSelf": bool,
+}
+_DOCS: Final[Mapping[str, type]] = {"description": str, "url": str}
 
 KEYWORDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(
-        ("$ref", "$schema", "description", "format", "id", "pattern", "title", "type"), _TEXT
+        ("$ref", "$schema", "description", "format", "id", "pattern", "title", "type"), TEXT
     ),
-    **dict.fromkeys(("x-kubernetes-list-type", "x-kubernetes-map-type"), _TEXT),
-    **dict.fromkeys(("exclusiveMaximum", "exclusiveMinimum", "nullable", "uniqueItems"), _FLAG),
+    **dict.fromkeys(("x-kubernetes-list-type", "x-kubernetes-map-type"), TEXT),
+    **dict.fromkeys(("exclusiveMaximum", "exclusiveMinimum", "nullable", "uniqueItems"), FLAG),
     **dict.fromkeys(
         (
             "x-kubernetes-embedded-resource",
             "x-kubernetes-int-or-string",
             "x-kubernetes-preserve-unknown-fields",
         ),
-        _FLAG,
+        FLAG,
     ),
     **dict.fromkeys(
         ("maxItems", "maxLength", "maxProperties", "minItems", "minLength", "minProperties"),
-        _INTEGER,
+        INTEGER,
     ),
-    **dict.fromkeys(("maximum", "minimum", "multipleOf"), _NUMBER),
-    **dict.fromkeys(("required", "x-kubernetes-list-map-keys"), _TEXTS),
-    **dict.fromkeys(("enum", "x-kubernetes-validations"), _ARRAY),
-    "externalDocs": _OBJECT,
-    "not": _SCHEMA,
-    **dict.fromkeys(("allOf", "anyOf", "oneOf"), _SCHEMAS),
-    **dict.fromkeys(("definitions", "patternProperties", "properties"), _NAMED_SCHEMAS),
-    **dict.fromkeys(("additionalItems", "additionalProperties"), _SCHEMA_OR_FLAG),
-    "items": _SCHEMA_OR_SCHEMAS,
+    **dict.fromkeys(("maximum", "minimum", "multipleOf"), NUMBER),
+    **dict.fromkeys(("required", "x-kubernetes-list-map-keys"), TEXTS),
+    "enum": ARRAY,
+    "externalDocs": DOCS,
+    "x-kubernetes-validations": RULES,
+    "not": SCHEMA,
+    **dict.fromkeys(("allOf", "anyOf", "oneOf"), SCHEMAS),
+    **dict.fromkeys(("definitions", "patternProperties", "properties"), NAMED_SCHEMAS),
+    **dict.fromkeys(("additionalItems", "additionalProperties"), SCHEMA_OR_FLAG),
+    "items": SCHEMA_OR_SCHEMAS,
 }
 
 
@@ -66,12 +75,12 @@ def type_faults(schema: Mapping[str, Any], path: str) -> Iterator[str]:
         below = f"{path}.{keyword}"
         if not _is(value, wanted):
             yield f"{below}: Invalid value: {_type(value)}: must be {wanted}"
-        elif wanted in (_SCHEMA, _SCHEMA_OR_FLAG, _SCHEMA_OR_SCHEMAS) and type(value) is dict:
+        elif wanted in (SCHEMA, SCHEMA_OR_FLAG, SCHEMA_OR_SCHEMAS) and type(value) is dict:
             yield from type_faults(value, below)
-        elif wanted in (_SCHEMAS, _SCHEMA_OR_SCHEMAS) and type(value) is list:
+        elif wanted in (SCHEMAS, SCHEMA_OR_SCHEMAS) and type(value) is list:
             for index, item in enumerate(value):
                 yield from _inner(item, f"{below}[{index}]")
-        elif wanted == _NAMED_SCHEMAS:
+        elif wanted == NAMED_SCHEMAS:
             for name, item in value.items():
                 yield from _inner(item, f"{below}[{name}]")
 
@@ -84,12 +93,12 @@ def unsatisfiable(schema: Mapping[str, Any], path: str) -> Iterator[str]:
     for keyword, value in schema.items():
         wanted = KEYWORDS.get(keyword)
         below = f"{path}.{keyword}"
-        if wanted in (_SCHEMA, _SCHEMA_OR_FLAG, _SCHEMA_OR_SCHEMAS) and type(value) is dict:
+        if wanted in (SCHEMA, SCHEMA_OR_FLAG, SCHEMA_OR_SCHEMAS) and type(value) is dict:
             yield from unsatisfiable(value, below)
-        elif wanted == _SCHEMAS:
+        elif wanted == SCHEMAS:
             for index, item in enumerate(value or ()):
                 yield from unsatisfiable(item or {}, f"{below}[{index}]")
-        elif wanted == _NAMED_SCHEMAS:
+        elif wanted == NAMED_SCHEMAS:
             for name, item in (value or {}).items():
                 yield from unsatisfiable(item or {}, f"{below}[{name}]")
 
@@ -116,11 +125,23 @@ def _is(value: Any, wanted: str) -> bool:
             return kind is list and all(type(item) is str for item in value)
         case "an array" | "an array of schemas, which are objects":
             return kind is list
+        case "an object with the texts description and url":
+            return _has_fields(value, _DOCS)
+        case "an array of rules, which are objects of texts":
+            return kind is list and all(item is None or _has_fields(item, _RULE) for item in value)
         case "a schema, which is an object, or a boolean":
             return kind is dict or kind is bool
         case "a schema":  # A list is a thing of its own, which another rule forbids.
             return kind is dict or kind is list
     return kind is dict
+
+
+def _has_fields(value: Any, fields: Mapping[str, type]) -> bool:
+    """Whether this is an object whose fields, as far as they are known, are of these types."""
+    return type(value) is dict and all(
+        item is None or name not in fields or type(item) is fields[name]
+        for name, item in value.items()
+    )
 
 
 def _type(value: Any) -> str:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from webhook.constraint.constraint import Broken, Constraint
     from webhook.constraint.entry import Entry
+    from webhook.constraint.errors import OnBug
     from webhook.constraint.isolation import Isolation
     from webhook.constraint.limits import Limits
     from webhook.constraint.plan import Plan
@@ -44,12 +45,13 @@ class Snapshot:
         "inventory",
         "isolation",
         "namespaces",
+        "on_bug",
         "revision",
         "spare",
         "targets",
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # all that there is at one moment
         self,
         *,
         targets: Mapping[str, Target],
@@ -60,8 +62,13 @@ class Snapshot:
         isolation: Isolation = DEFAULT,
         digest: str = "",
         revision: int = 0,
+        on_bug: OnBug | None = None,
     ) -> None:
-        """``spare`` are the templates among ``entries`` for none of ``targets``."""
+        """``spare`` are the templates among ``entries`` for none of ``targets``.
+
+        ``on_bug`` is told of faults of ours that end evaluations.
+        """
+        self.on_bug = on_bug
         self.targets = dict(targets)
         self.spare = tuple(entry for entry in entries if entry.target.name not in self.targets)
         self._entries = {

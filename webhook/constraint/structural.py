@@ -59,10 +59,9 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _types(schema: Schema) -> tuple[str, ...]:
-    if schema.get("x-kubernetes-int-or-string"):
-        return "integer", "string"
-    kind = schema.get("type")
-    return (kind,) if kind else ()
+    if kind := schema.get("type"):
+        return (kind,)
+    return ("integer", "string") if schema.get("x-kubernetes-int-or-string") else ()
 
 
 def type_name(value: Any) -> str:
@@ -79,6 +78,12 @@ def _type_faults(value: Any, schema: Schema, path: str) -> Iterator[str]:
     if not types or (value is None and schema.get("nullable")):
         return
     kind = type_name(value)
+    if (
+        schema.get("format")
+        and kind in ("string", "array")
+        and not {"integer", "number"} & {*types}
+    ):
+        return  # kube-openapi asks the format alone
     if kind in types or (kind == "number" and "integer" in types and _is_integer(value)):
         return
     yield invalid(_at(path), kind, f'{path} in body must be of type {",".join(types)}: "{kind}"')
@@ -194,6 +199,12 @@ def _logical_faults(value: Any, schema: Schema, path: str) -> Iterator[str]:
         yield invalid(_ROOT, "", f'"{path}" must not validate the schema (not)')
 
 
+def faults_at(at: str, value: Any, schema: Schema) -> Iterator[str]:
+    """The same of a value that stands at a place of its own, as the messages begin with it."""
+    for fault in faults(value, schema):
+        yield at + fault.removeprefix(_ROOT)
+
+
 # --- unknown fields ------------------------------------------------------------------------
 
 
@@ -203,6 +214,13 @@ def unknown_fields(resource: Mapping[str, Any], schema: Schema) -> list[str]:
     root = {**schema, "x-kubernetes-embedded-resource": True}
     _prune(resource, root, "", fields.append)
     return sorted(fields)
+
+
+def is_pruned(value: Any, schema: Schema) -> bool:
+    """Whether a value has fields that pruning would drop."""
+    fields: list[str] = []
+    _prune(value, schema, "value", fields.append)
+    return bool(fields)
 
 
 def _prune(value: Any, schema: Schema | None, path: str, record: Callable[[str], None]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api.gvk import gvk_of
 from webhook.constraint.depth import DEPTH_MAX, is_deeper
 from webhook.constraint.errors import InvalidTemplate
+from webhook.constraint.schema_reading import has_several_items, open_schema, read_schema
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -199,38 +200,12 @@ def _schema(crd: Mapping[str, Any], *, legacy: bool) -> Mapping[str, Any] | None
     schema = validation.get("openAPIV3Schema")
     if schema is not None and type(schema) is not dict:
         raise _invalid("spec.crd.spec.validation.openAPIV3Schema must be an object")
-    if legacy:
-        return open_schema(schema or {})
-    return schema
-
-
-def open_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Allow unknown fields at every level of a schema, as a legacy schema does.
-
-    An array without items gets items that may be anything, since a structural
-    schema must have them.
-    """
-    result = dict(schema)
-    kind = schema.get("type", "")
-    if kind in {"", "object"}:
-        result["x-kubernetes-preserve-unknown-fields"] = True
-    elif kind == "array" and not schema.get("items"):
-        result["items"] = {"x-kubernetes-preserve-unknown-fields": True}
-    properties = schema.get("properties")
-    if type(properties) is dict:
-        result["properties"] = {
-            name: open_schema(item) if type(item) is dict else item
-            for name, item in properties.items()
-        }
-    items = schema.get("items")
-    if type(items) is list:
+    read = None if schema is None else read_schema(schema)
+    if not legacy:
+        return read
+    if has_several_items(read or {}):
         raise _invalid("non-nil JSONSchemas encountered, multiple schemas are not supported")
-    if type(items) is dict and items:
-        result["items"] = open_schema(items)
-    more = schema.get("additionalProperties")
-    if type(more) is dict:
-        result["additionalProperties"] = open_schema(more)
-    return result
+    return open_schema(read or {})
 
 
 def _mapping(owner: Mapping[str, Any], name: str, path: str = "") -> Mapping[str, Any]:

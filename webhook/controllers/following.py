@@ -82,6 +82,9 @@ WAKE_SECONDS: Final = (0.03, 0.1, 0.25, 0.5)
 """After a CRD's change its watch is tried again: the API server announces a CRD as established,
 then makes its storage (which it answers with 404, or 429 and a second's wait), within 0.1 s."""
 
+KINDS_SHOWN: Final = 5
+"""Of those that readiness names."""
+
 WATCHES: Final = Settings(missing_seconds=1.0)
 """A constraint kind's watch begins when its CRD is established, which its storage follows
 within a moment: it is asked for again within a second."""
@@ -330,7 +333,7 @@ class Following:
         if self._aggregation is not None:
             self._aggregation.follow(policies.kinds)
         if policies.is_serving:
-            self._tell("", policies.faults)
+            self._tell(self._outdated(), policies.faults)
 
     def _crds_changed(self, changes: Iterable[Change]) -> None:
         """A constraint's CRD came, changed or went: its kind's watch begins or ends at once."""
@@ -359,7 +362,7 @@ class Following:
                 policies.take_unestablished(self._waits.look(policies.crds, self._crds.store))
             self._publish()
             policies.look_for_faults()
-            self._tell(policies.awaited(), policies.faults)
+            self._tell(policies.awaited() or self._outdated(), policies.faults)
             self._metrics.refresh(
                 synced=policies.data_counts,
                 data_digest=policies.data_digest,
@@ -368,6 +371,20 @@ class Following:
             )
             self._count_policies()
             policies.log_news()
+
+    def _outdated(self) -> str:
+        """The kinds of which a newer state is known than the API server has; empty for none.
+
+        After a restore of etcd what is in force is of a history that is no more, until each
+        kind has been listed anew.
+        """
+        statistics = self._manager.statistics()
+        kinds = sorted(str(gvk) for gvk, item in statistics.items() if item.outdated)
+        if not kinds:
+            return ""
+        shown, more = ", ".join(kinds[:KINDS_SHOWN]), len(kinds) - KINDS_SHOWN
+        shown += f" and {more} more" if more > 0 else ""
+        return f"the API server is at an older version than before; listing anew: {shown}"
 
     def _count_policies(self) -> None:
         """What all replicas make of the policies, and what is kept of them."""

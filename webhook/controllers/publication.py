@@ -133,12 +133,14 @@ class ClusterPolicies:
         snapshot = self._client.snapshot
         before = self._serving.revision
         mutations, expansion = self._extension.mutations, self._extension.expansion
-        excluded, unsynced = self._data.is_excluded, self._data.kinds - self._data.synced
+        excluded, synced = self._data.is_excluded, self._data.kinds & self._data.synced
+        unsynced = self._data.kinds - synced
         if (
             before is not None
             and before.snapshot is snapshot
             and before.is_excluded is excluded
             and before.unsynced == unsynced
+            and before.synced == synced
             and before.mutations is mutations
             and before.expansion is expansion
         ):
@@ -152,6 +154,7 @@ class ClusterPolicies:
             mutations,
             expansion,
             unsynced,
+            synced,
         )
         extensions = gauge_extensions(self._registry, self._serving.fights, before, now)
         if extensions is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook.api.pod_status import POD_LABEL
+from webhook.api.pod_status import POD_LABEL, pod_label
 from webhook.cluster.reflector import ObjectSelection
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def own_statuses(pod: Pod) -> ObjectSelection:
     """The status objects of this replica and of no other: N replicas watch N shares, not N²."""
-    return ObjectSelection(pod.namespace, labels=f"{POD_LABEL}={pod.name}")
+    return ObjectSelection(pod.namespace, labels=f"{POD_LABEL}={pod_label(pod.name)}")
 
 
 def overlay_status(wanted: Json, current: Json) -> Json | None:

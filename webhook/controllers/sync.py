@@ -12,7 +12,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import config, pod_status
-from webhook.api.config import AUDIT_PROCESS, MUTATION_PROCESS, SYNC_PROCESS
+from webhook.api.config import AUDIT_PROCESS, MUTATION_PROCESS, SYNC_PROCESS, WEBHOOK_PROCESS
 from webhook.constraint import wildcard
 from webhook.controllers.spoiled import described
 
@@ -29,7 +29,6 @@ CONFIG: Final = "Config"
 SYNC_SETS: Final = "SyncSet"
 """Their names in readiness."""
 
-WEBHOOK_PROCESS: Final = "webhook"
 
 _Key = tuple[str, str]
 

@@ -20,6 +20,7 @@ from webhook.metrics.cluster import (
     WATCH_GONE,
     WATCH_LISTS,
     WATCH_MALFORMED,
+    WATCH_RESTORES,
     WATCH_SILENCES,
     WATCH_STARTS,
     WATCHED_KINDS,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.cluster.client import ClusterClient
-    from webhook.cluster.reflector import ReflectorStatistics
+    from webhook.cluster.reflector_statistics import ReflectorStatistics
     from webhook.metrics.declaration import Metric
     from webhook.metrics.registry import Registry
     from webhook.watch.manager import Manager
@@ -44,6 +45,7 @@ _COUNTED: Final = (
     ("errors", WATCH_ERRORS),
     ("malformed", WATCH_MALFORMED),
     ("silences", WATCH_SILENCES),
+    ("restores", WATCH_RESTORES),
 )
 
 _counts = attrgetter(*(field for field, _ in _COUNTED))

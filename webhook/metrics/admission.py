@@ -60,8 +60,8 @@ POLICY_FAULTS: Final = Metric(
     "waddle_policy_faults",
     "counter",
     "Constraints that matched a request and could not be decided, by cause (parse, compile, "
-    "template, constraint, engine, environment, error, overrun, suspended, deadline) and by answer "
-    "(reject, warn, record).",
+    "template, constraint, engine, environment, error, overrun, suspended, deadline, object, "
+    "requester) and by answer (reject, warn, record).",
     ("constraint_kind", "cause", "answer"),
 )
 
@@ -102,7 +102,7 @@ REFUSED: Final = Metric(
 UNDECIDABLE: Final = Metric(
     "waddle_objects_undecidable",
     "counter",
-    "Objects refused because they are too deep or too large to be reviewed.",
+    "Objects refused because they are too deep, too large or too slow to be reviewed.",
 )
 
 ADMISSION_EVENTS: Final = Metric(

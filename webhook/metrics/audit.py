@@ -55,6 +55,12 @@ AUDIT_LEFT_OUT: Final = Metric(
     "Objects that sweeps could not audit; the log names them, and statuses count them.",
 )
 
+AUDIT_STRANDED: Final = Metric(
+    "waddle_audit_objects_stranded",
+    "counter",
+    "Objects that sweeps did not review since their Namespace is not there; statuses count them.",
+)
+
 AUDIT_LISTS: Final = Metric(
     "waddle_audit_list_tokens_expired",
     "counter",

@@ -61,6 +61,13 @@ WATCH_SILENCES: Final = Metric(
     "Watches given up because nothing came, not even a bookmark.",
 )
 
+WATCH_RESTORES: Final = Metric(
+    "waddle_watch_restores",
+    "counter",
+    "Times that the API server was at an older version than a watch knew, as after a restore of "
+    "etcd; everything of the kind was listed anew.",
+)
+
 WATCH_MALFORMED: Final = Metric(
     "waddle_watch_malformed",
     "counter",

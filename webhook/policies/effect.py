@@ -14,6 +14,8 @@ from webhook.api.gvk import gvk_of, name_of, namespace_of
 from webhook.constraint import enforcement, template
 from webhook.constraint.limits import Limits
 from webhook.constraint.review import AugmentedObject
+from webhook.review.loops import review
+from webhook.review.subject import Subject
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from webhook.constraint.client import Client
     from webhook.constraint.result import Result
     from webhook.constraint.snapshot import Snapshot
+    from webhook.review.policy_set import PolicySet
 
 EXAMPLES_MAX: Final = 20
 """Violations that are shown of each constraint; all are counted."""
@@ -46,6 +49,8 @@ class ConstraintEffect:
     after: int = 0
     added: int = 0
     removed: int = 0
+    matched: bool | None = None
+    """Whether it matched any object; None where that was not asked."""
     examples: list[Example] = field(default_factory=list)
     """The first of those added."""
 
@@ -57,6 +62,8 @@ class ConstraintEffect:
             "added": self.added,
             "removed": self.removed,
         }
+        if self.matched is not None:
+            document["matched"] = self.matched
         if examples:
             document["examples"] = [
                 {"object": item.object, "message": item.message} for item in self.examples
@@ -107,24 +114,32 @@ class Effect:
 
 
 def effect_on_data(
-    before: Snapshot, after: Snapshot, keys: Collection[ConstraintKey], seconds: float
+    before: PolicySet, after: PolicySet, keys: Collection[ConstraintKey], seconds: float
 ) -> tuple[Effect, bool]:
-    """What changes for the synced objects of the snapshot in force, and whether all were looked at.
+    """What changes for the synced objects of the policies in force, and whether all were looked at.
 
     It ends after so many seconds.
     """
     effect, until = Effect(keys), time.monotonic() + seconds
-    for item in objects_of(before.inventory):
+    for item in objects_of(before.snapshot.inventory):
         if time.monotonic() > until:
             return effect, False
-        namespace = before.namespaces.get(namespace_of(item))
-        subject = AugmentedObject(item, namespace)
-        old, new = (
-            snapshot.review(subject, enforcement_point=enforcement.AUDIT, limits=Limits(until))
-            for snapshot in (before, after)
-        )
+        subject = stored(item, before.snapshot.namespaces.get(namespace_of(item)), until)
+        old, new = (review(policies, subject).responses for policies in (before, after))
         effect.take(f"{gvk_of(item).kind} {name_of(item)}", old.results, new.results)
     return effect, True
+
+
+def stored(obj: dict[str, Any], namespace: Mapping[str, Any] | None, until: float) -> Subject:
+    """An object that is in a cluster, as an audit reviews it: it was mutated when it was stored."""
+    return Subject(
+        AugmentedObject(obj, namespace),
+        point=enforcement.AUDIT,
+        limits=Limits(until),
+        process="audit",
+        mutates=False,
+        on_expansion_error="skip",
+    )
 
 
 def objects_of(inventory: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.metrics.admission import ENGINE_FAULTS
 from webhook.metrics.registry import OTHER
+from webhook.rego.errors import EngineFault
 
 if TYPE_CHECKING:
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
-    from webhook.rego.errors import EngineFault
 
 MAX_PLACES: Final = 256
 """Places, and kinds of templates, that are told apart; further ones are counted together."""
@@ -27,8 +27,9 @@ class EngineFaults:
         self._told: set[tuple[str, str]] = set()
         self._kinds: set[str] = set()
 
-    def __call__(self, kind: str, fault: EngineFault) -> None:
+    def __call__(self, kind: str, bug: Exception) -> None:
         """An evaluation of a template of this kind has ended in the fault."""
+        fault = bug if isinstance(bug, EngineFault) else EngineFault(bug)
         at = (kind, fault.place)
         with self._lock:
             known = kind in self._kinds or len(self._kinds) < MAX_PLACES

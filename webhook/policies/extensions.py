@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from webhook.api.gvk import gvk_of
 from webhook.constraint import expansion as expansions
 from webhook.constraint.expansion import ExpansionSet, InvalidExpansion, read_expansion_template
 from webhook.mutation import mutator
@@ -17,15 +18,20 @@ from webhook.mutation.schema import message
 from webhook.policies.manifests import Manifest, PolicyFault
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
 
     from webhook.constraint.expansion import Expansion
     from webhook.mutation.snapshot import MutationSnapshot
 
 
-SECONDS_MAX: Final = 30.0
-"""For mutators to change one object of a file: as long as an API server waits for a webhook at
-most."""
+IN_FORCE: Final = ""
+"""The file of what comes from a cluster: none."""
+
+
+def is_extension(document: Mapping[str, Any]) -> bool:
+    """Whether this is a mutator or an ExpansionTemplate, or is meant to be one."""
+    return gvk_of(document).group in (mutator.GROUP, expansions.GROUP)
 
 
 class Extensions:
@@ -89,6 +95,13 @@ class Extensions:
             _fault(templates[name], expansions.CYCLE) for name in sorted(self._expansions.cyclic)
         ]
         return faults
+
+
+def on_top(own: Sequence[Manifest], in_force: Iterable[dict[str, Any]]) -> list[Manifest]:
+    """Manifests of files, and what is in force beside them and is not among them."""
+    known = {item.identity for item in own}
+    others = (Manifest(document, IN_FORCE, 0) for document in in_force)
+    return [*own, *(item for item in others if item.identity not in known)]
 
 
 def _fault(manifest: Manifest, text: str, *, stays: bool = False) -> PolicyFault:

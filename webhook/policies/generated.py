@@ -16,6 +16,9 @@ from webhook.generation.plan import Enforced, Options, Planner
 from webhook.generation.scope import PolicyScope
 from webhook.generation.verdict import GeneratedPolicy, UnusablePolicy
 from webhook.policies.samples import samples
+from webhook.review.loops import review
+from webhook.review.policy_set import PolicySet
+from webhook.review.subject import Subject
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -172,7 +175,8 @@ def _compare(
     seconds: float,
 ) -> None:
     try:
-        read = placed(read_request(request))
+        whole = read_request(request)
+        read = placed(whole)
     except InvalidReview:
         return
     place = read.namespace
@@ -180,20 +184,23 @@ def _compare(
     if place and namespace is None:
         labels = {"kubernetes.io/metadata.name": place}
         namespace = {"metadata": {"name": place, "labels": labels}}
-    responses = snapshot.review(
+    # A policy of the API server's is asked of one object, as it comes: nothing else is compared.
+    subject = Subject(
         AugmentedReview(read, namespace=namespace),
-        enforcement_point=enforcement.AUDIT,
+        point=enforcement.AUDIT,
         limits=Limits(time.monotonic() + seconds),
+        excludes=False,
+        mutates=False,
+        expands=False,
     )
+    responses = review(PolicySet(snapshot), subject).responses
     told: dict[tuple[str, str], list[str]] = {}
     for result in responses.results:
         told.setdefault(result.constraint.key, []).append(result.msg)
-    shown = f"{request['operation']} {request['kind']['kind']} " + "/".join(
-        filter(None, (place, request.get("name")))
-    )
+    shown = f"{read.operation} {read.kind.kind} " + "/".join(filter(None, (place, read.name)))
     for key, pair in pairs.items():
         mine = told.get(key, [])
-        said = pair.policy.say(pair.binding, dict(pair.document), request, namespace)
+        said = pair.policy.say(pair.binding, dict(pair.document), whole.document, namespace)
         agreement.compared += 1
         if said.ignored and set(said.messages) <= set(mine):
             agreement.left += 1

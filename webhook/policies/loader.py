@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from webhook.api import config
-from webhook.api.config import CONFIG, MUTATION_PROCESS
-from webhook.constraint import wildcard
 from webhook.metrics.policies import (
     RELOAD_FAULT,
     RELOAD_SECONDS,
     RELOADS,
     TEMPLATES,
 )
-from webhook.policies.directory import PolicyDirectory
-from webhook.policies.extensions import Extensions
+from webhook.policies.policy_files import PolicyFiles
 from webhook.serving.in_force import gauge, gauge_extensions, settle
 from webhook.serving.revision import Revision
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from webhook.constraint.client import Client
@@ -29,14 +24,11 @@ if TYPE_CHECKING:
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.policies.directory import PolicyReport
-    from webhook.policies.manifests import Manifest
+    from webhook.review.policy_set import PolicySet
     from webhook.serving.revision import Serving
 
 FAULTS_SHOWN: Final = 5
 """Faults that a probe shows; the log has them all."""
-
-PROCESS: Final = "webhook"
-"""This process in the ``processes`` of a Config's match."""
 
 
 class PolicyLoader:
@@ -54,8 +46,7 @@ class PolicyLoader:
     ) -> None:
         """After ``retries`` loads with faults the process is ready without what is broken."""
         self._client = client
-        self._directory = PolicyDirectory(client, paths)
-        self._extensions = Extensions()
+        self._files = PolicyFiles(client, paths)
         self._serving = serving
         self._registry = registry
         self._log = log
@@ -79,8 +70,7 @@ class PolicyLoader:
         """Read the files and serve what they say; whether nothing was wrong with them."""
         began = time.monotonic()
         try:
-            report = self._directory.load()
-            broken = self._extensions.load(report.configuration)
+            policies, report = self._files.load()
         except Exception as error:  # noqa: BLE001  # the reload's boundary: what is in force stays
             self._registry.count(RELOADS, "policies", "error")
             self._registry.set(RELOAD_FAULT, 1, "policies")
@@ -90,19 +80,17 @@ class PolicyLoader:
             self._log.fault("bug while loading policies", error)
             return False
         seconds = time.monotonic() - began
-        report = replace(report, faults=(*report.faults, *broken))
-        excluded = excluded_namespaces(report.configuration)
-        unmutated = excluded_namespaces(report.configuration, MUTATION_PROCESS)
         revision = Revision(
-            self._client.snapshot,
+            policies.snapshot,
             self._client,
-            wildcard.any_of(excluded),
-            is_excluded_from_mutation=wildcard.any_of(unmutated),
-            mutations=self._extensions.mutations,
-            expansion=self._extensions.expansion,
+            policies.exclusions.webhook,
+            is_excluded_from_audit=policies.exclusions.audit,
+            is_excluded_from_mutation=policies.exclusions.mutation,
+            mutations=policies.mutations,
+            expansion=policies.expansion,
         )
         previous = self._serving.revision
-        takes = previous is not None or self._good_enough(report)
+        takes = previous is not None or self._good_enough(report, policies)
         extensions = self._publish(revision, report) if takes else None
         self._count(report, seconds)
         self._faults = tuple(str(fault) for fault in report.faults)
@@ -114,7 +102,7 @@ class PolicyLoader:
         self._tell(report, was_serving=previous is not None)
         return not report.faults
 
-    def _good_enough(self, report: PolicyReport) -> bool:
+    def _good_enough(self, report: PolicyReport, policies: PolicySet) -> bool:
         """Whether to begin serving with this first revision."""
         # What an engine would decide that is switched off is warned about: more will not come.
         faults = [fault for fault in report.faults if not fault.switched_off]
@@ -127,7 +115,7 @@ class PolicyLoader:
             self._retries_left -= self._retries_left > 0
             return False
         # A file that may hold the constraints must not leave a replica ready that enforces none.
-        others = report.templates > 0 or bool(self._extensions.mutations)
+        others = report.templates > 0 or bool(policies.mutations)
         return report.constraints > 0 or (others and not report.may_lack_constraints)
 
     def _publish(self, revision: Revision, report: PolicyReport) -> dict[str, int] | None:
@@ -186,14 +174,3 @@ class PolicyLoader:
 def _is_other(now: Snapshot, before: Snapshot) -> bool:
     """Whether something else is in force; what is broken is tried anew at each look."""
     return now.digest != before.digest or now.inventory is not before.inventory
-
-
-def excluded_namespaces(
-    configuration: Iterable[Manifest], process: str = PROCESS
-) -> tuple[str, ...]:
-    """The patterns of namespaces that a Config excludes from a process."""
-    patterns: list[str] = []
-    for manifest in configuration:
-        if manifest.gvk.group_kind == CONFIG.group_kind:
-            patterns += config.excluded_namespaces(manifest.document, process)
-    return tuple(dict.fromkeys(patterns))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from webhook.constraint.driver import Driver
+    from webhook.constraint.errors import OnBug
     from webhook.constraint.isolation import Isolation
     from webhook.constraint.target import Target
     from webhook.log import Logger
@@ -35,8 +36,11 @@ class MeteredClient(Client):
         drivers: Sequence[Driver],
         isolation: Isolation,
         asked: Collection[str] | None = None,
+        on_bug: OnBug | None = None,
     ) -> None:
-        super().__init__(targets=targets, drivers=drivers, isolation=isolation, asked=asked)
+        super().__init__(
+            targets=targets, drivers=drivers, isolation=isolation, asked=asked, on_bug=on_bug
+        )
         self._registry = registry
         self._log = log
 

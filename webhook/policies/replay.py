@@ -11,12 +11,14 @@ from webhook.constraint.limits import Limits
 from webhook.constraint.placement import placed
 from webhook.constraint.review import AugmentedObject, AugmentedReview
 from webhook.decisions.exporter.admission import verdict_of
+from webhook.review.loops import review
+from webhook.review.subject import Subject
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from webhook.constraint.snapshot import Snapshot
+    from webhook.review.policy_set import PolicySet
 
 ReplayedViolation = tuple[str, str, str]
 """Constraint kind, constraint name, message."""
@@ -48,7 +50,7 @@ class Replay:
     without_review: int = 0
 
 
-def replay(records: Iterable[Mapping[str, Any]], snapshot: Snapshot) -> Replay:
+def replay(records: Iterable[Mapping[str, Any]], policies: PolicySet) -> Replay:
     """Review again what was recorded with its object, and compare verdicts."""
     replayed = Replay()
     for record in records:
@@ -64,7 +66,7 @@ def replay(records: Iterable[Mapping[str, Any]], snapshot: Snapshot) -> Replay:
             continue
         replayed.replayed += 1
         replayed.masked += "masked" in record
-        _compare(record, subject, snapshot, replayed)
+        _compare(record, subject, policies, replayed)
     return replayed
 
 
@@ -92,6 +94,20 @@ def subject_of(record: Mapping[str, Any]) -> AugmentedReview | AugmentedObject |
         return None
 
 
+def replayed_subject(
+    value: AugmentedReview | AugmentedObject, point: str, limits: Limits
+) -> Subject:
+    """What was recorded, to be reviewed again: mutators had changed it before."""
+    return Subject(
+        value,
+        point=point,
+        limits=limits,
+        process="audit" if point == enforcement.AUDIT else "webhook",
+        mutates=False,
+        on_expansion_error="skip",
+    )
+
+
 def _request(record: Mapping[str, Any]) -> dict[str, Any]:
     resource = record.get("requestResource")
     return {
@@ -117,11 +133,12 @@ def _request(record: Mapping[str, Any]) -> dict[str, Any]:
 def _compare(
     record: Mapping[str, Any],
     subject: AugmentedReview | AugmentedObject,
-    snapshot: Snapshot,
+    policies: PolicySet,
     replayed: Replay,
 ) -> None:
     point = str(record.get("enforcementPoint") or enforcement.WEBHOOK)
-    responses = snapshot.review(subject, enforcement_point=point, limits=Limits())
+    outcome = review(policies, replayed_subject(subject, point, Limits()))
+    responses = outcome.responses
     before = {
         (
             str(result.get("constraint", {}).get("kind", "")),
@@ -133,6 +150,7 @@ def _compare(
     after = {(one.constraint.kind, one.constraint.name, one.msg) for one in responses.results}
     errors = tuple(str(fault) for fault in (*responses.faults, *responses.undecided))
     verdict = "error" if errors and not responses.results else verdict_of(responses.results)
+    errors += outcome.faults
     if verdict != record.get("verdict"):
         replayed.changes.append(
             ChangedReview(

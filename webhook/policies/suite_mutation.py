@@ -15,7 +15,8 @@ from webhook.mutation.errors import MutationError
 from webhook.mutation.external import resolved
 from webhook.mutation.patch import make_patch
 from webhook.mutation.setting import Context
-from webhook.policies.extensions import SECONDS_MAX, Extensions
+from webhook.policies.extensions import Extensions
+from webhook.review.mutating import EXTENSION_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +50,7 @@ def mutated_for_suite(mutations: MutationSnapshot, document: dict[str, Any]) -> 
     is_namespace = gvk_of(document).group_kind == ("", "Namespace")
     own = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place}}
     namespace = document if is_namespace else own if place else None
-    context, until = Context("CREATE", namespace, place), time.monotonic() + SECONDS_MAX
+    context, until = Context("CREATE", namespace, place), time.monotonic() + EXTENSION_SECONDS
     try:
         return resolved(mutations.mutate(document, context, until=until), {})
     except MutationError as error:

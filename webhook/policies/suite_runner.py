@@ -5,7 +5,7 @@ from __future__ import annotations
 import os.path
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from webhook.api.admission import InvalidReview, read_request
 from webhook.api.gvk import gvk_of, name_of, namespace_of
@@ -18,20 +18,13 @@ from webhook.constraint.errors import (
     ReviewError,
     SchemaViolation,
 )
-from webhook.constraint.expansion import (
-    Expansion,
-    InvalidExpansion,
-    read_expansion_template,
-    with_implied,
-)
+from webhook.constraint.expansion import Expansion, InvalidExpansion, read_expansion_template
 from webhook.constraint.limits import Limits
 from webhook.constraint.review import AugmentedObject, AugmentedReview, Document
 from webhook.constraint.targets.declared import InvalidTarget, read_target
 from webhook.constraint.targets.documents import DocumentTarget
-from webhook.mutation.expanding import expand
 from webhook.mutation.snapshot import MutationSnapshot
 from webhook.policies.assertion import AssertionFailure
-from webhook.policies.extensions import SECONDS_MAX
 from webhook.policies.manifests import UnreadableFile, is_object, read_file, read_values
 from webhook.policies.suite_mutation import (
     SuiteMutationError,
@@ -40,6 +33,9 @@ from webhook.policies.suite_mutation import (
     read_suite_mutators,
 )
 from webhook.policies.suite_result import CaseResult, SuiteResult, SuiteTestResult
+from webhook.review.loops import review
+from webhook.review.policy_set import PolicySet
+from webhook.review.subject import Subject, is_admission_review
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -49,8 +45,7 @@ if TYPE_CHECKING:
     from webhook.constraint.target import Target
     from webhook.policies.suite import Case, Suite, SuiteTest
     from webhook.policies.suite_filter import Filter
-
-_REVIEW_GROUP: Final = "admission.k8s.io"
+    from webhook.review.outcome import Found
 
 
 class _Failure(Exception):
@@ -270,11 +265,17 @@ def _check_case(
     # What a template is about in files, and in the cluster as well, is told apart by its shape.
     admits = any(len(entry.targets) > len(targets) for entry in entries)
     if not targets or (admits and type(documents[0]) is dict and is_object(documents[0])):
-        subject = _mutated(mutations, documents[0], folder, case.mutated)
+        subject = documents[0]
+        if is_admission_review(subject):
+            if case.mutated:
+                raise _Failure("invalid Case: mutated is not for an AdmissionReview")
+        else:
+            subject = _mutated(mutations, subject, folder, case.mutated)
         answers = [_review(client, extensions, subject, printed)]
     else:
+        policies = PolicySet(client.snapshot)
         answers = [
-            _ask(client, one, one.name, printed)
+            _found(policies, _subject(one, printed), one.name).responses
             for one in _split(targets, documents[0], case.object)
         ]
     messages = [result.msg for responses in answers for result in responses.results]
@@ -313,39 +314,56 @@ def _review(
     document: dict[str, Any],
     printed: list[str],
 ) -> Responses:
-    gvk = gvk_of(document)
-    if gvk.kind == "AdmissionReview" and gvk.group == _REVIEW_GROUP:
-        return _ask(client, _admission_review(document), "AdmissionReview", printed)
-    shown = f"{gvk} {namespace_of(document)}/{name_of(document)}"
-    responses = _ask(client, AugmentedObject(document), shown, printed)
-    try:
-        until = time.monotonic() + SECONDS_MAX
-        resultants = expand(*extensions, document, None, on_error="reject", until=until)
-    except InvalidExpansion as error:
+    """What a case's object violates, or the request that an AdmissionReview holds.
+
+    The object was mutated before, to be compared with what the case expects. A request is not
+    expanded, as gator does not expand it.
+    """
+    expansion, mutations = extensions
+    policies = PolicySet(client.snapshot, mutations, expansion)
+    if is_admission_review(document):
+        subject = _subject(_admission_review(document), printed, expands=False)
+        return _found(policies, subject, "AdmissionReview").responses
+    shown = f"{gvk_of(document)} {namespace_of(document)}/{name_of(document)}"
+    subject = _subject(AugmentedObject(document), printed, mutates=False)
+    outcome = _found(policies, subject, shown)
+    if outcome.unexpanded:
         name = name_of(document)
         raise _Failure(
-            f"expanding resource {name}: error expanding resource {name}: {error}"
-        ) from None
-    implied = [
-        (item, _ask(client, AugmentedObject(item.object, source="Generated"), shown, printed))
-        for item in resultants
-    ]
-    return with_implied(responses, implied) if implied else responses
+            f"expanding resource {name}: error expanding resource {name}: {outcome.unexpanded}"
+        )
+    return outcome.responses
 
 
-def _ask(client: Client, subject: Any, shown: str, printed: list[str]) -> Responses:
-    responses = client.snapshot.review(
-        subject,
-        enforcement_point=enforcement.COMMAND_LINE,
+def _subject(
+    value: AugmentedObject | AugmentedReview | Document,
+    printed: list[str],
+    *,
+    mutates: bool = True,
+    expands: bool = True,
+) -> Subject:
+    return Subject(
+        value,
+        point=enforcement.COMMAND_LINE,
         limits=Limits(print_=lambda _, line: printed.append(line)),
+        excludes=False,
+        mutates=mutates,
+        expands=expands,
     )
+
+
+def _found(policies: PolicySet, subject: Subject, shown: str) -> Found:
+    outcome = review(policies, subject)
+    responses = outcome.responses
+    if outcome.unmutated:
+        raise _Failure(outcome.unmutated)
     if responses.faults:
         faults = "; ".join(str(fault) for fault in responses.faults)
         raise _Failure(f"reviewing {shown}: {faults}")
     if responses.undecided:
         undecided = "; ".join(str(item) for item in responses.undecided)
         raise _Failure(f"reviewing {shown}: not decided: {undecided}")
-    return responses
+    return outcome
 
 
 def _admission_review(document: dict[str, Any]) -> AugmentedReview:

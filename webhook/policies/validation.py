@@ -9,10 +9,11 @@ evaluation on such an object is a warning, since a real one may have what it lac
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import gvk_of, name_of
 from webhook.constraint import constraint, enforcement, template
+from webhook.constraint.containment import of_evaluation
 from webhook.constraint.entry import ELSEWHERE
 from webhook.constraint.errors import (
     ConstraintFrameworkError,
@@ -23,8 +24,10 @@ from webhook.constraint.errors import (
 )
 from webhook.constraint.limits import Budget, Limits
 from webhook.constraint.review import AugmentedObject
+from webhook.constraint.targets import admission
+from webhook.policies.advice import advice_on_constraint, advice_on_template
+from webhook.policies.problem import Problem
 from webhook.policies.samples import NAMESPACE, samples
-from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -36,6 +39,9 @@ if TYPE_CHECKING:
 OVERRUN: Final = "overrun"
 """Code of what does not end in its budget."""
 
+FAULT: Final = "fault"
+"""Code of what ends in a fault of ours: it would do so in force, too, so that nothing is decided."""
+
 TRIAL_SECONDS: Final = 2.0
 """For all trials of a call: an admission waits for them."""
 
@@ -44,37 +50,6 @@ _DEFAULT_NAMESPACE: Final = {
     "kind": "Namespace",
     "metadata": {"name": NAMESPACE, "labels": {"kubernetes.io/metadata.name": NAMESPACE}},
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Something wrong with a policy.
-
-    ``code`` is that of a template's status error, ``invalid`` for what a
-    constraint says, ``overrun`` for one that does not end in its budget,
-    ``other_target`` for a template that a cluster never asks, and
-    ``evaluation`` for an error on a sample. The message has line and column
-    where the source is wrong.
-    """
-
-    kind: str
-    name: str
-    severity: Literal["error", "warning"]
-    code: str
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.kind}/{self.name}: {self.message}"
-
-    def document(self) -> dict[str, str]:
-        """As JSON."""
-        return {
-            "kind": self.kind,
-            "name": self.name,
-            "severity": self.severity,
-            "code": self.code,
-            "message": self.message,
-        }
 
 
 def is_policy(document: Mapping[str, Any]) -> bool:
@@ -111,9 +86,13 @@ def validate(
     until = time.monotonic() + TRIAL_SECONDS
     for entry in client.snapshot.entries:
         of_template = (template.KIND, entry.template.name) in tried
+        if of_template:
+            problems += advice_on_template(entry)
         for item in entry.constraints:
             if item.broken is None and (of_template or item.key in tried):
                 problems += _try(entry, item, budget_seconds, until)
+                if entry.target.name == admission.NAME:
+                    problems += advice_on_constraint(item)
     return problems
 
 
@@ -147,7 +126,10 @@ def _try(entry: Entry, item: Constraint, seconds: float, until: float) -> Iterat
                 yield Problem(item.kind, item.name, "error", OVERRUN, message)
                 return
             message = f"fails {shown}: {error}"
-            yield Problem(item.kind, item.name, "warning", "evaluation", message)
+            if error.bug is None:
+                yield Problem(item.kind, item.name, "warning", "evaluation", message)
+            else:
+                yield Problem(item.kind, item.name, "error", FAULT, message)
         except ReviewError:
             continue
 
@@ -158,6 +140,10 @@ def _evaluate(entry: Entry, item: Constraint, sample: dict[str, Any], seconds: f
     review = entry.target.handle_review(value, namespaces)
     if review is None or entry.evaluator is None:
         return
-    state = entry.evaluator.begin(Limits(budget=Budget.of(seconds)), {})
-    for _ in entry.evaluator.evaluate(entry.given(item), review.document, state):
-        pass
+    try:
+        state = entry.evaluator.begin(Limits(budget=Budget.of(seconds)), {})
+        entry.evaluator.evaluate(entry.given(item), review.document, state)
+    except MemoryError:
+        raise  # what it may take is for whoever has it tried to say
+    except Exception as raised:  # whatever it is costs this policy alone
+        raise of_evaluation(raised) from raised

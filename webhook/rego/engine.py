@@ -64,6 +64,8 @@ class CompileOptions:
     ``strict`` adds the checks of OPA's strict mode (unused locals and imports).
     ``annotations`` refuses annotations that are wrong or said twice, as OPA's commands do;
     otherwise only where a module asks for them.
+    ``queries`` will be asked of the modules: what could never find anything in what they define is
+    refused with them, as OPA refuses it in a module beside them.
     ``compile_parts`` makes code of generated source, function by function.
     """
 
@@ -72,6 +74,7 @@ class CompileOptions:
     level: str = "1.22"
     strict: bool = False
     annotations: bool = False
+    queries: Sequence[ast.Body] = ()
     compile_parts: Callable[[Sequence[str]], tuple[CodeType, ...]] = compile_parts
 
 

@@ -80,6 +80,10 @@ class Options(Protocol):
         """Whether to refuse what is wrong with annotations that no module asks for."""
 
     @property
+    def queries(self) -> Sequence[ast.Body]:
+        """What will be asked of the modules, and is checked with them."""
+
+    @property
     def compile_parts(self) -> Callable[[Sequence[str]], tuple[CodeType, ...]]:
         """What makes code of generated source."""
 
@@ -306,6 +310,11 @@ def _check(
     _raise(faults)
     compiled.checker.dependents = dependents(compiled.rules, compiled.tree, edges)
     faults.extend(compiled.checker.rules(dependencies_first(everything, edges)))
+    for query in compiled.options.queries:
+        try:
+            _checked_query(compiled, query, "", ())
+        except RegoErrors as errors:
+            faults.extend(errors.errors)
     _raise(faults)
 
 
@@ -359,24 +368,7 @@ def compile_query(
     compiled: Compiled, body: ast.Body, package: str, imports: Sequence[ast.Import]
 ) -> Loaded:
     """Code that gives the bindings of every solution; raises :class:`RegoErrors`."""
-    faults: list[RegoLoadError] = []
-    path = tuple(package.split(".")[1:]) if package else ()
-    globals_ = globals_of(path, imports, compiled.exports if package else {})
-    lowering = Lowering(globals_, "", faults, compiled.is_function)
-    lowering.scopes.hidden.append(declared_in(body))
-    lowered = lowering.body(body)
-    _raise(faults)
-    inner = _copy_for_query(compiled)
-    literals = each_literal(lowered)
-    _check_modifiers(inner, literals, faults)
-    _raise(faults)
-    faults.extend(check_calls(literals, inner.arity, inner.builtins))
-    _raise(faults)
-    names = lowering.scopes.names
-    lowered = Safety(compiled.arity, faults).body(lowered, {"input", "data"}, names)
-    _raise(faults)
-    faults.extend(compiled.checker.query(lowered, names))
-    _raise(faults)
+    inner, lowered, names = _checked_query(compiled, body, package, imports)
     documents = inner.documents()
     unit = documents.unit
     variables: set[str] = set()
@@ -408,6 +400,34 @@ def compile_query(
     first = ("out = []", f"P = {PAYS} = True")
     unit.functions.append(WrittenFunction(ENTRY, ("S",), lines, first, settled=True))
     return inner.finish(documents)
+
+
+def _checked_query(
+    compiled: Compiled, body: ast.Body, package: str, imports: Sequence[ast.Import]
+) -> tuple[Compiled, ir.Body, dict[str, str]]:
+    """A query in a safe order, what it is compiled with, and the names that were written.
+
+    Raises :class:`RegoErrors`.
+    """
+    faults: list[RegoLoadError] = []
+    path = tuple(package.split(".")[1:]) if package else ()
+    globals_ = globals_of(path, imports, compiled.exports if package else {})
+    lowering = Lowering(globals_, "", faults, compiled.is_function)
+    lowering.scopes.hidden.append(declared_in(body))
+    lowered = lowering.body(body)
+    _raise(faults)
+    inner = _copy_for_query(compiled)
+    literals = each_literal(lowered)
+    _check_modifiers(inner, literals, faults)
+    _raise(faults)
+    faults.extend(check_calls(literals, inner.arity, inner.builtins))
+    _raise(faults)
+    names = lowering.scopes.names
+    lowered = Safety(compiled.arity, faults).body(lowered, {"input", "data"}, names)
+    _raise(faults)
+    faults.extend(compiled.checker.query(lowered, names))
+    _raise(faults)
+    return inner, lowered, names
 
 
 def _copy_for_query(compiled: Compiled) -> Compiled:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from webhook.cluster.client import DEADLINE_SECONDS
 from webhook.cluster.errors import ApiError
+from webhook.cluster.page_size import PageSize, sized_page
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -27,10 +29,17 @@ async def pages(
     :class:`~webhook.cluster.errors.ApiError` with ``is_absent`` where the kind is not
     served.
     """
-    query = {"limit": str(PAGE_REPORTS)}
+    query: dict[str, str] = {}
+    size = PageSize(PAGE_REPORTS, PAGE_REPORTS)
     while True:
         try:
-            page = await client.request("GET", resource.collection(namespace), query=query)
+            page, _ = await sized_page(
+                client,
+                resource.collection(namespace),
+                query,
+                size,
+                deadline_seconds=DEADLINE_SECONDS,
+            )
         except ApiError as error:
             if not error.is_expired or not error.continue_token:
                 raise

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from webhook.api.fitting import OBJECT_BYTES_MAX, first_of
 from webhook.api.gvk import GroupVersionKind, split_group_version
 from webhook.reports.finding import SOURCE, VERDICTS, Finding, ReportSubject
 from webhook.values import dataclass
@@ -69,10 +70,13 @@ def frame(api: ReportApi, name: str, namespace: str, owner: Json | None) -> Json
 
 
 def fill(document: Json, results: list[Json]) -> Json:
-    """The report with these results, and a summary that counts them."""
+    """The report with these results, and a summary that counts them.
+
+    Those that etcd would not take with the others are counted, and not shown.
+    """
     counts = Counter(item.get("result") for item in results)
     document["summary"] = {verdict: counts[verdict] for verdict in VERDICTS}
-    document["results"] = results
+    document["results"] = first_of(results, OBJECT_BYTES_MAX)
     return document
 
 

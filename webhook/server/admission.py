@@ -9,40 +9,41 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from webhook.api.admission import AdmissionResponse
 from webhook.api.gvk import name_of
 from webhook.constraint import enforcement
-from webhook.constraint.limits import Limits
+from webhook.constraint.limits import UNTIL_NOW, Limits
 from webhook.constraint.placement import placed
 from webhook.constraint.result import DEFERRED
 from webhook.constraint.review import AugmentedReview
-from webhook.metrics.admission import (
-    EVALUATION_ERRORS,
-    OVERRUNS,
-    POLICY_FAULTS,
-    SLOW_REVIEWS,
-    VALIDATION_REQUESTS,
-    VALIDATION_SECONDS,
-)
+from webhook.metrics.admission import SLOW_REVIEWS, VALIDATION_REQUESTS, VALIDATION_SECONDS
 from webhook.server import deadline, expansion, preparation, submission, verdict
+from webhook.server.admission_telling import AdmissionTelling
 from webhook.server.decoding import LARGE_BYTES
-from webhook.server.denials import KNOWN_ACTIONS, denials
-from webhook.server.fair_queue import CrowdedOut
 from webhook.server.outcome import Pending, Unanswerable, not_ready
+from webhook.server.releasing import RELEASED, only_releases
+from webhook.server.responsibility import (
+    NOTED_SECONDS,
+    Delay,
+    ProcessorTime,
+    requester,
+    responsible_for,
+)
+from webhook.server.undecided import attributed
 from webhook.serving.recorder import Reviewed
 from webhook.serving.trace import CurrentTrace
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from concurrent.futures import Future
 
     from webhook.api.admission import AdmissionRequest
     from webhook.constraint.implied import Reviewing
     from webhook.constraint.limits import Budget
-    from webhook.constraint.result import Responses, Undecided
+    from webhook.constraint.result import Responses
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.mutation.passes import MutationOnError
+    from webhook.server.deadline import RequestTime
     from webhook.server.outcome import Outcome
-    from webhook.server.preparation import Preparations
+    from webhook.server.preparation import Preparations, SlowReview
     from webhook.server.submission import Inadmissible, TriedSubmission
     from webhook.serving.namespaces import NamespaceAnswer
     from webhook.serving.recorder import Recorder
@@ -53,6 +54,7 @@ _NOT_TRIED: Final = (
     "the policy was not tried within its time, and nothing is known of it: send it again"
 )
 _TOO_LATE: Final = "the review did not end within its time"
+_NO_PLACE: Final = "too many slow reviews wait: try again or try another replica"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,9 @@ class _Prepared:
 
     namespace: Future[NamespaceAnswer] | None = None
     compiled: Future[TriedSubmission] | None = None
-    reviewed: Future[Responses] | None = None
+    slow: SlowReview | None = None
+    reviewing: Reviewing | None = None
+    """What carries that out."""
     began: float = 0.0
     """When, on the monotonic clock."""
     unexpanded: str = ""
@@ -115,11 +119,6 @@ def _namespace_fault(
     return verdict.errored(request.uid, 500, fault)
 
 
-def _no_room() -> Unanswerable:
-    message = "too many slow reviews wait: try again or try another replica"
-    return Unanswerable(429, _NO_ROOM, message, retry=True)
-
-
 def _status(outcome: Outcome) -> str:
     """What is counted; nothing for what goes on elsewhere, or finds no room to."""
     if isinstance(outcome, AdmissionResponse):
@@ -127,6 +126,11 @@ def _status(outcome: Outcome) -> str:
             return "allow"
         return "deny" if outcome.code == 403 else "error"
     return "" if isinstance(outcome, Pending) or outcome.reason == _NO_ROOM else "error"
+
+
+def _not_reviewed(reviewing: Reviewing, subject: AugmentedReview) -> Responses:
+    """What is left undecided where nothing is evaluated: every constraint that matches."""
+    return reviewing.review(subject, enforcement_point=enforcement.WEBHOOK, limits=UNTIL_NOW)
 
 
 def _subject(request: AdmissionRequest, prepared: _Prepared) -> AugmentedReview:
@@ -147,8 +151,13 @@ class Admission:
         preparations: Preparations = preparation.NOTHING,
         *,
         current: CurrentTrace | None = None,
+        times: ProcessorTime | None = None,
     ) -> None:
-        """``current`` has the trace of the request that is being decided, if it has one."""
+        """``current`` has the trace of the request that is being decided, if it has one.
+
+        ``times`` knows who had the processor lately.
+        """
+        self._times = times or ProcessorTime()
         self._current = current or CurrentTrace()
         self._serving = serving
         self._reviewer = preparations.reviewer
@@ -157,7 +166,7 @@ class Admission:
         self._names = None if recorder is None else recorder.names
         self._options = options
         self._registry = registry
-        self._log = log
+        self._telling = AdmissionTelling(registry, log, log_denies=options.log_denies)
         self._seconds = {
             status: registry.histogram(VALIDATION_SECONDS, status)
             for status in ("allow", "deny", "error")
@@ -257,6 +266,8 @@ class Admission:
             return not_ready("policies"), None
         if request.username in self._options.own_users:
             return verdict.allowed(request.uid, "Gatekeeper does not self-manage"), None
+        if only_releases(request):
+            return verdict.allowed(request.uid, RELEASED), None
         refusal = self._refusal(request, revision, prepared.compiled)
         if isinstance(refusal, Unanswerable):
             return refusal, None
@@ -264,11 +275,10 @@ class Admission:
             return verdict.errored(request.uid, refusal.code, refusal.message), None
         status = "error"
         try:
-            until = received_at + seconds
-            concluded = self._decide_in_force(request, revision, until, prepared)
+            span = deadline.RequestTime(received_at, received_at + seconds)
+            concluded = self._decide_in_force(request, revision, span, prepared)
             if concluded is None:
-                awaited = self._deferred(request, query, received_at, until, prepared, revision)
-                concluded = awaited, None
+                concluded = self._defer(request, query, span, prepared, revision)
             status = _status(concluded[0])
             return concluded
         finally:
@@ -300,7 +310,7 @@ class Admission:
         return refusal or submission.check_compiled(tried.fault)
 
     def _decide_in_force(
-        self, request: AdmissionRequest, revision: Revision, until: float, prepared: _Prepared
+        self, request: AdmissionRequest, revision: Revision, span: RequestTime, prepared: _Prepared
     ) -> _Concluded | None:
         """Decide by the policies in force; None for what takes too long on this thread."""
         if self._excluded(request, revision):
@@ -310,11 +320,9 @@ class Admission:
             fault = _namespace_fault(request, prepared)
             if fault is not None:
                 return fault, None
-        concluded = self._review(request, revision, until, prepared)
+        concluded = self._review(request, revision, span, prepared)
         if concluded is None:
             return None
-        if isinstance(concluded, Unanswerable):
-            return concluded, None
         responses, unexpanded = concluded
         outcome = self._judge(request, responses, unexpanded)
         if isinstance(outcome, AdmissionResponse) and outcome.allowed:
@@ -332,58 +340,73 @@ class Admission:
         return revision.is_excluded(request.namespace)
 
     def _review(
-        self, request: AdmissionRequest, revision: Revision, until: float, prepared: _Prepared
-    ) -> tuple[Responses, str] | Unanswerable | None:
+        self, request: AdmissionRequest, revision: Revision, span: RequestTime, prepared: _Prepared
+    ) -> tuple[Responses, str] | None:
         """What is found, and why what the object implies was not reviewed with it.
 
         None for what takes too long on this thread.
         """
-        if (review := prepared.reviewed) is not None:
-            if not review.done() or review.cancelled():
-                review.cancel()
-                return Unanswerable(504, "deadline", _TOO_LATE)
-            if isinstance(review.exception(), CrowdedOut):
-                return _no_room()
-            return review.result(), prepared.unexpanded
-        if time.monotonic() > until:
-            message = "the time for this review ended while it waited"
-            return Unanswerable(504, "deadline", message)
-        if request.size > LARGE_BYTES and self._reviewer is not None:
-            return None  # Of many constraints each would take a part of its time here.
         subject = _subject(request, prepared)
-        reviewing, unexpanded = self._reviewing(revision, subject, until)
+        if (slow := prepared.slow) is not None:
+            assert prepared.reviewing is not None
+            if slow.future.cancel() or slow.future.cancelled() or not slow.future.done():
+                responses = _not_reviewed(prepared.reviewing, subject)
+            else:
+                responses = slow.future.result()
+            return self._attributed(request, responses, span, slow), prepared.unexpanded
+        began = time.monotonic()
+        if request.size > LARGE_BYTES and self._reviewer is not None and began < span.until:
+            return None  # Of many constraints each would take a part of its time here.
+        reviewing, unexpanded = self._reviewing(revision, subject, span.until)
         responses = reviewing.review(
             subject,
             enforcement_point=enforcement.WEBHOOK,
-            limits=Limits(until, budget=self._options.budget, observer=self._current.trace),
+            limits=Limits(span.until, budget=self._options.budget, observer=self._current.trace),
         )
-        return None if responses is DEFERRED else (responses, unexpanded)
+        taken = time.monotonic() - began
+        if taken > NOTED_SECONDS:
+            self._times.note(requester(request), taken)
+        if responses is DEFERRED:
+            return None
+        return self._attributed(request, responses, span), unexpanded
+
+    def _attributed(
+        self,
+        request: AdmissionRequest,
+        responses: Responses,
+        span: RequestTime,
+        slow: SlowReview | None = None,
+    ) -> Responses:
+        """What was found, and whose doing it is that it is not all."""
+        if not responses.deadline_exceeded:
+            return responses
+        own = self._times.since(span.received_at, requester(request))
+        if slow is not None and slow.crowded_out is not None:
+            return attributed(responses, responsible_for(slow.crowded_out))
+        worked = 0.0 if slow is None else slow.worked_seconds
+        return attributed(responses, responsible_for(Delay(worked, own)))
 
     def _judge(
         self, request: AdmissionRequest, responses: Responses, unexpanded: str
     ) -> AdmissionResponse | Unanswerable:
         """The answer to what was found, which is counted and logged."""
         if responses.results:
-            self._tell(request, responses)
+            self._telling.violations(request, responses)
         if responses.undecided:
-            self._tell_undecided(request, responses.undecided)
+            self._telling.undecided(request, responses.undecided)
         # Made with its name: a second answer that has one takes longer.
         name = "" if self._names is None else next(self._names)
         response = verdict.judge(request.uid, responses, name)
         if unexpanded:
-            self._log.error(
-                "object not expanded",
-                hookType="validation",
-                error=unexpanded,
-                request_uid=request.uid,
-            )
+            self._telling.unexpanded(request, unexpanded)
             response = verdict.with_warning(response, unexpanded)
         if not response.allowed:
+            self._telling.refused(response)
             return response  # What else there might be cannot change it.
         if responses.deadline_exceeded:
             return Unanswerable(504, "deadline", _TOO_LATE)
         if responses.faults:
-            return self._faulty(request, responses)
+            return self._telling.faulty(request, responses)
         return response
 
     def _reviewing(
@@ -394,90 +417,31 @@ class Admission:
             return revision.snapshot, ""
         return expansion.reviewing(revision, subject, until, self._options.mutation_on_error)
 
-    def _deferred(
+    def _defer(
         self,
         request: AdmissionRequest,
         query: bytes,
-        received_at: float,
-        until: float,
+        span: RequestTime,
         prepared: _Prepared,
         revision: Revision,
-    ) -> Pending | Unanswerable:
+    ) -> _Concluded:
         """The review goes on beside this thread; this is what its request waits for."""
         assert self._reviewer is not None  # Else no budget is deferrable.
         subject = _subject(request, prepared)
-        reviewing, unexpanded = self._reviewing(revision, subject, until)
-        review = self._reviewer.review(reviewing, subject, until, self._current.trace)
-        if review is None:
-            return _no_room()
+        reviewing, unexpanded = self._reviewing(revision, subject, span.until)
+        slow = self._reviewer.review(reviewing, subject, span.review_until, self._current.trace)
+        if isinstance(slow, Delay):
+            responses = attributed(_not_reviewed(reviewing, subject), responsible_for(slow))
+            outcome = self._judge(request, responses, unexpanded)
+            if isinstance(outcome, Unanswerable):
+                outcome = Unanswerable(429, _NO_ROOM, _NO_PLACE, retry=True)
+            return outcome, responses
         self._registry.count(SLOW_REVIEWS)
-        known = replace(prepared, reviewed=review, began=time.monotonic())
-        known = replace(known, unexpanded=unexpanded)
-        return Pending(
-            preparation.finished([review], until - time.monotonic()),
-            lambda: self._conclude(request, query, received_at, known, revision),
+        now = time.monotonic()
+        known = replace(prepared, slow=slow, reviewing=reviewing, began=now, unexpanded=unexpanded)
+        awaited = Pending(
+            preparation.finished([slow.future], span.until - now),
+            lambda: self._conclude(request, query, span.received_at, known, revision),
             request.api_version,
         )
-
-    def _tell_undecided(self, request: AdmissionRequest, undecided: Sequence[Undecided]) -> None:
-        """Count every constraint that could not be decided; log what just went wrong."""
-        for item in undecided:
-            kind = item.constraint.kind
-            self._registry.count(POLICY_FAULTS, kind, item.cause, item.answer)
-            if item.cause == "error":
-                self._registry.count(EVALUATION_ERRORS, kind)
-            elif item.cause == "overrun":
-                self._registry.count(OVERRUNS, kind)
-            else:
-                continue  # Told when it began; not for each request.
-            self._log.error(
-                "constraint not decided",
-                hookType="validation",
-                constraint_kind=kind,
-                constraint_name=item.constraint.name,
-                cause=item.cause,
-                answer=item.answer,
-                error=item.message,
-                request_uid=request.uid,
-            )
-
-    def _faulty(
-        self, request: AdmissionRequest, responses: Responses
-    ) -> AdmissionResponse | Unanswerable:
-        """The request itself cannot be reviewed, or a template gave no verdict."""
-        failed = [fault for fault in responses.faults if fault.kind]
-        if not failed:
-            told = "".join(f"{fault.target}: {fault.message}\n" for fault in responses.faults)
-            message = f"error reviewing resource {request.name}: {told}"
-            self._log.error("error executing query", hookType="validation", error=message)
-            return verdict.errored(request.uid, 500, message)
-        for fault in failed:
-            self._registry.count(EVALUATION_ERRORS, fault.kind)
-            self._log.error(
-                "evaluation failed",
-                hookType="validation",
-                constraint_kind=fault.kind,
-                error=fault.message,
-            )
-        told = "; ".join(f"{fault.kind}: {fault.message}" for fault in failed)
-        return Unanswerable(500, "evaluation_error", f"evaluation failed: {told}")
-
-    def _tell(self, request: AdmissionRequest, responses: Responses) -> None:
-        """Count every violation, and log it if that is wanted."""
-        registry = self._registry
-        for result in responses.results:
-            constraint = result.constraint
-            for action in result.actions:
-                if action in KNOWN_ACTIONS:
-                    registry.violations.count(constraint.kind, constraint.name, action)
-                else:
-                    self._log.error(
-                        "error validating enforcement action",
-                        skipping_enforcement_action=action,
-                        constraint=constraint.name,
-                    )
-            if result.error:
-                registry.count(EVALUATION_ERRORS, constraint.kind)
-        if self._options.log_denies:
-            for fields in denials(request, responses):
-                self._log.info(fields.pop("message"), **fields)
+        return awaited, None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import parse_qs
 
 from webhook.duration import duration_seconds
@@ -18,8 +18,31 @@ whole seconds."""
 MARGIN_SECONDS_MIN: Final = 0.05
 
 
+ROOM_SECONDS: Final = 0.15
+"""Between the end of a review beside the admission thread and that of the wait for it. A thread
+there may be at rest for 50 ms, may wait for three others to look at the clock, and the loop for a
+slice of 5 ms: three times the one that counts."""
+
+ROOM: Final = 0.2
+"""The part of the time that this room takes at most."""
+
+
 class InvalidTimeout(ValueError):
     """A ``timeout`` that is no duration."""
+
+
+class RequestTime(NamedTuple):
+    """The time of a request, on the monotonic clock."""
+
+    received_at: float
+    """When its head had arrived. The API server counts since shortly before."""
+    until: float
+    """When its answer is to be there."""
+
+    @property
+    def review_until(self) -> float:
+        """When a review beside the admission thread is to end, so that its findings are waited for."""
+        return self.until - min(ROOM_SECONDS, ROOM * (self.until - self.received_at))
 
 
 _known: dict[bytes, float] = {}

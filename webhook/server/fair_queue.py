@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from typing import Final, Generic, NamedTuple, TypeVar
 
+from webhook.server.responsibility import Delay
+
 T = TypeVar("T")
 
 USERS_MAX: Final = 1024
 """Users remembered for what they used lately."""
-
-
-class CrowdedOut(Exception):
-    """Work of who has the most waiting gave way to another's."""
 
 
 class Party(NamedTuple):
@@ -102,6 +100,13 @@ class FairQueue(Generic[T]):
         user.waiting -= 1
         self.size -= 1
         return dropped.work
+
+    def delay(self, party: Party) -> Delay:
+        """Why there is no place for a party: who has those that there are."""
+        user = self._users.get(party.user)
+        mine = 0 if user is None else user.waiting + user.running
+        users = sum(1 for other in self._users.values() if not other.is_idle)
+        return Delay(places_taken=mine, places=self._waiting_max, requesters=users)
 
     def take(self) -> tuple[Party, T] | None:
         """What is next; None where nothing may begin now. :meth:`done` tells of its end."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from webhook.api.gvk import name_of
 from webhook.api.names import IGNORE
 from webhook.server import verdict
+from webhook.server.releasing import RELEASED, only_releases
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ def decide(request: AdmissionRequest, exemptions: Exemptions) -> AdmissionRespon
     name = name_of(request.object)
     if exemptions.cover(name):
         return verdict.allowed(uid, f"Namespace {name} is allowed to set {IGNORE}")
+    if only_releases(request):
+        return verdict.allowed(uid, RELEASED)
     if _carries_label(request.object):
         return verdict.denied(uid, f"Only exempt namespace can have the {IGNORE} label")
     return verdict.allowed(uid, f"Namespace is not setting the {IGNORE} label")

@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Protocol
 
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from concurrent.futures import Future
 
     from webhook.constraint.implied import Reviewing
     from webhook.constraint.limits import Observer
     from webhook.constraint.result import Responses
     from webhook.constraint.review import AugmentedReview
+    from webhook.server.responsibility import Delay
     from webhook.server.submission import TriedSubmission
     from webhook.serving.namespaces import NamespaceAnswer
 
@@ -40,6 +41,19 @@ class TemplateCompiler(Protocol):
         """What is wrong with a policy, if anything is; called by any thread."""
 
 
+class SlowReview:
+    """A review that goes on beside the admission thread."""
+
+    __slots__ = ("crowded_out", "future", "worked_seconds")
+
+    def __init__(self) -> None:
+        self.future: Future[Responses] = Future()
+        self.worked_seconds = 0.0
+        """Processor time that it took so far."""
+        self.crowded_out: Delay | None = None
+        """Where it gave its place to another: what its requester had of all."""
+
+
 class SlowReviewer(Protocol):
     """Carries on with reviews that take too long for the admission thread."""
 
@@ -49,8 +63,8 @@ class SlowReviewer(Protocol):
         subject: AugmentedReview,
         until: float,
         observer: Observer | None = None,
-    ) -> Future[Responses] | None:
-        """What the snapshot finds, by this moment on the monotonic clock; None without room.
+    ) -> SlowReview | Delay:
+        """What the snapshot finds, by this moment on the monotonic clock; why there is no room.
 
         ``observer`` is told of each evaluation.
         """

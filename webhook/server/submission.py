@@ -18,6 +18,7 @@ from webhook.constraint.errors import ConstraintFrameworkError, MissingTemplate
 from webhook.constraint.names import POLICY_NAME_MAX
 from webhook.mutation import mutator, reading
 from webhook.mutation.errors import InvalidMutator
+from webhook.policies.advice import advice_on_document
 
 if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest
@@ -67,22 +68,21 @@ def check(
 ) -> Inadmissible | None:
     """Why a resource of Gatekeeper's cannot work and is refused; None if it is not.
 
-    ``any_action`` leaves enforcement actions unchecked.
+    ``any_action`` leaves enforcement actions unchecked. Whatever there is can be deleted, broken
+    as it may be: Gatekeeper refuses that too where the schema or the template is wrong.
     """
-    if request.kind.group not in GROUPS:
+    if request.kind.group not in GROUPS or request.operation == "DELETE":
         return None
     try:
         return _check(request, checks, any_action=any_action)
     except RecursionError:
-        # What nests so deep that it cannot be looked through; it can be deleted.
-        return None if request.operation == "DELETE" else Inadmissible(422, TOO_DEEP)
+        # What nests so deep that it cannot be looked through.
+        return Inadmissible(422, TOO_DEEP)
 
 
 def _check(
     request: AdmissionRequest, checks: SubmissionChecks, *, any_action: bool
 ) -> Inadmissible | None:
-    if request.operation == "DELETE" and not request.name:
-        return None  # The deletion of a collection.
     group, kind = request.kind.group_kind
     if group != "status.gatekeeper.sh" and len(request.name.encode()) > POLICY_NAME_MAX:
         length = len(request.name.encode())
@@ -109,10 +109,8 @@ def _is_too_deep_already(request: AdmissionRequest) -> bool:
     Gatekeeper takes it. Who has it from there can delete it, or take a finalizer from it.
     """
     document, before = request.object, request.old_object
-    if before is None or not is_deeper(before.get("spec")):
+    if before is None or document is None or not is_deeper(before.get("spec")):
         return False
-    if document is None:
-        return request.operation == "DELETE"
     return _are_equal(before.get("spec"), document.get("spec"))
 
 
@@ -144,10 +142,14 @@ def _are_equal(a: Any, b: Any) -> bool:
 
 def notice(request: AdmissionRequest, checks: SubmissionChecks) -> str:
     """What whoever brings in a policy should know of it though it is admitted; or empty."""
-    if request.kind.group_kind != (template.GROUP, template.KIND):
+    if request.kind.group not in (template.GROUP, constraint.GROUP):
         return ""
     document = policy_to_try(request)
-    return "" if document is None else checks.missing_engine(document)
+    if document is None:
+        return ""
+    if request.kind.group == constraint.GROUP:
+        return "; ".join(one.message for one in advice_on_document(document))
+    return checks.missing_engine(document) if request.kind.kind == template.KIND else ""
 
 
 def check_compiled(fault: SubmissionFault | None) -> Inadmissible | None:
@@ -161,7 +163,7 @@ def submitted(request: AdmissionRequest) -> dict[str, Any] | None:
 
 
 def _check_template(request: AdmissionRequest, checks: SubmissionChecks) -> Inadmissible | None:
-    document = submitted(request)
+    document = request.object
     if document is None:
         return NOTHING_SENT
     for operations in _operations(document):
@@ -208,7 +210,7 @@ def _operations(document: dict[str, Any]) -> list[list[Any]]:
 def _check_constraint(
     request: AdmissionRequest, checks: SubmissionChecks, *, any_action: bool
 ) -> Inadmissible | None:
-    document = submitted(request)
+    document = request.object
     if document is None:
         return NOTHING_SENT
     try:

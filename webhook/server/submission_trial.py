@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from webhook.constraint.client import Client
-    from webhook.policies.validation import Problem
+    from webhook.policies.problem import Problem
     from webhook.trials.trials import Trials
 
 

@@ -8,6 +8,7 @@ from webhook.api.admission import AdmissionResponse
 from webhook.server.warnings import one_line, safe_warnings
 
 if TYPE_CHECKING:
+    from webhook.constraint.causes import UndecidedCause
     from webhook.constraint.result import Responses, Undecided
 
 WARNED: Final = 299
@@ -55,7 +56,18 @@ def with_warning(response: AdmissionResponse, warning: str) -> AdmissionResponse
 
 
 UNDECIDABLE_REASON: Final = "Undecidable"
-"""The reason of a refusal of what is too deep, too large or too odd to be reviewed."""
+UNDECIDABLE_CODE: Final = 422
+"""Code and reason of a refusal of what is too deep, too large or too odd to be reviewed."""
+
+CROWDED_REASON: Final = "TooManyRequests"
+CROWDED_CODE: Final = 429
+"""Of a refusal of what found no time behind the same user's other requests."""
+
+_UNDECIDABLE_ADVICE: Final = (
+    "make the object smaller (fewer containers, entries or levels), or split it; an operator may "
+    "annotate a constraint with waddle.dev/on-undecidable: ignore"
+)
+_CROWDED_ADVICE: Final = "send fewer requests at a time, or smaller objects, and this one again"
 
 
 def undecidable(uid: str, message: str) -> AdmissionResponse:
@@ -63,7 +75,7 @@ def undecidable(uid: str, message: str) -> AdmissionResponse:
     return AdmissionResponse(
         uid,
         allowed=False,
-        code=422,
+        code=UNDECIDABLE_CODE,
         reason=UNDECIDABLE_REASON,
         message=f"the object cannot be reviewed: {_cut(message)}",
     )
@@ -88,9 +100,11 @@ def judge(uid: str, responses: Responses, decision_id: str = "") -> AdmissionRes
             elif action == "warn":
                 warnings.append(f"[{result.constraint.name}] {_cut(result.msg)}")
     refusals: list[str] = []
+    causes = set()
     for item in responses.undecided:
         if item.answer == "reject":
             refusals.append(undecided(item))
+            causes.add(item.cause)
         elif item.answer == "warn":
             warnings.append(undecided(item))
     shown = safe_warnings(warnings) if warnings else ()
@@ -100,17 +114,27 @@ def judge(uid: str, responses: Responses, decision_id: str = "") -> AdmissionRes
             (uid, False, 403, "Forbidden", _joined(denials), shown, decision_id, None),
         )
     if refusals:
+        status, reason, advice = _refused_for(causes)
         return AdmissionResponse(
             uid,
             allowed=False,
-            code=FAULT_CODE,
-            reason=FAULT_REASON,
-            message=_joined(refusals),
+            code=status,
+            reason=reason,
+            message=_joined([*refusals, advice] if advice else refusals),
             warnings=shown,
             decision_id=decision_id,
         )
     code = WARNED if shown else 200
     return AdmissionResponse(uid, True, code, warnings=shown, decision_id=decision_id)
+
+
+def _refused_for(causes: set[UndecidedCause]) -> tuple[int, str, str]:
+    """Code, reason and advice of a refusal for what could not be decided."""
+    if "object" in causes:
+        return UNDECIDABLE_CODE, UNDECIDABLE_REASON, _UNDECIDABLE_ADVICE
+    if "requester" in causes:
+        return CROWDED_CODE, CROWDED_REASON, _CROWDED_ADVICE
+    return FAULT_CODE, FAULT_REASON, ""
 
 
 def _cut(text: str) -> str:

@@ -9,6 +9,7 @@ from webhook.constraint.breaker import Guard
 from webhook.constraint.expansion import Expansion
 from webhook.mutation.fights import Fights
 from webhook.mutation.snapshot import MutationSnapshot
+from webhook.review.policy_set import Exclusions, PolicySet, nothing_excluded
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -31,27 +32,32 @@ class SubmissionChecks(Protocol):
         """Check a constraint; raises ConstraintFrameworkError."""
 
 
-def _nothing_excluded(namespace: str) -> bool:
-    del namespace
-    return False
-
-
 @dataclass(frozen=True, slots=True)
 class Revision:
     """Policies and data of one moment, with what Config says about this process."""
 
     snapshot: Snapshot
     checks: SubmissionChecks
-    is_excluded: Callable[[str], bool] = field(default=_nothing_excluded)
+    is_excluded: Callable[[str], bool] = field(default=nothing_excluded)
     """Whether Config excludes a namespace from the webhook."""
-    is_excluded_from_audit: Callable[[str], bool] = field(default=_nothing_excluded)
+    is_excluded_from_audit: Callable[[str], bool] = field(default=nothing_excluded)
     """Whether Config excludes a namespace from the audit."""
-    is_excluded_from_mutation: Callable[[str], bool] = field(default=_nothing_excluded)
+    is_excluded_from_mutation: Callable[[str], bool] = field(default=nothing_excluded)
     """Whether Config excludes a namespace from mutation."""
     mutations: MutationSnapshot = field(default_factory=MutationSnapshot)
     expansion: Expansion = field(default_factory=Expansion)
     unsynced: frozenset[GroupVersionKind] = frozenset()
     """The kinds that policies may read and of which not every object is in the snapshot yet."""
+    synced: frozenset[GroupVersionKind] = frozenset()
+    """The kinds that policies may read, and of which every object is in the snapshot."""
+
+    @property
+    def policies(self) -> PolicySet:
+        """All that decides, as every door is handed it."""
+        exclusions = Exclusions(
+            self.is_excluded, self.is_excluded_from_audit, self.is_excluded_from_mutation
+        )
+        return PolicySet(self.snapshot, self.mutations, self.expansion, exclusions)
 
 
 @dataclass(slots=True)

@@ -307,6 +307,14 @@ class ServeSettings(TelemetrySettings):
         group=_DECIDING,
         choices=("lastGood", "reject", "allow"),
     )
+    on_undecidable: str = flag(
+        "refuse",
+        "What a request gets that a denying constraint cannot be decided for in time because of its "
+        "own object, or of the same user's other requests: refuse refuses it (422 or 429), ignore "
+        "warns. For constraints and templates without the annotation waddle.dev/on-undecidable.",
+        group=_DECIDING,
+        choices=("refuse", "ignore"),
+    )
     enable_generator_resource_expansion: bool = flag(
         True,
         "Review what an object would make (a Deployment's Pods) with it, as ExpansionTemplates say.",

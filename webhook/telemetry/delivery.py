@@ -6,9 +6,16 @@ import contextlib
 import http.client
 import socket
 import ssl
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 
+from webhook.proxies import InvalidProxy, grpc_options, route
 from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 Signal: TypeAlias = Literal["traces", "metrics"]
 
@@ -66,8 +73,18 @@ class Delivery(Protocol):
 
 
 def make_delivery(collector: CollectorAddress) -> Delivery:
-    """What delivers to a collector; raises :class:`OSError` for a CA file that cannot be read."""
+    """What delivers to a collector.
+
+    Raises :class:`OSError` for a CA file that cannot be read, and for a proxy that is none.
+    """
     return GRPCDelivery(collector) if collector.transport == "grpc" else HTTPDelivery(collector)
+
+
+def _by_proxy(make: Callable[_P, _T], *arguments: _P.args, **options: _P.kwargs) -> _T:
+    try:
+        return make(*arguments, **options)
+    except InvalidProxy as error:
+        raise OSError(str(error)) from None
 
 
 class GRPCDelivery:
@@ -80,14 +97,17 @@ class GRPCDelivery:
         target = f"{collector.host}:{collector.port}"
         if ":" in collector.host:
             target = f"[{collector.host}]:{collector.port}"
+        options = _by_proxy(grpc_options, collector.host, collector.port)
         if not collector.tls:
-            self._channel = grpc.insecure_channel(target)
+            self._channel = grpc.insecure_channel(target, options=options)
         else:
             authorities = None
             if collector.ca_file:
                 with open(collector.ca_file, "rb") as file:  # noqa: PTH123  # a path as given
                     authorities = file.read()
-            self._channel = grpc.secure_channel(target, grpc.ssl_channel_credentials(authorities))
+            self._channel = grpc.secure_channel(
+                target, grpc.ssl_channel_credentials(authorities), options=options
+            )
         self._calls: dict[Signal, Any] = {
             signal: self._channel.unary_unary(
                 method, request_serializer=None, response_deserializer=bytes
@@ -118,22 +138,26 @@ class HTTPDelivery:
 
     def __init__(self, collector: CollectorAddress) -> None:
         self._path = collector.path.rstrip("/")
-        self._connection: http.client.HTTPConnection
+        context = None
         if collector.tls:
             context = ssl.create_default_context(cafile=collector.ca_file or None)
-            self._connection = http.client.HTTPSConnection(
-                collector.host, collector.port, timeout=TIMEOUT_SECONDS, context=context
-            )
-        else:
-            self._connection = http.client.HTTPConnection(
-                collector.host, collector.port, timeout=TIMEOUT_SECONDS
-            )
+        by = _by_proxy(
+            route,
+            "https" if collector.tls else "http",
+            collector.host,
+            collector.port,
+            timeout=TIMEOUT_SECONDS,
+            context=context,
+        )
+        self._connection = by.connection
+        self._path = by.prefix + self._path
+        self._headers = {"Content-Type": "application/x-protobuf", **by.headers}
 
     def send(self, signal: Signal, message: bytes) -> None:
         """Deliver; raises :class:`CollectorUnavailable` or :class:`MessageRefused`."""
-        headers = {"Content-Type": "application/x-protobuf"}
         try:
-            self._connection.request("POST", self._path + _PATHS[signal], message, headers)
+            path = self._path + _PATHS[signal]
+            self._connection.request("POST", path, message, self._headers)
             answer = self._connection.getresponse()
             answer.read(READ_BYTES_MAX)
         except (OSError, http.client.HTTPException) as error:

@@ -137,6 +137,9 @@ def carry_out(job: Job, clients: Clients | None = None) -> JobOutcome:
         return {"error": str(error), "stage": error.stage}
     except InvalidTemplate as error:
         return {"error": str(error), "code": error.code}
+    except Exception as bug:  # noqa: BLE001  # of ours: what is tried is not to be enforced
+        fault = f"policy cannot be used for a fault of Waddle: {type(bug).__name__}"
+        return {"error": fault, "stage": "compile"}
     return {"codes": rego.codes}
 
 

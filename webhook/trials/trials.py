@@ -16,7 +16,7 @@ from webhook.constraint import template
 from webhook.constraint.errors import CompileError, InvalidTemplate, PassingFault, TrialEnded
 from webhook.constraint.template import read_template
 from webhook.metrics.policies import TRIALS
-from webhook.policies.validation import OVERRUN
+from webhook.policies.validation import FAULT, OVERRUN
 from webhook.trials.job import (
     ATTEMPTS,
     LATE,
@@ -81,6 +81,8 @@ TrialEnd: TypeAlias = Literal["passed", "refused", "ended"]
 @dataclass(frozen=True, slots=True)
 class Tried:
     """What came of a policy: whether it may be enforced, is at fault, or went beyond its bounds.
+
+    What met a fault of ours is ended, too: no other replica need meet it.
 
     A message may say of what has passed that it does not end on a sample, which evaluations do at
     their budgets. Memory is that of the whole process.
@@ -448,7 +450,8 @@ def _tried(document: Mapping[str, Any], outcome: JobOutcome | None) -> Tried | N
         subject = gvk_of(document).kind, name_of(document)
         for kind, name, code, text in outcome.get("problems", ()):
             if (kind, name) == subject:
-                verdict, message = "passed" if code == OVERRUN else "refused", text
+                ends: dict[str, TrialEnd] = {OVERRUN: "passed", FAULT: "ended"}
+                verdict, message = ends.get(code, "refused"), text
     return Tried(verdict, message, cpu_seconds, memory_bytes, clock_seconds)
 
 

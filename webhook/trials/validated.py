@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.policies.effect import concerned, effect_on_data, only
+from webhook.review.policy_set import PolicySet
 from webhook.trials.validation import validate_tried
 
 if TYPE_CHECKING:
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
 
     from webhook.api.shapes import Json
     from webhook.constraint.client import Client
+    from webhook.constraint.snapshot import Snapshot
     from webhook.trials.trials import Trials
 
 EFFECT_SECONDS: Final = 5.0
@@ -24,12 +27,14 @@ def validated(
     seconds: float,
     trials: Trials,
     *,
+    around: PolicySet | None = None,
     with_effect: bool,
 ) -> Json:
     """The problems of policies on top of those in force and, if asked, their effect on synced objects.
 
     ``make_in_force`` gives a client with the policies in force, thrown away afterwards; ``seconds``
-    is what one evaluation of one constraint may take.
+    is what one evaluation of one constraint may take. ``around`` has what is in force beside
+    templates and constraints.
     """
     after = make_in_force()
     problems = validate_tried(after, documents, seconds, trials)
@@ -43,6 +48,10 @@ def validated(
     keys = concerned(
         documents, [item.key for client in (before, after) for item in client.snapshot.constraints]
     )
-    snapshots = only(before, keys), only(after, keys)
-    effect, is_whole = effect_on_data(*snapshots, keys, EFFECT_SECONDS)
+    old, new = (_with(around, only(client, keys)) for client in (before, after))
+    effect, is_whole = effect_on_data(old, new, keys, EFFECT_SECONDS)
     return answer | {"effect": {**effect.document(examples=False), "complete": is_whole}}
+
+
+def _with(around: PolicySet | None, snapshot: Snapshot) -> PolicySet:
+    return PolicySet(snapshot) if around is None else replace(around, snapshot=snapshot)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from webhook.api.gvk import gvk_of, name_of
 from webhook.constraint import constraint, template
 from webhook.constraint.errors import InvalidTemplate
-from webhook.policies.validation import Problem, validate
+from webhook.policies.problem import Problem
+from webhook.policies.validation import validate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -13,6 +13,7 @@ from webhook.api.pod_status import (
     config_subject,
     constraint_subject,
     pack_name,
+    pod_label,
     pod_status,
     template_subject,
 )
@@ -44,6 +45,20 @@ def test_names_are_packed_as_gatekeeper_packs_them(parts, name):
 def test_a_part_that_cannot_be_told_apart_is_refused(parts):
     with pytest.raises(InvalidName):
         pack_name(*parts)
+
+
+def test_names_beyond_what_the_api_server_takes_end_in_a_digest():
+    long, other = "a" * 46 + "-" * 10 + "x" * 40, "a" * 46 + "-" * 10 + "y" * 40
+    labels = {pod_label(long), pod_label(other)}
+    assert len(labels) == 2
+    for label in labels:
+        assert len(label) <= 63
+        assert label.startswith("a" * 46 + "-")
+        assert label[46:48] != "--"
+    assert pod_label("a" * 63) == "a" * 63
+    names = {pack_name("pod" * 83, "kind", name) for name in ("a", "b")}
+    assert len(names) == 2
+    assert all(240 < len(name) <= 253 for name in names)
 
 
 PARTS = st.lists(

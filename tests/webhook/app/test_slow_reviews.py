@@ -11,19 +11,21 @@ from webhook.app.slow_reviews import SlowReviews
 from webhook.constraint.breaker import Guard
 from webhook.constraint.review import AugmentedReview
 from webhook.constraint.snapshot import Snapshot
+from webhook.server.preparation import SlowReview
+from webhook.server.responsibility import ProcessorTime
 
 
 def test_an_idle_thread_keeps_no_object_that_it_has_reviewed() -> None:
     """It may be of megabytes, and there is a thread for each of several."""
     subject = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
-    reviews = SlowReviews(1.0, Guard())
+    reviews = SlowReviews(1.0, Guard(), ProcessorTime())
     held = sys.getrefcount(subject)
     try:
         review = AugmentedReview(read_request({"object": subject}))
-        future = reviews.review(Snapshot(targets={}), review, time.monotonic() + PATIENCE_SECONDS)
-        assert future is not None
-        future.result(PATIENCE_SECONDS)
-        del review, future
+        slow = reviews.review(Snapshot(targets={}), review, time.monotonic() + PATIENCE_SECONDS)
+        assert isinstance(slow, SlowReview)
+        slow.future.result(PATIENCE_SECONDS)
+        del review, slow
         until(lambda: sys.getrefcount(subject) == held, "nobody holds the object any more")
     finally:
         reviews.stop()

@@ -15,13 +15,14 @@ from aiohttp import web
 
 from tests.webhook.audit.made import POD, SECRET, items
 from webhook.api.resource import Resource
-from webhook.audit.pages import FIRST_OBJECTS, PAGE_BYTES, ListStatistics, Pages
+from webhook.audit.pages import ListStatistics, Pages
 from webhook.audit.patience import patiently
 from webhook.audit.source import ListSource, UnreadableKind
 from webhook.cluster import event_loop
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import Credentials
 from webhook.cluster.errors import ApiError, ApiUnreachable
+from webhook.cluster.page_size import FIRST_OBJECTS, PAGE_BYTES, PAGE_BYTES_MAX, PageSize
 
 PODS = Resource(POD, "pods", namespaced=True)
 Answer = tuple[int, dict[str, Any]]
@@ -65,7 +66,7 @@ def expired(token: str = "") -> Answer:
 async def read(
     client: ClusterClient, statistics: ListStatistics, page_objects: int = 2
 ) -> list[str]:
-    pages = Pages(client, PODS, page_objects=page_objects, statistics=statistics)
+    pages = Pages(client, PODS, size=PageSize.first(page_objects), statistics=statistics)
     names: list[str] = []
     async for found in pages:
         while found:
@@ -163,6 +164,39 @@ def test_pages_of_large_objects_have_few_of_them() -> None:
     event_loop.run(run())
     assert asked[0] == FIRST_OBJECTS
     assert asked[1] == 9
+
+
+def test_a_page_that_is_too_large_is_asked_for_with_fewer_objects_and_the_next_sweep_knows() -> (
+    None
+):
+    """Small objects first and large ones behind them; a page of one is taken as it is."""
+    asked: list[int] = []
+    names = [f"o{number:03}" for number in range(525)]
+    large = "x" * (PAGE_BYTES_MAX // 4)
+
+    def answer(query: Query) -> Answer:
+        begin, limit = int(query.get("continue", "0")), int(query["limit"])
+        asked.append(limit)
+        found = items(names[begin : begin + limit])
+        for item in found:
+            if item["metadata"]["name"] >= "o505":
+                item["data"] = large
+        end = begin + limit
+        return page(found, str(end) if end < len(names) else "")
+
+    async def run() -> None:
+        async with listing(answer) as client:
+            source = ListSource(client, 500, forbidden_seconds=0)
+            for _ in range(2):
+                pages = source.pages(None, PODS)  # type: ignore[arg-type]
+                told = [obj["metadata"]["name"] async for found in pages for obj in found[::-1]]
+                assert told == names
+
+    event_loop.run(run())
+    # What is cut off is asked for again: 500, 62 and 7 of the large ones are too many.
+    assert asked[:6] == [FIRST_OBJECTS, 500, 500, 62, 7, 1]
+    assert asked.count(FIRST_OBJECTS) == 1
+    assert asked[-1] == 1
 
 
 def test_what_passes_is_waited_out_and_what_does_not_is_raised() -> None:

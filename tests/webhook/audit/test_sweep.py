@@ -23,7 +23,7 @@ from webhook.api.resource import Resource
 from webhook.audit.namespaces import Namespaces
 from webhook.audit.scope import Scope
 from webhook.audit.sink import Audited, Identity, Sinks, SweepEnd, SweepStart
-from webhook.audit.source import UnreadableKind
+from webhook.audit.source import CacheSource, UnreadableKind
 from webhook.audit.sweep import Sweep
 from webhook.audit.tally import ConstraintKey, Count
 from webhook.audit.totals import Totals
@@ -52,6 +52,10 @@ class Given:
         self.objects = objects
         self.failures = failures or {}
         self.gone: set[GroupVersionKind] = set()
+        self.left: frozenset[GroupVersionKind] = frozenset()
+
+    def unseen(self) -> frozenset[GroupVersionKind]:
+        return self.left
 
     async def kinds(self, _: Any) -> tuple[Resource, ...]:
         return tuple(RESOURCES[gvk] for gvk in sorted(self.objects) if gvk not in self.gone)
@@ -95,6 +99,9 @@ def sweep(scope: Scope, source: Given) -> tuple[SweepEnd, Told]:
     class Absent:
         async def get(self, *_: Any) -> Any:
             raise ApiError(404, "no such namespace")
+
+        def kept(self, namespace: Any) -> Any:
+            return namespace
 
     made = Sweep(
         "2026-01-01T00:00:00Z",
@@ -245,11 +252,42 @@ def test_what_is_not_the_share_is_told_nobody() -> None:
     assert [item.identity.name for item in told.all] == ["b"]
 
 
-def test_an_object_whose_namespace_is_gone_is_gone_too() -> None:
-    source = Given({POD: [*items(["a"], "space"), *items(["b"], "deleted")]})
+def test_an_object_whose_namespace_is_gone_is_counted_and_totals_say_so() -> None:
+    source = Given({POD: [*items(["a"], "space"), *items(["b", "c"], "deleted")]})
     end, told = sweep(Scope(POLICIES), source)
     assert [item.identity.name for item in told.all] == ["a"]
     assert end.failed == {}
+    assert (end.reviewed, end.stranded, end.left_out) == (1, 2, 0)
+    assert end.unaudited == {("A", "pods"): 2, ("B", "all"): 2}
+    assert told.totals == {("A", "pods"): 1, ("A", "secrets"): 0, ("B", "all"): 1}
+
+
+def test_a_constraint_of_which_nothing_is_looked_at_has_no_total() -> None:
+    """An audit of synced data where none of its kinds is synced: 0 would be a guess."""
+    source = Given({POD: items(["a"], "space")})
+    source.left = frozenset({SECRET, DEPLOYMENT})
+    end, told = sweep(Scope(POLICIES), source)
+    assert end.undecided == {("A", "secrets")}
+    assert told.totals == {("A", "pods"): 1, ("B", "all"): 1}
+    nothing = Given({})
+    nothing.left = frozenset({POD, SECRET})
+    end, told = sweep(Scope(POLICIES), nothing)
+    assert end.undecided == {("A", "pods"), ("A", "secrets"), ("B", "all")}
+    assert told.totals == {}
+
+
+def test_a_kind_that_nobody_serves_has_no_objects_in_synced_data_either() -> None:
+    end, told = sweep(Scope(POLICIES), Given({POD: items(["a"], "space")}))
+    assert end.undecided == frozenset()
+    assert told.totals["A", "secrets"] == 0
+
+
+def test_synced_data_is_looked_at_by_the_kinds_that_are_synced() -> None:
+    older = GroupVersionKind("apps", "v1beta1", "Deployment")
+    source = CacheSource(RESOURCES.values(), frozenset({older}), frozenset({SECRET}))
+    assert source.unseen() == {POD, NAMESPACE}
+    kinds = asyncio.run(source.kinds(POLICIES))
+    assert [resource.gvk for resource in kinds] == [SECRET, older]
 
 
 def test_a_constraint_that_cannot_be_decided_on_an_object_keeps_its_total() -> None:

@@ -14,7 +14,7 @@ from tests.webhook.constraint.policies import client, constraint, pod, template
 from webhook.audit.sink import SweepEnd, identity_of
 from webhook.audit.tally import Count
 from webhook.cli import audit_report
-from webhook.cli.audit_run import AuditOutcome, Found
+from webhook.cli.audit_run import AuditedViolation, AuditOutcome
 from webhook.constraint.review import AugmentedObject
 
 
@@ -38,7 +38,7 @@ def outcome():
         reviewed=1,
     )
     totals = {item.key: Count(20) for item in policies.snapshot.constraints}
-    findings = [Found(identity_of(reviewed), result) for result in responses.results]
+    findings = [AuditedViolation(identity_of(reviewed), result) for result in responses.results]
     return AuditOutcome(findings, totals, end)
 
 

@@ -95,8 +95,9 @@ def test_a_check_imports_the_built_ins_that_its_policies_use_and_no_others(tmp_p
     families = {name for name in found if name in set(HOMES.values())}
     assert "webhook.rego.builtins.crypto" in families
     assert not below(found, ["cryptography", "webhook.rego.builtins.jwt", "http", "zoneinfo"])
+    # Of objects what Gatekeeper's hook calls, which each template is checked with.
     assert families <= {
-        f"webhook.rego.builtins.{name}" for name in ("crypto", "strings", "comparison")
+        f"webhook.rego.builtins.{name}" for name in ("crypto", "strings", "comparison", "objects")
     }
 
 

@@ -62,10 +62,14 @@ class FaultServer:
 
     It ends with "end" (the body is whole), "tear" (the connection breaks), "hang"
     (nothing more comes, and the connection stays) or "drip" (a byte comes now and then).
+    A list of one object, by which a watch compares its version, is no part of the script: it is
+    answered with :attr:`version`.
     """
 
     def __init__(self, script):
         self.script = list(script)
+        self.version = 1_000_000
+        self.comparisons = 0
         self.requests = []
         self.done = asyncio.Event()
 
@@ -73,6 +77,10 @@ class FaultServer:
         """One connection."""
         try:
             while request := await self._request(reader):
+                if request[1].get("limit") == "1":
+                    self.comparisons += 1
+                    await self._answer(writer, *listed(version=self.version))
+                    continue
                 self.requests.append(request)
                 if not self.script:
                     self.done.set()

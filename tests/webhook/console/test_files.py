@@ -3,6 +3,8 @@
 import asyncio
 from pathlib import Path
 
+import yaml
+
 from tests.behaviour.serving import REQUIRED_LABELS, constraint, write_policies
 from webhook import log
 from webhook.console.files import FilesSource, Place
@@ -102,3 +104,58 @@ def test_who_waits_for_a_picture_gets_the_newest():
         return waiting.result()
 
     assert asyncio.run(wait()) == 2
+
+
+def test_manifests_are_reviewed_as_they_would_be_stored_and_with_what_they_imply(tmp_path: Path):
+    policies, manifests = tmp_path / "policies", tmp_path / "manifests"
+    policies.mkdir()
+    manifests.mkdir()
+    expansion = {
+        "apiVersion": "expansion.gatekeeper.sh/v1alpha1",
+        "kind": "ExpansionTemplate",
+        "metadata": {"name": "e"},
+        "spec": {
+            "applyTo": [{"groups": ["apps"], "versions": ["v1"], "kinds": ["Deployment"]}],
+            "templateSource": "spec.template",
+            "generatedGVK": {"group": "", "version": "v1", "kind": "Pod"},
+        },
+    }
+    mutator = """
+apiVersion: mutations.gatekeeper.sh/v1
+kind: AssignMetadata
+metadata: {name: owner}
+spec:
+  match: {namespaces: [owned]}
+  location: metadata.labels.owner
+  parameters: {assign: {value: me}}
+"""
+    write_policies(
+        policies, REQUIRED_LABELS, constraint("owned", "owner"), yaml.safe_dump(expansion), mutator
+    )
+    deployments = [
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": namespace, "namespace": namespace},
+            "spec": {"template": {"spec": {}}},
+        }
+        for namespace in ("owned", "other")
+    ]
+    (manifests / "all.yaml").write_text(yaml.safe_dump_all(deployments))
+    picture = Follower(policies, manifests).look()
+    assert {(one.name, one.message.partition("]")[0]) for one in picture.violations or ()} == {
+        ("other", "[Implied by e")
+    }
+
+
+def test_a_constraint_that_matches_nothing_says_so_on_its_page(tmp_path: Path):
+    policies, manifests = tmp_path / "policies", tmp_path / "manifests"
+    policies.mkdir()
+    manifests.mkdir()
+    misspelt = constraint("one", "owner").replace("Pod", "pods")
+    write_policies(policies, REQUIRED_LABELS, misspelt)
+    (manifests / "pod.yaml").write_text("{apiVersion: v1, kind: Pod, metadata: {name: a}}")
+    [item] = [one for one in Follower(policies, manifests).look().policies if one.name == "one"]
+    assert item.state == "active"
+    assert item.advice[0] == "it matches no object of the manifests"
+    assert 'names the kind "pods": is Pod meant?' in item.advice[1]

@@ -18,6 +18,7 @@ from webhook.console.playground import TEXT_CHARACTERS_MAX, Attempt, Busy, Playg
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
+from webhook.review.policy_set import PolicySet
 
 Try = Callable[..., dict[str, Any]]
 
@@ -188,12 +189,12 @@ def test_an_object_and_a_review_are_decided_by_the_policies_in_force():
         },
     }
     for document in (obj, review):
-        [found] = reviewed(yaml.safe_dump(document), client.snapshot)["reviews"]
+        [found] = reviewed(yaml.safe_dump(document), PolicySet(client.snapshot))["reviews"]
         assert found["allowed"] is False
         assert found["violations"][0]["message"] == "no samples"
-    [other] = reviewed("{apiVersion: v1, kind: Pod, metadata: {name: a}}", client.snapshot)[
-        "reviews"
-    ]
+    [other] = reviewed(
+        "{apiVersion: v1, kind: Pod, metadata: {name: a}}", PolicySet(client.snapshot)
+    )["reviews"]
     assert other["allowed"] is True
     for text, word in (
         ("", "nothing to review"),
@@ -201,6 +202,6 @@ def test_an_object_and_a_review_are_decided_by_the_policies_in_force():
         ("a: b", "kind"),
         ("- 1", "object"),
     ):
-        said = reviewed(text, client.snapshot)
+        said = reviewed(text, PolicySet(client.snapshot))
         assert word in str(said.get("error") or said["reviews"][0]["error"])
     assert "no policy is known" in reviewed("a: b", None)["error"]

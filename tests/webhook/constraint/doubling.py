@@ -70,7 +70,7 @@ CONDITIONS = [
 HEADS = [
     'violation contains {"msg": "x", "details": c39} if true',
     'violation contains {"msg": "x", "details": {"a": [c39, d39][_]}} if true',
-    "violation contains c39 if true",
+    'violation contains [{"msg": "x"}, c39][_] if true',
     'violation contains {"msg": "x", c39: 1} if true',
     'q[x] := 1 if { x := [c39, d39][_] }\nviolation contains {"msg": "x"} if count(q) == 1',
     'q := c39\nq := d39\nviolation contains {"msg": "x"} if q',

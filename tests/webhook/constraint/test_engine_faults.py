@@ -41,8 +41,8 @@ def broken(fault):
 
 
 def client(fault, told=None):
-    driver = RegoDriver(compile_parts=broken(fault), on_engine_fault=told)
-    subject = Client(targets=[AdmissionTarget()], drivers=[driver])
+    driver = RegoDriver(compile_parts=broken(fault))
+    subject = Client(targets=[AdmissionTarget()], drivers=[driver], on_bug=told)
     code = [{"engine": "Rego", "source": {"rego": REGO, "version": "v1"}}]
     subject.add_template(template(rego="", target={"code": code}))
     subject.add_constraint(constraint())

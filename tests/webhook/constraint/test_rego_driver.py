@@ -6,7 +6,7 @@ import pytest
 
 from tests.webhook.constraint.policies import client, constraint, pod, template
 from webhook.constraint.drivers.rego import RegoDriver
-from webhook.constraint.errors import InvalidTemplate
+from webhook.constraint.errors import CompileError, InvalidTemplate
 from webhook.constraint.limits import UNLIMITED
 from webhook.constraint.review import AugmentedObject
 from webhook.constraint.template import Code, read_template
@@ -152,20 +152,79 @@ def reported(rego, **parameters):
         ('violation[{"msg": "x"}] { true }', [("x", {})]),
         ('violation[{"msg": "x", "details": null}] { true }', [("x", None)]),
         ('violation[{"msg": "x", "details": {2, 1}}] { true }', [("x", [1, 2])]),
-        ('violation[{"message": "x"}] { true }', []),
-        ('violation["x"] { true }', []),
         (
             'violation[{"msg": "x", "a": 1}] { true }\nviolation[{"msg": "x", "a": 2}] { true }',
             [("x", {})],
         ),
         ('violation = s { s := {{"msg": "x"}} }', [("x", {})]),
-        ('violation = s { s := [{"msg": "x"}] }', []),
-        ('violation[x] = y { x := "msg"; y := "v" }', []),
         ('violation[x] = y { x := {"msg": "k"}; y := 1 }', [("k", {})]),
+        ('violation["x"] { true }\nviolation[{"msg": "y"}] { true }', [("y", {})]),
+        ("violation = x { x := input.parameters.given }", []),
     ],
 )
 def test_a_rules_members_with_a_message_are_the_violations(rego, expected):
     assert (expected, ()) == reported(rego)
+
+
+@pytest.mark.parametrize("given", [True, False, 5, 0, 1.5, None, "x", "", [], [{"msg": "x"}], {}])
+def test_what_is_no_set_of_violations_holds_none_and_raises_nothing(given):
+    """Where types cannot tell until it is evaluated."""
+    assert reported("violation = x { x := input.parameters.given }", given=given) == ([], ())
+
+
+NO_MESSAGE = {
+    "violation { true }": "have: boolean",
+    "violation { false }": "have: boolean",
+    "violation := 5": "have: number",
+    "violation = null { true }": "have: null",
+    'violation = "x" { true }': "have: string",
+    "default violation = false": "have: boolean",
+    'violation[msg] { msg := "text" }': "undefined ref: r.msg",
+    'violation[msg] { msg := sprintf("%v", [input]) }': "undefined ref: r.msg",
+    'violation[{"mgs": m}] { m := "x" }': 'want (one of): ["mgs"]',
+    'violation[{"message": m}] { m := "x" }': 'want (one of): ["message"]',
+    'violation[{"Msg": m}] { m := "x" }': 'want (one of): ["Msg"]',
+    'violation[{"details": {}}] { true }': 'want (one of): ["details"]',
+    'violation[["msg", "x"]] { true }': "have: (array<string, string>, string",
+    'violation = [{"msg": "x"}]': "have: (number, string",
+    'violation = {"a": {"msg": "x"}}': "have: (string, string",
+    'violation[x] = y { x := "msg"; y := "v" }': "have: (string, string",
+    "violation[5] { true }": "have: (number, string",
+    "violation[true] { true }": "have: (boolean, string",
+    'violation[{"a"}] { true }': "have: (set[string], string",
+    "violation(x) { x == 1 }": "function data.template.violation[r] used as reference, not called",
+    'violation(x) = {"msg": "x"} { true }': "used as reference, not called",
+    'violation[x] { x := f(1) }\nf(y) = {"mesg": y} { true }': 'want (one of): ["mesg"]',
+}
+
+
+@pytest.mark.parametrize("rego", NO_MESSAGE)
+def test_a_template_that_can_never_give_a_message_does_not_compile(rego):
+    with pytest.raises(CompileError) as refusal:
+        client(template(rego=f"package p\n{rego}"))
+
+    told = str(refusal.value)
+    assert told.startswith("unable to compile modules: ")
+    assert "hooks.hooks_builtin:" in told
+    assert NO_MESSAGE[rego] in told
+    assert told.endswith('write: violation[{"msg": msg}] { msg := "what is wrong" }')
+
+
+def test_how_to_mend_it_is_said_in_the_templates_own_rego():
+    source = {"rego": 'package p\nviolation contains "x" if true', "version": "v1"}
+    with pytest.raises(CompileError) as refusal:
+        RegoDriver().compile(read_template(template()), Code("Rego", source))
+
+    assert str(refusal.value).endswith(
+        'write: violation contains {"msg": msg} if { msg := "what is wrong" }'
+    )
+
+
+def test_a_type_error_of_the_policy_itself_is_told_without_the_hook():
+    with pytest.raises(CompileError) as refusal:
+        client(template(rego='package p\nviolation["x"] { count(5) == 1 }'))
+
+    assert "hooks_builtin" not in str(refusal.value)
 
 
 def test_violations_of_a_constraint_are_ordered_by_details_then_message_among_equal_ones():

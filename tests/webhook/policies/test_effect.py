@@ -3,7 +3,9 @@
 from typing import Any
 
 from tests.webhook.constraint.policies import client, constraint, template
+from webhook.constraint.expansion import Expansion, read_expansion_template
 from webhook.policies.effect import EXAMPLES_MAX, Effect, concerned, effect_on_data, only
+from webhook.review.policy_set import Exclusions, PolicySet
 
 NAMED = """package p
 violation[{"msg": msg}] { msg := sprintf("%v", [input.review.object.metadata.name]) }"""
@@ -28,7 +30,9 @@ def test_what_comes_and_what_goes_is_counted_and_the_first_that_come_are_shown()
             one.add_data(config_map(number))
     after.add_template(template(rego=NAMED))
     keys = concerned([template()], [constraint_key()])
-    effect, whole = effect_on_data(only(before, keys), only(after, keys), keys, 60)
+    effect, whole = effect_on_data(
+        PolicySet(only(before, keys)), PolicySet(only(after, keys)), keys, 60
+    )
     assert whole
     assert effect.objects == count
     found = effect.constraints[constraint_key()]
@@ -42,9 +46,46 @@ def test_an_effect_that_takes_too_long_says_that_it_is_not_whole() -> None:
     """It ends, whatever there is to look at."""
     one = client()
     one.add_data(config_map(1))
-    effect, whole = effect_on_data(one.snapshot, one.snapshot, (), -1)
+    effect, whole = effect_on_data(PolicySet(one.snapshot), PolicySet(one.snapshot), (), -1)
     assert not whole
     assert effect.objects == 0
+
+
+def test_what_synced_objects_imply_is_part_of_the_effect() -> None:
+    """By the ExpansionTemplates in force, and without what a Config takes out of the audit."""
+    expansion = read_expansion_template(
+        {
+            "apiVersion": "expansion.gatekeeper.sh/v1alpha1",
+            "kind": "ExpansionTemplate",
+            "metadata": {"name": "e"},
+            "spec": {
+                "applyTo": [{"groups": ["apps"], "versions": ["v1"], "kinds": ["Deployment"]}],
+                "templateSource": "spec.template",
+                "generatedGVK": {"group": "", "version": "v1", "kind": "Pod"},
+            },
+        }
+    )
+    before, after = client(), client()
+    match = {"kinds": [{"apiGroups": [""], "kinds": ["Pod"]}]}
+    after.add_template(template())
+    after.add_constraint(constraint(match=match))
+    for namespace in ("shop", "spared"):
+        deployment = {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "d", "namespace": namespace},
+            "spec": {"template": {"spec": {}}},
+        }
+        before.add_data(deployment)
+    exclusions = Exclusions(audit=lambda name: name == "spared")
+    old, new = (
+        PolicySet(one.snapshot, expansion=Expansion([expansion]), exclusions=exclusions)
+        for one in (before, after)
+    )
+    effect, _ = effect_on_data(old, new, [constraint_key()], 60)
+    assert effect.constraints[constraint_key()].added == 1
+    [example] = effect.constraints[constraint_key()].examples
+    assert example.message == "[Implied by e] no"
 
 
 def test_a_template_concerns_its_constraints_and_no_others() -> None:

@@ -20,9 +20,10 @@ from webhook.metrics.policies import (
     TEMPLATES,
 )
 from webhook.metrics.registry import Registry
-from webhook.policies.loader import PolicyLoader, excluded_namespaces
+from webhook.policies.loader import PolicyLoader
 from webhook.policies.manifests import Manifest
 from webhook.policies.metered import MeteredClient
+from webhook.review.policy_set import exclusions_of
 from webhook.serving.revision import Serving
 
 MUTATOR = """
@@ -201,7 +202,7 @@ def config(*match: object) -> Manifest:
 
 
 def test_a_config_excludes_from_the_webhook_what_names_it_or_all() -> None:
-    found = excluded_namespaces(
+    found = exclusions_of(
         [
             config(
                 {"excludedNamespaces": ["a", "b-*"], "processes": ["webhook", "audit"]},
@@ -211,10 +212,14 @@ def test_a_config_excludes_from_the_webhook_what_names_it_or_all() -> None:
                 {"processes": ["*"]},
                 {"excludedNamespaces": "f", "processes": ["*"]},
                 "nonsense",
-            )
+            ).document
         ]
     )
-    assert found == ("a", "b-*", "c")
+    assert [name for name in ("a", "b-1", "c", "d", "e", "f") if found.webhook(name)] == [
+        "a",
+        "b-1",
+        "c",
+    ]
 
 
 def test_templates_without_constraints_are_ready_and_say_that_nothing_is_enforced(

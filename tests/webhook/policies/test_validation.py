@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from tests.webhook.constraint.policies import client, constraint, template
+from webhook.policies.problem import Problem
 from webhook.policies.samples import SAMPLES_MAX, samples
-from webhook.policies.validation import Problem, validate
+from webhook.policies.validation import validate
 
 SECONDS = 0.2
 ENDLESS = """package p

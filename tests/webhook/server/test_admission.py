@@ -29,7 +29,8 @@ from webhook.metrics.registry import Registry
 from webhook.server.admission import Admission, AdmissionOptions
 from webhook.server.decoding import LARGE_BYTES
 from webhook.server.outcome import Pending, Unanswerable
-from webhook.server.preparation import Preparations, SlowReviewer, TemplateCompiler
+from webhook.server.preparation import Preparations, SlowReview, SlowReviewer, TemplateCompiler
+from webhook.server.responsibility import Delay
 from webhook.server.submission import TriedSubmission
 from webhook.serving.recorder import Recorder, Reviewed
 from webhook.serving.revision import Revision, Serving
@@ -91,19 +92,79 @@ def test_a_request_whose_time_ended_while_it_waited_is_not_reviewed() -> None:
     found = admitting.ask(request_of(pod()), b"timeout=1s", late=2.0)
     assert isinstance(found, Unanswerable)
     assert (found.code, found.reason) == (504, "deadline")
-    assert found.message == "the time for this review ended while it waited"
+    assert found.message == "the review did not end within its time"
 
 
 class Endless:
     """A reviewer that never comes to an end."""
 
-    def __init__(self) -> None:
-        self.begun: list[Future[Responses]] = []
+    def __init__(self, worked_seconds: float = 0.0) -> None:
+        self.worked_seconds = worked_seconds
+        self.begun: list[SlowReview] = []
 
-    def review(self, *_: object) -> Future[Responses]:
+    def review(self, *_: object) -> SlowReview:
         """Say nothing yet."""
-        self.begun.append(Future())
+        self.begun.append(SlowReview())
+        self.begun[-1].worked_seconds = self.worked_seconds
         return self.begun[-1]
+
+
+def test_a_review_elsewhere_that_has_worked_and_does_not_end_in_time_refuses_its_object() -> None:
+    """Its requester made it slow: where failurePolicy is Ignore it would be let in."""
+
+    async def run() -> None:
+        reviewer = Endless(worked_seconds=1.0)
+        admitting = Admitting(REQUIRED_LABELS, constraint("a", "owner"), reviewer=reviewer)
+        pending = admitting.ask(request_of(pod())._replace(size=LARGE_BYTES + 1))
+        assert isinstance(pending, Pending)
+        found = pending.resume()
+        assert isinstance(found, AdmissionResponse)
+        assert (found.allowed, found.code, found.reason) == (False, 422, "Undecidable")
+        assert "a" in found.message
+        assert "make the object smaller" in found.message
+        assert reviewer.begun[0].future.cancelled()
+
+    asyncio.run(run())
+
+
+class Crowded:
+    """A reviewer without a place for anybody."""
+
+    def __init__(self, taken: int) -> None:
+        self.taken = taken
+
+    def review(self, *_: object) -> Delay:
+        """Say whose the places are."""
+        return Delay(places_taken=self.taken, places=64, requesters=2)
+
+
+@pytest.mark.parametrize(("taken", "code"), [(32, 429), (31, None)])
+def test_who_has_its_share_of_the_places_is_refused_and_others_are_left_to_failure_policy(
+    taken: int, code: int | None
+) -> None:
+    admitting = Admitting(REQUIRED_LABELS, constraint("a", "owner"), reviewer=Crowded(taken))
+    found = admitting.ask(request_of(pod())._replace(size=LARGE_BYTES + 1))
+    if code is None:
+        assert isinstance(found, Unanswerable)
+        assert (found.code, found.retry) == (429, True)
+    else:
+        assert isinstance(found, AdmissionResponse)
+        assert (found.allowed, found.code, found.reason) == (False, code, "TooManyRequests")
+
+
+def test_a_constraint_may_choose_that_what_is_undecidable_because_of_its_object_is_let_in() -> None:
+    chosen = constraint("a", "owner").replace(
+        "{name: a}", '{name: a, annotations: {"waddle.dev/on-undecidable": ignore}}'
+    )
+
+    async def run() -> None:
+        admitting = Admitting(REQUIRED_LABELS, chosen, reviewer=Endless(worked_seconds=1.0))
+        found = admitting.ask(request_of(pod())._replace(size=LARGE_BYTES + 1)).resume()
+        assert isinstance(found, AdmissionResponse)
+        assert found.allowed
+        assert "RequiredLabel" in found.warnings[0]
+
+    asyncio.run(run())
 
 
 def test_a_review_elsewhere_that_does_not_end_in_time_is_given_up() -> None:
@@ -115,7 +176,7 @@ def test_a_review_elsewhere_that_does_not_end_in_time_is_given_up() -> None:
         found = pending.resume()  # Its time is over.
         assert isinstance(found, Unanswerable)
         assert (found.code, found.message) == (504, "the review did not end within its time")
-        assert reviewer.begun[0].cancelled()  # Nobody works for it any more.
+        assert reviewer.begun[0].future.cancelled()  # Nobody works for it any more.
 
     asyncio.run(run())
 
@@ -145,7 +206,7 @@ def test_a_template_that_fails_leaves_the_decision_to_failure_policy_where_that_
 @pytest.mark.parametrize(
     ("api_version", "kind"), [(TEMPLATE, "ConstraintTemplate"), (CONSTRAINT, "RequiredLabel")]
 )
-@pytest.mark.parametrize("operation", ["CREATE", "UPDATE", "DELETE"])
+@pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
 def test_a_policy_of_which_nothing_is_sent_is_refused_as_the_api_machinery_does(
     api_version: str, kind: str, operation: str
 ) -> None:
@@ -250,10 +311,12 @@ class Elsewhere:
 
     def review(
         self, snapshot: Reviewing, subject: AugmentedReview, until: float, observer: object = None
-    ) -> Future[Responses]:
+    ) -> SlowReview:
         self.reviewed_by.append(snapshot)
-        done: Future[Responses] = Future()
-        done.set_result(snapshot.review(subject, enforcement_point=WEBHOOK, limits=Limits(until)))
+        done = SlowReview()
+        done.future.set_result(
+            snapshot.review(subject, enforcement_point=WEBHOOK, limits=Limits(until))
+        )
         return done
 
 
@@ -312,3 +375,15 @@ def test_what_nobody_waits_for_is_not_compiled() -> None:
         assert compiler.waiting[0].cancelled()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("kind", "word"), [("pods", 'names the kind "pods": is Pod meant?'), ("Pod", "")]
+)
+def test_who_brings_in_a_constraint_that_will_match_nothing_is_warned(kind: str, word: str) -> None:
+    admitting = Admitting(REQUIRED_LABELS)
+    document = yaml.safe_load(constraint("a", "owner").replace("Pod", kind))
+    found = admitting.ask(request_of(document, name="a"))
+    assert found.allowed
+    assert [text for text in found.warnings if word and word in text] == list(found.warnings)
+    assert bool(found.warnings) is bool(word)

@@ -126,7 +126,7 @@ class Recorded:
     def __init__(self) -> None:
         self.without: list[tuple[int, str]] = []
         self.decided: list[bool] = []
-        self.names = iter(("first", "second"))
+        self.names = iter(("first", "second", "third"))
 
     def answered(self, *told: Any) -> AdmissionResponse:
         response: AdmissionResponse = told[-1]
@@ -149,6 +149,6 @@ def test_what_got_no_decision_and_a_bug_are_on_record_too() -> None:
         admitting.ask(broken)
     assert recorded.decided == [False, True]
     (late, bug) = recorded.without
-    assert late == (504, "the time for this review ended while it waited")
+    assert late == (504, "the review did not end within its time")
     assert bug[0] == 500
     assert bug[1].startswith("bug: ")

@@ -23,7 +23,8 @@ from webhook.metrics.registry import Registry
 from webhook.server.admission import Admission, AdmissionOptions
 from webhook.server.decoding import LARGE_BYTES, Decoding
 from webhook.server.endpoint import ReviewEndpoint
-from webhook.server.preparation import Preparations, TemplateCompiler
+from webhook.server.preparation import Preparations, SlowReview, TemplateCompiler
+from webhook.server.responsibility import Delay
 from webhook.server.submission import TriedSubmission
 from webhook.serving.namespaces import NamespaceAnswer
 from webhook.serving.revision import Revision, Serving
@@ -55,8 +56,7 @@ def _client() -> Client:
 class Reviewer:
     """Takes reviews that are too long for the admission thread, and answers what it is told to."""
 
-    def __init__(self, found: Future[Responses] | None) -> None:
-        """``found`` is None for no room."""
+    def __init__(self, found: SlowReview | Delay) -> None:
         self.found = found
         self.reviewed: list[str] = []
 
@@ -66,7 +66,7 @@ class Reviewer:
         subject: AugmentedReview,
         until: float,
         observer: Observer | None = None,
-    ) -> Future[Responses] | None:
+    ) -> SlowReview | Delay:
         """Note what is reviewed."""
         self.reviewed.append(subject.request.name)
         return self.found
@@ -439,7 +439,7 @@ def large() -> dict[str, Any]:
 
 def test_a_large_object_is_reviewed_elsewhere() -> None:
     async def work() -> None:
-        found: Future[Responses] = Future()
+        found = SlowReview()
         reviewer = Reviewer(found)
         asked = endpoint(reviewer=reviewer)
         async with asyncio.TaskGroup() as tasks:
@@ -448,7 +448,7 @@ def test_a_large_object_is_reviewed_elsewhere() -> None:
             status, small = await ask(asked, "known")
             assert (status, small["response"]["allowed"]) == (200, False)
             assert not waiting.done()
-            found.set_result(Responses())
+            found.future.set_result(Responses())
         status, answer = waiting.result()
         assert (status, answer["response"]["allowed"]) == (200, True)
         assert reviewer.reviewed == ["web"]
@@ -458,7 +458,9 @@ def test_a_large_object_is_reviewed_elsewhere() -> None:
 
 def test_without_room_for_it_the_api_server_is_told_to_ask_again_at_once() -> None:
     async def work() -> None:
-        status, found = await post(endpoint(reviewer=Reviewer(None)), large())
+        named = pod() | {"metadata": {"name": "web", "namespace": "known"}}
+        matched = review(named | {"spec": {"text": "x" * LARGE_BYTES}})
+        status, found = await post(endpoint(reviewer=Reviewer(Delay(places=64))), matched)
         assert status == 429
         assert "too many slow reviews wait" in found["message"]
 

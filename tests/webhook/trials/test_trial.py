@@ -131,3 +131,13 @@ def test_bounds_count_from_what_was_taken_before_and_not_above_those_of_the_syst
         resource.RLIMIT_CPU: (10, 10),
         resource.RLIMIT_AS: (most, resource.RLIM_INFINITY),
     }
+
+
+def test_a_fault_of_ours_ends_the_trial_and_is_no_pass():
+    """Whatever it is and wherever: what is tried may not be enforced."""
+    assert carry_out(
+        {"documents": b"{", "seconds": SECONDS, "cel": True, "disabledBuiltins": []}
+    ) == {
+        "error": "policy cannot be used for a fault of Waddle: DecodeError",
+        "stage": "compile",
+    }

@@ -90,6 +90,13 @@ def object_type(kind: str, reference: str, definitions: Mapping[str, Schema]) ->
     return None if root is None else ObjectType(root, reader.messages)
 
 
+def schema_type(schema: Schema, *, is_root: bool) -> ObjectType | None:
+    """The type of what a schema of a custom resource describes; None where it says none."""
+    reader = _Reader({})
+    root = reader.type_of(schema, "object", (), is_root=is_root)
+    return None if root is None else ObjectType(root, reader.messages)
+
+
 class _Reader:
     def __init__(self, definitions: Mapping[str, Schema]) -> None:
         self.definitions = definitions

@@ -32,7 +32,7 @@ from webhook.constraint.drivers.cel_validator import (
 from webhook.constraint.errors import CompileError, PolicyError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from webhook.cel.check.checker import Checked
     from webhook.cel.check.types import Type
@@ -156,7 +156,7 @@ class CelEvaluator:
         """What evaluations share: the variables of the review, made when they are asked for first."""
         return _Shared(limits, inventory)
 
-    def evaluate(self, given: Any, review: Any, state: _Shared) -> Iterable[DriverViolation]:
+    def evaluate(self, given: Any, review: Any, state: _Shared) -> Sequence[DriverViolation]:
         """What one constraint finds, in the order of the template's validations."""
         look = _Clock(state.limits).look
         try:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 from webhook.constraint.driver import DriverViolation
 from webhook.constraint.drivers import references
 from webhook.constraint.drivers.budget import FIRST_STEPS, BudgetedContext
+from webhook.constraint.drivers.hook import advice, hook
 from webhook.constraint.drivers.specialisation import ConstraintRules
 from webhook.constraint.errors import CompileError, InvalidTemplate, PolicyError
 from webhook.rego import types
@@ -21,14 +22,14 @@ from webhook.rego.check.compatibility import GATEKEEPER
 from webhook.rego.engine import CompileOptions, compile_rule, load_rule, specialise_modules
 from webhook.rego.errors import DepthError, EngineFault, EvaluationError, RegoErrors
 from webhook.rego.run.limits import EvaluationContext
-from webhook.rego.run.text import to_json
+from webhook.rego.run.text import display, to_json
 from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, key, sort_key, type_name
 from webhook.rego.run.weight import FREE_STEPS, text_steps
 from webhook.rego.syntax.parser import parse_module
 from webhook.rego.write.generate import compile_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from types import CodeType
 
     from webhook.constraint.drivers.specialisation import Specialiser
@@ -75,19 +76,16 @@ class RegoDriver:
         cache: Codes | None = None,
         compile_parts: Callable[[Sequence[str]], tuple[CodeType, ...]] = compile_parts,
         specialiser: Specialiser | None = None,
-        on_engine_fault: Callable[[str, EngineFault], None] | None = None,
         services: Mapping[str, Any] | None = None,
     ) -> None:
         """Without ``external_data`` a template that calls the built-in does not compile.
 
         ``cache`` keeps what was compiled for the next start; ``compile_parts`` makes code of
         generated source; ``specialiser`` has code of their own written for constraints.
-        ``on_engine_fault`` is told, with the template's kind, of evaluations that end in a fault
-        of the engine's. ``services`` are doors to the outside, for reviews without a budget: what
+        ``services`` are doors to the outside, for reviews without a budget: what
         waits for a network must not wait in a server.
         """
         self._services = services
-        self._on_engine_fault = on_engine_fault
         self._specialiser = specialiser
         self._cache = cache
         builtins = {}
@@ -104,6 +102,7 @@ class RegoDriver:
             disabled_builtins=frozenset(disabled_builtins),
             builtins=builtins,
             level=GATEKEEPER,
+            queries=(hook(),),
             compile_parts=compile_parts,
         )
 
@@ -112,7 +111,7 @@ class RegoDriver:
         """The engine's name in templates."""
         return NAME
 
-    def compile(self, template: Template, code: Code) -> RegoEvaluator:
+    def compile(self, template: Template, code: Code) -> RegoEvaluator:  # noqa: ARG002  # the seam has it
         """Compile a template's Rego.
 
         Raises :class:`~webhook.constraint.errors.InvalidTemplate`.
@@ -121,8 +120,9 @@ class RegoDriver:
         try:
             violation = compile_rule(modules, _PATH, options=self._options, cache=self._cache)
         except RegoErrors as errors:
-            raise CompileError(f"unable to compile modules: {errors}") from None
-        return self._evaluator(template, code, violation)
+            told = f"unable to compile modules: {errors}{advice(errors, modules[0].version)}"
+            raise CompileError(told) from None
+        return self._evaluator(code, violation)
 
     def load(self, template: Template, code: Code, key: str, body: bytes) -> RegoEvaluator:
         """The same from code that another process of ours compiled, with these built-ins disabled.
@@ -132,20 +132,14 @@ class RegoDriver:
         violation = load_rule(body, key, options=self._options, cache=self._cache)
         if violation is None:
             return self.compile(template, code)
-        return self._evaluator(template, code, violation)
+        return self._evaluator(code, violation)
 
-    def _evaluator(self, template: Template, code: Code, violation: CompiledRule) -> RegoEvaluator:
+    def _evaluator(self, code: Code, violation: CompiledRule) -> RegoEvaluator:
         rules = None
         if self._specialiser is not None:
             write = partial(self._specialise, code.source)
             rules = ConstraintRules(violation, write, self._specialiser)
-        told = self._on_engine_fault
-        return RegoEvaluator(
-            violation.entry,
-            rules,
-            None if told is None else partial(told, template.kind),
-            self._services,
-        )
+        return RegoEvaluator(violation.entry, rules, self._services)
 
     def _specialise(self, source: Any, parameters: Any) -> tuple[Entrypoint, int] | None:
         """The rule for these parameters alone, and the bytes it takes; None where there is none.
@@ -202,7 +196,7 @@ def _source(source: Any) -> tuple[str, RegoVersion, list[str]]:
 class RegoEvaluator:
     """A compiled template."""
 
-    __slots__ = ("_on_fault", "_rules", "_services", "_violation")
+    __slots__ = ("_rules", "_services", "_violation")
 
     reads_constraint: Final = False
 
@@ -210,14 +204,12 @@ class RegoEvaluator:
         self,
         violation: Entrypoint,
         rules: ConstraintRules | None = None,
-        on_fault: Callable[[EngineFault], None] | None = None,
         services: Mapping[str, Any] | None = None,
     ) -> None:
-        """``rules`` gives single constraints rules of their own; ``on_fault`` is told of bugs."""
+        """``rules`` gives single constraints rules of their own."""
         self._services = None if services is None else dict(services)
         self._violation = violation
         self._rules = rules
-        self._on_fault = on_fault
 
     def begin(self, limits: Limits, inventory: Mapping[str, Any]) -> _Shared:
         """One time and one source of chance for all constraints of the template.
@@ -240,7 +232,7 @@ class RegoEvaluator:
         context.next_check = untouched = budget.steps - FIRST_STEPS
         return data, context, untouched
 
-    def evaluate(self, given: Any, review: Any, state: _Shared) -> Iterable[DriverViolation]:
+    def evaluate(self, given: Any, review: Any, state: _Shared) -> Sequence[DriverViolation]:
         """The violations of one constraint, in OPA's order: by details, then by message."""
         parameters = _NO_PARAMETERS if given is None else given
         data, context, untouched = state
@@ -249,14 +241,13 @@ class RegoEvaluator:
         rule = self._violation if self._rules is None else self._rules.rule(parameters)
         try:
             result = rule({"review": review, "parameters": parameters}, data, context)
-            return _violations(result, context) if result is not UNDEFINED and len(result) else ()
+            return _violations(result, context) if result is not UNDEFINED and result else ()
         except EvaluationError as error:
-            if self._on_fault is not None and isinstance(error, EngineFault):
-                self._on_fault(error)
             raise PolicyError(
                 str(error),
                 overrun=error.code == "eval_cancel_error",
                 too_deep=type(error) is DepthError,
+                bug=error if isinstance(error, EngineFault) else None,
             ) from None
         except RecursionError:
             raise PolicyError(str(DepthError()), overrun=True, too_deep=True) from None
@@ -265,8 +256,9 @@ class RegoEvaluator:
 def _violations(result: Value, context: EvaluationContext) -> list[DriverViolation]:
     """What the rule holds as messages with details.
 
-    Of a set its members count, of an object its keys, as Rego's ``violation[r]``
-    has it. Those without ``msg`` are none. What is written of them is paid for like all else.
+    Of a set its members count, of an object its keys, as Rego's ``violation[r]`` has it; anything
+    else, which only types that are not known until then can let by, holds none. Those without
+    ``msg`` are none. What is written of them is paid for like all else.
     """
     items: dict[Any, tuple[Any, str]] = {}
     if type(result) is RegoObject:
@@ -281,7 +273,7 @@ def _violations(result: Value, context: EvaluationContext) -> list[DriverViolati
             continue
         if type(msg) is not str:
             raise PolicyError(
-                f"extracting message binding: .msg accessor error: {to_json(msg)} is of the type "
+                f"extracting message binding: .msg accessor error: {display(msg)} is of the type "
                 f"{type_name(msg)}, expected string",
                 no_verdict=True,
             )

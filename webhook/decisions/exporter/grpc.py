@@ -8,12 +8,14 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 import grpc
 import grpc.aio
 
 from webhook.decisions.wire import decisions_pb2 as pb
 from webhook.decisions.wire.framing import SUPPORTED, Ack, ProtocolError, Refusal, ServerHello
+from webhook.proxies import InvalidProxy, grpc_options
 
 if TYPE_CHECKING:
     from webhook.decisions.exporter.transport import Address, SidecarConnection, TLSFiles
@@ -54,11 +56,16 @@ class GRPCTransport:
 
     def _channel(self) -> grpc.aio.Channel:
         tls = self._tls
+        place = urlsplit(f"//{self._target}")
+        try:
+            by = grpc_options(place.hostname or "", place.port or 0)
+        except InvalidProxy as error:
+            raise OSError(str(error)) from None
+        options: list[tuple[str, Any]] = [*_OPTIONS, *by]
         if not (tls.ca or tls.certificate):
-            return grpc.aio.insecure_channel(self._target, options=_OPTIONS)
-        options = list(_OPTIONS)
+            return grpc.aio.insecure_channel(self._target, options=options)
         if tls.server_name:
-            options.append(("grpc.ssl_target_name_override", tls.server_name))  # type: ignore[arg-type]
+            options.append(("grpc.ssl_target_name_override", tls.server_name))
         return grpc.aio.secure_channel(self._target, _credentials(tls), options=options)
 
 

@@ -22,12 +22,14 @@ from webhook.decisions.sinks.sink import (
     RecordsRefused,
     SinkUnavailable,
 )
+from webhook.proxies import route
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.decisions.configuration import Section
+    from webhook.proxies import Route
 
 RETRIED: Final = frozenset({401, 403, 404, 407, 408, 425, 429})
 """Client errors that another try may cure: a credential or a route that is being rolled out
@@ -87,13 +89,14 @@ class Poster:
         self._endpoint = endpoint
         parts = urlsplit(endpoint.url)
         self._target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        self._connection: http.client.HTTPConnection | None = None
+        self._route: Route | None = None
 
     def post(self, body: bytes, headers: Mapping[str, str]) -> bytes:
         """The answer's body, for any 2xx; raises as a sink's ``send`` does."""
         try:
-            connection = self._connect()
-            connection.request("POST", self._target, body, {**headers, **self._headers()})
+            connection, prefix, by = self._connect()
+            sent = {**headers, **by, **self._headers()}
+            connection.request("POST", prefix + self._target, body, sent)
             response = connection.getresponse()
             answer = response.read(MAX_ANSWER_BYTES)
             if response.read(1):
@@ -110,27 +113,28 @@ class Poster:
 
     def close(self) -> None:
         """Close the connection."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        if self._route is not None:
+            self._route.connection.close()
+            self._route = None
 
-    def _connect(self) -> http.client.HTTPConnection:
-        if self._connection is None:
+    def _connect(self) -> Route:
+        if self._route is None:
             endpoint = self._endpoint
             parts = urlsplit(endpoint.url)
             assert parts.hostname is not None
-            if parts.scheme == "http":
-                self._connection = http.client.HTTPConnection(
-                    parts.hostname, parts.port, timeout=endpoint.timeout_seconds
-                )
-            else:
+            context = None
+            if parts.scheme == "https":
                 context = ssl.create_default_context(cafile=endpoint.ca_file)
                 if endpoint.certificate_file is not None:
                     context.load_cert_chain(endpoint.certificate_file, endpoint.key_file)
-                self._connection = http.client.HTTPSConnection(
-                    parts.hostname, parts.port, timeout=endpoint.timeout_seconds, context=context
-                )
-        return self._connection
+            self._route = route(
+                parts.scheme,
+                parts.hostname,
+                parts.port,
+                timeout=endpoint.timeout_seconds,
+                context=context,
+            )
+        return self._route
 
     def _headers(self) -> dict[str, str]:
         headers = dict(self._endpoint.headers)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urljoin
 
+from webhook.proxies import InvalidProxy, route
 from webhook.rego.builtins.operands import url_of
 from webhook.rego.errors import BuiltinError
 from webhook.values import dataclass
@@ -27,6 +28,7 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from webhook.proxies import Route
     from webhook.rego.builtins.http.request import HttpRequest
     from webhook.rego.go.url import Url
     from webhook.rego.run.values import Key
@@ -109,10 +111,10 @@ class HttpClient:
         url = url_of(address)
         if self.allowed_hosts is not None and url.hostname not in self.allowed_hosts:
             raise BuiltinError(f"disallowed host: {url.hostname}")
-        connection = _connection(request, url, max(ends - time.monotonic(), 0.001))
+        connection, prefix, by = _connection(request, url, max(ends - time.monotonic(), 0.001))
         target = (url.escaped_path or "/") + (f"?{url.raw_query}" if url.raw_query else "")
         try:
-            connection.request(method, target, body or None, request.headers)
+            connection.request(method, prefix + target, body or None, {**by, **request.headers})
             answer = connection.getresponse()
             data = answer.read(BODY_BYTES_MAX + 1)
         except TimeoutError:
@@ -150,13 +152,14 @@ def _left(deadline: float | None, seconds: float) -> float:
     return seconds if deadline is None else min(seconds, max(deadline - time.monotonic(), 0))
 
 
-def _connection(request: HttpRequest, url: Url, seconds: float) -> http.client.HTTPConnection:
+def _connection(request: HttpRequest, url: Url, seconds: float) -> Route:
     port = int(url.port) if url.port else None
-    if url.scheme == "http":
-        return http.client.HTTPConnection(url.hostname, port, timeout=seconds)
-    if url.scheme == "https":
-        context = _tls_context(request.tls)
-        return http.client.HTTPSConnection(url.hostname, port, timeout=seconds, context=context)
+    if url.scheme in ("http", "https"):
+        context = _tls_context(request.tls) if url.scheme == "https" else None
+        try:
+            return route(url.scheme, url.hostname, port, timeout=seconds, context=context)
+        except InvalidProxy as error:
+            raise NetworkError(f'{_verb(request)} "{url}": {error}') from None
     raise NetworkError(f'{_verb(request)} "{url}": unsupported protocol scheme "{url.scheme}"')
 
 

@@ -1,0 +1,24 @@
+"""``python -m tests.properties.doors FIRST COUNT``: look for a door that says something else."""
+
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.properties.doors.doors import differences
+from tests.properties.doors.worlds import world
+
+
+def main() -> int:
+    """Try the worlds of some seeds; 1 where a door differs."""
+    first, count = (int(word) for word in (*sys.argv[1:3], *("0", "100")[len(sys.argv) - 1 :]))
+    for seed in range(first, first + count):
+        with tempfile.TemporaryDirectory() as folder:
+            if told := differences(world(seed), Path(folder)):
+                print("\n".join(told))
+                return 1
+    print(f"{count} worlds: every door says the same")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,170 @@
+"""What was given and not judged is said, and never passes as good."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from tests.webhook.cli.in_process import waddle
+from tests.webhook.constraint.policies import constraint, pod, template
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PODS = {"kinds": [{"apiGroups": [""], "kinds": ["Pod"]}]}
+ON_CREATE = 'package p\nviolation[{"msg": "new"}] { input.review.operation == "CREATE" }\n'
+
+
+def put(folder: Path, *documents: Any, name: str = "all.yaml") -> Path:
+    file = folder / name
+    file.write_text(yaml.safe_dump_all(documents))
+    return file
+
+
+def request(**fields: Any) -> dict[str, Any]:
+    kind = {"group": "", "version": "v1", "kind": "Pod"}
+    return {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {"uid": "u", "kind": kind, "namespace": "shop", **fields},
+    }
+
+
+def test_an_admission_review_is_tested_as_its_request(tmp_path: Path) -> None:
+    review = request(operation="CREATE", object=pod())
+    file = put(tmp_path, template(rego=ON_CREATE), constraint(match=PODS), review)
+    run = waddle("test", "-f", file)
+    assert run.returncode == 1
+    assert "v1/Pod shop/web" in run.stdout
+    assert run.stderr == ""
+    run = waddle("check", "-f", file)
+    assert "0 violations now, 1 then" in run.stdout
+
+
+def test_an_admission_review_without_a_request_is_named(tmp_path: Path) -> None:
+    empty = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
+    run = waddle("test", "-f", put(tmp_path, template(), constraint(), empty, pod()))
+    assert run.returncode == 1
+    assert "all.yaml:" in run.stderr
+    assert "AdmissionReview: request must be an object" in run.stderr
+    assert "Pod shop/web" in run.stdout, "the rest is reviewed"
+
+
+def test_mutate_and_expand_take_what_a_review_is_about(tmp_path: Path) -> None:
+    mutator = {
+        "apiVersion": "mutations.gatekeeper.sh/v1",
+        "kind": "AssignMetadata",
+        "metadata": {"name": "owner"},
+        "spec": {"location": "metadata.labels.owner", "parameters": {"assign": {"value": "me"}}},
+    }
+    file = put(tmp_path, mutator, request(operation="CREATE", object=pod()))
+    run = waddle("mutate", "-f", file, "-o", "json")
+    [made] = json.loads(run.stdout)
+    assert (made["kind"], made["metadata"]["labels"]) == ("Pod", {"owner": "me"})
+
+
+def test_a_constraint_that_matched_nothing_is_named_with_the_kind_that_was_meant(
+    tmp_path: Path,
+) -> None:
+    misspelt = {"kinds": [{"apiGroups": [""], "kinds": ["pods"]}]}
+    file = put(tmp_path, template(), constraint(match=misspelt), pod())
+    run = waddle("test", "-f", file)
+    assert run.returncode == 0
+    assert '"pods": is Pod meant?' in run.stderr
+    assert "1 of 1 constraints matched no object: K8sDeny/c" in run.stderr
+    run = waddle("check", "-f", file)
+    assert '"pods": is Pod meant?' in run.stdout
+    assert "it matched none of them" in run.stdout
+
+
+def test_a_kind_of_ones_own_is_the_nearest_one_where_it_is_given(tmp_path: Path) -> None:
+    misspelt = {"kinds": [{"apiGroups": ["*"], "kinds": ["widgets"]}]}
+    widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}}
+    run = waddle("test", "-f", put(tmp_path, template(), constraint(match=misspelt), widget))
+    assert "is Widget meant?" in run.stderr
+
+
+def test_a_constraint_that_matched_what_is_implied_matched(tmp_path: Path) -> None:
+    expansion = {
+        "apiVersion": "expansion.gatekeeper.sh/v1alpha1",
+        "kind": "ExpansionTemplate",
+        "metadata": {"name": "e"},
+        "spec": {
+            "applyTo": [{"groups": ["apps"], "versions": ["v1"], "kinds": ["Deployment"]}],
+            "templateSource": "spec.template",
+            "generatedGVK": {"group": "", "version": "v1", "kind": "Pod"},
+        },
+    }
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "d", "namespace": "shop"},
+        "spec": {"template": {"spec": {}}},
+    }
+    file = put(tmp_path, template(), constraint(match=PODS), expansion, deployment)
+    run = waddle("test", "-f", file)
+    assert (run.returncode, run.stderr) == (1, "")
+
+
+def test_a_template_that_decides_by_the_operation_is_warned_of(tmp_path: Path) -> None:
+    policies = template(rego=ON_CREATE), constraint(match=PODS)
+    run = waddle("test", "-f", put(tmp_path, *policies, pod()))
+    assert run.returncode == 0
+    assert "it decides by input.review.operation" in run.stderr
+    run = waddle("check", "-f", put(tmp_path, *policies))
+    assert "ConstraintTemplate/k8sdeny: it decides by input.review.operation" in run.stdout
+    assert run.returncode == 0
+
+
+@pytest.mark.parametrize("command", ["test", "check"])
+def test_what_a_config_excludes_is_left_out_and_said(tmp_path: Path, command: str) -> None:
+    config = {
+        "apiVersion": "config.gatekeeper.sh/v1alpha1",
+        "kind": "Config",
+        "metadata": {"name": "config"},
+        "spec": {"match": [{"excludedNamespaces": ["shop"], "processes": ["*"]}]},
+    }
+    file = put(tmp_path, template(), constraint(match=PODS), config, pod())
+    run = waddle(command, "-f", file)
+    assert "Config excludes" in run.stdout + run.stderr
+    assert "1 violations" not in run.stdout
+
+
+def suite(folder: Path) -> Path:
+    """A folder in which a suite is tried on a Deployment."""
+    test = {
+        "name": "t",
+        "template": "t.yaml",
+        "constraint": "c.yaml",
+        "cases": [{"name": "c", "object": "pod.yaml", "assertions": [{"violations": "yes"}]}],
+    }
+    document = {"apiVersion": "test.gatekeeper.sh/v1alpha1", "kind": "Suite", "tests": [test]}
+    put(folder, document, name="suite.yaml")
+    put(folder, template(), name="t.yaml")
+    put(folder, constraint(match=PODS), name="c.yaml")
+    put(folder, pod(), name="pod.yaml")
+    return folder
+
+
+def test_what_test_suites_are_tried_on_is_left_out_and_the_last_line_says_so(
+    tmp_path: Path,
+) -> None:
+    put(suite(tmp_path), pod(name="other"), name="other.yaml")
+    run = waddle("test", "-f", tmp_path)
+    assert run.returncode == 1
+    assert "left out: test suites are tried on " in run.stdout.splitlines()[-1]
+    assert "pod.yaml" in run.stdout.splitlines()[-1]
+
+
+def test_where_everything_was_left_out_nothing_is_known(tmp_path: Path) -> None:
+    run = waddle("test", "-f", suite(tmp_path))
+    assert run.returncode == 2
+    assert run.stderr.splitlines()[-1].startswith("nothing was checked: test suites are tried on ")
+    for name in ("t.yaml", "c.yaml"):
+        (tmp_path / name).unlink()
+    run = waddle("test", "-f", tmp_path)
+    assert run.returncode == 2
+    assert "pod.yaml" in run.stderr.splitlines()[-1]

@@ -1,0 +1,85 @@
+"""A policy that cannot be used hides nothing that the others find, in no command."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+
+from tests.webhook.cli.in_process import waddle
+from tests.webhook.constraint.policies import DENY, constraint, pod, template
+
+UNUSABLE = {
+    "can never give a message": template("K8sBroken", "package p\nviolation { true }"),
+    "does not parse": template("K8sBroken", "package p\nviolation[{"),
+    "does not compile": template("K8sBroken", 'package p\nviolation[{"msg": x}] { true }'),
+    "has a wrong schema": template("K8sBroken", DENY, schema={"type": 5}),
+    "has a wrong spec": {**template("K8sBroken"), "spec": []},
+    "has no target": {**template("K8sBroken"), "spec": {"targets": []}},
+}
+GOOD = [template("K8sDeny", DENY), constraint("K8sDeny", "denies")]
+
+
+def folder_of(path, *documents):
+    """A folder with these, each in a file."""
+    for number, document in enumerate(documents):
+        (path / f"{number}.yaml").write_text(yaml.safe_dump(document))
+    return path
+
+
+@pytest.mark.parametrize("why", UNUSABLE)
+def test_test_judges_by_the_others_and_names_it(tmp_path, why):
+    broken = [UNUSABLE[why], constraint("K8sBroken", "broken")]
+    run = waddle("test", "-f", folder_of(tmp_path, *broken, *GOOD, pod()))
+    assert run.returncode == 1
+    assert "deny    K8sDeny/denies" in run.stdout
+    assert "k8sbroken" in run.stderr
+    assert "not decided" not in run.stderr  # once, and not of each object
+    assert "Traceback" not in run.stderr
+
+
+def test_nothing_found_is_not_said_where_not_all_was_judged(tmp_path):
+    run = waddle("test", "-f", folder_of(tmp_path, UNUSABLE["does not parse"], pod()))
+    assert run.returncode == 1
+    assert "0 violations" not in run.stdout
+    assert "not all could be judged (faults: 1)" in run.stdout
+
+
+@pytest.mark.parametrize("why", UNUSABLE)
+def test_check_finds_the_effect_of_the_others(tmp_path, why):
+    broken = [UNUSABLE[why], constraint("K8sBroken", "broken")]
+    run = waddle("check", "-o", "json", "-f", folder_of(tmp_path, *broken, *GOOD, pod()))
+    found = json.loads(run.stdout)
+    assert run.returncode == 1
+    assert "k8sbroken" in json.dumps(found["problems"])
+    assert "denies" in json.dumps(found["manifests"])
+
+
+def test_verify_runs_the_tests_of_the_others(tmp_path):
+    (tmp_path / "bad.yaml").write_text(yaml.safe_dump(UNUSABLE["can never give a message"]))
+    (tmp_path / "of_bad.yaml").write_text(yaml.safe_dump(constraint("K8sBroken", "broken")))
+    (tmp_path / "good.yaml").write_text(yaml.safe_dump(GOOD[0]))
+    (tmp_path / "of_good.yaml").write_text(yaml.safe_dump(GOOD[1]))
+    (tmp_path / "pod.yaml").write_text(yaml.safe_dump(pod()))
+    case = {"name": "denied", "object": "pod.yaml", "assertions": [{"violations": 1}]}
+    suite = {
+        "apiVersion": "test.gatekeeper.sh/v1alpha1",
+        "kind": "Suite",
+        "metadata": {"name": "s"},
+        "tests": [
+            {
+                "name": name,
+                "template": f"{name}.yaml",
+                "constraint": f"of_{name}.yaml",
+                "cases": [case],
+            }
+            for name in ("bad", "good")
+        ],
+    }
+    (tmp_path / "suite.yaml").write_text(yaml.safe_dump(suite))
+    run = waddle("verify", "-v", tmp_path)
+    assert run.returncode == 1
+    assert "hooks.hooks_builtin" in run.stdout + run.stderr
+    assert "PASS" in run.stdout
+    assert "Traceback" not in run.stdout + run.stderr

@@ -1,0 +1,145 @@
+"""What is said of policies that can be used and will find less than they were meant to."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.webhook.constraint.policies import constraint, template
+from webhook.constraint.template import read_template
+from webhook.policies.advice import advice_on_document, nearest
+from webhook.policies.request_reads import request_reads
+
+
+@pytest.mark.parametrize(
+    ("groups", "kind", "meant"),
+    [
+        ([""], "pod", "Pod"),
+        ([""], "pods", "Pod"),
+        ([""], "Pods", "Pod"),
+        (["*"], "deployment", "Deployment"),
+        ([""], "deployment", "Deployment"),
+        (["apps"], "Deplyoment", "Deployment"),
+        (["networking.k8s.io"], "networkpolicies", "NetworkPolicy"),
+        (
+            [""],
+            "Deployment",
+            'Deployment of the group "apps" or Deployment of the group "extensions"',
+        ),
+        (["apps"], "Pod", 'Pod of the group ""'),
+        (["v1"], "Pod", 'Pod of the group ""'),
+        ([""], "Pod", ""),
+        (["*"], "Pod", ""),
+        ([], "Pod", ""),
+        (["extensions", "networking.k8s.io"], "Ingress", ""),
+        ([""], "*", ""),
+        (["*"], "VirtualService", ""),
+        (["serving.knative.dev"], "Service", ""),
+        (["example.com"], "pod", ""),
+        (["apps"], "Widget", ""),
+    ],
+)
+def test_the_nearest_kind_is_told_of_what_there_is_not(
+    groups: list[str], kind: str, meant: str
+) -> None:
+    assert nearest(groups, kind) == meant
+
+
+def test_a_kind_that_was_seen_is_there() -> None:
+    assert nearest(["apps"], "Widgets", [("apps", "Widget")]) == "Widget"
+    assert nearest(["apps"], "Widget", [("apps", "Widget")]) == ""
+
+
+@pytest.mark.parametrize(
+    ("group", "kind", "told"),
+    [
+        ("authentication.k8s.io", "TokenReview", True),
+        ("*", "SubjectAccessReview", True),
+        ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration", True),
+        ("example.com", "TokenReview", False),
+        ("", "Secret", False),
+    ],
+)
+def test_kinds_of_which_no_webhook_is_asked_are_named(group: str, kind: str, told: bool) -> None:
+    match = {"kinds": [{"apiGroups": [group], "kinds": [kind, "Pod"]}]}
+    problems = [one for one in advice_on_document(constraint(match=match)) if kind in one.message]
+    assert [one.code for one in problems] == (["never_asked"] if told else [])
+
+
+@pytest.mark.parametrize(("group", "kinds"), [("authorization.k8s.io", 4), ("*", 0), ("apps", 0)])
+def test_every_kind_of_a_group_is_named_where_the_group_is(group: str, kinds: int) -> None:
+    match = {"kinds": [{"apiGroups": [group], "kinds": ["*"]}]}
+    problems = advice_on_document(constraint(match=match))
+    assert sum(one.message.count("Review") for one in problems) == kinds
+
+
+def rego(body: str, rest: str = "") -> str:
+    return f'package p\nviolation[{{"msg": "x"}}] {{ {body} }}\n{rest}'
+
+
+@pytest.mark.parametrize(
+    ("source", "fields"),
+    [
+        (rego('input.review.operation == "CREATE"'), {"operation"}),
+        (rego('{"CREATE", "UPDATE"}[input.review.operation]'), {"operation"}),
+        (rego("input.review.userInfo.username"), {"userInfo"}),
+        (rego("input.review.oldObject.spec.a != input.review.object.spec.a"), {"oldObject"}),
+        (rego("is_update", 'is_update { input.review.operation == "UPDATE" }'), {"operation"}),
+        (
+            rego("is_new", 'default is_new = false\nis_new { input.review.operation == "CREATE" }'),
+            {"operation"},
+        ),
+        (rego("f(1)", 'f(x) { input.review.operation == "UPDATE" }'), {"operation"}),
+        (rego('op := input.review.operation; op == "CREATE"'), {"operation"}),
+        (rego("old := input.review.oldObject; old.spec.a"), {"oldObject"}),
+        (rego('startswith(input.review.userInfo.username, "a")'), {"userInfo"}),
+        (rego('r := input.review; r.operation == "CREATE"'), {"operation"}),
+        (rego('input.review["operation"] == "CREATE"'), {"operation"}),
+        # Allowed for, or not needed by each of the rules:
+        (rego('input.review.operation != "DELETE"'), set()),
+        (rego('op := input.review.operation; op != "DELETE"'), set()),
+        (rego('not input.review.operation == "DELETE"'), set()),
+        (rego('input.review.operation == ""'), set()),
+        (rego("input.review.oldObject == null"), set()),
+        (rego('object.get(input.review, "operation", "") == "CREATE"'), set()),
+        (rego("not is_update", 'is_update { input.review.operation == "UPDATE" }'), set()),
+        (rego('input.review.operation == "CREATE"', 'violation[{"msg": "y"}] { true }'), set()),
+        (rego("a", 'a { input.review.operation == "UPDATE" }\na { true }'), set()),
+        (rego("count([x | x := input.review.userInfo.groups[_]]) == 0"), set()),
+        (rego("input.review.object.spec.operation"), set()),
+        (rego("true"), set()),
+    ],
+)
+def test_a_template_that_decides_by_a_request_is_known(source: str, fields: set[str]) -> None:
+    found = request_reads(read_template(template(rego=source)))
+    assert found == {f"input.review.{name}" for name in fields}
+
+
+@pytest.mark.parametrize(
+    ("expression", "reads"),
+    [
+        ("request.operation == 'UPDATE' && object.a == 1", True),
+        ("object.spec == oldObject.spec", True),
+        ("oldObject == null || object.spec == oldObject.spec", False),
+        ("request.operation != 'UPDATE' || object.a == 1", False),
+        ("object.a == 1", False),
+    ],
+)
+def test_an_expression_that_decides_by_a_request_is_known(expression: str, reads: bool) -> None:
+    source = {"validations": [{"expression": expression, "message": "x"}]}
+    document = template(
+        rego="", target={"code": [{"engine": "K8sNativeValidation", "source": source}]}
+    )
+    assert bool(request_reads(read_template(document))) is reads
+
+
+def test_a_library_that_decides_by_a_request_is_known() -> None:
+    """Whether it is called by its path, or as it was imported."""
+    library = 'package lib.requests\nis_new { input.review.operation == "CREATE" }\n'
+    for text in (
+        rego("data.lib.requests.is_new"),
+        'package p\nimport data.lib.requests\nviolation[{"msg": "x"}] { requests.is_new }',
+        'package p\nimport data.lib.requests as r\nviolation[{"msg": "x"}] { r.is_new }',
+        'package p\nimport data.lib.requests.is_new\nviolation[{"msg": "x"}] { is_new }',
+    ):
+        document = template(rego=text, target={"libs": [library]})
+        assert request_reads(read_template(document)) == {"input.review.operation"}, text

@@ -1,0 +1,115 @@
+"""Updates by which objects that violate a policy go, and what may not come in with them."""
+
+from typing import Any
+
+import pytest
+
+from tests.behaviour.serving import REQUIRED_LABELS, constraint, pod, thing
+from tests.webhook.server.test_admission import CONSTRAINT, TEMPLATE, Admitting, request_of
+from webhook.server.namespace_label import Exemptions, decide
+from webhook.server.releasing import GARBAGE_COLLECTORS, RELEASED
+
+DELETED = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+OWNERS = [
+    {"kind": "ReplicaSet", "name": "a", "uid": "1", "blockOwnerDeletion": True},
+    {"kind": "ReplicaSet", "name": "b", "uid": "2"},
+]
+COLLECTOR = min(GARBAGE_COLLECTORS)
+
+
+def violating(spec: Any = None, **metadata: Any) -> dict[str, Any]:
+    """A Pod without the label."""
+    made = pod()
+    made["metadata"] |= metadata
+    return made | {"spec": spec or {"nodeName": "a"}}
+
+
+def is_allowed(old: dict[str, Any], new: dict[str, Any], user: str = "alice") -> bool:
+    """Whether an update is, by a policy that refuses the object."""
+    request = request_of(
+        new, operation="UPDATE", oldObject=old, userInfo={"username": user}, options=None
+    )
+    found = Admitting(REQUIRED_LABELS, constraint("a", "owner")).ask(request)
+    assert found.allowed == (found.message == RELEASED)
+    return bool(found.allowed)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (violating(finalizers=["x", "y"]), violating(finalizers=["y"])),
+        (violating(finalizers=["x"]), violating()),
+        (violating(finalizers=["x"], **DELETED), violating(**DELETED)),
+        (
+            violating(finalizers=["x"], resourceVersion="1", generation=1, managedFields=[1]),
+            violating(resourceVersion="1", generation=2, managedFields=[2], **DELETED),
+        ),
+        (violating(finalizers=["x"], **DELETED), violating(finalizers=["x"], **DELETED)),
+        (
+            violating(ownerReferences=OWNERS),
+            violating(ownerReferences=[{**OWNERS[0], "blockOwnerDeletion": False}, OWNERS[1]]),
+        ),
+    ],
+)
+def test_what_only_lets_an_object_go_is_not_refused(old: Any, new: Any) -> None:
+    assert is_allowed(old, new)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (violating(), violating()),
+        (violating(), violating(finalizers=["x"])),
+        (violating(finalizers=["x"]), violating(finalizers=["y"])),
+        (violating(finalizers=["x"]), violating({"nodeName": "b"})),
+        (violating(finalizers=["x"], **DELETED), violating({"nodeName": "b"}, **DELETED)),
+        (violating(finalizers=["x"], **DELETED), violating(annotations={"a": "b"}, **DELETED)),
+        (violating(finalizers=["x"], **DELETED), violating(labels={"app": "b"}, **DELETED)),
+        (violating(finalizers=["x"]), violating() | {"status": {"phase": "Failed"}}),
+        (violating(ownerReferences=OWNERS), violating(ownerReferences=OWNERS[1:])),
+        (violating(ownerReferences=OWNERS[1:]), violating(ownerReferences=OWNERS)),
+        (violating(finalizers="x"), violating(finalizers=["x"])),
+        (violating(finalizers=["x"]), violating(ownerReferences=5)),
+    ],
+)
+def test_what_brings_anything_in_is_reviewed(old: Any, new: Any) -> None:
+    assert not is_allowed(old, new)
+
+
+def test_the_garbage_collector_takes_owners_from_what_outlives_them() -> None:
+    old, new = violating(ownerReferences=OWNERS), violating(ownerReferences=OWNERS[:1])
+    assert is_allowed(old, new, COLLECTOR)
+    assert not is_allowed(new, old, COLLECTOR)
+
+
+def test_a_namespace_is_finalized() -> None:
+    old = thing("Namespace", "a", **DELETED) | {"spec": {"finalizers": ["kubernetes"]}}
+    new = thing("Namespace", "a", **DELETED) | {"spec": {"finalizers": []}}
+    assert is_allowed(old, new)
+    assert not is_allowed(new | {"spec": {"x": 1}}, old)
+    labels = {"admission.gatekeeper.sh/ignore": ""}
+    old["metadata"]["labels"] = new["metadata"]["labels"] = labels
+    more = {"operation": "UPDATE", "oldObject": old, "subResource": "finalize"}
+    assert decide(request_of(new, **more), Exemptions()).allowed
+    more["oldObject"] = thing("Namespace", "a", finalizers=["x"])
+    assert not decide(request_of(new, **more), Exemptions()).allowed
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        thing("RequiredLabel", "a", CONSTRAINT) | {"spec": {"parameters": {"label": 5}}},
+        thing("RequiredLabel", "a" * 64, CONSTRAINT) | {"spec": {"match": 5}},
+        thing("NoSuchTemplate", "a", CONSTRAINT),
+        thing("ConstraintTemplate", "other", TEMPLATE) | {"spec": {"targets": 5}},
+        thing("Assign", "a", "mutations.gatekeeper.sh/v1") | {"spec": 5},
+        thing("ExpansionTemplate", "a", "expansion.gatekeeper.sh/v1alpha1") | {"spec": 5},
+        thing("Config", "other", "config.gatekeeper.sh/v1alpha1"),
+    ],
+)
+def test_a_policy_that_is_broken_can_be_deleted_and_may_lose_its_finalizers(policy: Any) -> None:
+    admitting = Admitting(REQUIRED_LABELS)
+    assert not admitting.ask(request_of(policy)).allowed
+    assert admitting.ask(request_of(policy, operation="DELETE")).allowed
+    held = policy | {"metadata": policy["metadata"] | {"finalizers": ["x"]}}
+    assert admitting.ask(request_of(policy, operation="UPDATE", oldObject=held)).allowed

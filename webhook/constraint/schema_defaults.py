@@ -1,0 +1,63 @@
+"""The defaults of a schema, checked by the schema itself (apiextensions, defaulting/validation.go)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.constraint import structural
+from webhook.constraint.field import invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    Schema = Mapping[str, Any]
+
+_META: Final = ("apiVersion", "kind")
+
+
+def default_faults(schema: Schema, path: str) -> Iterator[str]:
+    """What is wrong with the defaults of a structural schema; recurses by schema."""
+    default = schema.get("default")
+    if default is not None:
+        at = f"{path}.default"
+        if structural.is_pruned(default, schema):
+            yield invalid(at, default, "must not have unknown fields")
+        yield from _embedded_faults(default, schema, at) or structural.faults_at(
+            at, default, schema
+        )
+    items = schema.get("items")
+    if type(items) is dict:
+        yield from default_faults(items, f"{path}.items")
+    for name, item in (schema.get("properties") or {}).items():
+        yield from default_faults(item, f"{path}.properties[{name}]")
+
+
+def _embedded_faults(value: Any, schema: Schema | None, path: str) -> list[str]:
+    """What a default lacks where it holds an object of Kubernetes."""
+    if schema is None:
+        return []
+    faults: list[str] = []
+    if type(value) is list:
+        items = schema.get("items")
+        for index, item in enumerate(value):
+            faults += _embedded_faults(item, items, f"{path}[{index}]")
+    elif type(value) is dict:
+        if schema.get("x-kubernetes-embedded-resource"):
+            for name in _META:
+                text = value.get(name)
+                if name not in value:
+                    faults.append(f"{path}.{name}: Required value")
+                elif type(text) is not str:
+                    faults.append(invalid(f"{path}.{name}", text, "must be a string"))
+                elif not text:
+                    faults.append(invalid(f"{path}.{name}", text, "must not be empty"))
+            if type(value.get("metadata", {})) is not dict:
+                why = "must be an object"
+                faults.append(invalid(f"{path}.metadata", value["metadata"], why))
+        more = schema.get("additionalProperties")
+        for name, item in value.items():
+            known = (schema.get("properties") or {}).get(name)
+            if known is None and type(more) is dict:
+                known = more
+            faults += _embedded_faults(item, known, f"{path}.{name}")
+    return faults

@@ -1,0 +1,214 @@
+"""What a policy that can be used will probably not do: green though nothing was judged.
+
+Three things are told: a constraint whose match names a kind that there is not, with the nearest
+one; a constraint on kinds of which no webhook is ever asked; and, after a review of objects, the
+constraints that none of them matched.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.builtin_kinds import BUILTIN_GROUPS, BUILTIN_KINDS, NEVER_ASKED
+from webhook.api.gvk import gvk_of, name_of
+from webhook.api.shapes import object_of, objects_of, texts_of
+from webhook.constraint.targets import admission
+from webhook.policies.problem import Problem
+from webhook.policies.request_reads import ABSENT, request_reads
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from webhook.constraint.constraint import Constraint
+    from webhook.constraint.entry import Entry
+    from webhook.constraint.result import Responses
+    from webhook.constraint.snapshot import Snapshot
+
+    GroupAndKind = tuple[str, str]
+
+KINDS: Final = "kinds"
+NEVER: Final = "never_asked"
+REQUEST: Final = "request"
+"""Codes of problems."""
+
+_NEAR: Final = 0.8
+"""How alike two names are, of 1, that one is told for the other: difflib's ratio."""
+
+
+class Matched:
+    """Collects the constraints that something matched: an observer of reviews."""
+
+    def __init__(self) -> None:
+        self._keys: set[tuple[str, str]] = set()
+
+    def evaluated(
+        self,
+        constraints: tuple[Constraint, ...],
+        began_ns: int,
+        ended_ns: int,
+        violations: int,
+        error: str,
+    ) -> None:
+        """These matched."""
+        del began_ns, ended_ns, violations, error
+        self._keys.update(one.key for one in constraints)
+
+    def take(self, responses: Responses) -> None:
+        """What was found or undecided without an evaluation was matched, too."""
+        self._keys.update(one.constraint.key for one in responses.results)
+        self._keys.update(one.constraint.key for one in responses.undecided)
+
+    def __contains__(self, key: tuple[str, str]) -> bool:
+        return key in self._keys
+
+    def missing(self, snapshot: Snapshot, target: str = "") -> list[Constraint]:
+        """The constraints in force that nothing matched; those of one target, where it is named."""
+        return [
+            one
+            for entry in snapshot.entries
+            if not target or any(known.name == target for known in entry.targets)
+            for one in entry.constraints
+            if one.broken is None and one.key not in self._keys
+        ]
+
+
+def advice_on(snapshot: Snapshot, seen: Collection[GroupAndKind] = ()) -> list[Problem]:
+    """What constraints will probably not do; ``seen`` are kinds that there are beside the known."""
+    problems: list[Problem] = []
+    for entry in snapshot.entries:
+        if entry.target.name == admission.NAME:
+            for one in entry.constraints:
+                problems += advice_on_constraint(one, seen)
+    return problems
+
+
+def advice_on_constraint(
+    constraint: Constraint, seen: Collection[GroupAndKind] = ()
+) -> list[Problem]:
+    """What one constraint will probably not do."""
+    return advice_on_document(constraint.document, seen)
+
+
+def advice_on_document(
+    document: Mapping[str, Any], seen: Collection[GroupAndKind] = ()
+) -> list[Problem]:
+    """The same of a constraint as it is written."""
+    key, problems = (gvk_of(document).kind, name_of(document)), []
+    never: list[str] = []
+    for groups, kinds in _named(document):
+        for kind in kinds:
+            if meant := nearest(groups, kind, seen):
+                message = f"its match names the kind {_shown(groups, kind)}: is {meant} meant?"
+                problems.append(Problem(*key, "warning", KINDS, message))
+            never += _never_asked(groups, kind)
+    if never:
+        listed = ", ".join(dict.fromkeys(never))
+        message = f"API servers ask no webhook about {listed}: it enforces nothing for it"
+        problems.append(Problem(*key, "warning", NEVER, message))
+    return problems
+
+
+def _never_asked(groups: Collection[str], kind: str) -> list[str]:
+    """The kinds that one entry of a match names and of which no webhook is asked.
+
+    Every kind of a group is named where the group is; every kind of all groups names none.
+    """
+    if kind == "*":
+        return sorted(other for group, other in NEVER_ASKED if group in groups)
+    everywhere = not groups or "*" in groups
+    return [
+        other for group, other in NEVER_ASKED if other == kind and (everywhere or group in groups)
+    ]
+
+
+def advice_on_template(entry: Entry) -> Iterator[Problem]:
+    """Whether a template decides by what only a request has."""
+    if entry.target.name != admission.NAME:
+        return
+    if read := request_reads(entry.template):
+        yield Problem(
+            "ConstraintTemplate", entry.template.name, "warning", REQUEST, _only_requests(read)
+        )
+
+
+def unasked(snapshot: Snapshot, matched: Matched) -> list[Problem]:
+    """The templates that were asked of objects without a request, and decide by a request."""
+    return [
+        problem
+        for entry in snapshot.entries
+        if any(one.key in matched for one in entry.constraints)
+        for problem in advice_on_template(entry)
+    ]
+
+
+def unmatched(missing: Iterable[Constraint], seen: Collection[GroupAndKind] = ()) -> list[Problem]:
+    """What to say of constraints that matched no object: the kinds that were probably meant."""
+    return [problem for one in missing for problem in advice_on_constraint(one, seen)]
+
+
+def nearest(groups: Collection[str], kind: str, seen: Collection[GroupAndKind] = ()) -> str:
+    """The kind that was probably meant; empty where this one may well be there.
+
+    A custom resource's kind is not known: of groups that are not Kubernetes' own nothing is told.
+    """
+    known = BUILTIN_KINDS | frozenset(seen)
+    if kind == "*" or not kind:
+        return ""
+    of_kind = sorted(group for group, name in known if name == kind)
+    everywhere = not groups or "*" in groups
+    if of_kind:
+        if everywhere or not set(groups).isdisjoint(of_kind):
+            return ""
+        if all(_is_foreign(group) for group in groups):
+            return ""
+        return " or ".join(f'{kind} of the group "{group}"' for group in of_kind)
+    if not everywhere and all(_is_foreign(group) for group in groups):
+        return ""
+    names = sorted(
+        {
+            name
+            for group, name in known
+            if everywhere or group in groups or all(one not in BUILTIN_GROUPS for one in groups)
+        }
+    ) or sorted({name for _, name in known})
+    same = [name for name in names if kind.lower() in _spellings(name)]
+    same = same or [name for _, name in sorted(known) if kind.lower() in _spellings(name)]
+    if same:
+        return same[0]
+    if everywhere:
+        return ""  # A custom resource may be called anything.
+    near = get_close_matches(kind, names, n=1, cutoff=_NEAR)
+    return near[0] if near else ""
+
+
+def _is_foreign(group: str) -> bool:
+    """Whether a group is nobody's that is known here: of a custom resource."""
+    return group not in BUILTIN_GROUPS and "." in group
+
+
+def _spellings(kind: str) -> tuple[str, ...]:
+    """A kind in lower case, and as resources are named by it."""
+    lower = kind.lower()
+    return lower, f"{lower}s", f"{lower}es", f"{lower.removesuffix('y')}ies"
+
+
+def _named(document: Mapping[str, Any]) -> Iterator[tuple[list[str], list[str]]]:
+    """The groups and kinds of each entry of a constraint's match."""
+    match = object_of(object_of(document.get("spec")).get("match"))
+    for item in objects_of(match.get("kinds")):
+        yield texts_of(item.get("apiGroups")), texts_of(item.get("kinds"))
+
+
+def _shown(groups: Collection[str], kind: str) -> str:
+    named = [group for group in groups if group]
+    return f'"{kind}" of {", ".join(named)}' if named and "*" not in named else f'"{kind}"'
+
+
+def _only_requests(read: Collection[str]) -> str:
+    fields = ", ".join(sorted(read))
+    return (
+        f"it decides by {fields}, which only a request has ({ABSENT}): waddle test, the audit and "
+        "reports find nothing by it. Add a rule for objects without a request, or give test an "
+        "AdmissionReview"
+    )

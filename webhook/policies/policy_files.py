@@ -1,0 +1,44 @@
+"""The one reader of policies in files: everything that decides, as one set.
+
+Templates, constraints and data go into a client; mutators, ExpansionTemplates and what Configs
+exclude stand beside them. Whoever decides by files reads them here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from webhook.policies.directory import PolicyDirectory
+from webhook.policies.extensions import Extensions
+from webhook.review.policy_set import PolicySet, exclusions_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from webhook.constraint.client import Client
+    from webhook.policies.directory import PolicyReport
+    from webhook.review.policy_set import Exclusions
+
+
+class PolicyFiles:
+    """The policies of some directories or files, kept in step with a client. Used by one task."""
+
+    def __init__(self, client: Client, paths: Sequence[Path]) -> None:
+        self._client = client
+        self._directory = PolicyDirectory(client, paths)
+        self._extensions = Extensions()
+
+    def load(self) -> tuple[PolicySet, PolicyReport]:
+        """Read the files; what they say, and a report that has every fault of theirs."""
+        report = self._directory.load()
+        broken = self._extensions.load(report.configuration)
+        exclusions = exclusions_of(item.document for item in report.configuration)
+        policies = policy_set(self._client, self._extensions, exclusions)
+        return policies, replace(report, faults=(*report.faults, *broken))
+
+
+def policy_set(client: Client, extensions: Extensions, exclusions: Exclusions) -> PolicySet:
+    """What a client and extensions hold, with what is excluded."""
+    return PolicySet(client.snapshot, extensions.mutations, extensions.expansion, exclusions)

@@ -1,0 +1,251 @@
+"""Which templates decide by what only a request has: its operation, user and old object.
+
+Audit, reports and ``waddle test`` review objects without a request. A template each of whose
+violations needs such a field finds nothing there. Where a rule allows for the absence (``not``,
+``object.get``, ``!=`` of an operation, a comparison with what stands there) nothing is told.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.rego.errors import RegoErrors
+from webhook.rego.syntax import ast
+from webhook.rego.syntax.parser import parse_module
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from webhook.constraint.template import Code, Template
+    from webhook.rego.syntax.ast import RegoVersion
+
+    _Path = tuple[str, ...]
+
+_FIELDS: Final = frozenset({"operation", "userInfo", "oldObject"})
+ABSENT: Final = "elsewhere the operation is empty, and there is no user and no old object"
+
+_OPERATION: Final = "input.review.operation"
+_COMPREHENSIONS: Final = (ast.ArrayComprehension, ast.SetComprehension, ast.ObjectComprehension)
+_MODULE: Final = "policy.rego"
+
+
+def request_reads(template: Template) -> frozenset[str]:
+    """The fields that every violation of a template needs a request for; none where one does not."""
+    code = next(iter(template.code), None)
+    if code is None or type(code.source) is not dict:
+        return frozenset()
+    return _of_cel(code) if code.engine == "K8sNativeValidation" else _of_rego(code)
+
+
+# --- Rego -----------------------------------------------------------------------------------------
+
+
+def _of_rego(code: Code) -> frozenset[str]:
+    source = code.source
+    version: RegoVersion = "v1" if source.get("version") == "v1" else "v0"
+    texts = [source.get("rego"), *(source.get("libs") or ())]
+    if not any(name in text for text in texts if type(text) is str for name in _FIELDS):
+        return frozenset()
+    try:
+        modules = [parse_module(text, _MODULE, version) for text in texts]
+    except (RegoErrors, TypeError):
+        return frozenset()  # It is told elsewhere what is wrong with it.
+    entry, *libraries = modules
+    known: dict[_Path, _Needs] = {}
+    for library in libraries:
+        known[_texts_of(library.package)] = _Needs(library, known)
+    return _Needs(entry, known).of_name("violation")
+
+
+def _texts_of(ref: ast.Ref) -> _Path:
+    """What a reference names, as far as it is written: ``data.lib.a[x]`` is ``lib``, ``a``."""
+    names: list[str] = []
+    for part in ref.path:
+        if not isinstance(part, ast.String):
+            break
+        names.append(part.value)
+    return tuple(names)
+
+
+class _Needs:
+    """What the rules of a module need of a request."""
+
+    def __init__(self, module: ast.Module, libraries: Mapping[_Path, _Needs]) -> None:
+        """``libraries`` are those that it may call, by their packages."""
+        self._rules: dict[str, list[ast.Rule]] = {}
+        for rule in module.rules:
+            head = rule.head.ref.head
+            if isinstance(head, ast.Var):
+                self._rules.setdefault(head.name, []).append(rule)
+        self._libraries = libraries
+        self._imports = {
+            one.alias or path[-1]: path
+            for one in module.imports
+            if one.path.head == ast.Var("data") and (path := _texts_of(one.path))
+        }
+        self._known: dict[str, frozenset[str]] = {}
+        self._aliases: dict[str, str] = {}
+        """Variables that stand for the request, or a field of it."""
+
+    def _of_library(self, head: ast.Term, path: _Path) -> frozenset[str]:
+        """What a rule of a library needs, where this names one."""
+        if not isinstance(head, ast.Var):
+            return frozenset()
+        whole = path if head.name == "data" else (*self._imports.get(head.name, ()), *path)
+        for length in range(1, len(whole)):
+            if (library := self._libraries.get(whole[:length])) is not None:
+                return library.of_name(whole[length])
+        return frozenset()
+
+    def of_name(self, name: str) -> frozenset[str]:
+        """What each of the rules of a name needs, one or the other; none where one needs nothing."""
+        if name in self._known:
+            return self._known[name]
+        self._known[name] = frozenset()  # A rule that calls itself is refused elsewhere.
+        needed: set[str] = set()
+        for rule in self._rules.get(name, ()):
+            if rule.default:
+                if rule.head.value == ast.Boolean(value=False):
+                    continue
+                return frozenset()
+            own = self._of_rule(rule)
+            if not own:
+                return frozenset()
+            needed |= own
+        self._known[name] = frozenset(needed)
+        return self._known[name]
+
+    def _of_rule(self, rule: ast.Rule) -> frozenset[str]:
+        needed = frozenset(self._of_body(rule.body))
+        for term in (rule.head.key, rule.head.value):
+            if term is not None:
+                needed |= frozenset(self._of_term(term))
+        if needed and rule.else_ is not None:
+            rest = self._of_rule(rule.else_)
+            return needed | rest if rest else frozenset()
+        return needed
+
+    def _of_body(self, body: ast.Body) -> Iterator[str]:
+        for literal in body:
+            if isinstance(literal, ast.Expr):
+                if not literal.negated and not self._is_alias(literal.term):
+                    yield from self._of_term(literal.term)
+            elif isinstance(literal, ast.SomeIn):
+                yield from self._of_term(literal.domain)
+            elif isinstance(literal, ast.Logic) and not literal.negated:
+                left, right = set(self._of_body(literal.left)), set(self._of_body(literal.right))
+                if literal.operator == "and" or (left and right):
+                    yield from left | right
+
+    def _is_alias(self, term: Any) -> bool:
+        """Whether a term only gives the request, or a field, another name, which never fails."""
+        if not (isinstance(term, ast.Call) and term.operator in (ast.Var("assign"), ast.Var("eq"))):
+            return False
+        variable, value = term.args
+        if not (isinstance(variable, ast.Var) and isinstance(value, ast.Ref)):
+            return False
+        whole = self._whole(value)
+        if whole is None or len(whole) > len(("review", "field")):
+            return False
+        self._aliases[variable.name] = ".".join(whole)
+        return True
+
+    def _whole(self, term: Any) -> _Path | None:
+        """What a term reads of the request: ``review``, the field, and what lies below; or None."""
+        head, path = (term.head, _texts_of(term)) if isinstance(term, ast.Ref) else (term, ())
+        if not isinstance(head, ast.Var):
+            return None
+        if head.name in self._aliases:
+            whole: _Path = (*self._aliases[head.name].split("."), *path)
+        elif head.name == "input":
+            whole = path
+        else:
+            return None
+        if whole[:1] != ("review",) or (len(whole) > 1 and whole[1] not in _FIELDS):
+            return None
+        more = isinstance(term, ast.Ref) and len(term.path) > len(path)
+        return (*whole, "_") if more else whole
+
+    def _read(self, term: Any) -> str:
+        """The field that a term needs of a request; empty for none."""
+        whole = self._whole(term)
+        if whole is None or len(whole) == 1:
+            return ""
+        field = whole[1]
+        # What stands there without a request, whole, is defined: {} and null.
+        is_needed = field == "operation" or len(whole) > len(("review", "field"))
+        return f"input.review.{field}" if is_needed else ""
+
+    def _of_term(self, term: Any) -> Iterator[str]:
+        if name := self._read(term):
+            yield name
+        elif isinstance(term, ast.Ref):
+            yield from self._of_library(term.head, _texts_of(term))
+            yield from self._of_ref(term)
+        elif isinstance(term, ast.Var):
+            if term.name not in self._aliases:
+                yield from self._of_library(term, ())
+                yield from self.of_name(term.name)
+        elif isinstance(term, ast.Call):
+            if not self._is_tolerant(term):
+                yield from self._of_term(term.operator)
+                for argument in term.args:
+                    yield from self._of_term(argument)
+        elif is_dataclass(term) and not isinstance(term, _COMPREHENSIONS):
+            for one in fields(term):
+                yield from self._of_value(getattr(term, one.name))
+
+    def _is_tolerant(self, call: ast.Call) -> bool:
+        """Whether a call holds, or may hold, for what stands there without a request."""
+        operator = call.operator
+        if isinstance(operator, ast.Ref):
+            return operator.head == ast.Var("object")
+        if operator.name == "neq":
+            return any(self._read(one) == _OPERATION for one in call.args)
+        return any(one == ast.String("") or isinstance(one, ast.Null) for one in call.args)
+
+    def _of_ref(self, ref: ast.Ref) -> Iterator[str]:
+        yield from self._of_term(ref.head)
+        for part in ref.path:
+            yield from self._of_term(part)
+
+    def _of_value(self, value: Any) -> Iterator[str]:
+        if isinstance(value, tuple):
+            for one in value:
+                yield from self._of_value(one)
+        elif is_dataclass(value):
+            yield from self._of_term(value)
+
+
+# --- CEL ------------------------------------------------------------------------------------------
+
+_CEL_FIELDS: Final = re.compile(r"\b(request\.(?:operation|userInfo)|oldObject)\b")
+_CEL_ALLOWS: Final = re.compile(
+    r"\boldObject\s*[!=]=\s*null|\bhas\(|\?\.|request\.operation\s*!=|''|\"\""
+)
+
+
+def _of_cel(code: Code) -> frozenset[str]:
+    """What each validation, or a condition of all of them, reads of a request."""
+    source = code.source
+    conditions = [frozenset(_reads(one)) for one in _expressions(source, "matchConditions")]
+    if needed := frozenset().union(*conditions):
+        return needed
+    validations = [frozenset(_reads(one)) for one in _expressions(source, "validations")]
+    if validations and all(validations):
+        return frozenset().union(*validations)
+    return frozenset()
+
+
+def _expressions(source: Mapping[str, Any], name: str) -> Iterator[str]:
+    listed = source.get(name)
+    for item in listed if isinstance(listed, list) else ():
+        text = item.get("expression") if isinstance(item, dict) else None
+        if isinstance(text, str):
+            yield text
+
+
+def _reads(expression: str) -> list[str]:
+    return [] if _CEL_ALLOWS.search(expression) else _CEL_FIELDS.findall(expression)

@@ -1,0 +1,189 @@
+"""Which proxy a request goes by, as Go's programs decide it (golang.org/x/net/http/httpproxy).
+
+``HTTPS_PROXY``, ``HTTP_PROXY`` and ``NO_PROXY``, or these in small letters. An entry of ``NO_PROXY``
+is a host (its subdomains count), ``.suffix`` or ``*.suffix``, an address, a network (CIDR), each
+with a port if one is meant, or ``*`` for all. The machine itself is never asked by a proxy.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import os
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import SplitResult, unquote, urlsplit
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Mapping
+    from ipaddress import IPv4Address, IPv6Address
+
+_PLAIN_ONLY: Final = "a proxy behind TLS is not supported here: use http://"
+_PORTS: Final = {"http": 80, "https": 443}
+
+
+class InvalidProxy(ValueError):
+    """What the environment names is no proxy that can be used."""
+
+
+class Proxy(NamedTuple):
+    """A proxy: its address without credentials, and the headers that carry those."""
+
+    url: str
+    headers: Mapping[str, str]
+    user: str = ""
+    """Name and password as they stand in a URL."""
+
+
+def read_proxy(text: str) -> Proxy:
+    """A proxy by its URL, or ``host:port``; raises :class:`InvalidProxy`."""
+    parts = urlsplit(text)
+    if not parts.scheme or not parts.netloc:
+        parts = urlsplit(f"http://{text}")
+    try:
+        if parts.scheme not in _PORTS or not parts.hostname:
+            raise InvalidProxy(f"{_shown(parts)} is no http:// or https:// proxy")
+        host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+        port = parts.port or _PORTS[parts.scheme]
+    except ValueError as error:
+        raise InvalidProxy(f"{_shown(parts)} is no proxy: {error}") from None
+    headers = {}
+    if parts.username is not None:
+        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        headers["Proxy-Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
+    user = parts.netloc.rpartition("@")[0]
+    return Proxy(f"{parts.scheme}://{host}:{port}", headers, user)
+
+
+def proxy_for(url: str, environment: Mapping[str, str] | None = None) -> Proxy | None:
+    """The proxy that a URL is asked by; None for none. Raises :class:`InvalidProxy`."""
+    environment = os.environ if environment is None else environment
+    parts = urlsplit(url)
+    if parts.scheme not in _PORTS:
+        return None
+    text = _variable(environment, f"{parts.scheme}_proxy")
+    if not text or (parts.scheme == "http" and environment.get("REQUEST_METHOD")):
+        return None  # In CGI a client names HTTP_PROXY.
+    host, port = parts.hostname or "", str(parts.port or _PORTS[parts.scheme])
+    if not host or _is_direct(host, port, _variable(environment, "no_proxy")):
+        return None
+    return read_proxy(text)
+
+
+def _variable(environment: Mapping[str, str], name: str) -> str:
+    return environment.get(name.upper()) or environment.get(name) or ""
+
+
+def _shown(parts: SplitResult) -> str:
+    """A URL without its credentials: it stands in a log."""
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def _is_direct(host: str, port: str, no_proxy: str) -> bool:
+    host = host.lower()
+    address = _address(host)
+    if host == "localhost" or (address is not None and address.is_loopback):
+        return True
+    return any(_matches(entry, host, port, address) for entry in no_proxy.split(","))
+
+
+def _matches(entry: str, host: str, port: str, address: IPv4Address | IPv6Address | None) -> bool:
+    """Whether an entry of NO_PROXY names a host."""
+    from ipaddress import ip_network  # noqa: PLC0415  # few have such entries
+
+    entry = entry.strip().lower()
+    if not entry or entry == "*":
+        return entry == "*"
+    if "/" in entry:
+        try:
+            network = ip_network(entry, strict=False)
+        except ValueError:
+            network = None
+        if network is not None:
+            return address is not None and address in network
+    name, wanted = _split_port(entry)
+    if not name or (wanted and wanted != port):
+        return False
+    if (own := _address(name)) is not None:
+        return own == address
+    if name.startswith((".", "*.")):
+        return host.endswith(name.removeprefix("*"))
+    return host == name or host.endswith(f".{name}")
+
+
+def _split_port(entry: str) -> tuple[str, str]:
+    """An entry's host and port, where it has one: an IPv6 address with one is in brackets."""
+    if entry.startswith("["):
+        name, _, rest = entry[1:].partition("]")
+        return name, rest.removeprefix(":")
+    name, colon, port = entry.partition(":")
+    return (entry, "") if not colon or ":" in port else (name, port)
+
+
+def _address(host: str) -> IPv4Address | IPv6Address | None:
+    if not host or not (host[-1].isdigit() or ":" in host):
+        return None
+    from ipaddress import IPv6Address, ip_address  # noqa: PLC0415  # most hosts are names
+
+    try:
+        found = ip_address(host)
+    except ValueError:
+        return None
+    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
+    return mapped or found
+
+
+def grpc_options(host: str, port: int) -> list[tuple[str, int | str]]:
+    """Options of a gRPC channel: its own way with the environment is another than Go's.
+
+    As in Go a channel goes by ``HTTPS_PROXY``, with or without TLS. Raises :class:`InvalidProxy`.
+    """
+    named = f"[{host}]" if ":" in host else host
+    proxy = proxy_for(f"https://{named}:{port}")
+    if proxy is None:
+        return [("grpc.enable_http_proxy", 0)]
+    scheme, _, address = proxy.url.partition("://")
+    if scheme == "https":
+        raise InvalidProxy(f"{proxy.url}: {_PLAIN_ONLY}")
+    user = f"{proxy.user}@" if proxy.user else ""
+    return [("grpc.http_proxy", f"http://{user}{address}")]
+
+
+class Route(NamedTuple):
+    """A connection, what stands before each path of a request on it, and headers of each."""
+
+    connection: http.client.HTTPConnection
+    prefix: str
+    headers: Mapping[str, str]
+
+
+def route(
+    scheme: str,
+    host: str,
+    port: int | None,
+    *,
+    timeout: float,
+    context: ssl.SSLContext | None = None,
+) -> Route:
+    """A connection of the standard library to a server, by a proxy where the environment says so.
+
+    ``context`` is for ``https``. Raises :class:`InvalidProxy`.
+    """
+    port = port or _PORTS[scheme]
+    named = f"[{host}]" if ":" in host else host
+    proxy = proxy_for(f"{scheme}://{named}:{port}")
+    if proxy is None:
+        if scheme == "https":
+            direct = http.client.HTTPSConnection(host, port, timeout=timeout, context=context)
+            return Route(direct, "", {})
+        return Route(http.client.HTTPConnection(host, port, timeout=timeout), "", {})
+    by = urlsplit(proxy.url)
+    if by.scheme == "https":
+        raise InvalidProxy(f"{proxy.url}: {_PLAIN_ONLY}")
+    assert by.hostname is not None
+    if scheme == "https":
+        tunnel = http.client.HTTPSConnection(by.hostname, by.port, timeout=timeout, context=context)
+        tunnel.set_tunnel(named, port, dict(proxy.headers))
+        return Route(tunnel, "", {})
+    connection = http.client.HTTPConnection(by.hostname, by.port, timeout=timeout)
+    return Route(connection, f"http://{named}:{port}", proxy.headers)

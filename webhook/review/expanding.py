@@ -1,0 +1,68 @@
+"""The third stage: what an object implies by ExpansionTemplates, as it is reviewed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.api.gvk import gvk_of
+from webhook.constraint.expansion import InvalidExpansion
+from webhook.constraint.review import AugmentedObject, AugmentedReview
+from webhook.mutation.expanding import expand
+from webhook.review.mutating import namespace_of_subject, until_of
+from webhook.review.subject import object_of_value
+
+if TYPE_CHECKING:
+    from webhook.api.admission import AdmissionRequest
+    from webhook.constraint.expansion import Resultant
+    from webhook.review.policy_set import PolicySet
+    from webhook.review.subject import Subject
+
+
+def expand_value(
+    policies: PolicySet, subject: Subject, value: Any
+) -> tuple[list[tuple[Resultant, AugmentedObject]], str]:
+    """What a subject implies, as it is reviewed; and why that is not known.
+
+    A subject of a kind that implies nothing costs one look-up.
+    """
+    obj = object_of_value(value)
+    if not subject.expands or not policies.expansion or obj is None:
+        return [], ""
+    operation, username, namespace = "", "", value.namespace
+    if type(value) is AugmentedReview:
+        request = value.request
+        operation, username = request.operation, request.username
+        obj = _as_requested(obj, request)
+        namespace = namespace_of_subject(policies, subject)
+    else:
+        operation = value.operation
+    gvk = gvk_of(obj)
+    if gvk.kind and not policies.expansion.is_of(gvk):
+        return [], ""
+    try:
+        resultants = expand(
+            policies.expansion,
+            policies.mutations,
+            obj,
+            namespace,
+            username=username,
+            on_error=subject.on_expansion_error,
+            until=until_of(subject),
+        )
+    except InvalidExpansion as error:
+        return [], str(error)
+    return [
+        (item, AugmentedObject(item.object, namespace, operation, "Generated"))
+        for item in resultants
+    ], ""
+
+
+def _as_requested(obj: dict[str, Any], request: AdmissionRequest) -> dict[str, Any]:
+    """The object with the kind and the namespace of its request, which mostly are its own."""
+    stated, namespace, gvk = obj.get("metadata"), request.namespace, request.kind
+    metadata: dict[str, Any] = stated if type(stated) is dict else {}
+    if namespace and metadata.get("namespace") != namespace:
+        metadata = {**metadata, "namespace": namespace}
+    if metadata is stated and gvk.version and gvk_of(obj) == gvk:
+        return obj
+    return {**obj, "apiVersion": gvk.group_version, "kind": gvk.kind, "metadata": metadata}

@@ -1,0 +1,69 @@
+"""The two loops: review, fetch what is needed, review again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from webhook.constraint.review import AugmentedObject, AugmentedReview
+from webhook.review.outcome import Found
+from webhook.review.walk import walk
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from webhook.review.outcome import Needs
+    from webhook.review.policy_set import PolicySet
+    from webhook.review.subject import Subject
+
+
+class NamespaceGone(Exception):
+    """The Namespace of a subject is not there: the subject goes with it."""
+
+
+def review(
+    policies: PolicySet,
+    subject: Subject,
+    namespace: Callable[[str], Mapping[str, Any] | None] | None = None,
+) -> Found:
+    """What the policies say of a subject; for synchronous callers.
+
+    ``namespace`` fetches a Namespace, where the subject says that it must be known. Raises
+    :class:`NamespaceGone`.
+    """
+    while True:
+        outcome = walk(policies, subject)
+        if isinstance(outcome, Found):
+            return outcome
+        document = None if namespace is None else namespace(_namespace(outcome))
+        subject = _with_namespace(subject, document)
+
+
+async def review_async(
+    policies: PolicySet,
+    subject: Subject,
+    namespace: Callable[[str], Awaitable[Mapping[str, Any] | None]],
+) -> Found:
+    """The same for asyncio; raises what ``namespace`` raises, too."""
+    while True:
+        outcome = walk(policies, subject)
+        if isinstance(outcome, Found):
+            return outcome
+        subject = _with_namespace(subject, await namespace(_namespace(outcome)))
+
+
+def _namespace(needs: Needs) -> str:
+    if needs.time:
+        # Only who can carry on elsewhere sets a budget that can be deferred, and walks itself.
+        raise AssertionError("a review was deferred where nobody can carry it on")
+    return needs.namespace
+
+
+def _with_namespace(subject: Subject, document: Mapping[str, Any] | None) -> Subject:
+    if document is None:
+        raise NamespaceGone(subject.place)
+    value = subject.value
+    if type(value) is AugmentedReview:
+        return replace(subject, value=value._replace(namespace=dict(document)))
+    assert type(value) is AugmentedObject  # A document is in no namespace.
+    return replace(subject, value=value._replace(namespace=document))

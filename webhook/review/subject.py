@@ -1,0 +1,151 @@
+"""What is reviewed, and how: one value that travels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from webhook.api.admission import InvalidReview, read_request, read_review
+from webhook.api.gvk import gvk_of, name_of, namespace_of
+from webhook.constraint import enforcement
+from webhook.constraint.limits import UNLIMITED
+from webhook.constraint.placement import namespace_for, placed
+from webhook.constraint.review import AugmentedObject, AugmentedReview
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.constraint.limits import Limits
+    from webhook.constraint.review import Document
+    from webhook.mutation.passes import MutationOnError
+
+ConfigProcess = Literal["webhook", "audit"]
+
+REVIEW_GROUP: Final = "admission.k8s.io"
+REVIEW_KIND: Final = "AdmissionReview"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A request, an object or a document, with how a door has it reviewed.
+
+    ``excludes``, ``mutates`` and ``expands`` are the stages that a door may leave out: whether a
+    namespace that Config excludes is spared, whether mutators change the object first, and whether
+    what the object implies is reviewed with it. ``process`` is the one of Config's that the door
+    stands for. ``reads_namespace`` says that the Namespace must be
+    known: the walk needs it where the value brings none.
+    """
+
+    value: AugmentedReview | AugmentedObject | Document
+    point: str = enforcement.ALL
+    limits: Limits = UNLIMITED
+    process: ConfigProcess = "webhook"
+    excludes: bool = True
+    mutates: bool = True
+    expands: bool = True
+    reads_namespace: bool = False
+    on_mutation_error: MutationOnError = "reject"
+    on_expansion_error: MutationOnError = "reject"
+
+    @property
+    def object(self) -> dict[str, Any] | None:
+        """The object that this is about: on DELETE the old one. None for a document."""
+        return object_of_value(self.value)
+
+    @property
+    def place(self) -> str:
+        """The name of the namespace that it is in; empty for none."""
+        value = self.value
+        if type(value) is AugmentedReview:
+            return value.request.namespace
+        return namespace_of(value.object) if type(value) is AugmentedObject else ""
+
+    @property
+    def counted_place(self) -> str:
+        """The namespace that it counts as being in: a Namespace as its own."""
+        obj = self.object
+        if obj is not None and gvk_of(obj).group_kind == ("", "Namespace"):
+            return name_of(obj)
+        return self.place
+
+
+def object_of_value(value: AugmentedReview | AugmentedObject | Document) -> dict[str, Any] | None:
+    """The object of what is reviewed: on DELETE the old one. None of a document."""
+    if type(value) is AugmentedObject:
+        return value.object
+    if type(value) is AugmentedReview:
+        request = value.request
+        return request.old_object if request.operation == "DELETE" else request.object
+    return None
+
+
+def is_admission_review(document: Any) -> bool:
+    """Whether a document holds a request, and is no object of a cluster itself."""
+    if type(document) is not dict or document.get("kind") != REVIEW_KIND:
+        return False
+    return gvk_of(document).group == REVIEW_GROUP
+
+
+def value_of(
+    document: dict[str, Any],
+    namespaces: Mapping[str, Mapping[str, Any]],
+    *,
+    operation: str = "",
+) -> AugmentedReview | AugmentedObject:
+    """What is reviewed of a document: its request where it is an AdmissionReview, else itself.
+
+    ``operation`` is that of an object. Raises :class:`~webhook.api.admission.InvalidReview` for an
+    AdmissionReview without a request that can be reviewed.
+    """
+    if not is_admission_review(document):
+        return AugmentedObject(document, namespace_for(document, namespaces), operation)
+    request = placed(read_review(document))
+    if request.object is None and request.old_object is None:
+        raise InvalidReview("the request holds neither an object nor an oldObject to review")
+    if request.operation == "DELETE" and request.old_object is None:
+        raise InvalidReview("the request is a DELETE and holds no oldObject to review")
+    known = namespaces.get(request.namespace) if request.namespace else None
+    return AugmentedReview(request, None if known is None else dict(known))
+
+
+def played(
+    obj: dict[str, Any],
+    namespace: Mapping[str, Any] | None,
+    operation: str,
+    old_object: dict[str, Any] | None = None,
+    user: Mapping[str, Any] | None = None,
+) -> AugmentedReview:
+    """A request that somebody plays: an object with an operation, an old object and a user."""
+    gvk = gvk_of(obj)
+    deleted = operation == "DELETE"
+    request = {
+        "uid": "",
+        "kind": {"group": gvk.group, "version": gvk.version, "kind": gvk.kind},
+        "operation": operation,
+        "userInfo": dict(user or {}),
+        "object": None if deleted else obj,
+        "oldObject": (old_object or obj) if deleted else old_object,
+        "name": name_of(obj),
+        "namespace": namespace_of(obj),
+    }
+    if not request["namespace"]:
+        del request["namespace"]
+    if not request["name"]:
+        del request["name"]
+    # An empty Namespace is one that nobody has named: a request tells it from none.
+    known = None if namespace is None else dict(namespace) or {"metadata": {}}
+    return AugmentedReview(placed(read_request(request)), known)
+
+
+def shown_object(document: dict[str, Any]) -> dict[str, Any]:
+    """The object to name in a report: of an AdmissionReview the one that its request is about."""
+    if not is_admission_review(document):
+        return document
+    request = document.get("request")
+    if type(request) is not dict:
+        return document
+    for name in ("object", "oldObject"):
+        if type(request.get(name)) is dict:
+            obj: dict[str, Any] = request[name]
+            return obj
+    return document
