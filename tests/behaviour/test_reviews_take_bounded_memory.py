@@ -22,7 +22,8 @@ def test_an_evaluation_that_makes_hundreds_of_mib_ends(tmp_path: Path, rule: str
         server.ready()
         found = pod(owner="me", tries=rule)
         found["metadata"]["annotations"] = {"notes": "x" * MIB}
-        verdict = server.post(review(found)).verdict
-        assert verdict["allowed"] is False
+        for _ in range(4):  # And nothing stays of what each had made.
+            verdict = server.post(review(found)).verdict
+            assert verdict["allowed"] is False
         assert "made more than 64 MiB" in verdict["status"]["message"]
-        assert peak_mib(server) < 512
+        assert peak_mib(server) < 400
