@@ -18,12 +18,14 @@ def peak_mib(server: Server) -> float:
 @pytest.mark.parametrize("rule", ["ranges", "pairs"])
 def test_an_evaluation_that_makes_hundreds_of_mib_ends(tmp_path: Path, rule: str) -> None:
     """It has thirty times the budget: the object is of a MiB."""
-    with Server(write_policies(tmp_path, *policies()), "--evaluation-budget=2s") as server:
+    with Server(write_policies(tmp_path, *policies())) as server:
         server.ready()
         found = pod(owner="me", tries=rule)
         found["metadata"]["annotations"] = {"notes": "x" * MIB}
+        told = []
         for _ in range(4):  # And nothing stays of what each had made.
             verdict = server.post(review(found)).verdict
             assert verdict["allowed"] is False
-        assert "made more than 64 MiB" in verdict["status"]["message"]
+            told.append(verdict["status"]["message"])
+        assert any("made more than 64 MiB" in message for message in told), told
         assert peak_mib(server) < 400
