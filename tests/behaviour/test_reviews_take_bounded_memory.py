@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from loadtest.drill.attacks.review_memory import MIB, policies
+from loadtest.drill.attacks.review_memory import policies
 from tests.behaviour.serving import Server, pod, review, write_policies
 
 
@@ -21,7 +21,7 @@ def test_an_evaluation_that_makes_hundreds_of_mib_ends(tmp_path: Path, rule: str
     with Server(write_policies(tmp_path, *policies())) as server:
         server.ready()
         found = pod(owner="me", tries=rule)
-        found["metadata"]["annotations"] = {"notes": "x" * MIB}
+        found["metadata"]["annotations"] = {"notes": "x" * 1024 * 1024}
         told = []
         for _ in range(4):  # And nothing stays of what each had made.
             verdict = server.post(review(found)).verdict

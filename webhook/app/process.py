@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import uvloop
 
-from webhook import __version__, garbage, heap, log
+from webhook import __version__, garbage, log
 from webhook.app.admission_port import AdmissionPort
 from webhook.app.certificate_options import certificate_options
 from webhook.app.compilation import CodeProcess
@@ -101,7 +101,6 @@ def serve(settings: ServeSettings) -> int:
         raise CannotStart(f"--log-file={settings.log_file}: {error.strerror}") from None
     log.adopt_standard_logging(lines)
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
-    heap.bound()
     process = Process(settings, lines)
     garbage.running(GC_THRESHOLDS)
     go_first()

@@ -62,9 +62,9 @@ def read_pair(directory: Path, client_ca_name: str = "") -> CertificatePair:
 
 def read_authorities(path: Path) -> bytes:
     """Authorities of clients in a file, in PEM; raises :class:`InvalidCertificate`."""
-    found = _read(path)
-    _trust(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), found)
-    return found
+    authorities = _read(path)
+    _trust(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), authorities)
+    return authorities
 
 
 def _read(path: Path) -> bytes:

@@ -51,13 +51,19 @@ def test_what_is_decoded_meanwhile_is_not_laid_to_a_review() -> None:
     held.resident = held.decoded = 1 << 30
     held.look("a")
     held.look("b")
+    held.resident += TOGETHER_BYTES_MAX + 1
+    held.look("b")
+    with pytest.raises(EvaluationError, match="deadline"):
+        held.look("a", until=time.monotonic())
 
 
 def test_who_has_hardly_worked_waits_for_nobody() -> None:
     held = Held()
     held.resident = TOGETHER_BYTES_MAX + 1
     held.look("a")
-    held.look("b", LIGHT_SECONDS / 2)
+    held.look("b", LIGHT_SECONDS / 2, until=time.monotonic())
+    with pytest.raises(EvaluationError, match="deadline"):
+        held.look("b", until=time.monotonic())
 
 
 def test_the_others_wait_until_that_one_has_ended() -> None:

@@ -6,6 +6,7 @@ import resource
 import socket
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
+from typing import Any
 
 from starlette.applications import Starlette
 
@@ -146,7 +147,7 @@ class Member:
         self.given_up = True
 
 
-def hub_of(*members: Member, **bounds: object) -> Hub:
+def hub_of(*members: Member, **bounds: Any) -> Hub:
     """A hub that these have joined."""
     limits = replace(ADMISSION_LIMITS, connections_max=len(members) or 1, **bounds)
     hub = Hub(limits, Registry(), Log(list[bytes]().append).logger("x"))
