@@ -105,6 +105,26 @@ def test_the_chart_renders_what_the_component_that_validates_policies_adds(tmp_p
     assert read(container["args"][1:], ENVIRONMENT).enable_validate_policy
 
 
+def test_the_chart_renders_what_the_component_for_the_api_server_s_addresses_adds(tmp_path):
+    objects = with_components(tmp_path, "components/api-server-only")
+    peers = json.dumps([{"ipBlock": {"cidr": "192.0.2.10/32"}}])
+    options = ("--include-crds", "--set-json", f"networkPolicy.apiServers={peers}")
+
+    assert helmed(*options) == without_namespace(objects)
+    (policy,) = (
+        item
+        for item in objects.values()
+        if item["kind"] == "NetworkPolicy" and item["metadata"]["name"] == "waddle-webhook"
+    )
+    reached = {
+        port["port"]: rule.get("from")
+        for rule in policy["spec"]["ingress"]
+        for port in rule["ports"]
+    }
+    assert reached["webhook"] == json.loads(peers)
+    assert reached["health"] is None
+
+
 def test_the_chart_renders_what_the_component_of_mutation_adds(tmp_path):
     objects = with_components(tmp_path, "components/mutation")
     options = ("--include-crds", "--set", "mutation.enabled=true")

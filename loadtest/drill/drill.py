@@ -74,6 +74,42 @@ def _behind(work: Callable[..., None], *arguments: object) -> None:
     work(*arguments)
 
 
+LIMIT_MIB = 512
+"""The manifests' memory limit."""
+
+LIBRARY = Path(__file__).parents[2] / "policies"
+
+
+def library() -> tuple[str, ...]:
+    """The default set of constraints, and its templates."""
+    folders = ("general", "pod-security-baseline", "pod-security-restricted")
+    templates = [
+        path for name in folders for path in sorted((LIBRARY / name).glob("*/template.yaml"))
+    ]
+    return tuple(path.read_text() for path in (*templates, LIBRARY / "constraints.yaml"))
+
+
+@contextmanager
+def limited(running: Server) -> Iterator[None]:
+    """Have the server end beyond the manifests' memory limit, where a control group can be made."""
+    group = Path("/sys/fs/cgroup/memory") / f"waddle-drill-{running.process.pid}"
+    limit = "memory.limit_in_bytes"
+    if not group.parent.is_dir():
+        group, limit = Path("/sys/fs/cgroup") / group.name, "memory.max"
+    try:
+        group.mkdir()
+        (group / limit).write_text(str(LIMIT_MIB * 1024 * 1024))
+        (group / "cgroup.procs").write_text(str(running.process.pid))
+    except OSError:  # Not ours to make: the figure alone says what it held.
+        yield
+        return
+    try:
+        yield
+    finally:
+        (group.parent / "cgroup.procs").write_text(str(running.process.pid))
+        group.rmdir()
+
+
 def rss_mib(running: Server) -> float:
     """Resident memory now."""
     for line in Path(f"/proc/{running.process.pid}/status").read_text().splitlines():
@@ -88,8 +124,12 @@ class Bystander:
 
     running: Server
     per_second: float = 50
+    good: bytes = field(default_factory=lambda: json.dumps(review(pod(owner="me"))).encode())
+    bad: bytes = field(default_factory=lambda: json.dumps(review(pod())).encode())
     seconds: list[float] = field(default_factory=list)
     wrong: int = 0
+    let_in: int = 0
+    """Violations that were not refused: by a decision, or for want of one under Ignore."""
     rest_mib: float = 0.0
     peak_mib: float = 0.0
 
@@ -111,14 +151,12 @@ class Bystander:
             self.peak_mib = max(self.peak_mib, rss_mib(self.running))
 
     def _ask(self) -> None:
-        good = json.dumps(review(pod(owner="me"))).encode()
-        bad = json.dumps(review(pod())).encode()
         due = time.monotonic()
         connection = self.running.connect()
         number = 0
         while not self._stop.is_set():
             number += 1
-            body, allowed = (bad, False) if number % 4 == 0 else (good, True)
+            body, allowed = (self.bad, False) if number % 4 == 0 else (self.good, True)
             try:
                 answer = self.running.post(body, connection=connection)
                 right = answer.status == 200 and answer.verdict["allowed"] is allowed
@@ -129,6 +167,7 @@ class Bystander:
             # From when it was due: a server that keeps others waiting is not spared them.
             self.seconds.append(time.monotonic() - due)
             self.wrong += not right
+            self.let_in += not right and not allowed
             due = max(due + 1 / self.per_second, time.monotonic() - 1)
             self._stop.wait(max(0.0, due - time.monotonic()))
         connection.close()

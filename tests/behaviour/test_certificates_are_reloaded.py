@@ -169,6 +169,47 @@ def test_clients_must_come_from_the_authority_and_have_the_name(
         assert not is_served(server, good)
 
 
+def strangers(server: Server) -> float:
+    return server.metric("waddle_stranger_requests_total") or 0
+
+
+def test_who_shows_no_certificate_of_the_api_server_is_answered_as_a_stranger(
+    policies: Path, tmp_path: Path
+) -> None:
+    """With a pair of its own, as in a cluster; and the file may change."""
+    authority, other = Authority(), Authority()
+    path = tmp_path / "api-server-ca.crt"
+    path.write_bytes(authority.pem)
+    with Server(policies, f"--api-server-ca-file={path}") as server:
+        server.ready()
+        assert is_served(server, authority.client("kube-apiserver", tmp_path))
+        assert strangers(server) == 0
+        assert is_served(server, authority.client("somebody", tmp_path))
+        assert is_served(server, unverified())
+        assert strangers(server) == 2
+        path.write_bytes(other.pem)
+        context = other.client("kube-apiserver", tmp_path)
+
+        def is_known() -> bool:
+            before = strangers(server)
+            return is_served(server, context) and strangers(server) == before
+
+        await_true(is_known)
+
+
+def test_until_the_authorities_can_be_read_everybody_is_a_stranger(
+    policies: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "api-server-ca.crt"
+    with Server(policies, f"--api-server-ca-file={path}") as server:
+        server.ready()
+        assert is_served(server, unverified())
+        assert strangers(server) == 1
+        faults = [event for event in server.events if "authorities of API servers" in event["msg"]]
+        assert len(faults) == 1
+        assert "No such file" in faults[0]["error"]
+
+
 def offered(server: Server, ciphers: str) -> bool:
     """Whether a client of TLS 1.2 that has these cipher suites is served."""
     context = unverified()

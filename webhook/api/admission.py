@@ -34,6 +34,8 @@ class AdmissionRequest(NamedTuple):
     ``document`` is the JSON of the request in Go's shape; every field below is
     read from it. ``object`` and ``old_object`` are None where null or absent.
     ``size`` is that of the review as it came, in bytes; 0 where it came otherwise.
+    ``stranger`` is where it came from, if it is known that no API server sent it: what it
+    says of its user cannot be trusted.
     """
 
     document: dict[str, Any]
@@ -50,6 +52,7 @@ class AdmissionRequest(NamedTuple):
     old_object: dict[str, Any] | None
     api_version: str = "admission.k8s.io/v1"
     size: int = 0
+    stranger: str = ""
 
 
 class AdmissionResponse(NamedTuple):
@@ -104,6 +107,19 @@ def origin_of(prefix: bytes | bytearray) -> tuple[str, str] | None:
     if match is None:
         return None
     return match[2].decode("utf-8", "replace"), match[1].decode()
+
+
+_USERNAME: Final = re.compile(rb'"userInfo": ?\{"username": ?"([^"\\]{0,1024})"')
+
+
+def username_in(prefix: bytes | bytearray) -> str:
+    """Who asks, from the beginning of a review that is not decoded; empty where that is not plain.
+
+    Go's encoder writes it before the object, and no text within a text looks like it: its
+    quotes would have backslashes before them.
+    """
+    match = _USERNAME.search(prefix)
+    return "" if match is None else match[1].decode("utf-8", "replace")
 
 
 def read_review(document: Any, size: int = 0) -> AdmissionRequest:

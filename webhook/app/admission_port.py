@@ -7,10 +7,12 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from webhook import heap
 from webhook.app.compilation import CompileThread
 from webhook.app.fault_injection import blames_nobody
 from webhook.app.isolation import OWN_NAMESPACES
 from webhook.app.priority import give_precedence
+from webhook.app.review_memory import ReviewMemory
 from webhook.app.slow_reviews import FAST_SECONDS, SlowReviews
 from webhook.certificates import pairs
 from webhook.constraint.limits import Budget
@@ -19,7 +21,7 @@ from webhook.metrics.mutation import MUTATORS_FIGHTING
 from webhook.metrics.server import CONNECTIONS, HANDSHAKES, IN_FLIGHT, WAITING_BYTES
 from webhook.server.admission import Admission, AdmissionOptions
 from webhook.server.application import make_application
-from webhook.server.decoding import Decoding
+from webhook.server.decoding import Decoding, Memory
 from webhook.server.hub import Hub
 from webhook.server.limits import ConnectionLimits
 from webhook.server.listener import Listener
@@ -86,6 +88,10 @@ class AdmissionPort:
             self._hub.peer_check = lambda transport: pairs.check_client_name(
                 transport, settings.client_cn_name
             )
+        if settings.api_server_ca_file:
+            self._hub.is_known = lambda transport: (
+                pairs.check_client_name(transport, settings.client_cn_name) is None
+            )
         self._serving = serving
         self._make_plain_client = make_plain_client
         self._trials = trials
@@ -105,8 +111,8 @@ class AdmissionPort:
         self._series_max = settings.max_constraint_series
         guard = serving.guard
         guard.tell = self._tell
-        times = ProcessorTime()
-        self._slow_reviews = SlowReviews(seconds, guard, times)
+        times, memory = ProcessorTime(), Memory()
+        self._slow_reviews = SlowReviews(seconds, guard, times, ReviewMemory(lambda: memory.taken))
         budget = Budget.of(min(seconds, FAST_SECONDS), guard=guard, deferrable=True)
         admission = Admission(
             serving,
@@ -143,7 +149,12 @@ class AdmissionPort:
             exemptions,
             registry,
             log,
-            decoding=Decoding(body_max=settings.max_body_bytes, begin=give_precedence),
+            decoding=Decoding(
+                body_max=settings.max_body_bytes,
+                memory=memory,
+                begin=give_precedence,
+                give_back=heap.give_back,
+            ),
             mutate=mutation,
             validation=self._validation_endpoint(settings, cluster),
             recorder=None if decisions is None else decisions.recorder,

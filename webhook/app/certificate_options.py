@@ -20,6 +20,7 @@ def certificate_options(settings: ServeSettings) -> CertificateOptions:
         settings.host,
         settings.tls_min_version,
         settings.client_ca_name,
+        Path(settings.api_server_ca_file) if settings.api_server_ca_file else None,
     )
 
 

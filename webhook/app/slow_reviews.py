@@ -14,13 +14,14 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from webhook.app.priority import give_precedence
+from webhook.app.review_memory import ReviewMemory
 from webhook.constraint import enforcement
 from webhook.constraint.limits import Budget, Limits
 from webhook.rego.errors import EvaluationError
 from webhook.server.fair_queue import FairQueue, Party
 from webhook.server.preparation import SlowReview
 from webhook.server.profiling import SLOW_REVIEWS
-from webhook.server.responsibility import requester_of
+from webhook.server.responsibility import requester
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -59,6 +60,13 @@ NOTED_SECONDS: Final = 0.01
 WAITING_MAX: Final = 64
 """Reviews that wait here; each holds its request. More are told to try again."""
 
+HEAVY_BYTES_MIN: Final = 512 * 1024
+"""From here on a request is heavy: decoded and evaluated it may take thirty times its bytes, and
+again as much for what policies make of them."""
+
+HEAVY_BYTES_MAX: Final = 1024 * 1024
+"""Of heavy requests that are reviewed at a time, of which one is always: so two at the most."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Work:
@@ -73,13 +81,22 @@ class _Work:
 class SlowReviews:
     """The threads, and a bounded queue before them."""
 
-    def __init__(self, evaluation_seconds: float, guard: Guard, times: ProcessorTime) -> None:
-        """``times`` is told of all work."""
+    def __init__(
+        self,
+        evaluation_seconds: float,
+        guard: Guard,
+        times: ProcessorTime,
+        memory: ReviewMemory | None = None,
+    ) -> None:
+        """``times`` is told of all work, ``memory`` asked while it goes on."""
+        self._memory = memory or ReviewMemory(lambda: 0)
         self._times = times
         self._seconds = evaluation_seconds
         self._guard = guard
         self._stopping = False
-        self._queue: FairQueue[_Work] = FairQueue(waiting_max=WAITING_MAX, workers=WORKERS)
+        self._queue: FairQueue[_Work] = FairQueue(
+            waiting_max=WAITING_MAX, workers=WORKERS, weight_max=HEAVY_BYTES_MAX
+        )
         self._active = 0
         self._changed = threading.Condition()
         self._threads: list[threading.Thread] = []
@@ -96,11 +113,15 @@ class SlowReviews:
         ``observer`` is told of each evaluation, by the thread that does it.
         """
         request = subject.request
-        party = Party(requester_of(request.username), request.namespace)
+        party = Party(requester(request), request.namespace)
         work = _Work(snapshot, subject, until, SlowReview(), observer, party)
+        weight = request.size if request.size > HEAVY_BYTES_MIN else 0
         with self._changed:
-            if self._stopping or not self._queue.put(party, work):
+            displaced = work if self._stopping else self._queue.put(party, work, weight)
+            if displaced is work:
                 return self._queue.delay(party)
+            if displaced is not None:
+                displaced.review.crowded_out = self._queue.delay(displaced.party)
             idle = len(self._threads) - self._active
             if self._queue.size > idle and len(self._threads) < WORKERS:
                 name = f"{SLOW_REVIEWS}_{len(self._threads)}"
@@ -108,6 +129,8 @@ class SlowReviews:
                 self._threads.append(thread)
                 thread.start()
             self._changed.notify()
+        if displaced is not None:
+            displaced.review.future.cancel()
         return work.review
 
     def _run(self) -> None:
@@ -118,14 +141,18 @@ class SlowReviews:
                     self._changed.wait()
                 if taken is None:
                     return
+                if not self._active:
+                    self._memory.begin()
                 self._active += 1
             party, work = taken
+            began = time.thread_time()
             try:
                 self._carry_out(work)
             finally:
+                self._memory.end(work)
                 with self._changed:
                     self._active -= 1
-                    self._queue.done(party)
+                    self._queue.done(party, time.thread_time() - began)
                     self._changed.notify_all()
                 # An idle thread must not keep megabytes of what it reviewed last.
                 del taken, work
@@ -143,7 +170,7 @@ class SlowReviews:
             if now - noted >= NOTED_SECONDS:
                 self._times.note(work.party.user, now - noted)
                 noted = now
-            self._rest(worked_seconds)
+            self._rest(work, worked_seconds)
 
         responses: Responses | None = None
         fault: BaseException | None = None
@@ -169,10 +196,13 @@ class SlowReviews:
             assert responses is not None
             future.set_result(responses)
 
-    def _rest(self, worked_seconds: float) -> None:
+    def _rest(self, work: _Work, worked_seconds: float) -> None:
+        """Leave the rest of the core, and what others have of this part of it, to them."""
+        self._memory.look(work, work.review.worked_seconds, work.until)
         if self._stopping:
             raise EvaluationError("eval_cancel_error", "the process is stopping")
-        rests = (RESTS + 1) * self._active - 1
+        with self._changed:
+            rests = (RESTS + 1) * self._queue.parts(work.party) - 1
         time.sleep(min(rests * worked_seconds, REST_SECONDS_MAX))
 
     def stop(self) -> None:
@@ -181,6 +211,7 @@ class SlowReviews:
             self._stopping = True
             left = self._queue.clear()
             self._changed.notify_all()
+        self._memory.wake()
         for work in left:
             work.review.future.cancel()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from webhook.certificates import pairs
@@ -33,6 +34,8 @@ class CertificateOptions:
     min_version: str = "1.3"
     client_ca_name: str = ""
     """The file with the authorities of clients; without it any client is let in."""
+    api_server_ca: Path | None = None
+    """The file with the authorities of API servers, which are told from other clients by them."""
 
 
 class CertificateLoader:
@@ -45,13 +48,18 @@ class CertificateLoader:
         self._min_version = options.min_version
         self._client_ca_name = options.client_ca_name
         self._directory = options.directory
+        self._api_server_ca = options.api_server_ca
+        self._known = b""
+        self._known_fault = ""
         self._fault = ""
         self._ends: float | None = None
         self._installed: CertificatePair | None = None
         self._kept_not_ready: Callable[[], str] | None = None
+        self._read_known()
         pair = self._read() if self._directory is not None else None
         if pair is None:
-            pair = _self_signed(options)
+            pair = replace(_self_signed(options), known_authorities=self._known)
+        self._served = pair
         context = pairs.make_context(pair, self._min_version)
         self.context = SwappedContext(context)
         self._note(pair)
@@ -59,7 +67,8 @@ class CertificateLoader:
     @property
     def paths(self) -> tuple[Path, ...]:
         """What to watch."""
-        return () if self._directory is None else (self._directory.absolute(),)
+        paths = (self._directory, self._api_server_ca)
+        return tuple(path.absolute() for path in paths if path is not None)
 
     def not_ready(self) -> str:
         """Why the certificate in use cannot be trusted, or an empty text; any thread may ask."""
@@ -80,15 +89,33 @@ class CertificateLoader:
 
         Raises :class:`~webhook.certificates.pairs.InvalidCertificate`, and then serves on what it had.
         """
-        pair = CertificatePair(certificate, key)
+        self._install(CertificatePair(certificate, key, known_authorities=self._known))
+
+    def _install(self, pair: CertificatePair) -> None:
         self.context.install(pairs.make_context(pair, self._min_version))
+        self._served = pair
         self._note(pair)
+
+    def _read_known(self) -> None:
+        """Read by whom API servers are known; where that cannot be, what was read before stays."""
+        if self._api_server_ca is None:
+            return
+        before = self._known_fault
+        try:
+            self._known = pairs.read_authorities(self._api_server_ca)
+            self._known_fault = ""
+        except InvalidCertificate as error:
+            self._known_fault = str(error)
+            if self._known_fault != before:
+                known = "what was read before stays" if self._known else "no client is known as one"
+                self._log.error(f"authorities of API servers not read: {known}", error=str(error))
 
     def _read(self) -> CertificatePair | None:
         """The directory's pair if it can be used; what is wrong is kept and logged otherwise."""
         assert self._directory is not None
         try:
             pair = pairs.read_pair(self._directory, self._client_ca_name)
+            pair = replace(pair, known_authorities=self._known)
             pairs.make_context(pair, self._min_version)
         except InvalidCertificate as error:
             before, self._fault = self._fault, str(error)
@@ -106,13 +133,17 @@ class CertificateLoader:
 
     def load(self) -> bool:
         """Read the directory again and install a new pair; whether it can be used."""
+        self._read_known()
+        if self._directory is None:
+            if self._known != self._served.known_authorities:
+                self._install(replace(self._served, known_authorities=self._known))
+            return not self._known_fault
         before = self._installed
         pair = self._read()
         if pair is None:
             return False
         if pair != before:
-            self.context.install(pairs.make_context(pair, self._min_version))
-            self._note(pair)
+            self._install(pair)
             self._log.info("certificate installed", directory=str(self._directory))
         return True
 

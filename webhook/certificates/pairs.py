@@ -47,6 +47,8 @@ class CertificatePair:
     certificate: bytes
     key: bytes = field(repr=False)
     client_authorities: bytes = b""
+    known_authorities: bytes = b""
+    """Of clients that are told from others, who are let in all the same."""
 
 
 def read_pair(directory: Path, client_ca_name: str = "") -> CertificatePair:
@@ -56,6 +58,13 @@ def read_pair(directory: Path, client_ca_name: str = "") -> CertificatePair:
         key=_read(directory / KEY),
         client_authorities=_read(directory / client_ca_name) if client_ca_name else b"",
     )
+
+
+def read_authorities(path: Path) -> bytes:
+    """Authorities of clients in a file, in PEM; raises :class:`InvalidCertificate`."""
+    authorities = _read(path)
+    _trust(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), authorities)
+    return authorities
 
 
 def _read(path: Path) -> bytes:
@@ -85,12 +94,19 @@ def make_context(pair: CertificatePair, min_version: str = "1.3") -> ssl.SSLCont
     except (ssl.SSLError, OSError, ValueError) as error:
         raise InvalidCertificate(f"certificate and key cannot be used: {_why(error)}") from None
     if pair.client_authorities:
-        try:
-            context.load_verify_locations(cadata=pair.client_authorities.decode("ascii", "replace"))
-        except (ssl.SSLError, ValueError) as error:
-            raise InvalidCertificate(f"client authorities cannot be used: {_why(error)}") from None
+        _trust(context, pair.client_authorities)
         context.verify_mode = ssl.CERT_REQUIRED
+    elif pair.known_authorities:
+        _trust(context, pair.known_authorities)
+        context.verify_mode = ssl.CERT_OPTIONAL
     return context
+
+
+def _trust(context: ssl.SSLContext, authorities: bytes) -> None:
+    try:
+        context.load_verify_locations(cadata=authorities.decode("ascii", "replace"))
+    except (ssl.SSLError, ValueError) as error:
+        raise InvalidCertificate(f"client authorities cannot be used: {_why(error)}") from None
 
 
 def _no_password() -> bytes:

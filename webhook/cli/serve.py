@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from webhook import heap
 from webhook.cli import exit_codes
 from webhook.settings.flags import InvalidFlag, flags_of, usage
 from webhook.settings.reading import read
@@ -69,6 +70,7 @@ def run(arguments: tuple[str, ...]) -> None:
     # Here and not above: --help and a mistyped flag need none of it.
     from webhook.app import process  # noqa: PLC0415
 
+    heap.bound()
     try:
         sys.exit(process.serve(settings))
     except process.CannotStart as error:

@@ -3,25 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import signal
 import socket
 from typing import TYPE_CHECKING, Final, Protocol
 
-import uvicorn
-
-from webhook.console.application import Console, Source
+from webhook.console.application import FORM_BYTES_MAX, Console, Source
+from webhook.metrics.registry import Registry
+from webhook.server.hub import Hub
+from webhook.server.limits import ConnectionLimits
+from webhook.server.listener import Listener
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from webhook.console.application import ConsoleOptions
     from webhook.console.picture import Shown
     from webhook.log import Logger
 
 CONNECTIONS_MAX: Final = 200
-DRAIN_SECONDS: Final = 2
+DRAIN_SECONDS: Final = 2.0
 """For answers that are being made; streams of events end by themselves."""
+
+LIMITS: Final = ConnectionLimits(
+    connections_max=CONNECTIONS_MAX,
+    newest_first=True,
+    # Through a proxy, or kubectl port-forward, everybody is one client: two thirds are for those.
+    connections_per_client_max=2 * CONNECTIONS_MAX // 3,
+    # A session's cookie and the proxy's own fields are a few KiB.
+    header_bytes_max=32 * 1024,
+    body_bytes_max=FORM_BYTES_MAX,
+    waiting_bytes_max=4 * FORM_BYTES_MAX,
+    # As many as there may be connections: who may have two thirds leaves others theirs.
+    in_flight_max=CONNECTIONS_MAX,
+    handshake_timeout_seconds=5,
+    header_timeout_seconds=10,
+    body_timeout_seconds=30,
+    idle_timeout_seconds=30,
+)
+"""What browsers may cost, before anybody has logged in, too."""
 
 
 class RunningSource(Source, Protocol):
@@ -40,20 +57,14 @@ async def serve(
 ) -> None:
     """Follow the source and answer until a signal says to stop."""
     console = Console(shown, source, options, log)
-    config = uvicorn.Config(
-        console.application(),
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        limit_concurrency=CONNECTIONS_MAX,
-        timeout_keep_alive=30,
-        timeout_graceful_shutdown=DRAIN_SECONDS,
-    )
-    server = _Server(config)
+    hub = Hub(LIMITS, Registry(), log)
+    server = Listener(hub, console.application(), listening, grace_seconds=DRAIN_SECONDS)
     loop = asyncio.get_running_loop()
 
     def stop() -> None:
+        if hub.draining:  # Told a second time: somebody waits at a terminal.
+            for connection in tuple(hub.connections):
+                connection.abort("shutdown")
         shown.end()  # a stream that goes on would be cut as a fault
         server.stop()
 
@@ -64,24 +75,10 @@ async def serve(
         async with asyncio.TaskGroup() as tasks:
             following = tasks.create_task(source.run(), name="source")
             log.info("console", address=f"http://{shown_host(host)}:{port}/")
-            await server.serve([listening])
+            await server.serve()
             following.cancel()
     finally:
         console.playground.stop()
-
-
-class _Server(uvicorn.Server):
-    """uvicorn's, which leaves signals alone: it would end the process by the one that it took."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Nothing is captured here."""
-        yield
-
-    def stop(self) -> None:
-        """Drain and end; at once when told a second time."""
-        self.force_exit = self.should_exit
-        self.should_exit = True
 
 
 def shown_host(host: str) -> str:

@@ -41,7 +41,9 @@ def of_constraint(read: _Read) -> _Read:
 def of_evaluation(error: Exception) -> PolicyError:
     """What an evaluation raised, as the failure of this one policy."""
     if isinstance(error, PolicyError):
-        return error
+        # Whoever keeps it in a variable would keep, in a circle, all that the evaluation had made.
+        error.__context__ = None
+        return error.with_traceback(None)
     if isinstance(error, RecursionError):
         message = "evaluation met values nested too deeply"
         return PolicyError(message, overrun=True, too_deep=True)

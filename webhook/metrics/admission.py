@@ -81,6 +81,11 @@ BREAKERS: Final = Metric(
     ("constraint_kind", "constraint_name"),
 )
 
+STRANGERS: Final = Metric(
+    "waddle_stranger_requests",
+    "counter",
+    "Requests of clients that have not shown to be an API server, with --api-server-ca-file.",
+)
 SLOW_REVIEWS: Final = Metric(
     "waddle_slow_reviews",
     "counter",

@@ -13,6 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.metrics.server import HANDSHAKES_FAILED
+from webhook.server.head import client_of
 from webhook.server.limits import CLOSE_SECONDS
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Acceptor:
     def _accept(self) -> None:
         for _ in range(ACCEPTED_AT_ONCE):
             try:
-                connection, _ = self._socket.accept()
+                connection, address = self._socket.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
@@ -87,17 +88,21 @@ class Acceptor:
                 self._loop.remove_reader(self._socket)
                 self._loop.call_later(PAUSE_SECONDS, self._resume)
                 return
-            self._take(connection)
+            self._take(connection, client_of(address))
 
     def _resume(self) -> None:
         if self._open:
             self._loop.add_reader(self._socket, self._accept)
 
-    def _take(self, connection: socket.socket) -> None:
+    def _take(self, connection: socket.socket, client: str) -> None:
         hub = self._hub
         handshakes = hub.handshakes
+        if hub.is_full_for(client) and not hub.makes_room(client):
+            hub.closed("too_many_connections")
+            connection.close()
+            return
         full = len(hub.connections) + len(handshakes) >= hub.limits.connections_max
-        if full and hub.makes_room():
+        if full and hub.makes_room(client):
             full = False
         if handshakes and (full or len(handshakes) >= HANDSHAKES_MAX):
             self._give_up(next(iter(handshakes.values())))

@@ -23,7 +23,7 @@ from webhook.server.responsibility import (
     NOTED_SECONDS,
     Delay,
     ProcessorTime,
-    requester_of,
+    requester,
     responsible_for,
 )
 from webhook.server.undecided import attributed
@@ -368,7 +368,7 @@ class Admission:
         )
         taken = time.monotonic() - began
         if taken > NOTED_SECONDS:
-            self._times.note(requester_of(request.username), taken)
+            self._times.note(requester(request), taken)
         if responses is DEFERRED:
             return None
         return self._attributed(request, responses, span), unexpanded
@@ -383,7 +383,9 @@ class Admission:
         """What was found, and whose doing it is that it is not all."""
         if not responses.deadline_exceeded:
             return responses
-        own = self._times.since(span.received_at, requester_of(request.username))
+        own = self._times.since(span.received_at, requester(request))
+        if slow is not None and slow.crowded_out is not None:
+            return attributed(responses, responsible_for(slow.crowded_out))
         worked = 0.0 if slow is None else slow.worked_seconds
         return attributed(responses, self._responsible(Delay(worked, own)))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from webhook.server import limits
 
 if TYPE_CHECKING:
-    from webhook.server.hub import Hub
+    from webhook.server.hub import Hub, Share
     from webhook.server.large_bodies import LargeBody
 
 
@@ -29,7 +29,7 @@ class RequestBody:
         """For such a place."""
         self._chunks = 0
 
-    def add(self, part: bytes) -> None:
+    def add(self, part: bytes, share: Share) -> None:
         """Another part has arrived."""
         if not self.content:
             self.content = part
@@ -39,6 +39,7 @@ class RequestBody:
             self.content = bytearray(self.content) + part
         self.size += len(part)
         self._hub.waiting_bytes += len(part)
+        share.bytes += len(part)
 
     def add_chunk(self) -> bool:
         """Another chunk begins; False when there are too many for what they hold."""
@@ -63,10 +64,11 @@ class RequestBody:
         self.content, self.size, self.reserved = b"", 0, 0
         return given
 
-    def release(self, connection: LargeBody) -> None:
+    def release(self, connection: LargeBody, share: Share) -> None:
         """Let go of what has arrived, of its place, and of the wait for one."""
         hub = self._hub
         hub.waiting_bytes -= self.size
+        share.bytes -= self.size
         content, reserved = self.hand_over()
         del content
         self._stop_waiting(connection)

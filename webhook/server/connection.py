@@ -18,6 +18,7 @@ import httptools
 from webhook.server import head, limits
 from webhook.server.body import RequestBody
 from webhook.server.exchange import JSON, Exchange
+from webhook.server.hub import Share
 from webhook.server.status import failure
 
 if TYPE_CHECKING:
@@ -57,14 +58,20 @@ class Connection(asyncio.BufferedProtocol):
         "_transport",
         "_url",
         "application",
+        "client",
         "deadline",
         "hub",
+        "share",
         "writable",
     )
 
     def __init__(self, hub: Hub, config: Config, **_uvicorn: Any) -> None:
         self.hub = hub
         self.application: Application = config.loaded_app
+        self.client = ""
+        """The address it comes from."""
+        self.share = Share()
+        """What all of that address have of the port."""
         self.deadline = NEVER
         """When, on the monotonic clock, the connection's present state must be over."""
         self.writable: asyncio.Event | None = None
@@ -94,6 +101,7 @@ class Connection(asyncio.BufferedProtocol):
         """A client has connected, and finished its TLS handshake."""
         self._transport = cast("asyncio.Transport", transport)
         self.deadline = time.monotonic() + self.hub.limits.header_timeout_seconds
+        self.client = head.client_of(transport.get_extra_info("peername"))
         socket = transport.get_extra_info("socket")
         if not self.hub.joined(self, -1 if socket is None else socket.fileno()):
             self.abort("too_many_connections")
@@ -104,6 +112,8 @@ class Connection(asyncio.BufferedProtocol):
             self.abort("client_certificate")
             return
         self._scope = head.connection_scope(transport)
+        if self.hub.is_known is not None and not self.hub.is_known(transport):
+            self._scope[head.STRANGER] = f"stranger {self.client}"
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  # asyncio's signature
         """Where bytes are read to that have arrived; they are parsed before anything else is read."""
@@ -155,7 +165,7 @@ class Connection(asyncio.BufferedProtocol):
         """The connection is no more; its requests need no answer."""
         self.deadline = NEVER
         self.hub.left(self)
-        self._body.release(self)
+        self._body.release(self, self.share)
         for exchange in (self._current, *self._pending):
             if exchange is not None:
                 exchange.disconnected()
@@ -236,10 +246,10 @@ class Connection(asyncio.BufferedProtocol):
         if self._refusal is not None:
             return
         hub, whole = self.hub, self._body
-        whole.add(body)
+        whole.add(body, self.share)
         if whole.size > whole.bound:
             self._exceed()
-        if hub.waiting_bytes > hub.limits.waiting_bytes_max:
+        if hub.is_overfull(self.share):
             self._refuse(429, "overload", "too many bytes wait for review: try again")
 
     def on_message_complete(self) -> None:
@@ -284,6 +294,7 @@ class Connection(asyncio.BufferedProtocol):
             self, scope, body, keep_alive=version == "1.1" and parser.should_keep_alive()
         )
         exchange.reserved = reserved
+        exchange.share = self.share
         return exchange
 
     def _read_target(self, url: bytes) -> bool:
@@ -297,7 +308,7 @@ class Connection(asyncio.BufferedProtocol):
         self._current = exchange
         self.deadline = NEVER
         self._armed = None
-        exchange.queued = self.hub.submit(exchange)
+        exchange.queued = self.hub.submit(exchange, self.share)
         if not exchange.queued:
             self.hub.refused("overload")
             message = "too many requests in flight: try again or try another replica"
@@ -326,7 +337,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._current is not None or self._ending:
             return
         self._armed = self._reading
-        seconds = self.hub.limits.seconds_for(self._reading, large=self._body.reserved > 0)
+        seconds = self.hub.limits.seconds_for(self._reading, self._body.reserved)
         self.deadline = time.monotonic() + seconds
 
     def _discharge(self, exchange: Exchange) -> None:
@@ -334,6 +345,7 @@ class Connection(asyncio.BufferedProtocol):
         if exchange.queued:
             exchange.queued = False
             self.hub.in_flight -= 1
+            self.share.in_flight -= 1
         exchange.release_body(self.hub)
 
     # --- large bodies ----------------------------------------------------------------------------
@@ -418,7 +430,7 @@ class Connection(asyncio.BufferedProtocol):
         status, reason, message = self._refusal
         responder = self._responder() if self._body.too_large and status == 413 else None
         prefix = bytes(self._body.content[: limits.PREFIX_BYTES])
-        self._body.release(self)
+        self._body.release(self, self.share)
         self.hub.refused(reason)
         self._ending = "linger"
         self.deadline = NEVER

@@ -4,13 +4,17 @@ A document takes up to thirty times as much memory decoded as it does as text. S
 large requests take is bounded together, from before they are decoded until they are
 answered: one that finds no room waits for it. Small ones are decoded and answered in one
 go; only those that must wait for something are counted, too.
+
+The smallest that waits is decoded first, and the very large ones have a thread to
+themselves: nobody waits behind 40 MB of another.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.api.admission import (
@@ -18,25 +22,57 @@ from webhook.api.admission import (
     InvalidReview,
     UndecidableReview,
     decode_review,
+    username_in,
 )
 from webhook.api.footprint import footprint
+from webhook.server.limits import PREFIX_BYTES
+from webhook.server.responsibility import Delay, requester_of, responsible_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from concurrent.futures import Future
+
+    from webhook.server.responsibility import Responsible
 
 LARGE_BYTES: Final = 64 * 1024
 """From here on a body is decoded beside the admission thread: orjson takes 1.5 ms for it where it
 is dense, and 64 connections may each have sent one. Handing it over and back takes a tenth of a
 millisecond."""
 
+HUGE_BYTES: Final = 1024 * 1024
+"""From here on a body is decoded by the other thread: one takes 100 ms and more."""
+
 MEMORY_BYTES_MAX: Final = 192 * 1024 * 1024
 """Twice 3 MiB of the JSON that grows most when it is decoded, 32 times: what one update may bring.
 With all bodies that may wait (64 MiB) it is 256 MiB."""
 
+RESERVE: Final = 8
+"""The part of this that several huge ones leave to others: one alone may have all of it."""
+
+HOLDERS_MAX: Final = 1024
+"""Those remembered for what was decoded for them while others wait."""
+
+IDLE_SECONDS: Final = 1.0
+"""After so long without a huge one what they took is given back to the system."""
+
+
+class Room(NamedTuple):
+    """Memory that is taken."""
+
+    size: int
+    holder: str
+    """Who asked for it, as far as that is known before a request is decoded."""
+
+
+NOTHING: Final = Room(0, "")
+
 
 class NoRoom(Exception):
     """There was no room in time."""
+
+    def __init__(self, responsible: Responsible = "others") -> None:
+        self.responsible = responsible
+        """Whose doing that is."""
+        super().__init__()
 
 
 class Decoded(NamedTuple):
@@ -46,7 +82,7 @@ class Decoded(NamedTuple):
     """
 
     request: AdmissionRequest | None
-    size: int = 0
+    room: Room = NOTHING
     error: InvalidReview | NoRoom | None = None
 
 
@@ -55,78 +91,228 @@ class Memory:
 
     def __init__(self, bytes_max: int = MEMORY_BYTES_MAX) -> None:
         self.bytes_max = bytes_max
-        self._taken = 0
-        self._closed = False
-        self._changed = threading.Condition()
+        self.taken = 0
+        self.held: Counter[str] = Counter()
+        """Of this by each holder."""
+        self.changed = threading.Condition()
+        """Held while it is looked at, and told of what is given back."""
 
-    def take(self, size: int, until: float = 0.0) -> None:
-        """Take room, waiting for it until this moment on the monotonic clock.
+    def take(self, size: int, holder: str = "") -> Room:
+        """Take room; raises :class:`NoRoom`."""
+        with self.changed:
+            if not self.has_room(size):
+                raise NoRoom(self.responsible(holder))
+            return self.note(size, holder)
 
-        Raises :class:`NoRoom`.
-        """
-        with self._changed:
-            is_changed = self._changed.wait_for(
-                lambda: self._closed or self._taken + size <= self.bytes_max,
-                timeout=max(0.0, until - time.monotonic()),
+    def has_room(self, size: int, reserved: int = 0) -> bool:
+        """Whether there is room for so much; beside others only with this much left."""
+        return self.taken + size <= self.bytes_max - (reserved if self.taken else 0)
+
+    def note(self, size: int, holder: str) -> Room:
+        """Take room that there is."""
+        self.taken += size
+        self.held[holder] += size
+        return Room(size, holder)
+
+    def responsible(self, holder: str) -> Responsible:
+        """Whose doing it is that there is no room for this one."""
+        return responsible_for(
+            Delay(
+                places_taken=self.held[holder],
+                places=max(1, self.taken),
+                requesters=len([size for size in self.held.values() if size]),
             )
-            if not is_changed or self._closed:
-                raise NoRoom
-            self._taken += size
+        )
 
-    def give(self, size: int) -> None:
+    def give(self, room: Room) -> None:
         """Give room back."""
-        with self._changed:
-            self._taken -= size
-            self._changed.notify_all()
+        if not room.size:
+            return
+        with self.changed:
+            self.taken -= room.size
+            self.held[room.holder] -= room.size
+            if not self.held[room.holder]:
+                del self.held[room.holder]
+            self.changed.notify_all()
 
-    def close(self) -> None:
-        """Have nobody wait any longer."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
+
+class _Job:
+    """A body that waits to be decoded."""
+
+    __slots__ = ("body", "footprint", "future", "holder", "is_stranger", "number", "until")
+
+    def __init__(
+        self, body: bytes | bytearray, until: float, number: int, holder: str, *, is_stranger: bool
+    ) -> None:
+        self.body = body
+        self.until = until
+        self.number = number
+        self.holder = holder
+        self.is_stranger = is_stranger
+        self.footprint = 0
+        """Bytes it will take, once that is known."""
+        self.future: Future[Decoded] = Future()
+
+
+class _Lane:
+    """A thread that decodes: for whom it has worked the least, and of those the smallest first."""
+
+    def __init__(self, decoding: Decoding, name: str, reserved: int) -> None:
+        self._decoding = decoding
+        self._memory = decoding.memory
+        self._reserved = reserved
+        """What it leaves of the memory to others."""
+        self._jobs: list[_Job] = []
+        self._bytes: dict[str, int] = {}
+        """Decoded for each who waits, on a scale on which everyone begins where the least stands."""
+        self._least = 0
+        self._name = name
+        self._thread: threading.Thread | None = None
+        self._grown = False
+
+    def put(self, job: _Job) -> None:
+        """Have it decoded."""
+        with self._memory.changed:
+            self._jobs.append(job)
+            used = self._bytes.get(job.holder, 0)
+            self._bytes[job.holder] = max(used, self._least)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                self._thread.start()
+            self._memory.changed.notify_all()
+
+    def _run(self) -> None:
+        self._decoding.begin()
+        while (job := self._next()) is not None:
+            if job.footprint:
+                self._decoding.carry_out(job)
+                self._grown = self._grown or job.footprint > HUGE_BYTES
+            elif self._decoding.measure(job):
+                self.put(job)
+            del job  # A thread that waits must not keep a body.
+
+    def _next(self) -> _Job | None:
+        """What is next: to be measured, or with its memory taken; None at the end."""
+        memory = self._memory
+        with memory.changed:
+            while not self._decoding.closed:
+                self._expire()
+                if self._jobs:
+                    job = min(self._jobs, key=self._order)
+                    if not job.footprint or memory.has_room(job.footprint, self._reserved):
+                        self._take(job)
+                        return job
+                if not memory.changed.wait(self._patience()) and self._grown and not self._jobs:
+                    self._grown = False
+                    self._decoding.give_back()
+            for job in self._jobs:
+                job.future.cancel()
+            return None
+
+    def _order(self, job: _Job) -> tuple[bool, int, int, int]:
+        return job.is_stranger, self._bytes[job.holder], len(job.body), job.number
+
+    def _take(self, job: _Job) -> None:
+        """Have it leave the line: to be measured, or else with its memory."""
+        self._jobs.remove(job)
+        if job.footprint:
+            self._memory.note(job.footprint, job.holder)
+            self._least = max(self._least, self._bytes[job.holder])
+            self._bytes[job.holder] += len(job.body)
+            if not self._jobs:  # Nobody who comes now has anything ahead of others.
+                self._bytes.clear()
+            elif len(self._bytes) > HOLDERS_MAX:
+                waiting = {other.holder for other in self._jobs}
+                self._bytes = {name: self._bytes[name] for name in waiting}
+
+    def _patience(self) -> float | None:
+        """How long nothing need be looked at."""
+        if self._jobs:
+            return max(0.001, min(job.until for job in self._jobs) - time.monotonic())
+        return IDLE_SECONDS if self._grown else None
+
+    def _expire(self) -> None:
+        """Tell who has waited for too long, or waits no more."""
+        now = time.monotonic()
+        late = [job for job in self._jobs if job.until <= now or job.future.cancelled()]
+        if not late:
+            return
+        for job in late:
+            self._jobs.remove(job)
+            if job.future.set_running_or_notify_cancel():
+                error = NoRoom(self._responsible(job))
+                job.future.set_result(Decoded(None, NOTHING, error))
+
+    def _responsible(self, late: _Job) -> Responsible:
+        """Whose doing it is that a body was not decoded in its time.
+
+        One who has half of what is held, or of what waits, has nobody else to blame.
+        """
+        waiting = [late, *self._jobs]
+        own = [job for job in waiting if job.holder == late.holder]
+        if len(own) > 1 and len(own) * 2 >= len(waiting):
+            return "requester"
+        return self._memory.responsible(late.holder)
 
 
 class Decoding:
-    """One thread that decodes large requests, one after the other."""
+    """Two threads that decode large requests: one those that are huge, and one all others."""
 
     def __init__(
         self,
         *,
         body_max: int,
         memory: Memory | None = None,
-        begin: Callable[[], None] | None = None,
+        begin: Callable[[], None] = lambda: None,
+        give_back: Callable[[], None] = lambda: None,
     ) -> None:
-        """``begin`` is called first by the thread."""
+        """``begin`` is called first by each thread; ``give_back`` when what was large is gone."""
         self.memory = memory or Memory()
         self.body_max = body_max
-        self._executor = ThreadPoolExecutor(
-            max_workers=1, thread_name_prefix="decode", initializer=begin
-        )
+        self.begin = begin
+        self.give_back = give_back
+        self.closed = False
+        self._number = 0
+        self._large = _Lane(self, "decode", 0)
+        self._huge = _Lane(self, "decode_huge", self.memory.bytes_max // RESERVE)
 
-    def decode(self, body: bytes | bytearray, until: float) -> Future[Decoded]:
-        """The request, by this moment on the monotonic clock."""
-        return self._executor.submit(self._decode, body, until)
+    def decode(self, body: bytes | bytearray, until: float, stranger: str = "") -> Future[Decoded]:
+        """The request, by this moment on the monotonic clock; those of strangers come last."""
+        self._number += 1
+        holder = stranger or requester_of(username_in(body[:PREFIX_BYTES]))
+        job = _Job(body, until, self._number, holder, is_stranger=bool(stranger))
+        (self._huge if len(body) > HUGE_BYTES else self._large).put(job)
+        return job.future
 
-    def _decode(self, body: bytes | bytearray, until: float) -> Decoded:
-        memory = self.memory
-        size = footprint(body, bound=memory.bytes_max)
-        if size > memory.bytes_max:
-            return Decoded(None, 0, UndecidableReview(f"it would take {size} bytes of memory"))
+    def measure(self, job: _Job) -> bool:
+        """Find out how much it will take; False where it is answered for that."""
+        size = job.footprint = footprint(job.body, bound=self.memory.bytes_max)
+        if size <= self.memory.bytes_max:
+            return True
+        if job.future.set_running_or_notify_cancel():
+            error = UndecidableReview(f"it would take {size} bytes of memory")
+            job.future.set_result(Decoded(None, NOTHING, error))
+        return False
+
+    def carry_out(self, job: _Job) -> None:
+        """Decode what has its memory."""
+        memory, room = self.memory, Room(job.footprint, job.holder)
+        if not job.future.set_running_or_notify_cancel():
+            memory.give(room)
+            return
         try:
-            memory.take(size, until)
-        except NoRoom as error:
-            return Decoded(None, 0, error.with_traceback(None))
-        try:
-            request = decode_review(body, max_bytes=self.body_max, in_pieces=True)
+            request = decode_review(job.body, max_bytes=self.body_max, in_pieces=True)
         except InvalidReview as error:
-            memory.give(size)
-            return Decoded(None, 0, error.with_traceback(None))
-        except BaseException:
-            memory.give(size)
-            raise
-        return Decoded(request, size)
+            memory.give(room)
+            job.future.set_result(Decoded(None, NOTHING, error.with_traceback(None)))
+        except BaseException as error:  # noqa: BLE001  # told to whoever waits for it
+            memory.give(room)
+            job.future.set_exception(error)
+        else:
+            job.future.set_result(Decoded(request, room))
 
     def stop(self) -> None:
         """Decode nothing more."""
-        self.memory.close()
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        with self.memory.changed:
+            self.closed = True
+            self.memory.changed.notify_all()

@@ -20,10 +20,11 @@ from webhook.api.admission import (
 )
 from webhook.api.encoding import encode
 from webhook.api.footprint import footprint
-from webhook.metrics.admission import REFUSED, UNDECIDABLE
+from webhook.metrics.admission import REFUSED, STRANGERS, UNDECIDABLE
 from webhook.server import deadline, verdict
-from webhook.server.decoding import LARGE_BYTES, NoRoom
+from webhook.server.decoding import LARGE_BYTES, NOTHING, NoRoom
 from webhook.server.exchange import JSON, JSON_ALONE, RELEASE
+from webhook.server.head import STRANGER
 from webhook.server.limits import PREFIX_BYTES
 from webhook.server.outcome import Pending, Unanswerable
 from webhook.server.status import failure
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
-    from webhook.server.decoding import Decoded, Decoding
+    from webhook.server.decoding import Decoded, Decoding, Room
     from webhook.server.exchange import Receive, Send
     from webhook.server.outcome import Outcome
     from webhook.server.responder import HttpAnswer
@@ -106,10 +107,10 @@ class ReviewEndpoint:
             return answer
         size = footprint(body, bound=self._memory.bytes_max)
         try:
-            self._memory.take(size)
+            room = self._memory.take(size)
         except NoRoom:
             return self._refused(_no_room())
-        scope[_WAITING] = answer, size
+        scope[_WAITING] = answer, room
         return None
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
@@ -119,51 +120,52 @@ class ReviewEndpoint:
         while message.get("more_body"):
             message = await receive()
             body += message.get("body", b"")
-        size = 0
+        room = NOTHING
         try:
             answer: HttpAnswer | Pending | None
-            answer, size = scope.pop(_WAITING, (None, 0))
+            answer, room = scope.pop(_WAITING, (None, NOTHING))
             if answer is None:
-                answer, size = await self._begin(scope, body)
+                answer, room = await self._begin(scope, body)
             del body, message
             scope.pop(RELEASE, _nothing)()
             while isinstance(answer, Pending):
                 await answer.finished
                 answer = self._answer(scope, b"", None, answer)
         finally:
-            self._memory.give(size)
+            self._memory.give(room)
         code, headers, content = answer
         await send({"type": "http.response.start", "status": code, "headers": headers})
         await send({"type": "http.response.body", "body": content})
 
     async def _begin(
         self, scope: dict[str, Any], body: bytes | bytearray
-    ) -> tuple[HttpAnswer | Pending, int]:
+    ) -> tuple[HttpAnswer | Pending, Room]:
         """An answer, or what it must wait for; and the memory that was taken for the request."""
         if len(body) <= LARGE_BYTES:
-            return self._answer(scope, body), 0
+            return self._answer(scope, body), NOTHING
         if (refusal := self._refusal(scope, body)) is not None:
-            return self._refused(refusal), 0
+            return self._refused(refusal), NOTHING
         try:
             seconds = deadline.seconds_for(scope["query_string"], deadline.CEILING_SECONDS)
         except deadline.InvalidTimeout as invalid:
-            return self._refused(Unanswerable(400, "malformed", str(invalid))), 0
+            return self._refused(Unanswerable(400, "malformed", str(invalid))), NOTHING
         until = received_at(scope) + seconds
-        request, size, error = await self._read_large(scope, body, until)
+        request, room, error = await self._read_large(scope, body, until)
         if isinstance(error, InvalidReview):
-            return self._invalid(error, body), 0
+            return self._invalid(error, body), NOTHING
         if error is not None:
-            return self._refused(_no_room()), 0
-        return self._answer(scope, b"", request), size
+            return self._crowded(error, body), NOTHING
+        return self._answer(scope, b"", request), room
 
     async def _read_large(
         self,
-        scope: dict[str, Any],  # noqa: ARG002  # of whom it is, for who traces
+        scope: dict[str, Any],
         body: bytes | bytearray,
         until: float,
     ) -> Decoded:
         """Decode beside this thread, by this moment on the monotonic clock."""
-        return await asyncio.wrap_future(self._decoding.decode(body, until))
+        stranger = scope.get(STRANGER, "")
+        return await asyncio.wrap_future(self._decoding.decode(body, until, stranger))
 
     def _read(self, body: bytes | bytearray) -> AdmissionRequest:
         """Decode here; raises :class:`~webhook.api.admission.InvalidReview`."""
@@ -192,6 +194,9 @@ class ReviewEndpoint:
                         return self._refused(refusal)
                     request = self._read(body)
                 api_version = request.api_version
+                if STRANGER in scope:
+                    self._registry.count(STRANGERS)
+                    request = request._replace(stranger=scope[STRANGER])
                 outcome = self._decide(request, scope["query_string"], received_at(scope))
             if isinstance(outcome, Pending):
                 return outcome
@@ -204,6 +209,17 @@ class ReviewEndpoint:
             self._registry.count(REFUSED, "bug")
             self._log.fault("bug while deciding a request", error)
             return 500, JSON_ALONE, failure(500, "internal error: see the webhook's log")
+
+    def _crowded(self, error: NoRoom, body: bytes | bytearray) -> HttpAnswer:
+        """The answer to what found no room: who takes it all is not to get in by that."""
+        if error.responsible != "others":
+            message = (
+                "too many large requests of the same user are being reviewed: send fewer at once"
+            )
+            answer = self.refuse_unread(bytes(body[:PREFIX_BYTES]), message)
+            if answer is not None:
+                return answer
+        return self._refused(_no_room())
 
     def _invalid(self, error: InvalidReview, body: bytes | bytearray) -> HttpAnswer:
         """The answer to a body that is no review that can be decided."""

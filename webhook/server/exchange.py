@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
 
-    from webhook.server.hub import Hub
+    from webhook.server.hub import Hub, Share
     from webhook.server.responder import HttpHeader
 
     Receive = Callable[[], Coroutine[Any, Any, dict[str, Any]]]
@@ -77,6 +77,7 @@ class Exchange:
         "queued",
         "reserved",
         "scope",
+        "share",
     )
 
     def __init__(
@@ -95,6 +96,8 @@ class Exchange:
         self.queued = False
         self.reserved = 0
         """Bytes of the hub's place for large bodies."""
+        self.share: Share | None = None
+        """What its client has of the hub, in which its body is counted."""
         self._received = False
         self._started = False
         self._chunked = False
@@ -158,6 +161,8 @@ class Exchange:
     def release_body(self, hub: Hub) -> None:
         """Let go of the body, and give back what it held of the hub's bounds."""
         hub.waiting_bytes -= len(self.body)
+        if self.share is not None:
+            self.share.bytes -= len(self.body)
         self.body = b""
         if self.reserved:
             size, self.reserved = self.reserved, 0

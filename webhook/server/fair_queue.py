@@ -1,13 +1,16 @@
-"""A bounded queue that serves who asks, and the namespaces they ask about, in turn."""
+"""A bounded queue that shares processor time between users, and each one's between namespaces."""
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict, deque
-from typing import Generic, NamedTuple, TypeVar
+from collections import OrderedDict, deque
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from webhook.server.responsibility import Delay
 
 T = TypeVar("T")
+
+USERS_MAX: Final = 1024
+"""Users remembered for what they used lately."""
 
 
 class Party(NamedTuple):
@@ -17,93 +20,161 @@ class Party(NamedTuple):
     namespace: str
 
 
+class _Item(NamedTuple, Generic[T]):
+    """Work that waits, and the bytes that it may come to hold."""
+
+    work: T
+    weight: int
+
+
+class _User(Generic[T]):
+    """What waits for one user, by namespace, and what it has used."""
+
+    __slots__ = ("namespaces", "running", "seconds", "waiting")
+
+    def __init__(self, seconds: float) -> None:
+        self.namespaces: OrderedDict[str, deque[_Item[T]]] = OrderedDict()
+        self.waiting = 0
+        self.running = 0
+        self.seconds = seconds
+        """Of a processor, on a scale on which everyone who begins stands where the least stands."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is done or to be done for it."""
+        return not self.waiting and not self.running
+
+
 class FairQueue(Generic[T]):
     """Work that waits, by user and namespace. Not for several threads at once.
 
-    Users come in turn, and so do the namespaces of each: many controllers work for
-    everybody under one name. A party has at most one piece of work under way, and a
-    user leaves a worker to the others.
+    Who has used the least of a processor is served first, and the namespaces of each
+    in turn: many controllers work for everybody under one name. A party has at most one
+    piece of work under way, and a user leaves a worker to the others. What is heavy
+    leaves a worker to what is light, and is never more together than ``weight_max``.
     """
 
-    def __init__(self, *, waiting_max: int, workers: int) -> None:
-        """``waiting_max`` counts what is under way, too."""
+    def __init__(self, *, waiting_max: int, workers: int, weight_max: int = 0) -> None:
+        """``waiting_max`` counts what is under way, too; without ``weight_max`` nothing is heavy."""
         self._waiting_max = waiting_max
         self._running_max = max(1, workers - 1)
-        self._users: OrderedDict[str, OrderedDict[str, deque[T]]] = OrderedDict()
-        self._waiting: Counter[Party] = Counter()
-        self._running: Counter[str] = Counter()
+        self._weight_max = weight_max
+        self._users: dict[str, _User[T]] = {}
         self._busy: set[Party] = set()
+        self._heavy: dict[Party, int] = {}
+        """What is under way and heavy, with its weight."""
+        self._least = 0.0
+        """What whoever was served last had used: from there on a new user counts."""
         self.size = 0
         """How much waits."""
 
-    def put(self, party: Party, work: T) -> bool:
-        """Queue work; False where there is no room, or this party has taken half of it."""
+    def put(self, party: Party, work: T, weight: int = 0) -> T | None:
+        """Queue work; what there is no room for, which may be other work than this.
+
+        Where all is full the user with the most gives way: one may have all that nobody else
+        asks for.
+        """
+        user = self._users.get(party.user)
+        if user is None:
+            user = self._users[party.user] = _User(self._least)
+        elif user.is_idle:
+            user.seconds = max(user.seconds, self._least)
+        displaced = None
         if self.size + len(self._busy) >= self._waiting_max:
-            return False
-        if self._waiting[party] * 2 >= self._waiting_max:
-            return False
-        namespaces = self._users.setdefault(party.user, OrderedDict())
-        namespaces.setdefault(party.namespace, deque()).append(work)
-        self._waiting[party] += 1
+            crowd = max(self._users.values(), key=lambda other: other.waiting)
+            if crowd.waiting <= user.waiting + 1:
+                self._forget()
+                return work
+            displaced = self._drop_newest(crowd)
+        user.namespaces.setdefault(party.namespace, deque()).append(_Item(work, weight))
+        user.waiting += 1
         self.size += 1
-        return True
+        return displaced
+
+    def _drop_newest(self, user: _User[T]) -> T:
+        """Take out the latest work of the namespace that has the most."""
+        namespace = max(user.namespaces, key=lambda name: len(user.namespaces[name]))
+        dropped = user.namespaces[namespace].pop()
+        if not user.namespaces[namespace]:
+            del user.namespaces[namespace]
+        user.waiting -= 1
+        self.size -= 1
+        return dropped.work
 
     def delay(self, party: Party) -> Delay:
         """Why there is no place for a party: who has those that there are."""
-        mine = (
-            sum(count for (user, _), count in self._waiting.items() if user == party.user)
-            + self._running[party.user]
-        )
-        users = self._users.keys() | {user for user, count in self._running.items() if count}
-        return Delay(places_taken=mine, places=self._waiting_max, requesters=len(users))
+        user = self._users.get(party.user)
+        mine = 0 if user is None else user.waiting + user.running
+        users = sum(1 for other in self._users.values() if not other.is_idle)
+        return Delay(places_taken=mine, places=self._waiting_max, requesters=users)
 
     def take(self) -> tuple[Party, T] | None:
         """What is next; None where nothing may begin now. :meth:`done` tells of its end."""
-        for user, namespaces in self._users.items():
-            if self._running[user] >= self._running_max:
+        waiting = [item for item in self._users.items() if item[1].waiting]
+        for name, user in sorted(waiting, key=lambda item: item[1].seconds):
+            if user.running >= self._running_max:
                 continue
-            for namespace, waiting in namespaces.items():
-                party = Party(user, namespace)
-                if party in self._busy:
+            for namespace, works in user.namespaces.items():
+                party = Party(name, namespace)
+                if party in self._busy or not self._may_begin(works[0].weight):
                     continue
-                work = waiting.popleft()
-                self._move_behind(party, namespaces, waiting)
+                work, weight = works.popleft()
+                user.waiting -= 1
+                self.size -= 1
+                if works:
+                    user.namespaces.move_to_end(namespace)
+                else:
+                    del user.namespaces[namespace]
+                user.running += 1
+                self._users[name] = self._users.pop(name)  # behind others who have used as much
                 self._busy.add(party)
-                self._running[user] += 1
+                if weight:
+                    self._heavy[party] = weight
+                self._least = max(self._least, user.seconds)
                 return party, work
         return None
 
-    def _move_behind(
-        self, party: Party, namespaces: OrderedDict[str, deque[T]], waiting: deque[T]
-    ) -> None:
-        """Let the other users, and the other namespaces of this one, go first next time."""
-        self.size -= 1
-        self._waiting[party] -= 1
-        if waiting:
-            namespaces.move_to_end(party.namespace)
-        else:
-            del namespaces[party.namespace], self._waiting[party]
-        if namespaces:
-            self._users.move_to_end(party.user)
-        else:
-            del self._users[party.user]
+    def _may_begin(self, weight: int) -> bool:
+        """Whether there is room for what is heavy: what is alone always has it."""
+        if not weight or not self._heavy:
+            return True
+        if len(self._heavy) >= self._running_max:
+            return False
+        return sum(self._heavy.values()) + weight <= self._weight_max
 
-    def done(self, party: Party) -> None:
-        """Work of this party that was taken has ended."""
+    def parts(self, party: Party) -> int:
+        """Of how many equal parts of the time this party's work has one now."""
+        users = sum(1 for user in self._users.values() if user.running)
+        return max(1, users * self._users[party.user].running)
+
+    def done(self, party: Party, seconds: float = 0.0) -> None:
+        """Work of this party that was taken has ended, and took so much of a processor."""
         self._busy.discard(party)
-        self._running[party.user] -= 1
-        if not self._running[party.user]:
-            del self._running[party.user]
+        self._heavy.pop(party, None)
+        user = self._users[party.user]
+        user.running -= 1
+        user.seconds += seconds
+        self._forget()
+
+    def _forget(self) -> None:
+        """Remember no more users than who have more behind them than one that begins."""
+        idle = [name for name, user in self._users.items() if user.is_idle]
+        surplus = len(idle) - USERS_MAX
+        for name in idle:
+            if self._users[name].seconds <= self._least or surplus > 0:
+                del self._users[name]
+                surplus -= 1
 
     def clear(self) -> list[T]:
         """Take out all that waits."""
         left = [
-            work
-            for namespaces in self._users.values()
-            for waiting in namespaces.values()
-            for work in waiting
+            item.work
+            for user in self._users.values()
+            for works in user.namespaces.values()
+            for item in works
         ]
-        self._users.clear()
-        self._waiting.clear()
+        for user in self._users.values():
+            user.namespaces.clear()
+            user.waiting = 0
         self.size = 0
         return left

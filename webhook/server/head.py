@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 import httptools
 
 if TYPE_CHECKING:
     import asyncio
+
+STRANGER: Final = "waddle.stranger"
+"""Where the scope of a request has its client's address, if that is known to be no API server."""
 
 HeadRefusal = tuple[int, str, str]
 """Status, reason for the metric, message."""
@@ -26,6 +29,11 @@ def connection_scope(transport: asyncio.BaseTransport) -> dict[str, Any]:
         "client": client[:2] if client else None,
         "root_path": "",
     }
+
+
+def client_of(address: object) -> str:
+    """Whose a connection is, by the address that the system gives of its peer; empty if none."""
+    return str(address[0]) if isinstance(address, tuple) and address else ""
 
 
 def fault_in(

@@ -42,6 +42,21 @@ DROPPED_BYTES: Final = 256 * 1024
 """Read in a turn of what is dropped: what uvloop takes from a socket in one go."""
 
 
+OTHERS_PART: Final = 4
+"""The part of a bound that one client alone leaves to others, where it has more than half."""
+
+
+class Share:
+    """What one address has of a port."""
+
+    __slots__ = ("bytes", "connections", "in_flight")
+
+    def __init__(self) -> None:
+        self.connections = 0
+        self.in_flight = 0
+        self.bytes = 0
+
+
 class Waiting(Protocol):
     """A request in the queue."""
 
@@ -55,6 +70,10 @@ class Waiting(Protocol):
 class Member(Protocol):
     """A connection of the port."""
 
+    client: str
+    """The address it comes from."""
+    share: Share
+    """What all of that address have."""
     deadline: float
     """When, on the monotonic clock, its present state must be over."""
 
@@ -80,6 +99,8 @@ class Hub:
         self.registry = registry
         self.log = log
         self.connections: set[Member] = set()
+        self._clients: dict[str, Share] = {}
+        """Of each address that has connections."""
         self.handshakes: dict[int, socket.socket] = {}
         """Connections that are in their handshake, the oldest first, by descriptor."""
         self.waiting: deque[Waiting] = deque()
@@ -98,6 +119,8 @@ class Hub:
         """By path, what the application answers without waiting, hence without a task."""
         self.peer_check: Callable[[asyncio.BaseTransport], str | None] | None = None
         """Why a TLS client is not welcome; None where it is."""
+        self.is_known: Callable[[asyncio.BaseTransport], bool] | None = None
+        """Whether a TLS client has shown that it is an API server; None where nobody can."""
         self.date_line = b""
         self.empty: asyncio.Event | None = None
         """Set when the last connection has gone, for a listener that waits for that."""
@@ -111,11 +134,12 @@ class Hub:
         """Refresh the Date header; called each second."""
         self.date_line = b"date: " + formatdate(time.time(), usegmt=True).encode() + b"\r\n"
 
-    def submit(self, exchange: Waiting) -> bool:
+    def submit(self, exchange: Waiting, share: Share) -> bool:
         """Queue a request; False when there are too many, and then it is the caller's again."""
-        if self.in_flight >= self.limits.in_flight_max:
+        if self.in_flight >= self.limits.in_flight_max and not self._leaves_room_for(share):
             return False
         self.in_flight += 1
+        share.in_flight += 1
         self.waiting.append(exchange)
         if not self._scheduled:
             self._scheduled = True
@@ -123,6 +147,20 @@ class Hub:
                 self._loop = asyncio.get_running_loop()
             self._loop.call_soon(self._run)
         return True
+
+    def _leaves_room_for(self, share: Share) -> bool:
+        """Whether a request may be one more than there may be: others than who crowds it may."""
+        bound = self.limits.in_flight_max
+        is_crowd = share.in_flight * 2 >= self.in_flight
+        return not is_crowd and self.in_flight < bound + bound // OTHERS_PART
+
+    def is_overfull(self, share: Share) -> bool:
+        """Whether more bytes wait than may: one client alone leaves a part to others."""
+        bound = self.limits.waiting_bytes_max
+        if self.waiting_bytes > bound:
+            return True
+        own = bound - bound // OTHERS_PART
+        return share.bytes > own and len(self._clients) > 1
 
     def _run(self) -> None:
         end = time.monotonic() + SLICE_SECONDS
@@ -172,14 +210,38 @@ class Hub:
         if len(self.connections) >= self.limits.connections_max:
             return False
         self.connections.add(connection)
+        connection.share = self._clients.setdefault(connection.client, connection.share)
+        connection.share.connections += 1
         return True
 
-    def makes_room(self) -> bool:
-        """Whether another connection has been given up for a new one."""
-        if not self.limits.newest_first:
+    def is_full_for(self, client: str) -> bool:
+        """Whether this address has as many connections as it may have."""
+        bound = self.limits.connections_per_client_max
+        return 0 < bound <= self._connections_of(client)
+
+    def _connections_of(self, client: str) -> int:
+        share = self._clients.get(client)
+        return 0 if share is None else share.connections
+
+    def makes_room(self, client: str) -> bool:
+        """Whether another connection has been given up for a new one of this address.
+
+        One of those who have the most, so that nobody crowds out others: of one's own only
+        where the newest go first.
+        """
+        if self.is_full_for(client):
+            crowd = client
+        else:
+            crowd = max(self._clients, key=self._connections_of, default=client)
+        is_more = self._connections_of(crowd) > self._connections_of(client) + 1
+        if not self.limits.newest_first and not is_more:
             return False
         # Where a request is under way there is no deadline: its client is not waited for.
-        longest = min(self.connections, key=lambda member: member.deadline, default=None)
+        longest = min(
+            (member for member in self.connections if member.client == crowd),
+            key=lambda member: member.deadline,
+            default=None,
+        )
         if longest is None or longest.deadline == math.inf:
             return False
         self.left(longest)
@@ -188,7 +250,11 @@ class Hub:
 
     def left(self, connection: Member) -> None:
         """Forget a connection."""
-        self.connections.discard(connection)
+        if connection in self.connections:
+            self.connections.discard(connection)
+            connection.share.connections -= 1
+            if not connection.share.connections:
+                del self._clients[connection.client]
         if self.empty is not None and not self.connections:
             self.empty.set()
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Protocol
+from typing import Final, Protocol
 
 from webhook.server.turns import Turns
+
+KEPT_PART: Final = 8
+"""What part of all places there is besides for bodies that are no larger than it."""
 
 
 class LargeBody(Protocol):
@@ -21,9 +24,9 @@ class LargeBody(Protocol):
 class LargeBodies:
     """The places of one port.
 
-    Together they are no larger than the largest body may be, so that small ones always
-    have room: a few large ones wait for each other instead. Those that have a place are
-    read in turns, and small ones in between.
+    Together they are hardly larger than the largest body may be, so that small ones always
+    have room: a few large ones wait for each other instead, the smallest the shortest.
+    Those that have a place are read in turns, and small ones in between.
     """
 
     def __init__(self, bytes_max: int) -> None:
@@ -35,7 +38,7 @@ class LargeBodies:
 
     def reserve(self, connection: LargeBody, size: int) -> bool:
         """Take a place, or else a place in the line of those that wait for one."""
-        if not self._waiting and self._fits(size):
+        if self._fits(size) and all(size < waiting for _, waiting in self._waiting):
             self._bytes += size
             return True
         self._waiting.append((connection, size))
@@ -56,10 +59,15 @@ class LargeBodies:
         self._let_in()
 
     def _fits(self, size: int) -> bool:
-        return self._bytes + size <= self._bytes_max
+        # Who sends 40 MB slowly must not hold up who sends one of them.
+        kept = self._bytes_max // KEPT_PART
+        return self._bytes + size <= self._bytes_max + (kept if size <= kept else 0)
 
     def _let_in(self) -> None:
-        while self._waiting and self._fits(self._waiting[0][1]):
-            connection, size = self._waiting.popleft()
+        while self._waiting:
+            connection, size = least = min(self._waiting, key=lambda waiting: waiting[1])
+            if not self._fits(size):
+                return
+            self._waiting.remove(least)
             self._bytes += size
             connection.let_in(size)

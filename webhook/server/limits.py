@@ -27,8 +27,10 @@ LARGE_BODY_BYTES: Final = 256 * 1024
 """A body beyond this needs a place among the large ones before it is read. Those of 64 connections
 below it are 16 MiB together. Hardly any object is as large."""
 
-LARGE_BODY_SECONDS: Final = 10.0
-"""For a large body once it has its place, which others wait for: an API server sends it in one."""
+LARGE_BODY_SECONDS: Final = 2.0
+LARGE_BODY_BYTES_A_SECOND: Final = 5 * 1024 * 1024
+"""For a large body once it has its place, which others wait for: an API server sends it in one, and
+several are read at 40 MB a second together. One of 40 MiB has 10 s."""
 
 CHUNK_BYTES_MIN: Final = 256
 CHUNKS_FREE: Final = 1024
@@ -65,16 +67,20 @@ class ConnectionLimits:
     idle_timeout_seconds: float
     newest_first: bool = False
     """Whether one more ends the connection that would be ended soonest for what its client does not
-    send; else the new one is closed. For probes: who asks does so at once, and must be answered."""
+    send; else the new one is closed, unless another client has more connections than its own. For
+    probes and people: who asks does so at once, and must be answered."""
+    connections_per_client_max: int = 0
+    """Of one address, so that there is room for others; 0 for as many as all may have."""
 
-    def seconds_for(self, reading: Reading, *, large: bool) -> float:
-        """How long a client may take for a part of a request; others wait for a ``large`` body."""
+    def seconds_for(self, reading: Reading, large_bytes: int) -> float:
+        """How long a client may take for a part of a request; others wait for the place of ``large_bytes``."""
         if reading == "start":
             return self.idle_timeout_seconds
         if reading == "head":
             return self.header_timeout_seconds
-        if large:
-            return min(self.body_timeout_seconds, LARGE_BODY_SECONDS)
+        if large_bytes:
+            longest = LARGE_BODY_SECONDS + large_bytes / LARGE_BODY_BYTES_A_SECOND
+            return min(self.body_timeout_seconds, longest)
         return self.body_timeout_seconds
 
     @property

@@ -44,12 +44,14 @@ class TemplateCompiler(Protocol):
 class SlowReview:
     """A review that goes on beside the admission thread."""
 
-    __slots__ = ("future", "worked_seconds")
+    __slots__ = ("crowded_out", "future", "worked_seconds")
 
     def __init__(self) -> None:
         self.future: Future[Responses] = Future()
         self.worked_seconds = 0.0
         """Processor time that it took so far."""
+        self.crowded_out: Delay | None = None
+        """Where it gave its place to another: what its requester had of all."""
 
 
 class SlowReviewer(Protocol):

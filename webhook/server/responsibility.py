@@ -10,7 +10,10 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from webhook.api.admission import AdmissionRequest
 
 Responsible: TypeAlias = Literal["object", "requester", "others"]
 """``object``: the review itself takes too long. ``requester``: its user's other requests do, or are
@@ -72,6 +75,11 @@ def requester_of(username: str) -> str:
         return username
     namespace, separator, _ = username[len(_SERVICE_ACCOUNT) :].partition(":")
     return f"{_SERVICE_ACCOUNT}{namespace}" if separator else username
+
+
+def requester(request: AdmissionRequest) -> str:
+    """Who is behind a request; of strangers each is one, whomever it names."""
+    return request.stranger or requester_of(request.username)
 
 
 class ProcessorTime:

@@ -203,8 +203,16 @@ class ServeSettings(TelemetrySettings):
     )
     client_cn_name: str = flag(
         "kube-apiserver",
-        "Common name that a client's certificate must have, with --client-ca-name.",
+        "Common name that a client's certificate must have, with --client-ca-name or "
+        "--api-server-ca-file.",
         gatekeeper=True,
+        group=_TLS,
+    )
+    api_server_ca_file: str = flag(
+        "",
+        "File with the authorities of the API server's client certificate. Who shows none of them "
+        "with the name of --client-cn-name is answered all the same, as one more user: what "
+        "others ask for goes by without it.",
         group=_TLS,
     )
 

@@ -58,6 +58,10 @@ def validate(settings: ServeSettings) -> None:
             raise InvalidFlag(f"--{shown} must be at least {least:g}")
     if settings.client_ca_name and not settings.cert_dir:
         raise InvalidFlag("--client-ca-name names a file in --cert-dir, which is missing")
+    if settings.client_ca_name and settings.api_server_ca_file:
+        raise InvalidFlag(
+            "--client-ca-name lets nobody else in: take it or --api-server-ca-file, not both"
+        )
     if settings.enable_validate_policy and not (settings.client_ca_name or settings.in_cluster):
         raise InvalidFlag(
             "--enable-validate-policy needs --client-ca-name, or --kubernetes, to know who calls"

@@ -6,6 +6,7 @@ import resource
 import socket
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
+from typing import Any
 
 from starlette.applications import Starlette
 
@@ -14,7 +15,7 @@ from tests.webhook.server.limits import ADMISSION_LIMITS
 from webhook.log import Log
 from webhook.metrics.registry import Registry
 from webhook.metrics.server import CLOSED
-from webhook.server.hub import Hub
+from webhook.server.hub import Hub, Share
 from webhook.server.limits import ConnectionLimits
 from webhook.server.listener import Listener
 
@@ -128,28 +129,87 @@ def test_for_probes_the_one_that_says_nothing_gives_way() -> None:
     asyncio.run(run())
 
 
+class Member:
+    """A connection as the hub sees it."""
+
+    def __init__(self, client: str, deadline: float) -> None:
+        self.client, self.deadline, self.share = client, deadline, Share()
+        self.given_up = False
+
+    def expire(self) -> None:
+        raise AssertionError
+
+    shutdown = expire
+
+    def abort(self, reason: str) -> None:
+        assert self.deadline < float("inf"), "a request is under way"
+        assert reason == "too_many_connections"
+        self.given_up = True
+
+
+def hub_of(*members: Member, **bounds: Any) -> Hub:
+    """A hub that these have joined."""
+    limits = replace(ADMISSION_LIMITS, connections_max=len(members) or 1, **bounds)
+    hub = Hub(limits, Registry(), Log(list[bytes]().append).logger("x"))
+    for member in members:
+        assert hub.joined(member, -1)
+    return hub
+
+
 def test_for_probes_nobody_gives_way_who_is_being_answered() -> None:
     """There is no deadline on a client whose request is under way."""
-    hub = Hub(
-        replace(ADMISSION_LIMITS, connections_max=1, newest_first=True),
-        Registry(),
-        Log(list[bytes]().append).logger("x"),
-    )
+    assert not hub_of(newest_first=True).makes_room("a")
+    hub = hub_of(Member("a", float("inf")), newest_first=True)
+    assert not hub.makes_room("a")
+    assert len(hub.connections) == 1
 
-    class Answered:
-        """A connection whose request is under way."""
 
-        deadline = float("inf")
+def test_who_has_the_most_connections_gives_way_to_another_and_not_to_itself() -> None:
+    members = [Member("crowd", 3), Member("crowd", 1), Member("crowd", 2), Member("few", 0)]
+    hub = hub_of(*members)
+    assert not hub.makes_room("crowd")
+    assert hub.makes_room("new")
+    assert [member.given_up for member in members] == [False, True, False, False]
+    assert not hub.makes_room("few"), "nobody has more than it would have"
+    assert len(hub.connections) == 3
 
-        def expire(self) -> None:
+
+def test_a_client_of_as_many_as_it_may_have_gives_up_one_of_its_own() -> None:
+    members = [Member("a", 2), Member("a", 1), Member("b", 0)]
+    hub = hub_of(*members, connections_per_client_max=2, newest_first=True)
+    assert hub.is_full_for("a")
+    assert not hub.is_full_for("b")
+    assert hub.makes_room("a")
+    assert [member.given_up for member in members] == [False, True, False]
+    assert not hub.is_full_for("a")
+
+
+def test_who_has_all_requests_under_way_leaves_some_to_others() -> None:
+    hub = hub_of(Member("a", 1), Member("b", 1), in_flight_max=4)
+    crowd, other = (member.share for member in sorted(hub.connections, key=lambda m: m.client))
+
+    class Request:
+        """A request that is never run: no loop goes on here."""
+
+        def run(self) -> None:
             raise AssertionError
 
-        shutdown = expire
+        abandon = run
 
-        def abort(self, reason: str) -> None:
-            raise AssertionError(reason)
+    hub._scheduled = True
+    taken = [hub.submit(Request(), crowd) for _ in range(5)]
+    assert taken == [True] * 4 + [False]
+    assert hub.submit(Request(), other)
+    assert not hub.submit(Request(), other), "a quarter more is all there is"
 
-    assert not hub.makes_room()
-    hub.connections.add(Answered())
-    assert not hub.makes_room()
-    assert len(hub.connections) == 1
+
+def test_who_has_most_of_the_bytes_that_wait_leaves_some_to_others() -> None:
+    alone = hub_of(Member("a", 1), waiting_bytes_max=100)
+    (member,) = alone.connections
+    alone.waiting_bytes = member.share.bytes = 100
+    assert not alone.is_overfull(member.share)
+    hub = hub_of(Member("a", 1), Member("b", 1), waiting_bytes_max=100)
+    crowd, other = (member.share for member in sorted(hub.connections, key=lambda m: m.client))
+    hub.waiting_bytes = crowd.bytes = 76
+    assert hub.is_overfull(crowd)
+    assert not hub.is_overfull(other)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webhook.server.fair_queue import FairQueue, Party
+from webhook.server.fair_queue import USERS_MAX, FairQueue, Party
 
 ALICE, BOB = "alice", "bob"
 
@@ -12,7 +12,7 @@ def queue(*works: str, waiting_max: int = 64, workers: int = 4) -> FairQueue[str
     made: FairQueue[str] = FairQueue(waiting_max=waiting_max, workers=workers)
     for work in works:
         user, namespace, _ = work.split("/")
-        assert made.put(Party(user, namespace), work)
+        assert made.put(Party(user, namespace), work) is None
     return made
 
 
@@ -44,7 +44,7 @@ def test_a_party_has_one_piece_under_way_and_a_user_leaves_a_worker_to_others() 
     assert second is not None
     assert {first[1], second[1]} == {"alice/a/1", "alice/b/1"}
     assert waiting.take() is None
-    assert waiting.put(Party(BOB, "a"), "bob/a/1")
+    assert waiting.put(Party(BOB, "a"), "bob/a/1") is None
     third = waiting.take()
     assert third is not None
     assert third[1] == "bob/a/1"
@@ -54,13 +54,75 @@ def test_a_party_has_one_piece_under_way_and_a_user_leaves_a_worker_to_others() 
     assert following[1] == "alice/c/1"
 
 
-def test_one_party_cannot_take_all_the_room() -> None:
-    waiting = queue(waiting_max=4)
-    assert waiting.put(Party(ALICE, "a"), "1")
-    assert waiting.put(Party(ALICE, "a"), "2")
-    assert not waiting.put(Party(ALICE, "a"), "3")
-    assert waiting.put(Party(BOB, "b"), "4")
-    assert waiting.put(Party(BOB, "c"), "5")
-    assert not waiting.put(Party(BOB, "d"), "6")
-    assert sorted(waiting.clear()) == ["1", "2", "4", "5"]
+def test_who_has_the_most_gives_way_however_many_namespaces_it_asks_about() -> None:
+    waiting = queue("alice/a/1", "alice/b/1", "alice/c/1", "alice/c/2", waiting_max=4)
+    assert waiting.put(Party(ALICE, "d"), "alice/d/1") == "alice/d/1"
+    assert waiting.put(Party(BOB, "b"), "bob/b/1") == "alice/c/2"
+    assert waiting.put(Party(BOB, "b"), "bob/b/2") is not None
+    assert waiting.size == 4
+    assert waiting.put(Party(BOB, "b"), "bob/b/3") == "bob/b/3", "each has half"
+    assert len(waiting.clear()) == 4
     assert waiting.take() is None
+
+
+def test_who_has_used_less_of_a_processor_comes_first() -> None:
+    waiting = queue("alice/a/1", "alice/a/2", "alice/a/3", "bob/b/1", "bob/b/2")
+    taken = waiting.take()
+    assert taken == (Party(ALICE, "a"), "alice/a/1")
+    waiting.done(taken[0], 3.0)
+    assert drained(waiting) == ["bob/b/1", "bob/b/2", "alice/a/2", "alice/a/3"]
+
+
+def test_who_comes_back_has_saved_up_nothing() -> None:
+    waiting = queue("alice/a/1", "bob/b/1")
+    for _ in range(2):
+        taken = waiting.take()
+        assert taken is not None
+        waiting.done(taken[0], 1.0)
+    for number in range(2, 6):
+        assert waiting.put(Party(ALICE, "a"), f"alice/a/{number}") is None
+        party, work = waiting.take() or (Party("", ""), "")
+        assert work == f"alice/a/{number}"
+        waiting.done(party, 1.0)
+    for number in range(2, 4):
+        assert waiting.put(Party(BOB, "b"), f"bob/b/{number}") is None
+        assert waiting.put(Party(ALICE, "a"), f"alice/a/{number + 4}") is None
+    served = []
+    while (taken := waiting.take()) is not None:
+        waiting.done(taken[0], 1.0)
+        served.append(taken[1].split("/")[0])
+    assert served == ["bob", "alice", "bob", "alice"]
+
+
+def test_what_is_heavy_waits_for_room_and_leaves_a_worker_to_what_is_light() -> None:
+    made: FairQueue[str] = FairQueue(waiting_max=64, workers=3, weight_max=10)
+    for name, weight in (("a", 50), ("b", 5), ("c", 5), ("d", 1), ("light", 0)):
+        assert made.put(Party(name, ""), name, weight) is None
+    first = made.take()
+    assert first == (Party("a", ""), "a"), "what is alone has room, whatever it weighs"
+    assert made.take() == (Party("light", ""), "light")
+    assert made.take() is None
+    made.done(first[0], 1.0)
+    assert [made.take() for _ in range(3)] == [
+        (Party("b", ""), "b"),
+        (Party("c", ""), "c"),
+        None,
+    ], "two that are heavy leave a worker of three"
+
+
+def test_time_is_shared_by_users_and_not_by_their_threads() -> None:
+    waiting = queue("alice/a/1", "alice/b/1", "bob/b/1")
+    while waiting.take() is not None:
+        pass
+    assert waiting.parts(Party(ALICE, "a")) == 4
+    assert waiting.parts(Party(BOB, "b")) == 2
+
+
+def test_users_who_come_once_are_forgotten() -> None:
+    waiting = queue()
+    for number in range(3 * USERS_MAX):
+        waiting.put(Party(f"user-{number}", ""), "x")
+        taken = waiting.take()
+        assert taken is not None
+        waiting.done(taken[0], 0.001)
+    assert len(waiting._users) <= USERS_MAX + 1

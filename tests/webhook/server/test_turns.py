@@ -43,8 +43,21 @@ def test_a_large_body_is_alone_until_another_has_a_place() -> None:
     assert large.is_alone(60)
     assert large.reserve(Reader("second", read), 40)
     assert not large.is_alone(60)
-    assert not large.reserve(Reader("third", read), 10)
+    assert not large.reserve(Reader("third", read), 20)
     large.release(60)
-    assert read == ["third has 10"]
+    assert read == ["third has 20"]
     large.release(40)
-    assert large.is_alone(10)
+    assert large.is_alone(20)
+
+
+def test_the_smallest_that_waits_for_a_place_is_the_next_and_a_few_have_places_besides() -> None:
+    large = LargeBodies(80)
+    read: list[str] = []
+    assert large.reserve(Reader("first", read), 80)
+    assert not large.reserve(Reader("largest", read), 80)
+    assert not large.reserve(Reader("larger", read), 40)
+    assert not large.reserve(Reader("large", read), 20)
+    assert large.reserve(Reader("small", read), 10)
+    assert not large.reserve(Reader("another", read), 10)
+    large.release(80)
+    assert read == ["another has 10", "large has 20", "larger has 40"]

@@ -97,8 +97,7 @@ class AdmissionRecorder:
                     dry_run,
                     subject,
                     old,
-                    _,
-                    _,
+                    *_,
                 ) = request
                 if subject is None:  # a DELETE carries the object as oldObject
                     subject = old

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 HEAD_BYTES_MAX: Final = 8192
 READ_SECONDS: Final = 5.0
+CONNECTIONS_MAX: Final = 64
+"""Of more the oldest is closed: who scrapes or probes asks at once, and is answered at once."""
 
 
 async def serve(
@@ -20,8 +22,14 @@ async def serve(
 ) -> asyncio.Server:
     """Answer GET for each route with a status and a text; ``address`` is ``host:port``."""
     host, _, port = address.rpartition(":")
+    open_: dict[asyncio.StreamWriter, None] = {}
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(open_) >= CONNECTIONS_MAX:
+            oldest = next(iter(open_))
+            del open_[oldest]
+            oldest.transport.abort()
+        open_[writer] = None
         try:
             async with asyncio.timeout(READ_SECONDS):
                 head = await reader.readuntil(b"\r\n\r\n")
@@ -30,6 +38,7 @@ async def serve(
         except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             return  # whoever asked is gone, or never asked
         finally:
+            open_.pop(writer, None)
             writer.close()
 
     return await asyncio.start_server(

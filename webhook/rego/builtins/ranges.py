@@ -19,15 +19,22 @@ if TYPE_CHECKING:
 MAX_NUMBERS: Final = 10_000_000
 """Most numbers of one range: 80 MB of references, which no policy needs."""
 
+AT_ONCE: Final = 50_000
+"""Of these made at once: 2 MiB, in a millisecond."""
+
 
 def _range(context: Context, name: str, start: int, stop: int, step: int) -> list[int]:
     size = abs(stop - start) // step + 1
     if size > MAX_NUMBERS:
         raise EvaluationError("eval_cancel_error", f"{name}: a range of over {MAX_NUMBERS} numbers")
-    context.charge(size)
-    if start <= stop:
-        return list(range(start, stop + 1, step))
-    return list(range(start, stop - 1, -step))
+    numbers = range(start, stop + 1, step) if start <= stop else range(start, stop - 1, -step)
+    made: list[int] = []
+    for begin in range(0, size, AT_ONCE):
+        # Paid for as it is made: who looks at the clock looks at memory, too.
+        part = numbers[begin : begin + AT_ONCE]
+        context.charge(len(part))
+        made.extend(part)
+    return made
 
 
 @builtin("numbers.range", NUMBER, NUMBER, result=array_of(NUMBER), context=True, check=False)

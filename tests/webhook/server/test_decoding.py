@@ -1,0 +1,147 @@
+"""Large bodies are decoded the smallest first, and the huge ones in nobody's way."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.behaviour.serving import pod, review
+from tests.patience import PATIENCE_SECONDS
+from webhook.server.decoding import HUGE_BYTES, Decoded, Decoding, Memory, NoRoom
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+MIB = 1024 * 1024
+
+
+def body(size: int) -> bytes:
+    document = review(pod())
+    document["request"]["object"]["data"] = "x" * size
+    return json.dumps(document).encode()
+
+
+def until() -> float:
+    return time.monotonic() + PATIENCE_SECONDS
+
+
+class Held:
+    """Decoding whose threads begin when they are told to."""
+
+    def __init__(self, memory: Memory | None = None) -> None:
+        self.go = threading.Event()
+        self.given_back = threading.Event()
+        self.decoding = Decoding(
+            body_max=64 * MIB,
+            memory=memory,
+            begin=self._begin,
+            give_back=self.given_back.set,
+        )
+
+    def _begin(self) -> None:
+        assert self.go.wait(PATIENCE_SECONDS)
+
+
+def then(future: Future[Decoded], order: list[str], name: str) -> Future[Decoded]:
+    """The same, which notes its name when it is done."""
+    future.add_done_callback(lambda _: order.append(name))
+    return future
+
+
+def test_the_smallest_is_decoded_first_and_those_of_strangers_last() -> None:
+    held = Held()
+    order: list[str] = []
+    bodies = {"large": 900_000, "small": 100_000, "middle": 500_000}
+    stranger = held.decoding.decode(body(70_000), until(), "stranger")
+    futures = [then(stranger, order, "stranger")]
+    for name, size in bodies.items():
+        futures.append(then(held.decoding.decode(body(size), until()), order, name))
+    held.go.set()
+    for future in futures:
+        assert future.result(PATIENCE_SECONDS).request is not None
+    assert order == ["small", "middle", "large", "stranger"]
+    held.decoding.stop()
+
+
+def test_nobody_waits_behind_a_huge_one_that_waits_for_memory() -> None:
+    memory = Memory(64 * MIB)
+    held = Held(memory)
+    taken = memory.take(50 * MIB)
+    huge = held.decoding.decode(body(20 * MIB), until())
+    other = held.decoding.decode(body(2 * MIB), until())
+    small = held.decoding.decode(body(100_000), until())
+    held.go.set()
+    assert small.result(PATIENCE_SECONDS).request is not None
+    decoded = other.result(PATIENCE_SECONDS)
+    assert decoded.request is not None, "smaller than what waits before it"
+    assert not huge.done()
+    memory.give(taken)
+    memory.give(decoded.room)
+    assert huge.result(PATIENCE_SECONDS).request is not None
+    held.decoding.stop()
+
+
+def test_huge_ones_together_leave_memory_to_others() -> None:
+    memory = Memory(64 * MIB)
+    held = Held(memory)
+    held.go.set()
+    first = held.decoding.decode(body(40 * MIB), until()).result(PATIENCE_SECONDS)
+    assert first.request is not None
+    left = memory.bytes_max - memory.taken
+    late = held.decoding.decode(body(left - MIB), time.monotonic() + 0.1)
+    assert isinstance(late.result(PATIENCE_SECONDS).error, NoRoom)
+    memory.take(left - MIB)
+    held.decoding.stop()
+
+
+def test_memory_of_huge_ones_is_given_back_once_there_are_no_more() -> None:
+    held = Held()
+    held.go.set()
+    assert held.decoding.decode(body(2 * HUGE_BYTES), until()).result(PATIENCE_SECONDS).request
+    assert held.given_back.wait(PATIENCE_SECONDS)
+    held.decoding.stop()
+
+
+def test_what_waits_when_all_ends_is_cancelled() -> None:
+    memory = Memory(MIB)
+    held = Held(memory)
+    memory.take(MIB)
+    waiting = held.decoding.decode(body(100_000), until())
+    held.go.set()
+    held.decoding.stop()
+    with pytest.raises(Exception) as told:
+        waiting.result(PATIENCE_SECONDS)
+    assert type(told.value).__name__ == "CancelledError"
+
+
+def test_who_had_less_decoded_comes_before_who_had_more() -> None:
+    held = Held()
+    order: list[str] = []
+    futures = []
+    for user, size in (("a", 100_000), ("a", 110_000), ("a", 120_000), ("b", 200_000)):
+        raw = body(size).replace(b'"username": "alice"', b'"username": "%s"' % user.encode())
+        futures.append(then(held.decoding.decode(raw, until()), order, user))
+    held.go.set()
+    for future in futures:
+        assert future.result(PATIENCE_SECONDS).request is not None
+    assert order == ["a", "b", "a", "a"]
+    held.decoding.stop()
+
+
+@pytest.mark.parametrize(("holder", "responsible"), [("alice", "requester"), ("other", "others")])
+def test_who_has_taken_all_the_memory_has_nobody_else_to_blame(
+    holder: str, responsible: str
+) -> None:
+    memory = Memory(MIB)
+    memory.take(MIB, holder)
+    held = Held(memory)
+    held.go.set()
+    late = held.decoding.decode(body(100_000), time.monotonic())
+    error = late.result(PATIENCE_SECONDS).error
+    assert isinstance(error, NoRoom)
+    assert error.responsible == responsible
+    held.decoding.stop()

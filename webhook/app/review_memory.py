@@ -1,0 +1,98 @@
+"""What reviews beside the admission thread make of memory, together, and who has to stop.
+
+Time bounds no memory: in a tenth of a second a policy makes 100 MiB of what is small, and a large
+object has thirty times that. What the process holds is looked at as often as the clock is. Where it
+has grown by much, whoever has worked for a while goes on alone, the others of that kind wait: so
+it is known whose doing further growth is, and that evaluation ends as an overrun.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Final
+
+from webhook import heap
+from webhook.rego.errors import EvaluationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TOGETHER_BYTES_MAX: Final = 48 * 1024 * 1024
+"""What all may have made before one goes on alone."""
+
+ALONE_BYTES_MAX: Final = 64 * 1024 * 1024
+"""What that one may make then. The manifests' 512 MiB are 110 for what is in force, 48 for bodies,
+192 for what is decoded, these two, and 50 for what is kept of all this after it was freed."""
+
+LIGHT_SECONDS: Final = 0.02
+"""Of a processor: who has worked for less has made some 20 MiB at most, and waits for nobody."""
+
+
+class ReviewMemory:
+    """Looked at by each thread that reviews, while it does."""
+
+    def __init__(
+        self, decoded: Callable[[], int], resident: Callable[[], int] | None = None
+    ) -> None:
+        """``decoded`` is what requests are accounted for, ``resident`` what the process holds."""
+        self._decoded = decoded
+        self._resident = resident or heap.ResidentMemory().bytes_now
+        self._changed = threading.Condition()
+        self._at_rest = 0
+        self._alone: object | None = None
+        self._since: int | None = None
+
+    def begin(self) -> None:
+        """A review begins while no other is under way."""
+        self._at_rest = self._resident() - self._decoded()
+
+    def _made(self) -> int:
+        return self._resident() - self._decoded() - self._at_rest
+
+    def look(self, review: object, worked_seconds: float, until: float) -> None:
+        """See whether this review may go on, and wait while another goes on alone.
+
+        ``until`` is on the monotonic clock. Raises
+        :class:`~webhook.rego.errors.EvaluationError` where it has made too much, or waited too long.
+        """
+        if worked_seconds < LIGHT_SECONDS:
+            return
+        made = self._made()
+        if made <= TOGETHER_BYTES_MAX and self._alone is None:
+            return
+        with self._changed:
+            while self._alone is not review:
+                if self._alone is None:
+                    made = self._made()
+                    if made <= TOGETHER_BYTES_MAX:
+                        return
+                    self._alone, self._since = review, made
+                    return
+                if not self._changed.wait(max(0.0, until - time.monotonic())):
+                    raise EvaluationError("eval_cancel_error", "evaluation exceeded its deadline")
+            if self._since is None:
+                self._since = made
+            elif made - self._since > ALONE_BYTES_MAX:
+                self._since = None  # What it made goes with the evaluation; others of it follow.
+                raise EvaluationError(
+                    "eval_cancel_error",
+                    f"evaluation made more than {ALONE_BYTES_MAX // 1024 // 1024} MiB",
+                )
+
+    def end(self, review: object) -> None:
+        """A review has ended."""
+        with self._changed:
+            if self._alone is not review:
+                return
+        # Before another is let on: what is kept of this one would be taken for its.
+        heap.give_back()
+        with self._changed:
+            self._alone = None
+            self._changed.notify_all()
+
+    def wake(self) -> None:
+        """Have who waits look anew."""
+        with self._changed:
+            self._alone = None
+            self._changed.notify_all()

@@ -1,0 +1,55 @@
+"""Memory as the system sees it: how much the process has, and what of it is free but kept.
+
+The C library keeps what is freed for its next use: in an arena for each of several threads, and
+the more, the larger the blocks that were freed. After a flood of large requests a replica would
+hold what it took for good, and the next one would come on top.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+from typing import Final
+
+ARENAS_MAX: Final = 2
+"""Threads that allocate at a time are those that hold no interpreter's lock: hardly any."""
+
+MAPPED_BYTES: Final = 256 * 1024
+"""From here on a block is the system's again as soon as it is freed; glibc's own bound grows to
+32 MiB with the first block of that size. Usual requests have no such blocks."""
+
+_MMAP_THRESHOLD: Final = -3
+_ARENA_MAX: Final = -8
+"""M_MMAP_THRESHOLD and M_ARENA_MAX of glibc's `malloc.h`."""
+
+_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
+
+
+def bound() -> None:
+    """Keep little of what is freed; called before there are threads. Elsewhere than on glibc nothing."""
+    with contextlib.suppress(AttributeError, OSError):
+        library = ctypes.CDLL(None)
+        library.mallopt(_ARENA_MAX, ARENAS_MAX)
+        library.mallopt(_MMAP_THRESHOLD, MAPPED_BYTES)
+
+
+def give_back() -> None:
+    """Give to the system what is free; takes some milliseconds, for which others can run."""
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+class ResidentMemory:
+    """What the process holds now, which is one read of a file that stays open."""
+
+    def __init__(self) -> None:
+        self._file: int | None = None
+        with contextlib.suppress(OSError):
+            self._file = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+
+    def bytes_now(self) -> int:
+        """Bytes; 0 where the system does not tell."""
+        if self._file is None:
+            return 0
+        return int(os.pread(self._file, 128, 0).split()[1]) * _PAGE_BYTES
