@@ -10,7 +10,7 @@ from webhook.server.namespace_label import Exemptions, decide
 from webhook.server.releasing import GARBAGE_COLLECTORS, RELEASED
 
 DELETED = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
-OWNERS = [
+OWNERS: list[dict[str, Any]] = [
     {"kind": "ReplicaSet", "name": "a", "uid": "1", "blockOwnerDeletion": True},
     {"kind": "ReplicaSet", "name": "b", "uid": "2"},
 ]
