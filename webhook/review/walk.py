@@ -2,7 +2,8 @@
 
 The stages, in their order:
 
-1. exclude: a namespace that Config takes out of the process is spared whole;
+1. exclude: a namespace that Config takes out of the process is spared whole, and so is an update
+   that only lets an object go;
 2. mutate: what is reviewed is what would be stored;
 3. expand: what the object implies is told by ExpansionTemplates;
 4. match and evaluate: the object, and all that it implies, against every constraint;
@@ -18,9 +19,11 @@ from typing import TYPE_CHECKING
 
 from webhook.constraint.result import DEFERRED, Responses
 from webhook.review.evaluation import evaluation
+from webhook.constraint.review import AugmentedReview
 from webhook.review.expanding import expand_value
 from webhook.review.mutating import mutate
 from webhook.review.outcome import Found, Needs
+from webhook.review.releasing import only_releases
 from webhook.review.subject import object_of_value
 
 if TYPE_CHECKING:
@@ -37,6 +40,8 @@ def walk(policies: PolicySet, subject: Subject) -> Found | Needs:
     if subject.excludes and _is_excluded(policies, subject):
         return Found(Responses(), subject.object, excluded=subject.counted_place)
     value = subject.value
+    if subject.releases and type(value) is AugmentedReview and only_releases(value.request):
+        return Found(Responses(), subject.object)
     if subject.reads_namespace and place and getattr(value, "namespace", None) is None:
         return Needs(namespace=place)
     mutated, unmutated = None, ""

@@ -15,11 +15,11 @@ from webhook.constraint.result import DEFERRED
 from webhook.constraint.review import AugmentedReview
 from webhook.metrics.admission import SLOW_REVIEWS, VALIDATION_REQUESTS, VALIDATION_SECONDS
 from webhook.review.evaluation import evaluation
+from webhook.review.releasing import RELEASED, only_releases
 from webhook.server import deadline, expansion, preparation, submission, verdict
 from webhook.server.admission_telling import AdmissionTelling
 from webhook.server.decoding import LARGE_BYTES
 from webhook.server.outcome import Pending, Unanswerable, not_ready
-from webhook.server.releasing import RELEASED, only_releases
 from webhook.server.responsibility import (
     NOTED_SECONDS,
     Delay,
