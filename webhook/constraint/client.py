@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from webhook.constraint.causes import OnError
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.driver import Driver, Evaluator
-    from webhook.constraint.findings import OnBug
     from webhook.constraint.isolation import Isolation
+    from webhook.constraint.limits import OnBug
     from webhook.constraint.target import Target
 
 

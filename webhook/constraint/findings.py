@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from webhook.constraint.driver import DriverViolation
     from webhook.constraint.entry import Entry
     from webhook.constraint.isolation import Isolation
-    from webhook.constraint.limits import Limits, Observer
+    from webhook.constraint.limits import Limits, Observer, OnBug
     from webhook.constraint.plan import Plan
     from webhook.constraint.result import ResultCause
     from webhook.constraint.review import Review
@@ -39,9 +39,6 @@ OUT_OF_TIME: Final = "the request's time ended before it was evaluated"
 
 _NONE: Final[list[Undecided]] = []
 """What most reviews leave undecided; never changed."""
-
-OnBug: TypeAlias = "Callable[[str, Exception], None]"
-"""Takes the kind of a template and the exception that ended an evaluation of it."""
 
 _Evaluate: TypeAlias = "Callable[[Any, Any, Any], Sequence[DriverViolation]]"
 

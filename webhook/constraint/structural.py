@@ -78,7 +78,11 @@ def _type_faults(value: Any, schema: Schema, path: str) -> Iterator[str]:
     if not types or (value is None and schema.get("nullable")):
         return
     kind = type_name(value)
-    if schema.get("format") and kind in ("string", "array") and not {"integer", "number"} & {*types}:
+    if (
+        schema.get("format")
+        and kind in ("string", "array")
+        and not {"integer", "number"} & {*types}
+    ):
         return  # kube-openapi asks the format alone
     if kind in types or (kind == "number" and "integer" in types and _is_integer(value)):
         return

@@ -15,6 +15,7 @@ from webhook.mutation.errors import InvalidMutator
 from webhook.mutation.reading import empty_location_fault, id_of, with_defaults
 from webhook.mutation.registry import Mutators
 from webhook.mutation.schema import message
+from webhook.policies.configuration import configuration_faults
 from webhook.policies.manifests import Manifest, PolicyFault
 
 if TYPE_CHECKING:
@@ -68,6 +69,11 @@ class Extensions:
         for name in self._expansions.names - templates.keys():
             self._expansions.remove(name)
         faults = [
+            _fault(item, fault, stays=True)
+            for item in all_manifests
+            for fault in configuration_faults(item.document)
+        ]
+        faults += [
             _fault(item, f"{item.gvk} is no kind of expansion")
             for item in all_manifests
             if item.gvk.group == expansions.GROUP and item.gvk.kind != expansions.KIND
