@@ -23,6 +23,10 @@ def _list(items: Any) -> dict[str, Any]:
     return {"type": "array", "items": items}
 
 
+def _one_of(*values: str) -> dict[str, Any]:
+    return {"type": "string", "enum": list(values)}
+
+
 _TEXT: Final = {"type": "string"}
 _TEXTS: Final = _list(_TEXT)
 _GVK: Final = _object(group=_TEXT, version=_TEXT, kind=_TEXT)
@@ -45,6 +49,14 @@ CONFIG: Final = _object(
     validation=_object(traces=_list(_object(dump=_TEXT, kind=_GVK, user=_TEXT))),
 )
 SYNC_SET: Final = _object(gvks=_list(_GVK))
+MUTATOR: Final = _object(
+    match=_object(source=_one_of("All", "Generated", "Original")),
+    parameters=_object(
+        operation=_one_of("merge", "prune"),
+        pathTests=_list(_object(subPath=_TEXT, condition=_one_of("MustExist", "MustNotExist"))),
+    ),
+)
+"""Of the four kinds of mutators what Gatekeeper reads without a word, since no cluster has it otherwise."""
 
 
 def spec_faults(document: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:

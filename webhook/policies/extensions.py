@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.api.gvk import gvk_of
 from webhook.constraint import expansion as expansions
+from webhook.constraint import kind_schemas
 from webhook.constraint.expansion import ExpansionSet, InvalidExpansion, read_expansion_template
 from webhook.mutation import mutator
 from webhook.mutation.errors import InvalidMutator
@@ -84,6 +85,10 @@ class Extensions:
             except InvalidMutator as error:
                 faults.append(_fault(manifest, str(error), stays=key in self._mutators))
             else:
+                faults += [
+                    _fault(manifest, fault, stays=True)
+                    for fault in kind_schemas.spec_faults(manifest.document, kind_schemas.MUTATOR)
+                ]
                 if fault := empty_location_fault(added):
                     self._mutators.remove(key)
                     faults.append(_fault(manifest, fault))
