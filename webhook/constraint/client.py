@@ -271,6 +271,7 @@ class Client:
         self._snapshot = None
         return True
 
+    @containment.of_template
     def _read(self, document: Mapping[str, Any]) -> Template:
         return read_template(document).foremost(self._targets)
 

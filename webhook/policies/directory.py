@@ -222,6 +222,9 @@ class PolicyDirectory:
         except ConstraintFrameworkError as error:
             stays = known is not None and kind != "data"
             faults.append(replace(_fault(manifest, str(error)), stays=stays))
+        except Exception as bug:  # noqa: BLE001  # of ours: one object's, and all others load
+            why = f"it cannot be used for a fault of Waddle: {type(bug).__name__}"
+            faults.append(replace(_fault(manifest, why), stays=known is not None))
         else:
             self._known[manifest.identity] = manifest
             if kind == "constraint" and (why := enforcement.fault_of(manifest.document)):

@@ -84,6 +84,8 @@ class Extensions:
                 added = self._mutators.add(with_defaults(manifest.document))
             except InvalidMutator as error:
                 faults.append(_fault(manifest, str(error), stays=key in self._mutators))
+            except Exception as bug:  # noqa: BLE001  # of ours: one object's, and all others load
+                faults.append(_fault(manifest, _of_ours(bug), stays=key in self._mutators))
             else:
                 faults += [
                     _fault(manifest, fault, stays=True)
@@ -102,6 +104,9 @@ class Extensions:
             except InvalidExpansion as error:
                 stays = name in self._expansions.names
                 faults.append(_fault(manifest, str(error), stays=stays))
+            except Exception as bug:  # noqa: BLE001  # likewise
+                stays = name in self._expansions.names
+                faults.append(_fault(manifest, _of_ours(bug), stays=stays))
         faults += [
             _fault(templates[name], expansions.CYCLE) for name in sorted(self._expansions.cyclic)
         ]
@@ -113,6 +118,10 @@ def on_top(own: Sequence[Manifest], in_force: Iterable[dict[str, Any]]) -> list[
     known = {item.identity for item in own}
     others = (Manifest(document, IN_FORCE, 0) for document in in_force)
     return [*own, *(item for item in others if item.identity not in known)]
+
+
+def _of_ours(bug: Exception) -> str:
+    return f"it cannot be used for a fault of Waddle: {type(bug).__name__}"
 
 
 def _fault(manifest: Manifest, text: str, *, stays: bool = False) -> PolicyFault:
