@@ -18,8 +18,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.constraint.result import DEFERRED, Responses
-from webhook.review.evaluation import evaluation
 from webhook.constraint.review import AugmentedReview
+from webhook.review.evaluation import evaluation
 from webhook.review.expanding import expand_value
 from webhook.review.mutating import mutate
 from webhook.review.outcome import Found, Needs
