@@ -138,7 +138,7 @@ def ours(documents: list[dict[str, Any]]) -> tuple[str, list[str]]:
 def theirs(gator: Path, folder: Path, documents: list[dict[str, Any]]) -> tuple[str, list[str]]:
     file = folder / f"{id(documents)}.yaml"
     file.write_text("\n---\n".join(map(json.dumps, [*documents, pod()])))
-    command = [gator, "test", "-o", "json", "-f", file]
+    command = [str(gator), "test", "-o", "json", "-f", str(file)]
     done = subprocess.run(
         command, capture_output=True, check=False, text=True, timeout=PATIENCE_SECONDS
     )

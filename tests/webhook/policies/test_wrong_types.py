@@ -109,7 +109,8 @@ def schema_of(crd, version):
 def places(value, path=()):
     """The path to each value within another."""
     yield path
-    items = {dict: dict.items, list: enumerate}.get(type(value))
+    kinds: dict[type, Any] = {dict: dict.items, list: enumerate}
+    items = kinds.get(type(value))
     for key, item in items(value) if items else ():
         yield from places(item, (*path, key))
 

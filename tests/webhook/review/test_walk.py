@@ -190,7 +190,7 @@ def test_an_admission_review_without_what_can_be_reviewed_is_refused(
 
 
 def test_an_update_that_only_lets_an_object_go_is_spared_unless_a_door_says_otherwise() -> None:
-    held = POD | {"metadata": POD["metadata"] | {"finalizers": ["x"]}}
+    held: dict[str, object] = {**POD, "metadata": {**POD["metadata"], "finalizers": ["x"]}}
     subject = Subject(played(POD, None, "UPDATE", held, {}))
     assert not review(policies(), subject).responses.results
     assert review(policies(), replace(subject, releases=False)).responses.results
