@@ -26,6 +26,21 @@ if TYPE_CHECKING:
 GROUP: Final = "expansion.gatekeeper.sh"
 KIND: Final = "ExpansionTemplate"
 DEPTH_MAX: Final = 30
+
+RESULTANTS_MAX: Final = 100
+"""What one object may imply, however many templates there are. Ordinary are two or three (a CronJob
+implies a Job, which implies a Pod); two templates for each of 18 kinds in a row would make 500,000
+of one ConfigMap."""
+
+EXCESS_MAX: Final = 16
+"""So many templates are looked for that do not fit among thousands: each takes some ten looks."""
+
+EXCESS: Final = (
+    f"template would have one object imply more than {RESULTANTS_MAX} others, or {DEPTH_MAX} in a row: "
+    "it is not used; take templates away that apply to the same kinds"
+)
+"""What the status of each template says that is left out for want of a bound otherwise."""
+
 _NO_KIND: Final = ("", "", "")
 CYCLE: Final = "template forms expansion cycle"
 """What the status of each template of a circle says."""
@@ -115,7 +130,7 @@ class Expansion:
         for template in templates:
             for gvk in template.applies_to:
                 self._by_kind.setdefault(gvk, []).append(template)
-            if self._reaches(template.generates, template, set()):
+            if self._reaches(template.generates, template):
                 raise InvalidExpansion(f"error upserting template {template.name}: {CYCLE}")
         for of_kind in self._by_kind.values():
             of_kind.sort(key=lambda item: item.name)
@@ -138,15 +153,17 @@ class Expansion:
         """The templates that are in use."""
         return frozenset(item.name for templates in self._by_kind.values() for item in templates)
 
-    def _reaches(self, gvk: GroupVersionKind, wanted: ExpansionTemplate, seen: set[str]) -> bool:
+    def _reaches(self, gvk: GroupVersionKind, wanted: ExpansionTemplate) -> bool:
         """Whether expanding this kind leads to a template again."""
-        for template in self._by_kind.get(gvk, ()):
-            if template.name == wanted.name:
-                return True
-            if template.name not in seen:
-                seen.add(template.name)
-                if self._reaches(template.generates, wanted, seen):
+        seen: set[str] = set()
+        due = [gvk]
+        while due:
+            for template in self._by_kind.get(due.pop(), ()):
+                if template.name == wanted.name:
                     return True
+                if template.name not in seen:
+                    seen.add(template.name)
+                    due.append(template.generates)
         return False
 
     def implied(self, gvk: GroupVersionKind) -> frozenset[GroupVersionKind]:
@@ -206,11 +223,15 @@ class Expansion:
 
 
 class ExpansionSet:
-    """The ExpansionTemplates that are known, of which those in a circle are out until it is broken."""
+    """The ExpansionTemplates that are known, of which those in a circle are out until it is broken.
+
+    So are those that go beyond the bounds on what one object may imply.
+    """
 
     def __init__(self) -> None:
         self._templates: dict[str, ExpansionTemplate] = {}
         self._cyclic: frozenset[str] = frozenset()
+        self._excess: frozenset[str] = frozenset()
         self._expansion: Expansion | None = Expansion()
 
     @property
@@ -225,8 +246,14 @@ class ExpansionSet:
         return self._cyclic
 
     @property
+    def faults(self) -> dict[str, str]:
+        """The templates that are known and not used, and why."""
+        self._follow()
+        return {**dict.fromkeys(self._cyclic, CYCLE), **dict.fromkeys(self._excess, EXCESS)}
+
+    @property
     def expansion(self) -> Expansion:
-        """What the templates expand, without those in a circle."""
+        """What the templates expand, without those in a circle or beyond the bounds."""
         return self._follow()
 
     def add(self, template: ExpansionTemplate) -> None:
@@ -245,19 +272,16 @@ class ExpansionSet:
     def _follow(self) -> Expansion:
         if self._expansion is None:
             self._cyclic = _cyclic(self._templates.values())
-            self._expansion = Expansion(
-                template for name, template in self._templates.items() if name not in self._cyclic
-            )
+            left = [one for name, one in self._templates.items() if name not in self._cyclic]
+            self._excess = _excess(left)
+            self._expansion = Expansion(one for one in left if one.name not in self._excess)
         return self._expansion
 
 
 def _cyclic(templates: Iterable[ExpansionTemplate]) -> frozenset[str]:
     """The templates that lead, over any others, to themselves."""
     known = tuple(templates)
-    by_kind: dict[GroupVersionKind, list[ExpansionTemplate]] = {}
-    for template in known:
-        for gvk in template.applies_to:
-            by_kind.setdefault(gvk, []).append(template)
+    by_kind = _by_kind(known)
     names = set()
     for start in known:
         seen: set[str] = set()
@@ -270,6 +294,63 @@ def _cyclic(templates: Iterable[ExpansionTemplate]) -> frozenset[str]:
         if start.name in seen:
             names.add(start.name)
     return frozenset(names)
+
+
+def _excess(templates: Sequence[ExpansionTemplate]) -> frozenset[str]:
+    """The templates, of some without a circle, by which one object would imply too much.
+
+    In the order of their names each is taken that keeps within the bounds with those before it, until
+    :data:`EXCESS_MAX` did not: then none is. Halves are tried first, for nearly all fit nearly always.
+    """
+    if _is_within_bounds(_by_kind(templates)):
+        return frozenset()
+    taken: list[ExpansionTemplate] = []
+    left_out: set[str] = set()
+    due = [sorted(templates, key=lambda one: one.name)]
+    while due:
+        some = due.pop()
+        if len(left_out) >= EXCESS_MAX:
+            left_out.update(one.name for one in some)
+        elif _is_within_bounds(_by_kind([*taken, *some])):
+            taken += some
+        elif len(some) == 1:
+            left_out.add(some[0].name)
+        else:
+            half = len(some) // 2
+            due += [some[half:], some[:half]]
+    return frozenset(left_out)
+
+
+def _by_kind(
+    templates: Iterable[ExpansionTemplate],
+) -> dict[GroupVersionKind, list[ExpansionTemplate]]:
+    by_kind: dict[GroupVersionKind, list[ExpansionTemplate]] = {}
+    for template in templates:
+        for gvk in template.applies_to:
+            by_kind.setdefault(gvk, []).append(template)
+    return by_kind
+
+
+def _is_within_bounds(by_kind: Mapping[GroupVersionKind, Sequence[ExpansionTemplate]]) -> bool:
+    """Whether an object of any kind implies few enough others, in few enough steps."""
+    known: dict[GroupVersionKind, tuple[int, int]] = {}
+    for start in by_kind:
+        # Kinds are left on the stack until what they generate is known: without recursion.
+        due = [start]
+        while due:
+            gvk = due[-1]
+            made = [template.generates for template in by_kind.get(gvk, ())]
+            unknown = [kind for kind in made if kind not in known]
+            if unknown and gvk not in known:
+                due += unknown
+                continue
+            due.pop()
+            count = sum(1 + known[kind][0] for kind in made)
+            depth = max((1 + known[kind][1] for kind in made), default=0)
+            if count > RESULTANTS_MAX or depth >= DEPTH_MAX:
+                return False
+            known[gvk] = count, depth
+    return True
 
 
 def _resultants(

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from webhook.api import pod_status
-from webhook.constraint import expansion as expansions
 from webhook.constraint.expansion import ExpansionSet, InvalidExpansion, read_expansion_template
 from webhook.controllers.extension_kinds import EXPANSION
 from webhook.controllers.extension_state import ExtensionStanding
@@ -135,11 +134,11 @@ class ExpansionStrategy:
 
     def is_applied(self, key: ExtensionKey) -> bool:
         """Whether it is in no circle."""
-        return key[1] in self._expansions.names - self._expansions.cyclic
+        return key[1] in self._expansions.names - self._expansions.faults.keys()
 
     def shared_faults(self) -> dict[ExtensionKey, str]:
         """The circles."""
-        return {(EXPANSION.kind, name): expansions.CYCLE for name in self._expansions.cyclic}
+        return {(EXPANSION.kind, name): why for name, why in self._expansions.faults.items()}
 
     def standing(
         self, key: ExtensionKey, document: Mapping[str, Any], shared: str

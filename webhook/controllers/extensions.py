@@ -10,9 +10,10 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from webhook.api import timestamp
+from webhook.constraint.expansion import Expansion
 from webhook.controllers.extension_kinds import EXPANSION, KINDS
 from webhook.controllers.extension_state import (
     ExtensionState,
@@ -25,6 +26,7 @@ from webhook.controllers.revisions import NoRevisions, rollback_of
 from webhook.controllers.spoiled import Spoiled
 from webhook.controllers.told import PolicyTold
 from webhook.metrics.mutation import INGESTION_DURATION, INGESTIONS
+from webhook.mutation.snapshot import MutationSnapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -32,15 +34,16 @@ if TYPE_CHECKING:
     from webhook.api.gvk import GroupVersionKind
     from webhook.api.pod_status import Pod
     from webhook.api.shapes import Json
-    from webhook.constraint.expansion import Expansion
     from webhook.controllers.extension_state import ExtensionKey
     from webhook.controllers.extension_strategies import ExtensionStrategy
     from webhook.controllers.revisions import InForce, Revisions
     from webhook.metrics.registry import Registry
     from webhook.mutation.fights import Fight
     from webhook.mutation.mutator import MutatorId
-    from webhook.mutation.snapshot import MutationSnapshot
     from webhook.readiness import Tracker
+
+
+TogetherT = TypeVar("TogetherT")
 
 
 class ExtensionController:
@@ -75,6 +78,8 @@ class ExtensionController:
         self._shared: dict[ExtensionKey, str] = {}
         """What the conflicts and circles were when statuses were made."""
         self._told = PolicyTold()
+        self._last: dict[str, Any] = {}
+        """What objects came to together when that could be found out last."""
 
     def begin(self) -> None:
         """Say what is awaited."""
@@ -152,12 +157,27 @@ class ExtensionController:
     @property
     def mutations(self) -> MutationSnapshot:
         """The mutators in force."""
-        return self._of_mutators.snapshot
+        return self._together("mutators", lambda: self._of_mutators.snapshot, MutationSnapshot())
 
     @property
     def expansion(self) -> Expansion:
         """The ExpansionTemplates in force."""
-        return self._of_expansions.expansion
+        return self._together("expansions", lambda: self._of_expansions.expansion, Expansion())
+
+    def _together(self, what: str, make: Callable[[], TogetherT], nothing: TogetherT) -> TogetherT:
+        """What objects come to together; what they came to before, where that cannot be found out.
+
+        What they raise together is no single object's fault, and ends no following of the others.
+        """
+        try:
+            made = make()
+        except Exception as error:  # noqa: BLE001  # the boundary of all objects of these kinds
+            self._spoiled.take("extension", what, error=error)
+            kept: TogetherT = self._last.get(what, nothing)
+            return kept
+        self._spoiled.clear("extension", what)
+        self._last[what] = made
+        return made
 
     def broken(self, *, of_mutators: bool) -> int:
         """How many mutators, or ExpansionTemplates, cannot be used as they are now."""
@@ -177,7 +197,10 @@ class ExtensionController:
 
     def _shared_faults(self) -> dict[ExtensionKey, str]:
         """What is wrong with objects because of others."""
-        return {**self._of_mutators.shared_faults(), **self._of_expansions.shared_faults()}
+        return {
+            **self._together("conflicts", self._of_mutators.shared_faults, {}),
+            **self._together("circles", self._of_expansions.shared_faults, {}),
+        }
 
     # --- saying so -----------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.mutation.reading import read_mutator
 from webhook.mutation.schema import MutationSchema
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from webhook.mutation.mutator import Binding, Mutator, MutatorId
 
 
+ORDERED_MAX: Final = 64
+"""Sets of parties whose order is remembered."""
+
+
 class Mutators:
     """Takes mutators and gives snapshots. One writer; a snapshot may be read by anyone."""
 
@@ -22,6 +26,9 @@ class Mutators:
         self._previews: dict[MutatorId, Mutator] = {}
         self._by_binding: dict[Binding, dict[MutatorId, Mutator]] = {}
         self._schemas: dict[Binding, tuple[MutationSchema, frozenset[MutatorId]]] = {}
+        # With the previews of each binding, too: made once for all of them.
+        self._with_previews: dict[Binding, MutationSchema] = {}
+        self._ordered: dict[frozenset[MutatorId], tuple[MutatorId, ...]] = {}
         self._snapshot: MutationSnapshot | None = MutationSnapshot()
 
     @property
@@ -68,6 +75,7 @@ class Mutators:
                 return old
             self._unbind(old)
         self._mutators[mutator.id] = mutator
+        self._forget_previews_of(mutator)
         if mutator.is_preview:
             self._previews[mutator.id] = mutator
         for binding in () if mutator.is_preview else mutator.bindings:
@@ -97,18 +105,31 @@ class Mutators:
             schema, conflicting = self._schema(binding)
             if conflicting:
                 parties |= schema.conflicts_of(known)
-        return tuple(sorted(parties))
+        return self._in_order(parties)
+
+    def _in_order(self, parties: set[MutatorId]) -> tuple[MutatorId, ...]:
+        """The parties of a conflict in their order: of thousands each has the same ones."""
+        key = frozenset(parties)
+        known = self._ordered.get(key)
+        if known is None:
+            if len(self._ordered) >= ORDERED_MAX:
+                self._ordered.clear()
+            known = self._ordered[key] = tuple(sorted(parties))
+        return known
 
     def _would_conflict(self, preview: Mutator) -> tuple[MutatorId, ...]:
         """Who would conflict were this one applied; nobody in force is disturbed by that."""
         opponents: set[MutatorId] = set()
         for binding in preview.bindings:
-            others = (item for item in self._previews.values() if binding in item.bindings)
-            schema = MutationSchema([*self._by_binding.get(binding, {}).values(), *others])
+            schema = self._with_previews.get(binding)
+            if schema is None:
+                others = (item for item in self._previews.values() if binding in item.bindings)
+                schema = MutationSchema([*self._by_binding.get(binding, {}).values(), *others])
+                self._with_previews[binding] = schema
             parties = schema.conflicts_of(preview)
             if preview.id in parties:
                 opponents |= parties
-        return tuple(sorted(opponents))
+        return self._in_order(opponents)
 
     def _conflicting(self) -> set[MutatorId]:
         parties: set[MutatorId] = set()
@@ -123,7 +144,12 @@ class Mutators:
             known = self._schemas[binding] = schema, frozenset(schema.conflicting())
         return known
 
+    def _forget_previews_of(self, mutator: Mutator) -> None:
+        for binding in mutator.bindings:
+            self._with_previews.pop(binding, None)
+
     def _unbind(self, mutator: Mutator) -> None:
+        self._forget_previews_of(mutator)
         if mutator.is_preview:
             del self._previews[mutator.id]
             return

@@ -98,7 +98,15 @@ def _steps(location: Location, terminal: str) -> Iterator[tuple[str, str]]:
             yield name, _OBJECT if isinstance(location[place + 1], Field) else _LIST
 
 
+PARTIES_SHOWN: Final = 50
+"""Of a conflict: each party's status has them all, and is written by every replica."""
+
+
 def message(conflicts: Iterable[MutatorId]) -> str:
     """What is told of a conflict, on each party; Gatekeeper's sentence."""
-    names = ",".join(sorted(map(str, conflicts)))
+    parties = sorted(conflicts)
+    names = ",".join(sorted(map(str, parties[:PARTIES_SHOWN])))
+    more = len(parties) - PARTIES_SHOWN
+    if more > 0:
+        names = f"{names} and {more} more"
     return f"the following mutators have conflicting schemas: [{names}]"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from webhook.api.gvk import name_of
 from webhook.mutation.errors import ApplyError
-from webhook.mutation.values import MISSING, are_same, go_type, key_of, shown
+from webhook.mutation.values import MISSING, are_same, go_type, key_of
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -104,7 +104,8 @@ class Prune:
 
 def _list(value: Any) -> list[Any]:
     if type(value) is not list:
-        raise ApplyError(f"{shown(value)} is not a list of values, cannot treat it as a set")
+        # Gatekeeper shows the value, which may be a Secret's: this goes to answers, logs and records.
+        raise ApplyError(f"a {go_type(value)} is not a list of values, cannot treat it as a set")
     return value
 
 
@@ -131,8 +132,7 @@ class Image:
             return self.parts.assigned_to("")
         if type(existing) is not str:
             raise ApplyError(
-                "expected value at AssignImage location to be a string, "
-                f"got {shown(existing)} of type {go_type(existing)}"
+                f"expected value at AssignImage location to be a string, got a {go_type(existing)}"
             )
         image = self.parts.assigned_to(existing)
         return existing if image == existing else image
@@ -158,7 +158,7 @@ class ExternalData:
         if existing is not MISSING:
             raise ApplyError(
                 "value assigned to external data placeholder is not a string, "
-                f"got {shown(existing)} ({go_type(existing)})"
+                f"got a {go_type(existing)}"
             )
         return Placeholder(self, context.username if self.data_source == "Username" else "")
 

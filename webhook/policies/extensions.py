@@ -108,7 +108,7 @@ class Extensions:
                 stays = name in self._expansions.names
                 faults.append(_fault(manifest, _of_ours(bug), stays=stays))
         faults += [
-            _fault(templates[name], expansions.CYCLE) for name in sorted(self._expansions.cyclic)
+            _fault(templates[name], why) for name, why in sorted(self._expansions.faults.items())
         ]
         return faults
 

@@ -5,8 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tests.webhook.constraint.policies import client, constraint, deployment, expands, template
+from webhook.api.gvk import GroupVersionKind
 from webhook.constraint.expansion import (
+    EXCESS,
+    RESULTANTS_MAX,
     Expansion,
+    ExpansionSet,
+    ExpansionTemplate,
     InvalidExpansion,
     read_expansion_template,
     with_implied,
@@ -155,3 +160,44 @@ def test_implied_results_say_so_and_take_the_templates_action():
     assert [(result.msg, result.enforcement_action) for result in answer.results] == [
         ("[Implied by pods] no", "warn")
     ]
+
+
+def leading(name, kind, to):
+    """A template from one kind to another."""
+    of, made = (GroupVersionKind("", "v1", each) for each in (kind, to))
+    return ExpansionTemplate(name, frozenset([of]), ("spec",), made)
+
+
+def known(*templates):
+    templates_known = ExpansionSet()
+    for template_ in templates:
+        templates_known.add(template_)
+    return templates_known
+
+
+def test_templates_by_which_one_object_would_imply_hundreds_are_left_out_and_say_so():
+    """Two for each of 18 kinds in a row made 500,000 of one ConfigMap, and ended replicas."""
+    templates = known(
+        *(leading(f"t{at:02}{side}", f"K{at}", f"K{at + 1}") for at in range(18) for side in "ab")
+    )
+    assert set(templates.faults.values()) == {EXCESS}
+    first = {"apiVersion": "v1", "kind": "K0", "metadata": {"name": "a"}}
+    spec: dict = {}
+    for _ in range(20):
+        spec = {"spec": spec}
+    assert 0 < len(templates.expansion.expand({**first, **spec})) <= RESULTANTS_MAX
+    assert templates.expansion.names == templates.names - templates.faults.keys()
+
+
+def test_a_chain_of_thousands_of_templates_ends_nothing():
+    """It raised a RecursionError, and no replica followed the cluster any more."""
+    templates = known(*(leading(f"t{at:04}", f"K{at}", f"K{at + 1}") for at in range(1500)))
+    assert templates.expansion.names
+    assert set(templates.faults.values()) == {EXCESS}
+
+
+def test_once_there_are_fewer_templates_all_are_used_again():
+    templates = known(*(leading(f"t{at}", "K", f"Made{at}") for at in range(RESULTANTS_MAX + 1)))
+    assert len(templates.faults) == 1
+    templates.remove("t0")
+    assert templates.faults == {}
