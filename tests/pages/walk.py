@@ -49,7 +49,6 @@ BY_HELM = (
 
 BY_KUSTOMIZE = (
     Step("kubectl delete namespace waddle-system", before="without helm", words="deleted"),
-    Step(f"{APPLY} -k manifests/crds", words="serverside-applied"),
     Step(f"{APPLY} --force-conflicts -k manifests/crds", words="serverside-applied"),
     Step(f"{APPLY} -k manifests/overlays/beside-gatekeeper", words="waddle-webhook"),
     Step(f"{APPLY} -k manifests/overlays/fail-closed", words="waddle-webhook"),

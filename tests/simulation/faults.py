@@ -255,7 +255,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Doubts.until",
         "began = self._doubted.setdefault(subject, now)",
         "return 0.0",
-        found_by=1106,
+        found_by=150,
     ),
     "an authority that signs before it is trusted": Fault(
         "certificates",
@@ -315,7 +315,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Reflector._events",
         "inactivity = settings.inactivity_seconds * 2**self._silences_in_row",
         "inactivity = 3600.0",
-        found_by=27,
+        found_by=35,
     ),
     "a watch that goes on after etcd was restored": Fault(
         *("cluster", "webhook.cluster.reflector", "Reflector._compare"),
@@ -334,9 +334,9 @@ FAULTS: Final[dict[str, Fault]] = {
         "cluster",
         "webhook.cluster.reflector",
         "Reflector._pages",
-        "objects, size, query = [], 0, dict(self._query)",
+        "objects, size, query, sized = [], 0, dict(self._query), whole",
         "return objects, version",
-        found_by=25,
+        found_by=1,
     ),
     "a watch of a definition that went": Fault(
         "cluster",
@@ -344,7 +344,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Following._crds_changed",
         "self._manager.restart(gvk)",
         "self._manager.wake(gvk)",
-        found_by=196,
+        found_by=238,
     ),
     "a turn that nobody takes over": Fault(
         "cluster",
@@ -352,7 +352,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Aggregation._write",
         "since + TURN_SECONDS * rank",
         "since + 3600.0 * rank",
-        found_by=474,
+        found_by=649,
     ),
     "data that stays though it is deleted": Fault(
         "cluster",
@@ -360,7 +360,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "SyncController.data",
         "self._remove(known)",
         "pass",
-        found_by=5,
+        found_by=84,
     ),
     "a Namespace that stays though it is deleted": Fault(
         "cluster",
@@ -368,7 +368,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Reconciler._take_object",
         "self._client.set_namespace(name, document)",
         "self._client.set_namespace(name, document or {'metadata': {'uid': ''}})",
-        found_by=5,
+        found_by=84,
     ),
     "statuses of a Pod that has failed": Fault(
         "cluster",
@@ -376,7 +376,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Orphans._settle_one",
         "turn > now",
         "True",
-        found_by=95,
+        found_by=102,
     ),
     "a kind that counts as absent though nobody could be asked": Fault(
         "cluster",
@@ -392,7 +392,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Manager.restart",
         "list(watch.objects), None",
         "list(watch.objects), None; watch.drop()",
-        found_by=4000300,
+        found_by=4000661,
     ),
     "a mutator that stays though it is deleted": Fault(
         "extensions",
