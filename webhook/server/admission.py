@@ -385,11 +385,11 @@ class Admission:
         """What was found, and whose doing it is that it is not all."""
         if not responses.deadline_exceeded:
             return responses
-        own = self._times.since(span.received_at, requester(request))
         if slow is not None and slow.crowded_out is not None:
             return attributed(responses, self._responsible(slow.crowded_out))
+        delay = self._times.since(span.received_at, requester(request))
         worked = 0.0 if slow is None else slow.worked_seconds
-        return attributed(responses, self._responsible(Delay(worked, own)))
+        return attributed(responses, self._responsible(delay._replace(worked_seconds=worked)))
 
     def _responsible(self, delay: Delay) -> Responsible:
         return responsible_for(delay) if self._options.blames else "others"
@@ -442,8 +442,8 @@ class Admission:
             return outcome
         if policy.on_undecidable == "ignore":
             return outcome
-        own = self._times.since(span.received_at, requester(request))
-        if self._responsible(Delay(requester_seconds=own)) == "others":
+        delay = self._times.since(span.received_at, requester(request))
+        if self._responsible(delay) == "others":
             return Unanswerable(504, "deadline", _TOO_LATE)
         refusal = verdict.undecidable(request.uid, expansion.OUT_OF_TIME)
         self._telling.refused(refusal)
