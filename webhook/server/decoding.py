@@ -276,7 +276,7 @@ class Decoding:
 
         ``times`` is told of all work.
         """
-        self._times = times or ProcessorTime()
+        self.times = times or ProcessorTime()
         self.memory = memory or Memory()
         self.body_max = body_max
         self.begin = begin
@@ -321,7 +321,7 @@ class Decoding:
             job.future.set_exception(error)
         else:
             whose = job.holder or requester_of(request.username)
-            self._times.note(whose, time.thread_time() - began)
+            self.times.note(whose, time.thread_time() - began)
             job.future.set_result(Decoded(request, room))
 
     def stop(self) -> None:
