@@ -14,11 +14,12 @@ from webhook.constraint.placement import placed
 from webhook.constraint.result import DEFERRED
 from webhook.constraint.review import AugmentedReview
 from webhook.metrics.admission import SLOW_REVIEWS, VALIDATION_REQUESTS, VALIDATION_SECONDS
+from webhook.review.evaluation import evaluation
+from webhook.review.releasing import RELEASED, only_releases
 from webhook.server import deadline, expansion, preparation, submission, verdict
 from webhook.server.admission_telling import AdmissionTelling
 from webhook.server.decoding import LARGE_BYTES
 from webhook.server.outcome import Pending, Unanswerable, not_ready
-from webhook.server.releasing import RELEASED, only_releases
 from webhook.server.responsibility import (
     NOTED_SECONDS,
     Delay,
@@ -35,12 +36,12 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from webhook.api.admission import AdmissionRequest
-    from webhook.constraint.implied import Reviewing
     from webhook.constraint.limits import Budget
     from webhook.constraint.result import Responses
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.mutation.passes import MutationOnError
+    from webhook.review.evaluation import Reviewing
     from webhook.server.deadline import RequestTime
     from webhook.server.outcome import Outcome
     from webhook.server.preparation import Preparations, SlowReview
@@ -422,7 +423,7 @@ class Admission:
     ) -> tuple[Reviewing, str]:
         """What reviews the request, and why what its object implies is not reviewed with it."""
         if not self._options.expands:
-            return revision.snapshot, ""
+            return evaluation(revision.snapshot), ""
         return expansion.reviewing(revision, subject, until, self._options.mutation_on_error)
 
     def _unless_late(

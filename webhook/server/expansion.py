@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from webhook.constraint.implied import Reviewing, WithImplied
 from webhook.constraint.limits import Limits
+from webhook.review.evaluation import Reviewing, evaluation
 from webhook.review.expanding import expand_value
 from webhook.review.subject import Subject
 
@@ -27,10 +27,11 @@ def reviewing(
     """
     snapshot, request = revision.snapshot, subject.request
     if not revision.expansion.is_of(request.kind):
-        return snapshot, ""
+        return evaluation(snapshot), ""
     asked = Subject(subject, limits=Limits(until), on_expansion_error=on_error)
     implied, fault = expand_value(revision.policies, asked, subject)
     if fault:
         is_late = time.monotonic() > until
-        return snapshot, OUT_OF_TIME if is_late else f"unable to expand object: {fault}"
-    return WithImplied(snapshot, tuple(implied)), ""
+        reason = OUT_OF_TIME if is_late else f"unable to expand object: {fault}"
+        return evaluation(snapshot), reason
+    return evaluation(snapshot, implied), ""
