@@ -225,7 +225,7 @@ def test_requests_beyond_those_in_flight_are_refused_at_once_with_429(strict: Se
     codes = [read_all(connection).split(b" ")[1] for connection in connections]
     for connection in connections:
         connection.close()
-    assert set(codes) == {b"504", b"429"}
+    assert set(codes) == {b"200", b"429"}  # the first are refused: what is slow is theirs
     refused = strict.metric('waddle_requests_refused_total{reason="overload"}')
     assert refused == codes.count(b"429")
     answer = strict.post(review(pod()))

@@ -154,6 +154,7 @@ class AdmissionPort:
                 memory=memory,
                 begin=give_precedence,
                 give_back=heap.give_back,
+                times=times,
             ),
             mutate=mutation,
             validation=self._validation_endpoint(settings, cluster),

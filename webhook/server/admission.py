@@ -329,6 +329,8 @@ class Admission:
             return None
         responses, unexpanded = concluded
         outcome = self._judge(request, responses, unexpanded)
+        if unexpanded == expansion.OUT_OF_TIME:
+            outcome = self._unless_late(request, outcome, span, revision)
         if isinstance(outcome, AdmissionResponse) and outcome.allowed:
             notice = submission.notice(request, revision.checks)
             outcome = verdict.with_notice(outcome, notice) if notice else outcome
@@ -384,11 +386,11 @@ class Admission:
         """What was found, and whose doing it is that it is not all."""
         if not responses.deadline_exceeded:
             return responses
-        own = self._times.since(span.received_at, requester(request))
         if slow is not None and slow.crowded_out is not None:
-            return attributed(responses, responsible_for(slow.crowded_out))
+            return attributed(responses, self._responsible(slow.crowded_out))
+        delay = self._times.since(span.received_at, requester(request))
         worked = 0.0 if slow is None else slow.worked_seconds
-        return attributed(responses, self._responsible(Delay(worked, own)))
+        return attributed(responses, self._responsible(delay._replace(worked_seconds=worked)))
 
     def _responsible(self, delay: Delay) -> Responsible:
         return responsible_for(delay) if self._options.blames else "others"
@@ -424,6 +426,30 @@ class Admission:
             return evaluation(revision.snapshot), ""
         return expansion.reviewing(revision, subject, until, self._options.mutation_on_error)
 
+    def _unless_late(
+        self,
+        request: AdmissionRequest,
+        outcome: AdmissionResponse | Unanswerable,
+        span: RequestTime,
+        revision: Revision,
+    ) -> AdmissionResponse | Unanswerable:
+        """The answer where there was no time to find out what the object implies.
+
+        What does not hold for what is not known is not known either.
+        """
+        policy = revision.snapshot.isolation
+        spared = request.namespace in policy.spared_namespaces
+        if isinstance(outcome, Unanswerable) or not outcome.allowed or spared:
+            return outcome
+        if policy.on_undecidable == "ignore":
+            return outcome
+        delay = self._times.since(span.received_at, requester(request))
+        if self._responsible(delay) == "others":
+            return Unanswerable(504, "deadline", _TOO_LATE)
+        refusal = verdict.undecidable(request.uid, expansion.OUT_OF_TIME)
+        self._telling.refused(refusal)
+        return refusal
+
     def _defer(
         self,
         request: AdmissionRequest,
@@ -435,11 +461,15 @@ class Admission:
         """The review goes on beside this thread; this is what its request waits for."""
         assert self._reviewer is not None  # Else no budget is deferrable.
         subject = _subject(request, prepared)
+        began = time.monotonic()
         reviewing, unexpanded = self._reviewing(revision, subject, span.until)
+        self._times.note(requester(request), time.monotonic() - began)
         slow = self._reviewer.review(reviewing, subject, span.review_until, self._current.trace)
         if isinstance(slow, Delay):
             responses = attributed(_not_reviewed(reviewing, subject), self._responsible(slow))
             outcome = self._judge(request, responses, unexpanded)
+            if unexpanded == expansion.OUT_OF_TIME:
+                outcome = self._unless_late(request, outcome, span, revision)
             if isinstance(outcome, Unanswerable):
                 outcome = Unanswerable(429, _NO_ROOM, _NO_PLACE, retry=True)
             return outcome, responses

@@ -17,6 +17,7 @@ import httptools
 
 from webhook.server import head, limits
 from webhook.server.body import RequestBody
+from webhook.server.crowding import refuse_crowd
 from webhook.server.exchange import JSON, Exchange
 from webhook.server.hub import Share
 from webhook.server.status import failure
@@ -299,8 +300,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _read_target(self, url: bytes) -> bool:
         """Take a request's target apart; a connection's next request mostly has the same."""
-        target = head.target_of(url)
-        if target is not None:
+        if (target := head.target_of(url)) is not None:
             self._target = target
         return target is not None
 
@@ -312,7 +312,8 @@ class Connection(asyncio.BufferedProtocol):
         if not exchange.queued:
             self.hub.refused("overload")
             message = "too many requests in flight: try again or try another replica"
-            exchange.answer(429, (JSON, *self.hub.retry()), failure(429, message))
+            crowd = refuse_crowd(self._responder(), exchange.body, self.hub.bodies())
+            exchange.answer(*(crowd or (429, (JSON, *self.hub.retry()), failure(429, message))))
 
     def answered(self, exchange: Exchange) -> None:
         """A response has been written whole: go on to the next request, or to waiting for one."""
@@ -339,6 +340,11 @@ class Connection(asyncio.BufferedProtocol):
         self._armed = self._reading
         seconds = self.hub.limits.seconds_for(self._reading, self._body.reserved)
         self.deadline = time.monotonic() + seconds
+
+    @property
+    def waiting_body(self) -> bytes | bytearray:
+        """See :class:`~webhook.server.hub.Member`."""
+        return self._body.content or (self._current.body if self._current else b"")
 
     def _discharge(self, exchange: Exchange) -> None:
         """Give back what a request held of the hub's bounds."""
@@ -405,8 +411,7 @@ class Connection(asyncio.BufferedProtocol):
     def _refuse_body(self) -> None:
         self._body.too_large = True
         limit = self.hub.limits.body_bytes_max
-        message = f"request entity is too large; limit is {limit} bytes"
-        self._refuse(413, "body_too_large", message)
+        self._refuse(413, "body_too_large", f"request entity is too large; limit is {limit} bytes")
 
     def _check_raw(self) -> None:
         """Bound what the parser holds back: fields, chunk extensions and trailers."""
@@ -414,9 +419,7 @@ class Connection(asyncio.BufferedProtocol):
             self._check_head(self._raw_size)
         else:
             bounds = self.hub.limits
-            if self._raw_size - bounds.body_bytes_max - bounds.header_bytes_max > (
-                bounds.body_bytes_max
-            ):
+            if self._raw_size > 2 * bounds.body_bytes_max + bounds.header_bytes_max:
                 self._refuse_body()
 
     def _refuse(self, status: int, reason: str, message: str) -> None:
@@ -430,13 +433,15 @@ class Connection(asyncio.BufferedProtocol):
         status, reason, message = self._refusal
         responder = self._responder() if self._body.too_large and status == 413 else None
         prefix = bytes(self._body.content[: limits.PREFIX_BYTES])
+        unread = None if responder is None else responder.refuse_unread(prefix, message)
+        if status == 429:
+            unread = refuse_crowd(self._responder(), prefix, self.hub.bodies())
         self._body.release(self, self.share)
         self.hub.refused(reason)
         self._ending = "linger"
         self.deadline = NEVER
         until = time.monotonic() + limits.DROP_SECONDS
         asyncio.get_running_loop().call_later(limits.LINGER_SECONDS, self._leave, until)
-        unread = None if responder is None else responder.refuse_unread(prefix, message)
         headers = (JSON, *self.hub.retry()) if status == 429 else (JSON,)
         exchange = Exchange(self, {"method": "POST"}, b"", keep_alive=False)
         exchange.answer(*(unread or (status, headers, failure(status, message))))

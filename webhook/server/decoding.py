@@ -26,7 +26,12 @@ from webhook.api.admission import (
 )
 from webhook.api.footprint import footprint
 from webhook.server.limits import PREFIX_BYTES
-from webhook.server.responsibility import Delay, requester_of, responsible_for
+from webhook.server.responsibility import (
+    Delay,
+    ProcessorTime,
+    requester_of,
+    responsible_for,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -265,8 +270,13 @@ class Decoding:
         memory: Memory | None = None,
         begin: Callable[[], None] = lambda: None,
         give_back: Callable[[], None] = lambda: None,
+        times: ProcessorTime | None = None,
     ) -> None:
-        """``begin`` is called first by each thread; ``give_back`` when what was large is gone."""
+        """``begin`` is called first by each thread; ``give_back`` when what was large is gone.
+
+        ``times`` is told of all work.
+        """
+        self.times = times or ProcessorTime()
         self.memory = memory or Memory()
         self.body_max = body_max
         self.begin = begin
@@ -300,6 +310,7 @@ class Decoding:
         if not job.future.set_running_or_notify_cancel():
             memory.give(room)
             return
+        began = time.thread_time()
         try:
             request = decode_review(job.body, max_bytes=self.body_max, in_pieces=True)
         except InvalidReview as error:
@@ -309,6 +320,8 @@ class Decoding:
             memory.give(room)
             job.future.set_exception(error)
         else:
+            whose = job.holder or requester_of(request.username)
+            self.times.note(whose, time.thread_time() - began)
             job.future.set_result(Decoded(request, room))
 
     def stop(self) -> None:

@@ -17,6 +17,7 @@ from webhook.api.admission import (
     decode_review,
     encode_response,
     origin_of,
+    username_in,
 )
 from webhook.api.encoding import encode
 from webhook.api.footprint import footprint
@@ -27,6 +28,7 @@ from webhook.server.exchange import JSON, JSON_ALONE, RELEASE
 from webhook.server.head import STRANGER
 from webhook.server.limits import PREFIX_BYTES
 from webhook.server.outcome import Pending, Unanswerable
+from webhook.server.responsibility import requester_of, responsible_for
 from webhook.server.status import failure
 
 if TYPE_CHECKING:
@@ -154,7 +156,7 @@ class ReviewEndpoint:
         if isinstance(error, InvalidReview):
             return self._invalid(error, body), NOTHING
         if error is not None:
-            return self._crowded(error, body), NOTHING
+            return self._crowded(error, body, received_at(scope)), NOTHING
         return self._answer(scope, b"", request), room
 
     async def _read_large(
@@ -210,9 +212,13 @@ class ReviewEndpoint:
             self._log.fault("bug while deciding a request", error)
             return 500, JSON_ALONE, failure(500, "internal error: see the webhook's log")
 
-    def _crowded(self, error: NoRoom, body: bytes | bytearray) -> HttpAnswer:
+    def _crowded(self, error: NoRoom, body: bytes | bytearray, since: float) -> HttpAnswer:
         """The answer to what found no room: who takes it all is not to get in by that."""
-        if error.responsible != "others":
+        whose = error.responsible
+        if whose == "others":  # It may have come late behind its user's others.
+            user = requester_of(username_in(body[:PREFIX_BYTES]))
+            whose = responsible_for(self._decoding.times.since(since, user))
+        if whose != "others":
             message = (
                 "too many large requests of the same user are being reviewed: send fewer at once"
             )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Final
 
 from webhook.constraint.limits import Limits
 from webhook.review.evaluation import Reviewing, evaluation
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from webhook.constraint.review import AugmentedReview
     from webhook.mutation.passes import MutationOnError
     from webhook.serving.revision import Revision
+
+OUT_OF_TIME: Final = "unable to expand object: its time ended before all that it implies was known"
 
 
 def reviewing(
@@ -28,5 +31,7 @@ def reviewing(
     asked = Subject(subject, limits=Limits(until), on_expansion_error=on_error)
     implied, fault = expand_value(revision.policies, asked, subject)
     if fault:
-        return evaluation(snapshot), f"unable to expand object: {fault}"
+        is_late = time.monotonic() > until
+        reason = OUT_OF_TIME if is_late else f"unable to expand object: {fault}"
+        return evaluation(snapshot), reason
     return evaluation(snapshot, implied), ""

@@ -16,7 +16,7 @@ from webhook.server.turns import Turns
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
@@ -76,6 +76,10 @@ class Member(Protocol):
     """What all of that address have."""
     deadline: float
     """When, on the monotonic clock, its present state must be over."""
+
+    @property
+    def waiting_body(self) -> bytes | bytearray:
+        """What has arrived of a request that is not decoded yet."""
 
     def expire(self) -> None:
         """End that state."""
@@ -147,6 +151,10 @@ class Hub:
                 self._loop = asyncio.get_running_loop()
             self._loop.call_soon(self._run)
         return True
+
+    def bodies(self) -> Iterator[bytes | bytearray]:
+        """What waits to be decoded."""
+        return (member.waiting_body for member in self.connections)
 
     def _leaves_room_for(self, share: Share) -> bool:
         """Whether a request may be one more than there may be: others than who crowds it may."""

@@ -24,6 +24,10 @@ ORDINARY_SECONDS: Final = 0.05
 largest CRDs take less than half of it with all policies of ``policies/``. A fair share of the slow
 lane, a third of a core, has that much in a second and a half for each of ten users."""
 
+SOME_SECONDS: Final = 0.01
+"""What a review may take before it goes on beside the admission thread. Who has had as much, and most
+of all work meanwhile, waited for nobody else, however little of the processor there was."""
+
 SHARES_MIN: Final = 2
 """A user may have half the places that there are, and is not to be told of others where it has."""
 
@@ -43,6 +47,8 @@ class Delay(NamedTuple):
     """Processor time that its own review took so far."""
     requester_seconds: float = 0.0
     """Processor time for its requester since it arrived, its own review included."""
+    all_seconds: float = 0.0
+    """Processor time for anybody since then."""
     places_taken: int = 0
     """Places that its requester has, where there was none left for it."""
     places: int = 0
@@ -60,6 +66,8 @@ def responsible_for(delay: Delay) -> Responsible:
     if delay.worked_seconds >= ORDINARY_SECONDS:
         return "object"
     if delay.requester_seconds >= ORDINARY_SECONDS:
+        return "requester"
+    if delay.requester_seconds >= max(SOME_SECONDS, delay.all_seconds / SHARES_MIN):
         return "requester"
     if delay.places and delay.places_taken * max(delay.requesters, SHARES_MIN) >= delay.places:
         return "requester"
@@ -95,13 +103,15 @@ class ProcessorTime:
             with self._lock:
                 self._notes.append((time.monotonic(), requester, seconds))
 
-    def since(self, moment: float, requester: str) -> float:
-        """Processor seconds for a requester since this moment on the monotonic clock."""
-        total = 0.0
+    def since(self, moment: float, requester: str) -> Delay:
+        """Processor seconds for a requester, and for all, since this moment on the monotonic clock."""
+        own = total = 0.0
         with self._lock:
             for at, whose, seconds in reversed(self._notes):
                 if at < moment:
                     break
+                worked = min(seconds, at - moment)
+                total += worked
                 if whose == requester:
-                    total += min(seconds, at - moment)
-        return total
+                    own += worked
+        return Delay(requester_seconds=own, all_seconds=total)

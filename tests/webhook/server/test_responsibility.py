@@ -20,7 +20,9 @@ from webhook.server.responsibility import (
         (Delay(), "others"),
         (Delay(worked_seconds=ORDINARY_SECONDS), "object"),
         (Delay(worked_seconds=0.01, requester_seconds=ORDINARY_SECONDS), "requester"),
-        (Delay(worked_seconds=0.01, requester_seconds=0.02), "others"),
+        (Delay(worked_seconds=0.01, requester_seconds=0.02, all_seconds=0.1), "others"),
+        (Delay(worked_seconds=0.01, requester_seconds=0.02, all_seconds=0.04), "requester"),
+        (Delay(requester_seconds=0.009, all_seconds=0.009), "others"),
         (Delay(places=64, places_taken=32), "requester"),
         (Delay(places=64, places_taken=31), "others"),
         (Delay(places=64, places_taken=16, requesters=4), "requester"),
@@ -52,21 +54,21 @@ def test_time_is_counted_for_each_requester_since_a_moment() -> None:
     times.note("bob", 0.25)
     times.note("alice", 0.125)
     times.note("alice", 0.0001)  # too short to be noted
-    assert times.since(moment, "alice") == 0.625
-    assert times.since(moment, "bob") == 0.25
-    assert times.since(moment, "carol") == 0
-    assert times.since(time.monotonic() + 1, "alice") == 0
+    assert times.since(moment, "alice") == Delay(requester_seconds=0.625, all_seconds=0.875)
+    assert times.since(moment, "bob").requester_seconds == 0.25
+    assert times.since(moment, "carol").requester_seconds == 0
+    assert times.since(time.monotonic() + 1, "alice") == Delay()
 
 
 def test_work_that_began_before_a_moment_counts_from_that_moment_on() -> None:
     times = ProcessorTime()
     moment = time.monotonic()
     times.note("alice", 1_000.0)
-    assert times.since(moment, "alice") < 1_000
+    assert times.since(moment, "alice").requester_seconds < 1_000
 
 
 def test_notes_are_bounded() -> None:
     times = ProcessorTime()
     for _ in range(2 * NOTES_MAX):
         times.note("alice", 0.001)
-    assert times.since(0.0, "alice") == pytest.approx(NOTES_MAX * 0.001)
+    assert times.since(0.0, "alice").requester_seconds == pytest.approx(NOTES_MAX * 0.001)
