@@ -338,15 +338,21 @@ def _nested(schema: Any, path: str, *, first: bool = False) -> Iterator[str]:
 
 
 def _expressions(
-    schema: Schema, path: str, uncorrelatable: str, defaults: Sequence[tuple[str, Any]] = ()
+    schema: Schema,
+    path: str,
+    uncorrelatable: str,
+    defaults: Sequence[tuple[str, Any]] = (),
+    *,
+    tries_own: bool = True,
 ) -> Iterator[str]:
     """The faults of the rules of a schema that is sound; recurses by schema.
 
     ``uncorrelatable`` is where above it an old value is not known as that of a new one;
-    ``defaults`` are what those above it give it, and where they stand.
+    ``defaults`` are what those above it give it, and where they stand; its own are tried with
+    ``tries_own``, and not below additionalProperties.
     """
     is_root = path == _ROOT or bool(schema.get("x-kubernetes-embedded-resource"))
-    if schema.get("default") is not None:
+    if tries_own and schema.get("default") is not None:
         defaults = (*defaults, (f"{path}.default", schema["default"]))
     yield from expression_faults(schema, path, uncorrelatable, defaults, is_root=is_root)
     below = uncorrelatable
@@ -359,7 +365,9 @@ def _expressions(
             for at, value in defaults
             if type(value) is dict and name in value
         ]
-        yield from _expressions(item, f"{path}.properties[{name}]", below, given)
+        yield from _expressions(
+            item, f"{path}.properties[{name}]", below, given, tries_own=tries_own
+        )
     if type(more := schema.get("additionalProperties")) is dict:
         given = [
             (f"{at}[{name}]", inner)
@@ -367,7 +375,9 @@ def _expressions(
             if type(value) is dict
             for name, inner in value.items()
         ]
-        yield from _expressions(more, f"{path}.additionalProperties", uncorrelatable, given)
+        yield from _expressions(
+            more, f"{path}.additionalProperties", uncorrelatable, given, tries_own=False
+        )
     if type(items := schema.get("items")) is dict:
         is_map = schema.get("x-kubernetes-list-type") == "map"
         below = uncorrelatable if is_map else uncorrelatable or path
@@ -377,4 +387,4 @@ def _expressions(
             if type(value) is list
             for index, inner in enumerate(value)
         ]
-        yield from _expressions(items, f"{path}.items", below, given)
+        yield from _expressions(items, f"{path}.items", below, given, tries_own=tries_own)
