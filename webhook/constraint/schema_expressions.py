@@ -14,6 +14,9 @@ from webhook.constraint.field import invalid, shown
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from webhook.cel.check.environment import Environment
+    from webhook.cel.engine import Expression
+
     Schema = Mapping[str, Any]
 
 KEYWORD: Final = "x-kubernetes-validations"
@@ -81,11 +84,17 @@ def _leads_somewhere(schema: Schema, path: str) -> bool:
 
 
 def expression_faults(
-    schema: Schema, path: str, uncorrelatable: str, *, is_root: bool
+    schema: Schema,
+    path: str,
+    uncorrelatable: str,
+    defaults: Sequence[tuple[str, Any]],
+    *,
+    is_root: bool,
 ) -> Iterator[str]:
     """What is wrong with the expressions of one level, whose schema is sound.
 
-    ``uncorrelatable`` is where above it an old value stops being known as that of a new one.
+    ``uncorrelatable`` is where above it an old value stops being known as that of a new one;
+    ``defaults`` are the values that defaults give this level, and where they stand.
     """
     rules: Sequence[Any] = schema.get(KEYWORD) or ()
     if not rules:
@@ -93,7 +102,7 @@ def expression_faults(
     # Here and not above: few schemas have rules, and CEL is large.
     from webhook.cel.check.environment import Environment  # noqa: PLC0415
     from webhook.cel.check.objects import schema_type  # noqa: PLC0415
-    from webhook.cel.check.types import BOOL, STRING, optional_of  # noqa: PLC0415
+    from webhook.cel.check.types import BOOL, optional_of  # noqa: PLC0415
     from webhook.cel.engine import compile_checked  # noqa: PLC0415
     from webhook.cel.errors import CompileError  # noqa: PLC0415
 
@@ -114,19 +123,55 @@ def expression_faults(
         if expression.type != BOOL:
             yield invalid(f"{at}.rule", rule, "cel expression must evaluate to a bool")
             continue
-        if message := rule.get("messageExpression"):
-            where = f"{at}.messageExpression"
-            try:
-                told, _ = compile_checked(message, environment)
-            except CompileError as error:
-                yield invalid(where, rule, f"messageExpression compilation failed: {error}")
-            else:
-                if told.type != STRING:
-                    yield invalid(where, rule, "messageExpression must evaluate to a string")
-        if "oldSelf" in checked.names.values():
-            if uncorrelatable:
-                why = "oldSelf cannot be used on the uncorrelatable portion of the schema within"
-                yield invalid(f"{at}.rule", rule["rule"], f"{why} {uncorrelatable}")
-        elif rule.get("optionalOldSelf") is not None:
+        yield from _message_faults(rule, at, environment)
+        is_transition = not {"oldSelf", ".oldSelf"}.isdisjoint(checked.names.values())
+        if is_transition and uncorrelatable:
+            why = "oldSelf cannot be used on the uncorrelatable portion of the schema within"
+            yield invalid(f"{at}.rule", rule["rule"], f"{why} {uncorrelatable}")
+        elif not is_transition and rule.get("optionalOldSelf") is not None:
             value, why = rule["optionalOldSelf"], "may not be set if oldSelf is not used in rule"
             yield f"{at}.optionalOldSelf: Invalid value: {shown(value)}: {why}"
+        if not is_transition and not _has_formats(schema):
+            for where, value in defaults:
+                if not _holds(expression, value):
+                    why = rule.get("message") or f"failed rule: {rule['rule']}"
+                    yield invalid(where, value, why)
+
+
+def _message_faults(rule: Mapping[str, Any], path: str, environment: Environment) -> Iterator[str]:
+    """What is wrong with the expression that tells of a rule which does not hold."""
+    from webhook.cel.check.types import STRING  # noqa: PLC0415  # as above
+    from webhook.cel.engine import compile_checked  # noqa: PLC0415
+    from webhook.cel.errors import CompileError  # noqa: PLC0415
+
+    message = rule.get("messageExpression")
+    if not message:
+        return
+    where = f"{path}.messageExpression"
+    try:
+        told, _ = compile_checked(message, environment)
+    except CompileError as error:
+        yield invalid(where, rule, f"messageExpression compilation failed: {error}")
+    else:
+        if told.type != STRING:
+            yield invalid(where, rule, "messageExpression must evaluate to a string")
+
+
+def _holds(expression: Expression, value: Any) -> bool:
+    """Whether a rule holds for a default; one that cannot be evaluated does not."""
+    from webhook.cel.errors import EvaluationError  # noqa: PLC0415  # as above
+    from webhook.cel.run.meter import Meter  # noqa: PLC0415
+
+    try:
+        return expression.evaluate({"self": value}, Meter()) is not False
+    except EvaluationError:
+        return False
+
+
+def _has_formats(schema: Schema) -> bool:
+    """Whether texts within are moments or bytes to a rule, which the decoded value has as texts."""
+    inner = [schema.get("items"), schema.get("additionalProperties")]
+    inner += (schema.get("properties") or {}).values()
+    return bool(schema.get("format")) or any(
+        _has_formats(item) for item in inner if type(item) is dict
+    )

@@ -42,8 +42,8 @@ def faults(value: Any, schema: Schema, path: str = "") -> list[str]:
         problems += _array_faults(value, schema, path)
     elif type(value) is not bool:
         problems += _number_faults(value, schema, path)
-    if "enum" in schema and not any(_same(value, item) for item in schema["enum"] or ()):
-        allowed = ", ".join(shown(item) for item in schema["enum"] or ())
+    if (enum := schema.get("enum")) and not any(_same(value, item) for item in enum):
+        allowed = ", ".join(shown(item) for item in enum)
         problems.append(
             f"{_at(path)}: Unsupported value: {shown(value)}: supported values: {allowed}"
         )
