@@ -28,12 +28,13 @@ def expand_value(
     obj = object_of_value(value)
     if not subject.expands or not policies.expansion or obj is None:
         return [], ""
-    operation, username, namespace, size = "", "", value.namespace, 0
+    operation, username, given, size = "", "", value.namespace, 0
+    namespace = namespace_of_subject(policies, subject)
     if type(value) is AugmentedReview:
         request = value.request
         operation, username, size = request.operation, request.username, request.size
         obj = _as_requested(obj, request)
-        namespace = namespace_of_subject(policies, subject)
+        given = namespace
     else:
         operation = value.operation
     gvk = gvk_of(obj)
@@ -52,7 +53,8 @@ def expand_value(
     except InvalidExpansion as error:
         return [], str(error)
     return [
-        (item, AugmentedObject(item.object, namespace, operation, "Generated", size=size))
+        # Policies see of it the Namespace that they see of the object.
+        (item, AugmentedObject(item.object, given, operation, "Generated", size=size))
         for item in resultants
     ], ""
 
