@@ -1,4 +1,4 @@
-.PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz fuzz-cel fuzz-cluster compare-files compare-cluster bench bench-quick bench-rego bench-cel bench-command-line bench-configurations bench-bounds bench-enforcement bench-cluster bench-decisions bench-telemetry bench-hostile bench-changes bench-audit bench-reports drill load soak soak-decisions bench-curves bench-mutation fuzz-mutation flame
+.PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz fuzz-cel fuzz-cluster compare-files compare-cluster bench bench-quick bench-rego bench-cel bench-command-line bench-configurations bench-bounds bench-enforcement bench-cluster bench-decisions bench-telemetry bench-hostile bench-changes bench-audit bench-reports drill search-for-ways-in load soak soak-decisions bench-curves bench-mutation fuzz-mutation flame
 .PHONY: demo image site test-browser screenshots coverage coverage-generator mutants simulate-worlds simulate-new new-examples
 .DEFAULT_GOAL := help
 # Where it is set, each worker would compile all tests again in each run.
@@ -216,6 +216,11 @@ bench-cluster: setup ## starts and memory with 500 templates, 2,000 constraints 
 
 drill: setup ## attacks on a running server, each with a bound that must hold; some minutes
 	$(BIN)/python -m loadtest.drill
+
+SEARCH_SECONDS ?= 600
+SEARCH ?=
+search-for-ways-in: setup ## try to get a violating object past three replicas for SEARCH_SECONDS; SEARCH=--unguarded finds one within a minute
+	$(BIN)/python -m loadtest.ways_in --seconds $(SEARCH_SECONDS) $(SEARCH)
 
 bench-hostile: setup ## what hostile policies cost the other requests, about 8 minutes
 	$(BIN)/python -m loadtest.hostile --save

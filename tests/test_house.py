@@ -235,10 +235,9 @@ def test_a_result_is_named_by_what_it_is():
 
 
 ASKS_A_SNAPSHOT = {
-    "webhook.review.walk",
-    "webhook.constraint.implied",  # the server's, for what its object implies
-    "webhook.app.slow_reviews",  # the server's, on another thread
-    "webhook.server.admission",  # the server: mutated by a request of its own before
+    "webhook.review.walk",  # by webhook.review.evaluation
+    "webhook.app.slow_reviews",  # by webhook.review's value, on another thread
+    "webhook.server.admission",  # likewise, on its own
 }
 
 
@@ -253,7 +252,7 @@ def test_a_snapshot_is_asked_in_one_place():
         and node.func.attr == "review"
         and any(
             word in ast.unparse(node.func.value).rpartition(".")[2]
-            for word in ("snapshot", "policies", "before", "after", "reviewing")
+            for word in ("snapshot", "before", "after", "reviewing")
         )
     }
     assert asking <= ASKS_A_SNAPSHOT

@@ -22,7 +22,7 @@ _PLAIN_ONLY: Final = "a proxy behind TLS is not supported here: use http://"
 _PORTS: Final = {"http": 80, "https": 443}
 
 
-class InvalidProxy(ValueError):
+class InvalidProxy(OSError):
     """What the environment names is no proxy that can be used."""
 
 
@@ -126,11 +126,11 @@ def _address(host: str) -> IPv4Address | IPv6Address | None:
     from ipaddress import IPv6Address, ip_address  # noqa: PLC0415  # most hosts are names
 
     try:
-        found = ip_address(host)
+        address = ip_address(host)
     except ValueError:
         return None
-    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
-    return mapped or found
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return mapped or address
 
 
 def grpc_options(host: str, port: int) -> list[tuple[str, int | str]]:

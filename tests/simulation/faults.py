@@ -318,11 +318,8 @@ FAULTS: Final[dict[str, Fault]] = {
         found_by=27,
     ),
     "a watch that goes on after etcd was restored": Fault(
-        "cluster",
-        "webhook.cluster.reflector",
-        "Reflector._compare",
-        "if self._take_restore(version) or self._was_away():",
-        "if self._was_away():",
+        *("cluster", "webhook.cluster.reflector", "Reflector._compare"),
+        *("self._take_restore(version) or ", ""),
         found_by=44,
     ),
     "a list of which only the last page counts": Fault(

@@ -10,6 +10,8 @@ from tests.patience import until
 from tests.system.conftest import ALL_OPERATIONS, StartReplica, control_plane
 from tests.system.replicas import CONFIG_MAPS, Plane, config_map, constraint, template
 
+CONSTRAINTS = "/apis/constraints.gatekeeper.sh/v1beta1/restored"
+AUDIT = ("--operation=audit", "--operation=status")
 WRITES_BETWEEN = 300
 """More than what is written between the restore and the last watch that goes on: a real cluster has
 tens of writes a second, and its copies are hours old."""
@@ -45,15 +47,25 @@ class Backup:
         self._cluster.run()
 
 
+def total(plane: Plane, name: str) -> int | None:
+    """What the audit has counted of a constraint."""
+    found = plane.api.request("GET", f"{CONSTRAINTS}/{name}").get("status") or {}
+    number: int | None = found.get("totalViolations")
+    return number
+
+
 @pytest.mark.slow(60)
 def test_replicas_follow_a_cluster_whose_etcd_was_restored(
     plane: Plane, start: StartReplica
 ) -> None:
     names = ["waddle-one", "waddle-two"]
     replicas = [start(name, *ALL_OPERATIONS) for name in names]
+    auditor = start("waddle-auditor", *AUDIT, "--audit-interval=3600", "--audit-continuous")
     plane.put_template(template("Restored"))
     plane.put_constraint(constraint("kept", "kept", "Restored"))
     plane.put_constraint(constraint("changed", "before", "Restored"))
+    plane.api.apply(f"{CONFIG_MAPS}/violating", config_map("kept", "violating"))
+    until(lambda: total(plane, "kept") == 1, "the audit has counted")
     until(lambda: all(one.is_ready and one.denies("before") for one in replicas), "they enforce")
 
     backup = Backup(plane)
@@ -62,6 +74,8 @@ def test_replicas_follow_a_cluster_whose_etcd_was_restored(
         plane.api.apply(f"{CONFIG_MAPS}/busy", config_map(f"{number}", "busy"))
     plane.put_constraint(constraint("changed", "after", "Restored"))
     plane.put_constraint(constraint("late", "late", "Restored"))
+    plane.api.request("DELETE", f"{CONFIG_MAPS}/violating")
+    until(lambda: total(plane, "kept") == 0, "the audit has followed")
     for word in ("after", "late"):
         until(lambda word=word: all(one.denies(word) for one in replicas), f"{word} is enforced")
 
@@ -76,8 +90,14 @@ def test_replicas_follow_a_cluster_whose_etcd_was_restored(
         assert any(event["msg"].startswith(told) for event in one.events)
         until(lambda one=one: one.is_ready, "it is ready again")
 
+    until(lambda: total(plane, "kept") == 1, "the audit counts what was restored")
+    assert auditor.is_ready
+
     plane.put_constraint(constraint("new", "new", "Restored"))
     until(lambda: all(one.denies("new") for one in replicas), "what is new is followed")
-    path = "/apis/constraints.gatekeeper.sh/v1beta1/restored/new"
-    until(lambda: [item["id"] for item in plane.by_pod(path)] == names, "statuses are written")
+    everyone = sorted([*names, auditor.name])
+    until(
+        lambda: [item["id"] for item in plane.by_pod(f"{CONSTRAINTS}/new")] == everyone,
+        "statuses are written",
+    )
     until(lambda: len({one.digest for one in replicas}) == 1, "the policies are one")

@@ -23,6 +23,9 @@ AUDIT_PROCESS: Final = "audit"
 SYNC_PROCESS: Final = "sync"
 """What a Config excludes namespaces from."""
 
+PROCESSES: Final = (WEBHOOK_PROCESS, AUDIT_PROCESS, SYNC_PROCESS, MUTATION_PROCESS, "*")
+"""All that a Config can exclude namespaces from."""
+
 SYNC_SET: Final = GroupVersionKind("syncset.gatekeeper.sh", "v1alpha1", "SyncSet")
 
 
@@ -33,6 +36,18 @@ def excluded_namespaces(config: Mapping[str, Any], process: str) -> tuple[str, .
         if type(entry) is dict and {process, "*"}.intersection(_texts(entry, "processes")):
             patterns += _texts(entry, "excludedNamespaces")
     return tuple(dict.fromkeys(patterns))
+
+
+def unknown_processes(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a Config excludes namespaces from that is no process."""
+    named = [
+        name
+        for entry in _list(config.get("spec"), "match")
+        if type(entry) is dict
+        for name in _texts(entry, "processes")
+        if name not in PROCESSES
+    ]
+    return tuple(dict.fromkeys(named))
 
 
 def synced_kinds(document: Mapping[str, Any]) -> frozenset[GroupVersionKind]:

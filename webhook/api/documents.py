@@ -8,7 +8,10 @@ float without fraction is an integer, as a pass through Go's JSON makes it.
 
 from __future__ import annotations
 
+import base64
+import binascii
 import datetime as dt
+import json
 import math
 import re
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -19,7 +22,7 @@ from webhook.api.encoding import DecodeError, decode
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 Dialect = Literal["kubernetes", "suite"]
 
@@ -30,9 +33,15 @@ some ten thousand, and a few lines of nested aliases can make billions."""
 DEPTH_MAX: Final = 250
 """Levels of nesting; the deepest schemas in use have some forty."""
 
+TAG_PREFIX: Final = "tag:yaml.org,2002:"
+
 _PLAIN: Final = "tag:waddle.dev,2026:plain"
-_MERGE: Final = "tag:yaml.org,2002:merge"
-_TEXT: Final = "tag:yaml.org,2002:str"
+_MERGE: Final = f"{TAG_PREFIX}merge"
+_TEXT: Final = f"{TAG_PREFIX}str"
+
+DIGITS_MAX: Final = 309
+"""Of a whole number: one of more is beyond the largest float (1.8e308), which go-yaml reads large
+ones as, and so it is a text. Python refuses to read more than 4,300 as a number."""
 
 _NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
 _BOOLEANS: Final = {
@@ -44,6 +53,7 @@ _OLD_BOOLEANS: Final = {
     **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON"), True),
     **dict.fromkeys(("n", "N", "no", "No", "NO", "off", "Off", "OFF"), False),
 }
+_BLANKS: Final = re.compile(r"[ \t\r\n]*")
 _INTEGER: Final = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|[1-9][0-9]*|0)")
 _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _TIMESTAMP: Final = re.compile(
@@ -74,11 +84,37 @@ def read_documents(text: str, dialect: Dialect = "kubernetes") -> list[FileDocum
 
 
 def read_json(text: str) -> list[FileDocument]:
-    """One JSON document; raises :class:`InvalidDocument`."""
+    """JSON documents, one after the other as kubectl takes them; raises :class:`InvalidDocument`."""
     try:
         return [FileDocument(decode(text), 1)]
     except DecodeError as error:
+        parts = _json_parts(text)
+        if len(parts) < 2:
+            raise InvalidDocument(str(error)) from None
+    try:
+        return [FileDocument(decode(part), line) for part, line in parts]
+    except DecodeError as error:
         raise InvalidDocument(str(error)) from None
+
+
+def _blanks(text: str, at: int) -> int:
+    match = _BLANKS.match(text, at)
+    return match.end() if match else at
+
+
+def _json_parts(text: str) -> list[tuple[str, int]]:
+    """The texts of JSON documents that stand one after the other, each with its line."""
+    parts: list[tuple[str, int]] = []
+    decoder, at = json.JSONDecoder(parse_int=str), _blanks(text, 0)
+    while at < len(text):
+        begin = at
+        try:
+            _, end = decoder.raw_decode(text, begin)
+        except (ValueError, RecursionError):
+            return []
+        parts.append((text[begin:end], text.count("\n", 0, begin) + 1))
+        at = _blanks(text, end)
+    return parts
 
 
 def read_objects(text: str, dialect: Dialect = "kubernetes") -> list[FileDocument]:
@@ -154,11 +190,42 @@ def _scalar(text: str, booleans: dict[str, bool], *, timestamps: bool) -> Any:
     if timestamps and (match := _TIMESTAMP.fullmatch(text)):
         return _timestamp(text, match)
     plain = text.replace("_", "")
+    if len(plain) > DIGITS_MAX and plain.lstrip("+-").isdigit():
+        return text
     if _INTEGER.fullmatch(plain):
         return _integer(plain)
     if _FLOAT.fullmatch(plain):
         return _number(float(plain))
     return text
+
+
+def is_merge(text: str, tag: str | None, *, is_plain: bool) -> bool:
+    """Whether a key brings another mapping in: a plain ``<<``, or one tagged so, as yq writes it."""
+    return text == "<<" and (is_plain if tag in (None, "!") else tag == _MERGE)
+
+
+def tagged_scalar(tag: str, text: str, resolve: Callable[[str], Any]) -> Any:
+    """What a scalar with an explicit tag means to go-yaml; raises :class:`InvalidDocument`.
+
+    There are three cases: ``!!binary`` is decoded; ``!!null``, ``!!bool``, ``!!int`` and ``!!float``
+    are what the scalar would be without quotes (``resolve`` says what), which must be of that kind;
+    with any other tag it is a text.
+    """
+    kind = tag.removeprefix(TAG_PREFIX)
+    if kind == tag:
+        return text
+    if kind == "binary":
+        try:
+            return base64.b64decode("".join(text.split()), validate=True).decode("utf-8", "replace")
+        except (binascii.Error, ValueError):
+            raise InvalidDocument("!!binary value contains invalid base64 data") from None
+    if kind not in {"null", "bool", "int", "float"}:
+        return text
+    value = resolve(text)
+    actual = {type(None): "null", bool: "bool", int: "int", str: "str"}.get(type(value), "float")
+    if actual != kind and not (kind == "float" and actual == "int"):
+        raise InvalidDocument(f"cannot decode !!{actual} `{text}` as a !!{kind}")
+    return value
 
 
 def plain_scalar(text: str) -> Any:
@@ -228,7 +295,28 @@ class _Loader(_Base):  # type: ignore[misc]  # the C parser where PyYAML was bui
         return _MERGE if value == "<<" else _PLAIN
 
     def construct_plain(self, node: Any) -> Any:
-        return _scalar(node.value, self.booleans, timestamps=self.timestamps)
+        value = _scalar(node.value, self.booleans, timestamps=self.timestamps)
+        if type(value) is str and len(value) > DIGITS_MAX and value.lstrip("+-").isdigit():
+            problem = f"a number of {len(value)} digits is beyond what Kubernetes reads"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+        return value
+
+    def construct_tagged(self, node: Any) -> Any:
+        """A node with an explicit tag; of a collection the tag means nothing."""
+        if isinstance(node, yaml.MappingNode):
+            return self.construct_mapping(node, deep=True)
+        if isinstance(node, yaml.SequenceNode):
+            return self.construct_sequence(node, deep=True)
+
+        def resolve(text: str) -> Any:
+            return _scalar(text, self.booleans, timestamps=False)
+
+        try:
+            return tagged_scalar(node.tag, node.value, resolve)
+        except InvalidDocument as error:
+            raise yaml.constructor.ConstructorError(
+                None, None, str(error), node.start_mark
+            ) from None
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:
         own = node.value
@@ -264,3 +352,17 @@ class _SuiteLoader(_Loader):
 
 
 _Loader.add_constructor(_PLAIN, _Loader.construct_plain)
+for _kind in (
+    "binary",
+    "bool",
+    "float",
+    "int",
+    "merge",
+    "null",
+    "omap",
+    "pairs",
+    "set",
+    "timestamp",
+):
+    _Loader.add_constructor(f"{TAG_PREFIX}{_kind}", _Loader.construct_tagged)
+_Loader.add_constructor(None, _Loader.construct_tagged)

@@ -14,5 +14,8 @@ AUDIT: Final = "audit.gatekeeper.sh"
 IGNORE: Final = "admission.gatekeeper.sh/ignore"
 """The label of namespaces that Gatekeeper's webhook is not asked about."""
 
+NAME_MAX: Final = 253
+"""Characters of an object's name."""
+
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """The annotation in which kubectl keeps a whole object."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import audit_shard
 from webhook.api.fitting import OBJECT_BYTES_MAX, fitted
+from webhook.api.names import NAME_MAX
 from webhook.api.shapes import Json, status_of
 from webhook.values import dataclass
 
@@ -29,13 +30,8 @@ MESSAGE_CHARACTERS_MAX: Final = 4096
 below; ``status.byPod`` has it from every replica, and an API server keeps no object beyond 1.5 MB."""
 
 
-NAME_MAX: Final = 253
-"""Characters of an object's name."""
-
 LABEL_VALUE_MAX: Final = 63
 """Characters of a label's value; a Pod's name may be longer."""
-
-_DIGEST_DIGITS: Final = 16
 
 
 class InvalidName(ValueError):
@@ -68,8 +64,8 @@ def _shortened(name: str, characters_max: int) -> str:
     """A name that is no longer than it may be; another for each name."""
     if len(name) <= characters_max:
         return name
-    digest = hashlib.sha256(name.encode()).hexdigest()[:_DIGEST_DIGITS]
-    return f"{name[: characters_max - _DIGEST_DIGITS - 1].rstrip('-.')}-{digest}"
+    digest = hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
+    return f"{name[: characters_max - len(digest) - 1].rstrip('-.')}-{digest}"
 
 
 @dataclass(frozen=True, slots=True)

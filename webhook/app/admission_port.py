@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from webhook import heap
 from webhook.app.compilation import CompileThread
+from webhook.app.fault_injection import blames_nobody
 from webhook.app.isolation import OWN_NAMESPACES
 from webhook.app.priority import give_precedence
 from webhook.app.review_memory import ReviewMemory
@@ -114,7 +116,11 @@ class AdmissionPort:
         budget = Budget.of(min(seconds, FAST_SECONDS), guard=guard, deferrable=True)
         admission = Admission(
             serving,
-            replace(admission_options(settings), budget=budget),
+            replace(
+                admission_options(settings),
+                budget=budget,
+                blames=not blames_nobody(settings, os.environ),
+            ),
             registry,
             log,
             recorder_of(cluster, decisions),

@@ -26,10 +26,10 @@ from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from webhook.constraint.breaker import Guard
-    from webhook.constraint.implied import Reviewing
     from webhook.constraint.limits import Observer
     from webhook.constraint.result import Responses
     from webhook.constraint.review import AugmentedReview
+    from webhook.review.evaluation import Reviewing
     from webhook.server.responsibility import Delay, ProcessorTime
 
 FAST_SECONDS: Final = 0.01

@@ -94,10 +94,8 @@ def command(  # noqa: PLR0913  # one for each option
         )
     except CannotTest as error:
         return _refused(error.lines, exit_codes.UNKNOWN)
-    if sources.faults:
-        return _refused(sources.faults, exit_codes.UNKNOWN)
-    for warning in sources.warnings:
-        complain(warning)
+    for line in (*sources.faults, *sources.warnings):
+        complain(line)
     # And what is not there is said without the engine.
     from webhook.cli import check_report  # noqa: PLC0415
     from webhook.policies.extensions import is_extension  # noqa: PLC0415
@@ -136,7 +134,9 @@ def command(  # noqa: PLR0913  # one for each option
     write(check_report.as_json(checked) if output == "json" else check_report.as_table(checked))
     for line in checked.missing:
         complain(line)
-    return 0 if checked.ok else exit_codes.NO
+    if not checked.ok:
+        return exit_codes.NO
+    return exit_codes.UNKNOWN if sources.faults else 0
 
 
 def _refused(lines: Sequence[str], code: int) -> int:

@@ -12,6 +12,7 @@ from webhook.mutation.annotations import names_of
 from webhook.mutation.drift import is_about_everything
 from webhook.mutation.patch import make_patch
 from webhook.mutation.reading import is_mutator
+from webhook.policies.configuration import configuration_faults
 from webhook.policies.effect import EXAMPLES_MAX, Example
 from webhook.policies.extensions import IN_FORCE, Extensions, is_extension, on_top
 from webhook.policies.problem import Problem
@@ -98,6 +99,11 @@ def prepare(
         if fault.file != IN_FORCE and (manifest := titles.get(fault.title)) is not None:
             kind, name = manifest.gvk.kind, name_of(manifest.document)
             problems.append(Problem(kind, name, "error", "invalid", fault.message))
+    problems += [
+        Problem(item.gvk.kind, name_of(item.document), "error", "invalid", fault)
+        for item in manifests
+        for fault in configuration_faults(item.document)
+    ]
     mutations = checked.extensions.mutations
     for item in own.values():
         if not is_mutator(item.document):

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from webhook.cli.check_run import Checked
     from webhook.policies.effect import Effect
     from webhook.policies.generated import Agreement
+    from webhook.policies.problem import Problem
     from webhook.policies.replay import Replay
 
 _COLOURS = {"error": "red", "warning": "yellow"}
@@ -81,11 +82,13 @@ def _decisions(replayed: Replay) -> dict[str, Any]:
 def as_table(checked: Checked) -> str:
     """For people: what is wrong, then what would change."""
     lines = [
-        f"{styled(problem.severity, fg=_COLOURS[problem.severity])}: {printable(str(problem))}"
+        f"{styled(problem.severity, fg=_COLOURS[problem.severity])}: "
+        f"{printable(_placed(checked, problem))}"
         for problem in checked.problems
     ]
-    verdict = "can be used" if checked.ok else "cannot be used as they are"
-    both = f"{checked.policies} policies"
+    unusable = len(checked.unusable)
+    verdict = f"can be used, {unusable} cannot" if unusable else "can be used"
+    both = f"{_counted(checked.policies - unusable)}"
     if number := checked.mutation.count:
         extensions = f"{number} mutators and ExpansionTemplates"
         both = f"{both} and {extensions}" if checked.policies else extensions
@@ -105,6 +108,16 @@ def as_table(checked: Checked) -> str:
     if checked.generated is not None:
         lines += ["", *_generated_lines(checked.generated)]
     return "\n".join(lines)
+
+
+def _counted(policies: int) -> str:
+    return "1 policy" if policies == 1 else f"{policies} policies"
+
+
+def _placed(checked: Checked, problem: Problem) -> str:
+    """A problem with the file and line of its object, where that was read from a file."""
+    place = checked.places.get((problem.kind, problem.name))
+    return f"{place}: {problem}" if place else str(problem)
 
 
 def _changes(checked: MutationChecked) -> list[str]:

@@ -49,6 +49,8 @@ class Checked:
 
     problems: list[Problem] = field(default_factory=list)
     policies: int = 0
+    places: dict[tuple[str, str], str] = field(default_factory=dict)
+    """File and line of each policy, by kind and name."""
     manifests: Effect | None = None
     """The effect on the manifests that were given beside the policies."""
     cluster: Effect | None = None
@@ -58,6 +60,12 @@ class Checked:
     mutation: MutationChecked = field(default_factory=MutationChecked)
     generated: Agreement | None = None
     """Whether generated ValidatingAdmissionPolicies say what the webhook says."""
+
+    @property
+    def unusable(self) -> set[tuple[str, str]]:
+        """Kind and name of each policy with an error."""
+        errors = (item for item in self.problems if item.severity == "error")
+        return {key for item in errors if (key := (item.kind, item.name)) in self.places}
 
     @property
     def ok(self) -> bool:
@@ -107,6 +115,11 @@ def prepare(
     """
     documents = [item.document for item in manifests if is_policy(item.document)]
     checked.policies = len(documents)
+    checked.places = {
+        (item.gvk.kind, name_of(item.document)): f"{item.file}:{item.line}"
+        for item in manifests
+        if is_policy(item.document)
+    }
     after = base.copy()
     checked.mutation, problems = check_mutators.prepare(manifests, extensions)
     checked.problems = validate(after, documents, budget_seconds) + problems

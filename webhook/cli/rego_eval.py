@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from webhook.cli import exit_codes
-from webhook.cli.rego_options import BUNDLE, IGNORE, V0, V1, Duration
+from webhook.cli.rego_options import IGNORE, V0, V1, Duration
 
 _HELP = """Evaluate a query over Rego files and data.
 
@@ -48,7 +48,14 @@ _HELP = """Evaluate a query over Rego files and data.
     default="0",
     help="The longest that the evaluation may take; 0 for no bound.",
 )
-@BUNDLE
+@click.option(
+    "-b",
+    "--bundle",
+    "bundles",
+    metavar="PATH",
+    multiple=True,
+    help="A bundle's folder: of data files only data.json and data.yaml are read. Repeatable.",
+)
 @IGNORE
 @V0
 @V1

@@ -46,7 +46,7 @@ def run(  # noqa: PLR0913  # one for each option of the command
     strict: bool,
     strict_builtin_errors: bool,
     timeout: float,
-    bundle: bool,
+    bundles: tuple[str, ...],
     ignore: tuple[str, ...],
     v0_compatible: bool,
     v1_compatible: bool,
@@ -55,7 +55,7 @@ def run(  # noqa: PLR0913  # one for each option of the command
     del v1_compatible
     version = version_of(v0_compatible=v0_compatible)
     try:
-        files = load(paths, version=version, ignore=ignore, bundles=bundle)
+        files = load([*paths, *bundles], version=version, ignore=ignore, bundles=bool(bundles))
         program = compile_modules(
             files.modules, options=CompileOptions(strict=strict, annotations=True)
         )
@@ -105,10 +105,15 @@ def _input(path: str | None, *, stdin_input: bool) -> Any:
     return read_document(path, Path(path).read_text("utf-8", "surrogateescape"))
 
 
+def _words(error: OSError) -> str:
+    """What the system says of a file, as OPA has it."""
+    return f"open {error.filename}: {(error.strerror or str(error)).lower()}"
+
+
 def _refuse(error: Exception, output: str) -> None:
     """Say what is wrong where OPA says it: in the result for JSON, else on standard error."""
     if output != "json":
-        complain(str(error))
+        complain(_words(error) if isinstance(error, OSError) else str(error))
         return
     told: list[dict[str, Any]]
     match error:
@@ -118,6 +123,8 @@ def _refuse(error: Exception, output: str) -> None:
             told = [fault(error)]
         case LoadErrors():
             told = [{"message": message} for message in error.messages]
+        case OSError():
+            told = [{"message": _words(error)}]
         case _:
             told = [{"message": str(error)}]
     write(json_indented({"errors": told}, "", "  "))

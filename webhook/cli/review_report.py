@@ -11,7 +11,7 @@ from webhook.cli.formats.finding import Report, ShownFinding, level_of
 from webhook.cli.formats.patch import patch_lines
 from webhook.cli.formats.pipelines import as_read_by
 from webhook.cli.table import table
-from webhook.cli.terminal import one_line, printable, printable_json, styled
+from webhook.cli.terminal import one_line, printable_json, printable_name, styled
 from webhook.rego.go.strings import quote
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def as_table(outcome: CheckOutcome) -> str:
         ordered, key=lambda item: (item.file, item.line, item.subject)
     ):
         place = f"{file}:{line}"
-        lines.append(printable(place if subject == file else f"{place}: {subject}"))
+        lines.append(printable_name(place if subject == file else f"{place}: {subject}"))
         for item in violations:
             action = ",".join(item.result.actions)
             colour = _COLOURS[level_of(item.result.actions)]
@@ -45,7 +45,7 @@ def _mutated_lines(outcome: CheckOutcome) -> list[str]:
     """What mutators changed before anything was reviewed."""
     lines = []
     for item in outcome.mutated:
-        lines.append(printable(f"{item.file}:{item.line}: {item.subject}"))
+        lines.append(printable_name(f"{item.file}:{item.line}: {item.subject}"))
         by = one_line(f"by {item.mutators}")
         lines.append(f"  {styled('mutated', fg='cyan')}  {by}")
         lines += [*patch_lines(item.patch), ""]
@@ -74,7 +74,7 @@ def _constraint(item: CheckedViolation) -> str:
 def as_text(outcome: CheckOutcome) -> str:
     """A line for each violation, as gator writes it."""
     return "\n".join(
-        f"{printable(item.subject)}: [{quote(item.result.constraint.name)}] "
+        f"{printable_name(item.subject)}: [{quote(item.result.constraint.name)}] "
         f"Message: {quote(item.result.msg)}"
         for item in outcome.shown
     )

@@ -17,6 +17,7 @@ from webhook.constraint.targets import admission
 from webhook.mutation import mutator
 from webhook.mutation.annotations import names_of
 from webhook.mutation.patch import make_patch
+from webhook.policies import configuration
 from webhook.policies.advice import Matched, unasked, unmatched
 from webhook.policies.extensions import Extensions
 from webhook.policies.validation import is_policy
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from webhook.review.outcome import Found
 
 
-EXTENSION_GROUPS: Final = frozenset({mutator.GROUP, expansions.GROUP})
+_EXTENSION_GROUPS: Final = configuration.GROUPS | {mutator.GROUP, expansions.GROUP}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,7 @@ def review_objects(client: Client, sources: Sources, printed: list[str]) -> Chec
     What could not be used or reviewed is among the outcome's faults, and the rest is reviewed by
     the rest.
     """
-    faults = _add_policies(client, sources.manifests)
+    faults = _add_policies(client, sources)
     faults += _add_each(
         [item for item in sources.manifests if not is_admission_review(item.document)],
         client.add_data,
@@ -136,7 +137,7 @@ def review_objects(client: Client, sources: Sources, printed: list[str]) -> Chec
     faults += [
         f"auditing objects: {fault}"
         for fault in extensions.load(
-            item for item in sources.manifests if item.gvk.group in EXTENSION_GROUPS
+            item for item in sources.manifests if item.gvk.group in _EXTENSION_GROUPS
         )
     ]
     policies = PolicySet(
@@ -299,7 +300,7 @@ def review_documents(
     the others are reviewed, by the policies that can be used.
     """
     findings = []
-    faults = [*_add_policies(client, sources.manifests), *sources.faults]
+    faults = [*_add_policies(client, sources), *sources.faults]
     reviewed: list[tuple[Document, Other]] = []
     for item in sources.documents:
         try:
@@ -328,17 +329,27 @@ def review_documents(
     )
 
 
-def _add_policies(client: Client, manifests: Sequence[Manifest]) -> list[str]:
+def _add_policies(client: Client, sources: Sources) -> list[str]:
     """Add templates and constraints; what cannot be used, a line for each."""
-    return _add_each(
+    manifests = sources.manifests
+    constraints = [item for item in manifests if item.gvk.group == constraint.GROUP]
+    faults = _add_each(
         [item for item in manifests if item.gvk.group_kind == (template.GROUP, template.KIND)],
         client.add_template,
         lambda manifest: f'adding template "{name_of(manifest.document)}"',
     ) + _add_each(
-        [item for item in manifests if item.gvk.group == constraint.GROUP],
+        constraints,
         client.add_constraint,
         lambda manifest: f'adding constraint "{name_of(manifest.document)}"',
     )
+    known = {one.key for one in client.snapshot.constraints}
+    sources.warnings.extend(
+        f"WARNING - {item.title}: {why}"
+        for item in constraints
+        if (item.gvk.kind, name_of(item.document)) in known
+        and (why := enforcement.fault_of(item.document))
+    )
+    return faults
 
 
 def _add_each(

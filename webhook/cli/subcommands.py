@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -46,6 +47,10 @@ class Subcommands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command and its arguments, as click spells them."""
+        if args and args[0] not in self.listed and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], self.listed, n=1)
+            if near:
+                ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None and not isinstance(command, click.Group):
             rest = spelled(rest, command)

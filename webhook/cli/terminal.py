@@ -27,6 +27,11 @@ def printable(text: str) -> str:
     return _UNSAFE.sub(_written_out, text)
 
 
+def printable_name(text: str) -> str:
+    """A name, or a place, in a line of its own: no name makes a second line."""
+    return printable(text.replace("\n", "\\n").replace("\t", "\\t"))
+
+
 def one_line(text: str) -> str:
     """The text as one line of words."""
     return printable(" ".join(text.split()))

@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from webhook.constraint.causes import OnError
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.driver import Driver, Evaluator
-    from webhook.constraint.errors import OnBug
     from webhook.constraint.isolation import Isolation
+    from webhook.constraint.limits import OnBug
     from webhook.constraint.target import Target
 
 
@@ -271,6 +271,7 @@ class Client:
         self._snapshot = None
         return True
 
+    @containment.of_template
     def _read(self, document: Mapping[str, Any]) -> Template:
         return read_template(document).foremost(self._targets)
 

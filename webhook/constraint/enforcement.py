@@ -126,6 +126,15 @@ def validate(constraint: Mapping[str, Any], action: str | None = None) -> None:
         )
 
 
+def fault_of(constraint: Mapping[str, Any]) -> str:
+    """What of a constraint's actions and points nobody knows, so that it has no effect; or empty."""
+    try:
+        validate(constraint)
+    except InvalidEnforcementAction as error:
+        return str(error)
+    return ""
+
+
 def _validate_scoped(constraint: Mapping[str, Any]) -> None:
     scoped = (constraint.get("spec") or {}).get("scopedEnforcementActions")
     if type(scoped) is not list:

@@ -6,16 +6,10 @@ concerned. The sentences in front are those of the constraint framework.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from webhook.constraint.causes import FaultStage
-
-
-OnBug: TypeAlias = "Callable[[str, Exception], None]"
-"""Takes the kind of a template and the exception that ended an evaluation of it."""
 
 
 class ConstraintFrameworkError(ValueError):

@@ -8,9 +8,11 @@ Deployment is made. Names, order of checks and messages are Gatekeeper's.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api.gvk import GroupVersionKind, gvk_of, name_of
+from webhook.constraint import kind_schemas
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.names import POLICY_NAME_MAX
 from webhook.constraint.result import Responses, answer_order
@@ -18,6 +20,8 @@ from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from webhook.constraint.result import Undecided
 
 GROUP: Final = "expansion.gatekeeper.sh"
 KIND: Final = "ExpansionTemplate"
@@ -70,26 +74,25 @@ class _Steps(NamedTuple):
 def read_expansion_template(document: Mapping[str, Any]) -> ExpansionTemplate:
     """Read an ExpansionTemplate; raises :class:`InvalidExpansion`."""
     name = name_of(document)
+    if faults := kind_schemas.spec_faults(document, kind_schemas.EXPANSION_TEMPLATE):
+        told = "; ".join(dict.fromkeys(faults))
+        raise InvalidExpansion(f"ExpansionTemplate {name} has fields of a wrong type: {told}")
     spec = document.get("spec") or {}
     if not name:
         raise InvalidExpansion("ExpansionTemplate has empty name field")
     if len(name.encode()) > POLICY_NAME_MAX:
         raise InvalidExpansion("ExpansionTemplate name must be less than 64 characters")
-    try:
-        source, generated = spec.get("templateSource") or "", spec.get("generatedGVK") or {}
-        generates = GroupVersionKind(
-            *(str(generated.get(part) or "") for part in ("group", "version", "kind"))
+    source, generated = spec.get("templateSource") or "", spec.get("generatedGVK") or {}
+    generates = GroupVersionKind(*(generated.get(part) or "" for part in GroupVersionKind._fields))
+    applies_to = frozenset(
+        GroupVersionKind(*names)
+        for entry in spec.get("applyTo") or ()
+        for names in product(
+            *((entry or {}).get(part) or () for part in ("groups", "versions", "kinds"))
         )
-        applies_to = frozenset(
-            GroupVersionKind(group, version, kind)
-            for entry in spec.get("applyTo") or ()
-            for group in entry.get("groups") or ()
-            for version in entry.get("versions") or ()
-            for kind in entry.get("kinds") or ()
-        )
-        action, path = spec.get("enforcementAction") or "", tuple(source.split("."))
-    except (AttributeError, TypeError):
-        raise InvalidExpansion(f"ExpansionTemplate {name} has fields of a wrong type") from None
+        if None not in names
+    )
+    action, path = spec.get("enforcementAction") or "", tuple(source.split("."))
     if not source:
         raise InvalidExpansion(f"ExpansionTemplate {name} has empty source field")
     if not any(generates):
@@ -336,7 +339,7 @@ def with_implied(parent: Responses, implied: Sequence[tuple[Resultant, Responses
     for resultant, responses in implied:
         template = resultant.template
         faults += responses.faults
-        undecided += responses.undecided
+        undecided += [_as_implied(item, template) for item in responses.undecided]
         results += [
             replace(
                 result,
@@ -352,3 +355,14 @@ def with_implied(parent: Responses, implied: Sequence[tuple[Resultant, Responses
         evaluated=evaluated,
         undecided=tuple(undecided),
     )
+
+
+def _as_implied(item: Undecided, template: ExpansionTemplate) -> Undecided:
+    """What is answered for a constraint that was not decided of what a template makes.
+
+    Where the template's action denies nothing, it refuses nothing either.
+    """
+    action = template.enforcement_action
+    if item.answer != "reject" or action not in ("warn", "dryrun"):
+        return item
+    return replace(item, answer="warn" if action == "warn" else "record")

@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.driver import DriverViolation
     from webhook.constraint.entry import Entry
-    from webhook.constraint.errors import OnBug
     from webhook.constraint.isolation import Isolation
-    from webhook.constraint.limits import Limits, Observer
+    from webhook.constraint.limits import Limits, Observer, OnBug
     from webhook.constraint.plan import Plan
     from webhook.constraint.result import ResultCause
     from webhook.constraint.review import Review
@@ -40,7 +39,6 @@ OUT_OF_TIME: Final = "the request's time ended before it was evaluated"
 
 _NONE: Final[list[Undecided]] = []
 """What most reviews leave undecided; never changed."""
-
 
 _Evaluate: TypeAlias = "Callable[[Any, Any, Any], Sequence[DriverViolation]]"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
 from webhook.values import dataclass
 
@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
     from webhook.constraint.breaker import Guard
     from webhook.constraint.constraint import Constraint
+
+OnBug: TypeAlias = "Callable[[str, Exception], None]"
+"""Takes the kind of a template and the exception of ours that ended an evaluation of it."""
 
 STEPS_PER_SECOND: Final = 40_000_000
 """Steps that a budget of time allows: twice what a second's work is, so that the clock decides.

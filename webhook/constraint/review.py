@@ -38,7 +38,7 @@ class AugmentedObject(NamedTuple):
 
     ``operation`` is empty unless the caller plays a request; DELETE makes the
     object the old object, as in a request. ``resource`` is the plural that requests
-    for the kind name, where the caller knows it.
+    for the kind name, where the caller knows it. ``size`` is that of the request which implied it.
     """
 
     object: dict[str, Any]
@@ -46,6 +46,7 @@ class AugmentedObject(NamedTuple):
     operation: str = ""
     source: ReviewSource = "Original"
     resource: str = ""
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from webhook.rego.errors import BuiltinError
 from webhook.rego.run.patterns import pattern as compile_pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from webhook.constraint.template import Template
 
@@ -70,7 +70,7 @@ _INT_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
 def schema_faults(template: Template, schema: Schema) -> list[str]:
     """Everything against a template's names and schema, sorted within the schema."""
     faults = list(_name_faults(template))
-    checks: tuple[Callable[[], Iterable[str]], ...] = (
+    checks: tuple[Callable[[], Iterator[str]], ...] = (
         lambda: type_faults(schema, _ROOT),
         lambda: _level(schema, _ROOT, ""),
         lambda: default_faults(schema, _ROOT),

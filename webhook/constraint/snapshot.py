@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 
     from webhook.constraint.constraint import Broken, Constraint
     from webhook.constraint.entry import Entry
-    from webhook.constraint.errors import OnBug
     from webhook.constraint.isolation import Isolation
-    from webhook.constraint.limits import Limits
+    from webhook.constraint.limits import Limits, OnBug
     from webhook.constraint.plan import Plan
     from webhook.constraint.result import Responses
     from webhook.constraint.target import Target

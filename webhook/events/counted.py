@@ -10,6 +10,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import text
+from webhook.api.names import NAME_MAX
 from webhook.cluster.errors import ApiError
 from webhook.cluster.kinds import EVENTS
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 KNOWN_MAX: Final = 10_000
 """Events remembered so that they are counted up, 0.3 KB each; the oldest are forgotten."""
 
-NAME_MAX: Final = 253
 
 TRIES: Final = 5
 """Others may have counted between our look and our write."""

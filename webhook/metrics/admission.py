@@ -28,7 +28,7 @@ VALIDATION_REQUESTS: Final = Metric(
 VALIDATION_SECONDS: Final = Metric(
     "gatekeeper_validation_request_duration_seconds",
     "histogram",
-    "Time from a request's last byte to its answer.",
+    "Time from a request's head to its answer.",
     ("admission_status",),
     gatekeeper=True,
     buckets=REQUEST_SECONDS,

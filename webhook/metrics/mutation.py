@@ -19,7 +19,7 @@ MUTATION_REQUESTS: Final = Metric(
 MUTATION_SECONDS: Final = Metric(
     "gatekeeper_mutation_request_duration_seconds",
     "histogram",
-    "Time from a request's last byte to its answer.",
+    "Time from a request's head to its answer.",
     ("mutation_status",),
     gatekeeper=True,
     buckets=REQUEST_SECONDS,

@@ -7,6 +7,7 @@ knows policies.
 
 from __future__ import annotations
 
+import codecs
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -114,4 +115,22 @@ def parser(name: str) -> Callable[[bytes, str], Any]:
         raise ParseError(f"unknown parser: {name}")
     module, function = _PARSERS[name]
     parse: Callable[[bytes, str], Any] = getattr(import_module(f"{__name__}.{module}"), function)
-    return parse
+    return lambda raw, path: parse(utf8_of(raw), path)
+
+
+def utf8_of(raw: bytes) -> bytes:
+    """A file's bytes as UTF-8 without a mark at their beginning; raises :class:`ParseError`.
+
+    UTF-16 is known by its mark, as Windows' editors write it. What is neither is refused: read
+    otherwise, names would be others than they are.
+    """
+    try:
+        if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return raw.decode("utf-16").encode()
+        raw = raw.removeprefix(codecs.BOM_UTF8)
+        raw.decode()
+    except UnicodeError as error:
+        at = f" at byte {error.start}" if isinstance(error, UnicodeDecodeError) else ""
+        line = raw.count(b"\n", 0, error.start) + 1 if at else 0  # type: ignore[attr-defined]
+        raise ParseError(f"not UTF-8{at}: save the file as UTF-8", line) from None
+    return raw

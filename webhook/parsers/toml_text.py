@@ -25,6 +25,8 @@ def parse(raw: bytes, path: str = "") -> Any:
         raise ParseError(f"unmarshal toml: {message}", line) from None
     except RecursionError:
         raise ParseError("unmarshal toml: nested too deeply") from None
+    except ValueError:  # Python reads no number of more than 4,300 digits
+        raise ParseError("unmarshal toml: a number is out of range for int64") from None
 
 
 def _value(value: Any) -> Any:
@@ -32,6 +34,8 @@ def _value(value: Any) -> Any:
         return {name: _value(inner) for name, inner in value.items()}
     if isinstance(value, list):
         return [_value(inner) for inner in value]
+    if type(value) is int and not -(1 << 63) <= value < 1 << 63:
+        raise ParseError(f"unmarshal toml: {value} is out of range for int64")
     if isinstance(value, float):
         if value != value or value in {float("inf"), float("-inf")}:  # noqa: PLR0124  # a NaN
             raise ParseError("unmarshal toml: JSON has no such number")

@@ -5,16 +5,19 @@ Values are built from libyaml's events: its composer recurses in C, and makes tw
 
 from __future__ import annotations
 
-import base64
-import binascii
 from typing import Any, Final
 
 import yaml
 
-from webhook.api.documents import NODES_MAX, InvalidDocument, plain_scalar
+from webhook.api.documents import (
+    NODES_MAX,
+    InvalidDocument,
+    is_merge,
+    plain_scalar,
+    tagged_scalar,
+)
 from webhook.parsers import numbers
 from webhook.parsers.errors import DEPTH_MAX, ParseError
-from webhook.rego.builtins.yaml_documents import TAG_PREFIX
 
 _NONE: Final = object()
 _KNOWN_MAX: Final = 50_000
@@ -117,9 +120,8 @@ class _Builder:
         kind = type(event)
         if kind is yaml.ScalarEvent:
             plain = event.tag is None and event.implicit[0]
-            self._add(
-                _scalar(event, plain=plain), event.anchor, merge=plain and event.value == "<<"
-            )
+            merge = is_merge(event.value, event.tag, is_plain=event.implicit[0])
+            self._add(_scalar(event, plain=plain), event.anchor, merge=merge)
         elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
             if len(self._stack) >= DEPTH_MAX:
                 raise ParseError(f"exceeded max depth of {DEPTH_MAX}")
@@ -177,18 +179,7 @@ def _scalar(event: Any, *, plain: bool) -> Any:
             if len(_known) < _KNOWN_MAX and len(text) < 100:
                 _known[text] = value
         return value
-    tag = event.tag
-    if tag is None or not tag.startswith(TAG_PREFIX):
-        return text
-    kind = tag.removeprefix(TAG_PREFIX)
-    if kind == "binary":
-        try:
-            return base64.b64decode(text).decode("utf-8", "replace")
-        except binascii.Error:
-            raise ParseError("!!binary value contains invalid base64 data") from None
-    if kind in {"null", "bool", "int", "float"}:
-        return _resolved(text)
-    return text
+    return text if event.tag is None else tagged_scalar(event.tag, text, _resolved)
 
 
 def _resolved(text: str) -> Any:

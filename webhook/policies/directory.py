@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api.config import CONFIG, merged
 from webhook.api.encoding import encode
 from webhook.api.targets import declares_target
-from webhook.constraint import constraint, template
+from webhook.constraint import constraint, enforcement, template
 from webhook.constraint.errors import ConstraintFrameworkError, MissingEngine
 from webhook.constraint.targets.declared import InvalidTarget, read_target
 from webhook.constraint.targets.known import TARGETS
@@ -222,8 +222,13 @@ class PolicyDirectory:
         except ConstraintFrameworkError as error:
             stays = known is not None and kind != "data"
             faults.append(replace(_fault(manifest, str(error)), stays=stays))
+        except Exception as bug:  # noqa: BLE001  # of ours: one object's, and all others load
+            why = f"it cannot be used for a fault of Waddle: {type(bug).__name__}"
+            faults.append(replace(_fault(manifest, why), stays=known is not None))
         else:
             self._known[manifest.identity] = manifest
+            if kind == "constraint" and (why := enforcement.fault_of(manifest.document)):
+                faults.append(replace(_fault(manifest, why), stays=True))
 
 
 def _fault(manifest: Manifest, message: str) -> PolicyFault:

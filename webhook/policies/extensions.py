@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.api.gvk import gvk_of
 from webhook.constraint import expansion as expansions
+from webhook.constraint import kind_schemas
 from webhook.constraint.expansion import ExpansionSet, InvalidExpansion, read_expansion_template
 from webhook.mutation import mutator
 from webhook.mutation.errors import InvalidMutator
 from webhook.mutation.reading import empty_location_fault, id_of, with_defaults
 from webhook.mutation.registry import Mutators
 from webhook.mutation.schema import message
+from webhook.policies.configuration import configuration_faults
 from webhook.policies.manifests import Manifest, PolicyFault
 
 if TYPE_CHECKING:
@@ -68,6 +70,11 @@ class Extensions:
         for name in self._expansions.names - templates.keys():
             self._expansions.remove(name)
         faults = [
+            _fault(item, fault, stays=True)
+            for item in all_manifests
+            for fault in configuration_faults(item.document)
+        ]
+        faults += [
             _fault(item, f"{item.gvk} is no kind of expansion")
             for item in all_manifests
             if item.gvk.group == expansions.GROUP and item.gvk.kind != expansions.KIND
@@ -77,7 +84,13 @@ class Extensions:
                 added = self._mutators.add(with_defaults(manifest.document))
             except InvalidMutator as error:
                 faults.append(_fault(manifest, str(error), stays=key in self._mutators))
+            except Exception as bug:  # noqa: BLE001  # of ours: one object's, and all others load
+                faults.append(_fault(manifest, _of_ours(bug), stays=key in self._mutators))
             else:
+                faults += [
+                    _fault(manifest, fault, stays=True)
+                    for fault in kind_schemas.spec_faults(manifest.document, kind_schemas.MUTATOR)
+                ]
                 if fault := empty_location_fault(added):
                     self._mutators.remove(key)
                     faults.append(_fault(manifest, fault))
@@ -91,6 +104,9 @@ class Extensions:
             except InvalidExpansion as error:
                 stays = name in self._expansions.names
                 faults.append(_fault(manifest, str(error), stays=stays))
+            except Exception as bug:  # noqa: BLE001  # likewise
+                stays = name in self._expansions.names
+                faults.append(_fault(manifest, _of_ours(bug), stays=stays))
         faults += [
             _fault(templates[name], expansions.CYCLE) for name in sorted(self._expansions.cyclic)
         ]
@@ -102,6 +118,10 @@ def on_top(own: Sequence[Manifest], in_force: Iterable[dict[str, Any]]) -> list[
     known = {item.identity for item in own}
     others = (Manifest(document, IN_FORCE, 0) for document in in_force)
     return [*own, *(item for item in others if item.identity not in known)]
+
+
+def _of_ours(bug: Exception) -> str:
+    return f"it cannot be used for a fault of Waddle: {type(bug).__name__}"
 
 
 def _fault(manifest: Manifest, text: str, *, stays: bool = False) -> PolicyFault:

@@ -192,6 +192,7 @@ def _compare(
         excludes=False,
         mutates=False,
         expands=False,
+        releases=False,
     )
     responses = review(PolicySet(snapshot), subject).responses
     told: dict[tuple[str, str], list[str]] = {}

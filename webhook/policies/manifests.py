@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -34,6 +35,12 @@ FILE_BYTES_MAX: Final = 32 * 1024 * 1024
 
 JSON_BYTES_MAX: Final = 256 * 1024 * 1024
 """Of a document in JSON, as Terraform's plans are: decoded it takes some five times as much."""
+
+
+_HELM: Final = re.compile(
+    r"\{\{-? *(?:\.(?:Values|Release|Chart|Capabilities)\b|include |if |range |with )"
+)
+"""What a chart's templates have in nearly every file, and nothing else does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +188,9 @@ def text_of(raw: bytes, file: str, bytes_max: int = FILE_BYTES_MAX) -> str:
     if len(raw) > bytes_max:
         raise _unreadable(file, f"larger than {bytes_max} bytes")
     try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise _unreadable(file, f"not UTF-8: {error.reason} at byte {error.start}") from None
+        return parsers.utf8_of(raw).decode()
+    except ParseError as error:
+        raise _unreadable(file, error.message) from None
 
 
 def read_text(text: str, file: str, dialect: Dialect = "kubernetes") -> list[Manifest]:
@@ -201,7 +208,8 @@ def parse(text: str, file: str, dialect: Dialect = "kubernetes") -> list[FileDoc
     try:
         return read_json(text) if file.endswith(".json") else read_documents(text, dialect)
     except InvalidDocument as error:
-        raise _unreadable(file, str(error), text) from None
+        helm = "; this is a Helm template: render it first" if _HELM.search(text) else ""
+        raise _unreadable(file, f"{error}{helm}", text) from None
 
 
 def _unreadable(file: str, message: str, text: str = constraint.GROUP) -> UnreadableFile:

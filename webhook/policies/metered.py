@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from webhook.constraint.driver import Driver
-    from webhook.constraint.errors import OnBug
     from webhook.constraint.isolation import Isolation
+    from webhook.constraint.limits import OnBug
     from webhook.constraint.target import Target
     from webhook.log import Logger
     from webhook.metrics.registry import Registry

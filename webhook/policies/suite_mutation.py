@@ -19,7 +19,7 @@ from webhook.policies.extensions import Extensions
 from webhook.review.mutating import EXTENSION_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from webhook.mutation.snapshot import MutationSnapshot
     from webhook.policies.manifests import Manifest
@@ -42,14 +42,22 @@ def read_suite_mutators(manifests: Sequence[Manifest]) -> MutationSnapshot:
     return extensions.mutations
 
 
-def mutated_for_suite(mutations: MutationSnapshot, document: dict[str, Any]) -> dict[str, Any]:
-    """The object as it would be stored when it is created; raises :class:`SuiteMutationError`."""
+def mutated_for_suite(
+    mutations: MutationSnapshot,
+    document: dict[str, Any],
+    namespaces: Mapping[str, Mapping[str, Any]],
+) -> dict[str, Any]:
+    """The object as it would be stored when it is created; raises :class:`SuiteMutationError`.
+
+    ``namespaces`` are those of the case's inventory; another one has no labels.
+    """
     if not mutations:
         return document
     place = namespace_of(document)
     is_namespace = gvk_of(document).group_kind == ("", "Namespace")
     own = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place}}
-    namespace = document if is_namespace else own if place else None
+    known = namespaces.get(place, own) if place else None
+    namespace = document if is_namespace else known
     context, until = Context("CREATE", namespace, place), time.monotonic() + EXTENSION_SECONDS
     try:
         return resolved(mutations.mutate(document, context, until=until), {})

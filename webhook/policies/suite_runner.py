@@ -221,11 +221,15 @@ def _mutations(folder: Path, name: str) -> MutationSnapshot:
 
 
 def _mutated(
-    mutations: MutationSnapshot, document: dict[str, Any], folder: Path, expected: str
+    client: Client,
+    mutations: MutationSnapshot,
+    document: dict[str, Any],
+    folder: Path,
+    expected: str,
 ) -> dict[str, Any]:
     """The object as it would be stored, which is what the case expects, where it says so."""
     try:
-        mutated = mutated_for_suite(mutations, document)
+        mutated = mutated_for_suite(mutations, document, client.snapshot.namespaces)
     except SuiteMutationError as error:
         raise _Failure(str(error)) from None
     if expected:
@@ -270,7 +274,7 @@ def _check_case(
             if case.mutated:
                 raise _Failure("invalid Case: mutated is not for an AdmissionReview")
         else:
-            subject = _mutated(mutations, subject, folder, case.mutated)
+            subject = _mutated(client, mutations, subject, folder, case.mutated)
         answers = [_review(client, extensions, subject, printed)]
     else:
         policies = PolicySet(client.snapshot)
@@ -349,6 +353,7 @@ def _subject(
         excludes=False,
         mutates=mutates,
         expands=expands,
+        releases=False,  # as in gator: a suite tries what a policy says
     )
 
 

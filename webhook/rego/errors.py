@@ -53,7 +53,10 @@ class RegoError(Exception):
         self.location = location
 
     def __str__(self) -> str:
+        # A whole file at fault has no row.
         place = f"{self.location}: " if self.location.row else ""
+        if not place and self.location.file:
+            place = f"{self.location.file}: "
         return f"{place}{self.code}: {self.message}"
 
 

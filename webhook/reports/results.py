@@ -138,6 +138,7 @@ _PASSING: Final = {
     "overrun": "not decided: its evaluation took too long",
     "suspended": "not decided: suspended, since its evaluations took too long",
     "deadline": "not decided: the time for the review ended",
+    "object": "not decided: its review took too long",
 }
 """What is said of an object that may be decided the next time: nothing that is another each time."""
 

@@ -28,10 +28,10 @@ def expand_value(
     obj = object_of_value(value)
     if not subject.expands or not policies.expansion or obj is None:
         return [], ""
-    operation, username, namespace = "", "", value.namespace
+    operation, username, namespace, size = "", "", value.namespace, 0
     if type(value) is AugmentedReview:
         request = value.request
-        operation, username = request.operation, request.username
+        operation, username, size = request.operation, request.username, request.size
         obj = _as_requested(obj, request)
         namespace = namespace_of_subject(policies, subject)
     else:
@@ -52,7 +52,7 @@ def expand_value(
     except InvalidExpansion as error:
         return [], str(error)
     return [
-        (item, AugmentedObject(item.object, namespace, operation, "Generated"))
+        (item, AugmentedObject(item.object, namespace, operation, "Generated", size=size))
         for item in resultants
     ], ""
 

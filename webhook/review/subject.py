@@ -31,7 +31,8 @@ class Subject:
 
     ``excludes``, ``mutates`` and ``expands`` are the stages that a door may leave out: whether a
     namespace that Config excludes is spared, whether mutators change the object first, and whether
-    what the object implies is reviewed with it. ``process`` is the one of Config's that the door
+    what the object implies is reviewed with it. ``releases`` says whether an update that only lets
+    an object go is spared. ``process`` is the one of Config's that the door
     stands for. ``reads_namespace`` says that the Namespace must be
     known: the walk needs it where the value brings none.
     """
@@ -43,6 +44,7 @@ class Subject:
     excludes: bool = True
     mutates: bool = True
     expands: bool = True
+    releases: bool = True
     reads_namespace: bool = False
     on_mutation_error: MutationOnError = "reject"
     on_expansion_error: MutationOnError = "reject"

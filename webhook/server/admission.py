@@ -14,11 +14,12 @@ from webhook.constraint.placement import placed
 from webhook.constraint.result import DEFERRED
 from webhook.constraint.review import AugmentedReview
 from webhook.metrics.admission import SLOW_REVIEWS, VALIDATION_REQUESTS, VALIDATION_SECONDS
+from webhook.review.evaluation import evaluation
+from webhook.review.releasing import RELEASED, only_releases
 from webhook.server import deadline, expansion, preparation, submission, verdict
 from webhook.server.admission_telling import AdmissionTelling
 from webhook.server.decoding import LARGE_BYTES
 from webhook.server.outcome import Pending, Unanswerable, not_ready
-from webhook.server.releasing import RELEASED, only_releases
 from webhook.server.responsibility import (
     NOTED_SECONDS,
     Delay,
@@ -35,15 +36,16 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from webhook.api.admission import AdmissionRequest
-    from webhook.constraint.implied import Reviewing
     from webhook.constraint.limits import Budget
     from webhook.constraint.result import Responses
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.mutation.passes import MutationOnError
+    from webhook.review.evaluation import Reviewing
     from webhook.server.deadline import RequestTime
     from webhook.server.outcome import Outcome
     from webhook.server.preparation import Preparations, SlowReview
+    from webhook.server.responsibility import Responsible
     from webhook.server.submission import Inadmissible, TriedSubmission
     from webhook.serving.namespaces import NamespaceAnswer
     from webhook.serving.recorder import Recorder
@@ -71,6 +73,8 @@ class AdmissionOptions:
     """Whether what objects imply is reviewed with them."""
     mutation_on_error: MutationOnError = "skip"
     """What becomes of an implied resource that a mutator cannot be applied to."""
+    blames: bool = True
+    """Whether what is slow by its own doing is refused; never without, but where a test wants it."""
     budget: Budget | None = None
     """What an evaluation may take on this thread; deferrable only with a reviewer."""
 
@@ -384,7 +388,10 @@ class Admission:
         if slow is not None and slow.crowded_out is not None:
             return attributed(responses, responsible_for(slow.crowded_out))
         worked = 0.0 if slow is None else slow.worked_seconds
-        return attributed(responses, responsible_for(Delay(worked, own)))
+        return attributed(responses, self._responsible(Delay(worked, own)))
+
+    def _responsible(self, delay: Delay) -> Responsible:
+        return responsible_for(delay) if self._options.blames else "others"
 
     def _judge(
         self, request: AdmissionRequest, responses: Responses, unexpanded: str
@@ -414,7 +421,7 @@ class Admission:
     ) -> tuple[Reviewing, str]:
         """What reviews the request, and why what its object implies is not reviewed with it."""
         if not self._options.expands:
-            return revision.snapshot, ""
+            return evaluation(revision.snapshot), ""
         return expansion.reviewing(revision, subject, until, self._options.mutation_on_error)
 
     def _defer(
@@ -431,7 +438,7 @@ class Admission:
         reviewing, unexpanded = self._reviewing(revision, subject, span.until)
         slow = self._reviewer.review(reviewing, subject, span.review_until, self._current.trace)
         if isinstance(slow, Delay):
-            responses = attributed(_not_reviewed(reviewing, subject), responsible_for(slow))
+            responses = attributed(_not_reviewed(reviewing, subject), self._responsible(slow))
             outcome = self._judge(request, responses, unexpanded)
             if isinstance(outcome, Unanswerable):
                 outcome = Unanswerable(429, _NO_ROOM, _NO_PLACE, retry=True)

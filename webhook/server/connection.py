@@ -51,6 +51,7 @@ class Connection(asyncio.BufferedProtocol):
         "_pending",
         "_raw_size",
         "_reading",
+        "_received_at",
         "_refusal",
         "_scope",
         "_target",
@@ -85,6 +86,7 @@ class Connection(asyncio.BufferedProtocol):
         self._refusal: tuple[int, str, str] | None = None
         self._scope: dict[str, Any] = {}
         self._raw_size = 0
+        self._received_at = 0.0
         self._chunk_size = 0
         self._completed = False
         self._url = b""
@@ -226,6 +228,8 @@ class Connection(asyncio.BufferedProtocol):
             self._refuse(501, "upgrade", "protocol upgrades are not supported")
         self._reading = "body"
         self._raw_size = 0
+        # The API server counts since shortly before, however long the body takes.
+        self._received_at = time.monotonic()
         asks = b"expect" in fields and fields[b"expect"].lower() == b"100-continue"
         if asks and self._refusal is None and self._current is None:
             self._transport.write(_CONTINUE)
@@ -283,7 +287,7 @@ class Connection(asyncio.BufferedProtocol):
         scope["method"] = parser.get_method().decode("ascii")
         _, scope["path"], scope["raw_path"], scope["query_string"] = self._target
         scope["headers"] = self._headers
-        scope["received_at"] = time.monotonic()
+        scope["received_at"] = self._received_at
         # The bytes go over to the exchange, and with them their place in the hub's count.
         body, reserved = self._body.hand_over()
         exchange = Exchange(

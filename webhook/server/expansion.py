@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.constraint.implied import Reviewing, WithImplied
 from webhook.constraint.limits import Limits
+from webhook.review.evaluation import Reviewing, evaluation
 from webhook.review.expanding import expand_value
 from webhook.review.subject import Subject
 
@@ -24,9 +24,9 @@ def reviewing(
     """
     snapshot, request = revision.snapshot, subject.request
     if not revision.expansion.is_of(request.kind):
-        return snapshot, ""
+        return evaluation(snapshot), ""
     asked = Subject(subject, limits=Limits(until), on_expansion_error=on_error)
     implied, fault = expand_value(revision.policies, asked, subject)
     if fault:
-        return snapshot, f"unable to expand object: {fault}"
-    return WithImplied(snapshot, tuple(implied)), ""
+        return evaluation(snapshot), f"unable to expand object: {fault}"
+    return evaluation(snapshot, implied), ""

@@ -15,6 +15,7 @@ from webhook.mutation.mutator import OPERATIONS
 from webhook.mutation.patch import NO_PATCH, PatchTooLarge, patch_between
 from webhook.mutation.previewing import previewed
 from webhook.mutation.setting import Context
+from webhook.review.releasing import only_releases
 from webhook.server import deadline, preparation, submission, verdict
 from webhook.server.mutation_telling import MutationTelling
 from webhook.server.outcome import Pending, Unanswerable, not_ready
@@ -118,7 +119,9 @@ class Mutation:
         if revision.is_excluded_from_mutation(place):
             message = "Namespace is set to be ignored by Gatekeeper config"
             return self._counted("skip", received_at, verdict.allowed(request.uid, message))
-        if not revision.mutations.concerns(gvk_of(obj), request.operation):
+        # What a mutator adds to an object that goes would be reviewed, and may not be changeable.
+        concerned = revision.mutations.concerns(gvk_of(obj), request.operation)
+        if not concerned or only_releases(request):
             response = verdict.allowed(request.uid, NOT_MUTATED)
             return self._counted("success", received_at, response)
         if is_namespace:

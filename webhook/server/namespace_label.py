@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from webhook.api.gvk import name_of
 from webhook.api.names import IGNORE
+from webhook.review.releasing import RELEASED, only_releases
 from webhook.server import verdict
-from webhook.server.releasing import RELEASED, only_releases
 from webhook.values import dataclass
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.constraint.implied import Reviewing
     from webhook.constraint.limits import Observer
     from webhook.constraint.result import Responses
     from webhook.constraint.review import AugmentedReview
+    from webhook.review.evaluation import Reviewing
     from webhook.server.responsibility import Delay
     from webhook.server.submission import TriedSubmission
     from webhook.serving.namespaces import NamespaceAnswer

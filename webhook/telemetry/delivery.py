@@ -6,16 +6,10 @@ import contextlib
 import http.client
 import socket
 import ssl
-from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
-from webhook.proxies import InvalidProxy, grpc_options, route
+from webhook.proxies import grpc_options, route
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
 
 Signal: TypeAlias = Literal["traces", "metrics"]
 
@@ -80,13 +74,6 @@ def make_delivery(collector: CollectorAddress) -> Delivery:
     return GRPCDelivery(collector) if collector.transport == "grpc" else HTTPDelivery(collector)
 
 
-def _by_proxy(make: Callable[_P, _T], *arguments: _P.args, **options: _P.kwargs) -> _T:
-    try:
-        return make(*arguments, **options)
-    except InvalidProxy as error:
-        raise OSError(str(error)) from None
-
-
 class GRPCDelivery:
     """OTLP/gRPC."""
 
@@ -97,7 +84,7 @@ class GRPCDelivery:
         target = f"{collector.host}:{collector.port}"
         if ":" in collector.host:
             target = f"[{collector.host}]:{collector.port}"
-        options = _by_proxy(grpc_options, collector.host, collector.port)
+        options = grpc_options(collector.host, collector.port)
         if not collector.tls:
             self._channel = grpc.insecure_channel(target, options=options)
         else:
@@ -141,8 +128,7 @@ class HTTPDelivery:
         context = None
         if collector.tls:
             context = ssl.create_default_context(cafile=collector.ca_file or None)
-        by = _by_proxy(
-            route,
+        by = route(
             "https" if collector.tls else "http",
             collector.host,
             collector.port,

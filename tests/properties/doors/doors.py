@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import re
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -290,6 +291,68 @@ def replayed(files: Files, by_server: Findings) -> list[str]:
     return changed + ([f"{told.other_violations} others"] if told.other_violations else [])
 
 
+def verified(files: Files, by_server: Findings) -> list[str]:
+    """What a suite that expects the server's findings of each constraint does not find.
+
+    A suite knows no Config: a world that has one has no suite. Its policies see no Namespace, as
+    gator's do not.
+    """
+    world, folder = files.world, files.objects.parent / "suite"
+    kinds: dict[str, list[Json]] = {}
+    for item in world.policies:
+        kinds.setdefault(item["apiVersion"].partition(".")[0], []).append(item)
+    if "config" in kinds:
+        return []
+    folder.mkdir()
+    _write(folder / "namespaces.yaml", world.namespaces.values())
+    _write(folder / "mutators.yaml", kinds.get("mutations", ()))
+    _write(folder / "expansions.yaml", kinds.get("expansion", ()))
+    for obj in world.objects:
+        _write(folder / f"{obj['metadata']['name']}.yaml", [obj])
+    tests = []
+    for item in kinds["constraints"]:
+        if item["kind"] == "Teams":
+            continue
+        name = item["metadata"]["name"]
+        _write(folder / f"{name}.yaml", [item])
+        _write(
+            folder / f"{name}-template.yaml",
+            [one for one in kinds["templates"] if one["metadata"]["name"] == item["kind"].lower()],
+        )
+        test = {
+            "name": name,
+            "template": f"{name}-template.yaml",
+            "constraint": f"{name}.yaml",
+            "cases": [
+                _case(obj["metadata"]["name"], f"{item['kind']}/{name}", by_server)
+                for obj in world.objects
+            ],
+        }
+        for key, of_kind in (("mutators", "mutations"), ("expansion", "expansion")):
+            if of_kind in kinds:
+                test[key] = f"{'expansions' if key == 'expansion' else key}.yaml"
+        tests.append(test)
+    if not tests:
+        return []
+    suite = {"apiVersion": "test.gatekeeper.sh/v1alpha1", "kind": "Suite", "tests": tests}
+    _write(folder / "suite.yaml", [suite])
+    run = waddle("verify", folder)
+    return [] if run.returncode == 0 else [run.stdout + run.stderr]
+
+
+def _case(name: str, constraint: str, by_server: Findings) -> Json:
+    messages = [message for key, message, _ in by_server[name] if key == constraint]
+    expected: list[Json] = [
+        {"message": f"^{re.escape(message)}$", "violations": 1} for message in messages
+    ]
+    return {
+        "name": name,
+        "object": f"{name}.yaml",
+        "inventory": ["namespaces.yaml"],
+        "assertions": [*expected, {"violations": len(messages) or "no"}],
+    }
+
+
 def _record(obj: Json, found: frozenset[Finding]) -> Json:
     actions = {action for _, _, action in found}
     verdict = next((one for one in ("deny", "warn", "dryrun") if one in actions), "allow")
@@ -375,4 +438,5 @@ def differences(world: World, folder: Path) -> list[str]:
                 missing, more = expected - found[name], found[name] - expected
                 told.append(f"{world}\n{door}: {name}: lacks {set(missing)}, adds {set(more)}")
     told += [f"{world}\nreplay: {line}" for line in replayed(files, by_server)]
+    told += [f"{world}\nverify: {line}" for line in verified(files, by_server)]
     return told

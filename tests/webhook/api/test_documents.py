@@ -74,7 +74,6 @@ def test_anchors_and_merges_work():
         ("a: [", "line "),
         ("a: b\n---\nc: : d", "line 3: "),
         ("a: &a [*a]", "an alias contains itself"),
-        ("a: !!python/object:os.system x", "line 1: .*python/object"),
         ("{{a: b}: c}", "a key must be"),
         ("a: .nan", ".nan is no JSON number"),
         ("a: \x00", "."),

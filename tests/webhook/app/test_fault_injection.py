@@ -2,7 +2,14 @@
 
 import pytest
 
-from webhook.app.fault_injection import VARIABLE, FaultRefused, RefusingDriver, refused_kind
+from webhook.app.fault_injection import (
+    BLAME_NOBODY,
+    VARIABLE,
+    FaultRefused,
+    RefusingDriver,
+    blames_nobody,
+    refused_kind,
+)
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.errors import CompileError
 from webhook.constraint.template import Code, Template
@@ -55,3 +62,19 @@ def test_the_driver_refuses_the_one_kind():
     with pytest.raises(CompileError, match=VARIABLE):
         driver.compile(Template("k8salways", "K8sAlways", target, (code,)), code)
     assert driver.compile(Template("other", "Other", target, (code,)), code)
+
+
+def test_only_a_process_that_no_cluster_reaches_blames_nobody():
+    alone = read([f"--policies={__file__}", "--host=127.0.0.1"], {})
+    reachable = read([f"--policies={__file__}", "--host=0.0.0.0"], {})
+    asked = {VARIABLE: BLAME_NOBODY}
+    assert blames_nobody(alone, asked)
+    assert refused_kind(alone, asked) == ""
+    assert not blames_nobody(alone, {})
+    for settings_, environment in (
+        (reachable, asked),
+        (alone, {**asked, "KUBERNETES_SERVICE_HOST": "10.0.0.1"}),
+    ):
+        assert not blames_nobody(settings_, environment)
+        with pytest.raises(FaultRefused):
+            refused_kind(settings_, environment)

@@ -71,7 +71,7 @@ class RaisingDriver:
 
 def with_denial(error, told=None, *, at_once=False):
     """A client with a policy that raises, and another that denies."""
-    drivers: list[Any] = [RaisingDriver(error, at_once=at_once), RegoDriver()]
+    drivers: Any = [RaisingDriver(error, at_once=at_once), RegoDriver()]
     subject = Client(targets=[AdmissionTarget()], drivers=drivers, on_bug=told)
     raising = {"code": [{"engine": "Raising", "source": {}}]}
     subject.add_template(template("K8sRaises", "", target=raising))

@@ -419,10 +419,6 @@ UNIQUE = (
         ),
         ({"u": 3}, "[u]: Invalid value: must be an object"),
         (
-            {"u": {"type": "object", "additionalProperties": False}},
-            "additionalProperties cannot be set to false",
-        ),
-        (
             {
                 "u": {
                     "type": "object",

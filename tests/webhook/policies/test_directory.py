@@ -10,7 +10,10 @@ import yaml
 
 from tests.webhook.constraint.policies import client, constraint, pod, template
 from webhook.api.config import synced_kinds
+from webhook.constraint.client import Client
+from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.review import AugmentedObject
+from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.policies.directory import PolicyDirectory
 
 
@@ -337,3 +340,32 @@ def test_a_pipe_among_policies_is_not_waited_for(folder):
     assert report.templates == 1
     (fault,) = report.faults
     assert "b.yaml" in str(fault)
+
+
+class FailingTarget(AdmissionTarget):
+    """A target that has a fault about one object."""
+
+    def process_data(self, obj):
+        """As the target has it, but for this one."""
+        assert obj["metadata"]["name"] != "odd"
+        return super().process_data(obj)
+
+
+@pytest.mark.parametrize("kind", [5, None, [], ["string", "null"], {}, True])
+def test_one_object_that_meets_a_fault_of_ours_costs_only_itself(tmp_path, kind):
+    schema = {"type": "object", "properties": {"n": {"type": kind}}}
+    documents = [
+        template("K8sOdd", schema=schema, version="v1beta1"),
+        template(),
+        constraint(),
+        pod("odd"),
+        pod("even"),
+    ]
+    (tmp_path / "all.yaml").write_text(yaml.safe_dump_all(documents))
+    subject = Client(targets=[FailingTarget()], drivers=[RegoDriver()])
+    report = PolicyDirectory(subject, [tmp_path]).load()
+    assert [item.name for item in subject.snapshot.constraints] == ["c"]
+    assert report.data == 1
+    told = [fault.message for fault in report.faults]
+    assert "it cannot be used for a fault of Waddle: AssertionError" in told
+    assert len(told) == (1 if kind is None else 2)

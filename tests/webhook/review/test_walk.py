@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -186,3 +187,13 @@ def test_an_admission_review_without_what_can_be_reviewed_is_refused(
 ) -> None:
     with pytest.raises(InvalidReview, match=word):
         value_of(review_document(**request_), {})
+
+
+def test_an_update_that_only_lets_an_object_go_is_spared_unless_a_door_says_otherwise() -> None:
+    held: dict[str, object] = {**POD, "metadata": {**POD["metadata"], "finalizers": ["x"]}}
+    subject = Subject(played(POD, None, "UPDATE", held, {}))
+    assert not review(policies(), subject).responses.results
+    assert review(policies(), replace(subject, releases=False)).responses.results
+    changed = held | {"spec": {"nodeName": "a"}}
+    subject = replace(subject, value=played(POD, None, "UPDATE", changed, {}))
+    assert review(policies(), subject).responses.results

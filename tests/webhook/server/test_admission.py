@@ -16,7 +16,6 @@ from webhook.constraint import isolation as isolations
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.enforcement import WEBHOOK
-from webhook.constraint.implied import Reviewing
 from webhook.constraint.isolation import Isolation
 from webhook.constraint.limits import Limits
 from webhook.constraint.result import Responses
@@ -26,6 +25,7 @@ from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.log import Log
 from webhook.metrics.admission import EVALUATION_ERRORS
 from webhook.metrics.registry import Registry
+from webhook.review.evaluation import Reviewing
 from webhook.server.admission import Admission, AdmissionOptions
 from webhook.server.decoding import LARGE_BYTES
 from webhook.server.outcome import Pending, Unanswerable

@@ -207,3 +207,13 @@ def test_a_previewed_mutator_that_would_fail_is_counted_and_told_of() -> None:
     assert ("Assign", "soon", "previewed") not in outcomes
     (told,) = [line for line in mutating.lines if b"previewed mutator would not be" in line]
     assert b"Assign.mutations.gatekeeper.sh /soon" in told
+
+
+def test_an_update_that_only_lets_an_object_go_is_left_alone() -> None:
+    """What a mutator would add to it would be reviewed, and may stand in its way."""
+    held = pod() | {"metadata": pod()["metadata"] | {"finalizers": ["x"]}}
+    for old, is_mutated in ((held, False), (pod(), True)):
+        request = request_of(pod())._replace(operation="UPDATE", old_object=old)
+        found = Mutating(LABEL).mutation(request, b"", time.monotonic())
+        assert found.allowed
+        assert (found.patch is not None) is is_mutated

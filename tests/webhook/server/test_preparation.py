@@ -13,13 +13,13 @@ from tests.patience import turns_until
 from webhook.app.compilation import CompileThread
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
-from webhook.constraint.implied import Reviewing
 from webhook.constraint.limits import Observer
 from webhook.constraint.result import Responses
 from webhook.constraint.review import AugmentedReview
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.log import open_log
 from webhook.metrics.registry import Registry
+from webhook.review.evaluation import Reviewing
 from webhook.server.admission import Admission, AdmissionOptions
 from webhook.server.decoding import LARGE_BYTES, Decoding
 from webhook.server.endpoint import ReviewEndpoint

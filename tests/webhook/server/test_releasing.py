@@ -6,11 +6,11 @@ import pytest
 
 from tests.behaviour.serving import REQUIRED_LABELS, constraint, pod, thing
 from tests.webhook.server.test_admission import CONSTRAINT, TEMPLATE, Admitting, request_of
+from webhook.review.releasing import GARBAGE_COLLECTORS, RELEASED
 from webhook.server.namespace_label import Exemptions, decide
-from webhook.server.releasing import GARBAGE_COLLECTORS, RELEASED
 
 DELETED = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
-OWNERS = [
+OWNERS: list[dict[str, Any]] = [
     {"kind": "ReplicaSet", "name": "a", "uid": "1", "blockOwnerDeletion": True},
     {"kind": "ReplicaSet", "name": "b", "uid": "2"},
 ]

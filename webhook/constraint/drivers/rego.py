@@ -29,7 +29,7 @@ from webhook.rego.syntax.parser import parse_module
 from webhook.rego.write.generate import compile_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from types import CodeType
 
     from webhook.constraint.drivers.specialisation import Specialiser
@@ -241,7 +241,7 @@ class RegoEvaluator:
         rule = self._violation if self._rules is None else self._rules.rule(parameters)
         try:
             result = rule({"review": review, "parameters": parameters}, data, context)
-            return _violations(result, context) if result is not UNDEFINED and result else ()
+            return () if result is UNDEFINED else _violations(result, context)
         except EvaluationError as error:
             raise PolicyError(
                 str(error),
@@ -260,12 +260,15 @@ def _violations(result: Value, context: EvaluationContext) -> list[DriverViolati
     else, which only types that are not known until then can let by, holds none. Those without
     ``msg`` are none. What is written of them is paid for like all else.
     """
+    members = _members(result)
+    if not members:
+        return []
+    if len(members) > FREE_STEPS:
+        context.charge(len(members))
     items: dict[Any, tuple[Any, str]] = {}
-    if type(result) is RegoObject:
-        result = result.keys()
-    elif type(result) is not RegoSet:
-        return []  # an array's members are its positions, a dict's are strings
-    for member in result:
+    alone: dict[str, None] = {}
+    """Messages without details, as most policies have them: their order is that of texts."""
+    for member in members:
         if type(member) is not dict and type(member) is not RegoObject:
             continue
         msg = member.get("msg", _MISSING)
@@ -278,12 +281,31 @@ def _violations(result: Value, context: EvaluationContext) -> list[DriverViolati
                 no_verdict=True,
             )
         details = member.get("details", _MISSING)
-        details = {} if details is _MISSING else details
+        if details is _MISSING:
+            alone[msg] = None
+            continue
         if details:
             steps = text_steps(details)
             if steps > FREE_STEPS:
                 context.charge(steps)
         items[key(details), msg] = (details, msg)
+    return _in_order(items, alone)
+
+
+def _members(result: Value) -> Collection[Any]:
+    """Of a set its members, perhaps repeated, of an object its keys."""
+    if type(result) is RegoObject:
+        return result.keys()
+    # An array's members are its positions, a dict's are strings.
+    return result.parts() if type(result) is RegoSet else ()
+
+
+def _in_order(items: dict[Any, tuple[Any, str]], alone: Iterable[str]) -> list[DriverViolation]:
+    """Messages with details, and those without, as OPA orders a set of them."""
+    if not items:
+        return [DriverViolation(to_json(msg), {}) for msg in sorted(alone)]
+    for msg in alone:
+        items.setdefault((key({}), msg), ({}, msg))
     pairs = list(items.values())
     if len(pairs) > 1:
         pairs.sort(key=_order)

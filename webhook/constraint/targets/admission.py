@@ -69,7 +69,7 @@ class AdmissionTarget:
             document["namespaceObject"] = namespace or {}
             if namespace is None:
                 namespace = namespaces.get(document.get("namespace", ""))
-            operation, size = value.operation, 0
+            operation, size = value.operation, value.size
         else:
             return None
         if operation == "DELETE":

@@ -15,7 +15,7 @@ import grpc.aio
 
 from webhook.decisions.wire import decisions_pb2 as pb
 from webhook.decisions.wire.framing import SUPPORTED, Ack, ProtocolError, Refusal, ServerHello
-from webhook.proxies import InvalidProxy, grpc_options
+from webhook.proxies import grpc_options
 
 if TYPE_CHECKING:
     from webhook.decisions.exporter.transport import Address, SidecarConnection, TLSFiles
@@ -57,10 +57,7 @@ class GRPCTransport:
     def _channel(self) -> grpc.aio.Channel:
         tls = self._tls
         place = urlsplit(f"//{self._target}")
-        try:
-            by = grpc_options(place.hostname or "", place.port or 0)
-        except InvalidProxy as error:
-            raise OSError(str(error)) from None
+        by = grpc_options(place.hostname or "", place.port or 0)
         options: list[tuple[str, Any]] = [*_OPTIONS, *by]
         if not (tls.ca or tls.certificate):
             return grpc.aio.insecure_channel(self._target, options=options)

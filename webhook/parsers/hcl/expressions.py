@@ -50,7 +50,8 @@ class Reader(Cursor):
         while True:
             self.skip()
             operator = next((one for one in _OPERATORS[level] if self.sees(one)), "")
-            if not operator or self.sees("=>"):
+            # What follows `//` or `/*` is a comment, and no division.
+            if not operator or self.sees("=>") or self.sees("//") or self.sees("/*"):
                 return left
             self.at += len(operator)
             self.skip()

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 from yaml.emitter import Emitter, ScalarAnalysis
 
+from webhook.api.documents import TAG_PREFIX, InvalidDocument, is_merge, tagged_scalar
 from webhook.rego.builtins import strict_base64
 from webhook.rego.builtins.registry import builtin
 from webhook.rego.errors import BuiltinError
@@ -40,9 +41,6 @@ MAX_DEPTH: Final = 500
 
 MAX_NODES: Final = 2_000_000
 """Most nodes of a document with its aliases expanded, against documents that double themselves."""
-
-TAG_PREFIX: Final = "tag:yaml.org,2002:"
-
 
 # --- scalars ---------------------------------------------------------------------------------
 
@@ -114,18 +112,12 @@ def _scalar(event: yaml.ScalarEvent, resolve: Callable[[str], Value]) -> Value:
     if event.tag is None or event.tag == "!":
         plain = event.implicit[0] and event.tag is None
         return resolve(event.value) if plain else event.value
-    kind = event.tag.removeprefix(TAG_PREFIX)
-    if kind == "binary":
+    if event.tag == f"{TAG_PREFIX}binary":
         return from_utf8(strict_base64.decode(event.value))
-    if kind in {"null", "bool", "int", "float"}:
-        value = resolve(event.value)
-        kind_read = {type(None): "null", bool: "bool", int: "int", str: "str"}.get(
-            type(value), "float"
-        )
-        if kind_read != kind and not (kind == "float" and kind_read == "int"):
-            raise _fault(f"cannot decode !!{kind_read} `{event.value}` as a !!{kind}")
-        return value
-    return event.value
+    try:
+        return tagged_scalar(event.tag, event.value, resolve)
+    except InvalidDocument as error:
+        raise _fault(str(error)) from None
 
 
 # --- documents -------------------------------------------------------------------------------
@@ -197,7 +189,7 @@ class _Reader:
 
     def read(self, event: Any) -> None:
         if isinstance(event, yaml.ScalarEvent):
-            merge = event.value == "<<" and event.implicit[0] and event.tag is None
+            merge = is_merge(event.value, event.tag, is_plain=event.implicit[0])
             self.add(_scalar(event, self.resolve), 1, event.anchor, merge_key=merge)
         elif isinstance(event, yaml.SequenceStartEvent | yaml.MappingStartEvent):
             if len(self.stack) >= MAX_DEPTH:

@@ -34,7 +34,7 @@ def format_text(template: str, arguments: Sequence[Argument], characters_max: in
 
 @lru_cache(maxsize=4096)
 def simple_format(template: str) -> tuple[str, str] | None:
-    """The template for Python's ``%`` and its verbs, where all verbs are bare v, s or d."""
+    """The template for Python's ``%`` and its verbs, where all verbs are bare v, s, d or q."""
     pieces: list[str] = []
     verbs: list[str] = []
     rest = template
@@ -45,7 +45,7 @@ def simple_format(template: str) -> tuple[str, str] | None:
             return "".join(pieces), "".join(verbs)
         if rest[:1] == "%":
             pieces.append("%%")
-        elif rest[:1] in {"v", "s", "d"}:
+        elif rest[:1] in {"v", "s", "d", "q"}:
             pieces.append("%s")
             verbs.append(rest[0])
         else:

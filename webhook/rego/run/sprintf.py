@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from webhook.rego.go.floats import float_text
 from webhook.rego.go.format import BigInt, GoInt, TooLong, format_text, simple_format
+from webhook.rego.go.strings import quote
 from webhook.rego.run.numbers import number_text
 from webhook.rego.run.text import MAX_CHARACTERS, display_of_affordable, text_too_large
 from webhook.rego.run.weight import afford_text
@@ -30,7 +31,9 @@ def sprintf(template: str, arguments: list[Value], *, older: bool = False) -> st
         for verb, value in zip(verbs, arguments, strict=True):
             kind = type(value)
             if kind is str and verb != "d":
-                shown.append(value)
+                shown.append(quote(value) if verb == "q" else value)
+            elif verb == "q":
+                break
             elif kind is int and verb != "s":
                 shown.append(number_text(value))
             elif kind is float and verb == "v":

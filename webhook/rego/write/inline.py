@@ -347,7 +347,12 @@ def _sprintf(function: FunctionBuilder, lit: ir.Call) -> bool:
         return False
     pieces = [piece.replace("%%", "%") for piece in simple[0].split("%s")]
     verbs = simple[1]
-    if "d" in verbs or len(verbs) < len(values.items) or len(pieces) != len(verbs) + 1:
+    if (
+        "d" in verbs
+        or "q" in verbs
+        or len(verbs) < len(values.items)
+        or len(pieces) != len(verbs) + 1
+    ):
         return False
     missing = len(verbs) - len(values.items)
     if missing:  # Go says so in the text

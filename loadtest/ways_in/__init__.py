@@ -1,0 +1,1 @@
+"""A search for ways past the policies that are shipped."""

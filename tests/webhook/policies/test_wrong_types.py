@@ -1,0 +1,210 @@
+"""A value of a wrong type in any field of a kind from files is told, where a cluster's CRD refuses it."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.webhook.constraint.policies import constraint, expands, template
+from webhook.constraint import structural
+from webhook.constraint.client import Client
+from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.constraint.kind_schemas import CONFIG, EXPANSION_TEMPLATE, SYNC_SET
+from webhook.constraint.targets.admission import AdmissionTarget
+from webhook.policies.extensions import Extensions
+from webhook.policies.manifests import Manifest
+
+CRDS = Path(__file__).resolve().parents[3] / "manifests" / "crds"
+SELECTOR = {
+    "matchLabels": {"a": "b"},
+    "matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}],
+}
+MATCH = {
+    "kinds": [{"apiGroups": [""], "kinds": ["Pod"]}],
+    "namespaces": ["a"],
+    "excludedNamespaces": ["b-*"],
+    "labelSelector": SELECTOR,
+    "namespaceSelector": SELECTOR,
+    "name": "a*",
+    "scope": "Namespaced",
+    "source": "Original",
+}
+APPLY_TO = [{"groups": [""], "versions": ["v1"], "kinds": ["Pod"]}]
+TESTS = [{"subPath": "spec.a", "condition": "MustExist"}]
+
+
+def mutator(kind, version, location, parameters, **spec):
+    """A mutator with every field."""
+    return {
+        "apiVersion": f"mutations.gatekeeper.sh/{version}",
+        "kind": kind,
+        "metadata": {"name": "m"},
+        "spec": {"location": location, "match": MATCH, "parameters": parameters, **spec},
+    }
+
+
+WHOLE = {
+    "assign": mutator(
+        "Assign",
+        "v1",
+        "spec.a.b",
+        {"assign": {"value": "x"}, "pathTests": TESTS},
+        applyTo=APPLY_TO,
+    ),
+    "assignmetadata": mutator(
+        "AssignMetadata", "v1", "metadata.labels.a", {"assign": {"value": "x"}}
+    ),
+    "modifyset": mutator(
+        "ModifySet",
+        "v1",
+        "spec.a.b",
+        {"operation": "merge", "values": {"fromList": ["x"]}, "pathTests": TESTS},
+        applyTo=APPLY_TO,
+    ),
+    "assignimage": mutator(
+        "AssignImage",
+        "v1alpha1",
+        "spec.a.image",
+        {"assignDomain": "a.b", "assignPath": "c/d", "assignTag": ":v1", "pathTests": TESTS},
+        applyTo=APPLY_TO,
+    ),
+    "expansiontemplate": expands(enforcementAction="warn"),
+    "configs": {
+        "apiVersion": "config.gatekeeper.sh/v1alpha1",
+        "kind": "Config",
+        "metadata": {"name": "config", "namespace": "gatekeeper-system"},
+        "spec": {
+            "match": [{"excludedNamespaces": ["a", "b-*"], "processes": ["*", "audit"]}],
+            "readiness": {"statsEnabled": True},
+            "sync": {"syncOnly": [{"group": "", "version": "v1", "kind": "Pod"}]},
+            "validation": {
+                "traces": [
+                    {"dump": "All", "user": "u", "kind": {"group": "", "version": "v1", "kind": ""}}
+                ]
+            },
+        },
+    },
+    "syncsets": {
+        "apiVersion": "syncset.gatekeeper.sh/v1alpha1",
+        "kind": "SyncSet",
+        "metadata": {"name": "s"},
+        "spec": {"gvks": [{"group": "", "version": "v1", "kind": "Pod"}]},
+    },
+}
+WRONG: tuple[Any, ...] = ("apps", 5, 1.5, True, [], ["x"], [5], [{}], {}, {"a": "b"}, "UP_per")
+
+
+def schema_of(crd, version):
+    """The schema of a version of a kind, as an API server has it."""
+    document = yaml.safe_load((CRDS / f"{crd}.yaml").read_text())
+    versions = {one["name"]: one for one in document["spec"]["versions"]}
+    return versions[version]["schema"]["openAPIV3Schema"]
+
+
+def places(value, path=()):
+    """The path to each value within another."""
+    yield path
+    kinds: dict[type, Any] = {dict: dict.items, list: enumerate}
+    items = kinds.get(type(value))
+    for key, item in items(value) if items else ():
+        yield from places(item, (*path, key))
+
+
+def changed(document, path, value):
+    """The document with another value at a place."""
+    result = deepcopy(document)
+    owner = result
+    for key in path[:-1]:
+        owner = owner[key]
+    owner[path[-1]] = value
+    return result
+
+
+def told(document):
+    """What a load says of an object from a file."""
+    return [fault.message for fault in Extensions().load([Manifest(document, "a.yaml")])]
+
+
+def variants(document):
+    """Each field of the spec with each wrong value."""
+    for path in places(document["spec"]):
+        for value in WRONG:
+            yield ("spec", *path), changed(document, ("spec", *path), value)
+
+
+@pytest.mark.parametrize("crd", WHOLE)
+def test_what_is_whole_is_taken(crd):
+    document = WHOLE[crd]
+    assert told(document) == []
+    assert structural.faults(document, schema_of(crd, document["apiVersion"].split("/")[1])) == []
+
+
+@pytest.mark.parametrize("crd", WHOLE)
+def test_a_wrong_type_in_any_field_is_told(crd):
+    schema = schema_of(crd, WHOLE[crd]["apiVersion"].split("/")[1])
+    silent = [
+        (path, document["spec"])
+        for path, document in variants(WHOLE[crd])
+        if structural.faults(document, schema) and not told(document)
+    ]
+    assert silent == []
+
+
+def test_a_wrong_type_in_any_field_of_a_match_is_told():
+    client = Client(targets=[AdmissionTarget()], drivers=[RegoDriver()])
+    client.add_template(template())
+    schema = AdmissionTarget().match_schema()
+    whole = constraint(match=MATCH)
+    client.validate_constraint(whole)
+    silent = []
+    for path, document in variants(whole):
+        if path[:2] != ("spec", "match"):
+            continue
+        try:
+            client.validate_constraint(document)
+        except ConstraintFrameworkError:
+            continue
+        if structural.faults(document["spec"]["match"], schema):
+            silent.append(path)
+    assert silent == []
+
+
+def without_words(schema):
+    """A schema without what it says to people."""
+    if isinstance(schema, dict):
+        return {key: without_words(item) for key, item in schema.items() if key != "description"}
+    return [without_words(item) for item in schema] if isinstance(schema, list) else schema
+
+
+@pytest.mark.parametrize(
+    ("crd", "schema"),
+    [("expansiontemplate", EXPANSION_TEMPLATE), ("configs", CONFIG), ("syncsets", SYNC_SET)],
+)
+def test_the_schemas_are_those_of_the_crds(crd, schema):
+    document = yaml.safe_load((CRDS / f"{crd}.yaml").read_text())
+    for version in document["spec"]["versions"]:
+        spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+        assert without_words(spec) == without_words(schema)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"match": [{"processes": ["webhok"]}]}, 'spec.match: unknown process "webhok"'),
+        ({"match": {"processes": ["*"]}}, "spec.match in body must be of type array"),
+        ({"match": [{"excludedNamespaces": ["UP"]}]}, "spec.match[0].excludedNamespaces[0]"),
+        ({"sync": {"syncOnly": "Pod"}}, "spec.sync.syncOnly in body must be of type array"),
+    ],
+)
+def test_what_a_config_says_without_effect_is_told(spec, message):
+    (fault, *_) = told({**WHOLE["configs"], "spec": spec})
+    assert message in fault
+
+
+def test_null_is_as_if_nothing_were_there():
+    assert told({**WHOLE["configs"], "spec": {"match": None, "sync": {"syncOnly": None}}}) == []
