@@ -8,6 +8,7 @@ it is known whose doing further growth is, and that evaluation ends as an overru
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Final
@@ -29,13 +30,31 @@ LIGHT_SECONDS: Final = 0.02
 """Of a processor: who has worked for less has made some 20 MiB at most, and waits for nobody."""
 
 
+BLOCK_BYTES: Final = 64
+"""What an object takes at least, about: memory that the interpreter has kept is used again without
+the process growing by it, and only the number of objects shows that."""
+
+COUNT_SECONDS: Final = 0.02
+"""Between two counts of objects, each of which takes up to a millisecond; some 20 MiB are made so."""
+
+
 class ReviewMemory:
     """Looked at by each thread that reviews, while it does."""
 
     def __init__(
-        self, decoded: Callable[[], int], resident: Callable[[], int] | None = None
+        self,
+        decoded: Callable[[], int],
+        resident: Callable[[], int] | None = None,
+        blocks: Callable[[], int] = sys.getallocatedblocks,
     ) -> None:
-        """``decoded`` is what requests are accounted for, ``resident`` what the process holds."""
+        """``decoded`` is what requests are accounted for, ``resident`` what the process holds.
+
+        ``blocks`` counts objects.
+        """
+        self._blocks = blocks
+        self._blocks_at_rest = 0
+        self._blocks_seen = 0
+        self._counted_at = 0.0
         self._decoded = decoded
         self._resident = resident or heap.ResidentMemory().bytes_now
         self._changed = threading.Condition()
@@ -46,9 +65,16 @@ class ReviewMemory:
     def begin(self) -> None:
         """A review begins while no other is under way."""
         self._at_rest = self._resident() - self._decoded()
+        self._blocks_at_rest = self._blocks_seen = self._blocks() - self._decoded() // BLOCK_BYTES
 
     def _made(self) -> int:
-        return self._resident() - self._decoded() - self._at_rest
+        """Bytes: of what the process grew, or of the objects that there are more."""
+        decoded, now = self._decoded(), time.monotonic()
+        if now - self._counted_at > COUNT_SECONDS:
+            self._counted_at = now
+            self._blocks_seen = self._blocks() - decoded // BLOCK_BYTES
+        grown = self._resident() - decoded - self._at_rest
+        return max(grown, (self._blocks_seen - self._blocks_at_rest) * BLOCK_BYTES)
 
     def look(self, review: object, worked_seconds: float, until: float) -> None:
         """See whether this review may go on, and wait while another goes on alone.

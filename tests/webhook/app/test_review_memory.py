@@ -10,6 +10,7 @@ import pytest
 from tests.patience import PATIENCE_SECONDS
 from webhook.app.review_memory import (
     ALONE_BYTES_MAX,
+    BLOCK_BYTES,
     LIGHT_SECONDS,
     TOGETHER_BYTES_MAX,
     ReviewMemory,
@@ -24,7 +25,8 @@ class Held:
 
     def __init__(self) -> None:
         self.resident = self.decoded = 0
-        self.memory = ReviewMemory(lambda: self.decoded, lambda: self.resident)
+        self.blocks = 0
+        self.memory = ReviewMemory(lambda: self.decoded, lambda: self.resident, lambda: self.blocks)
         self.memory.begin()
 
     def look(self, review: object, worked_seconds: float = LONG, until: float = 0.0) -> None:
@@ -99,3 +101,11 @@ def test_a_process_that_stops_keeps_nobody_waiting() -> None:
     held.memory.wake()
     waiting.join(PATIENCE_SECONDS)
     assert not waiting.is_alive()
+
+
+def test_objects_count_where_the_process_does_not_grow_by_them() -> None:
+    held = Held()
+    held.blocks = TOGETHER_BYTES_MAX // BLOCK_BYTES + 1
+    held.look("a")
+    with pytest.raises(EvaluationError, match="deadline"):
+        held.look("b", until=time.monotonic())
