@@ -16,12 +16,12 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from loadtest.ways_in.objects import BODY_BYTES_MAX, EXPANSION, MUTATORS, violating, written
-from tests.behaviour.serving import Server, pod, review
+from tests.behaviour.serving import Answer, Server, pod, review
 from webhook.app.fault_injection import BLAME_NOBODY, VARIABLE
 
 POLICIES = Path(__file__).parents[2] / "policies"
@@ -68,7 +68,7 @@ class Balancer:
             with self._lock:
                 replica = next(self._turn)
             try:
-                answer = replica.post(body, path)
+                answer = _post(replica, body, path)
             except (OSError, ssl.SSLError, http.client.HTTPException):
                 code = 0
                 continue
@@ -78,6 +78,20 @@ class Balancer:
             if answer.headers.get("retry-after") != "0":
                 break
         return code, None
+
+
+def _post(replica: Server, body: bytes, path: str) -> Answer:
+    """Head and body in one piece, as Go's client writes them."""
+    head = (
+        f"POST {path} HTTP/1.1\r\nhost: waddle\r\ncontent-type: application/json\r\n"
+        f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+    )
+    with replica.raw() as connection:
+        with suppress(OSError):  # It may be answered, and closed, before all is sent.
+            connection.sendall(head.encode() + body)
+        response = http.client.HTTPResponse(connection)
+        response.begin()
+        return Answer(response)
 
 
 @contextmanager

@@ -135,6 +135,7 @@ class Member:
     def __init__(self, client: str, deadline: float) -> None:
         self.client, self.deadline, self.share = client, deadline, Share()
         self.given_up = False
+        self.waiting_body = b""
 
     def expire(self) -> None:
         raise AssertionError
