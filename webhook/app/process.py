@@ -294,12 +294,8 @@ class Process:
             compile_parts=self._compile_parts,
         )
         tried = TriedRegoDriver(driver, self._trials)
-        return Client(
-            targets=TARGETS,
-            drivers=self._drivers(tried),
-            asked=ADMISSION_ALONE,
-            on_bug=self._engine_faults,
-        )
+        drivers, told = self._drivers(tried), self._engine_faults
+        return Client(targets=TARGETS, drivers=drivers, asked=ADMISSION_ALONE, on_bug=told)
 
     def _drivers(self, rego: Driver) -> list[Driver]:
         """The engines, what a template has code for twice by the first of them."""

@@ -74,9 +74,8 @@ class Client:
     ) -> None:
         """The order of ``drivers`` is their priority for a template with several sources.
 
-        ``asked`` names the targets that reviews are about, None for all: templates for others
-        are checked and kept, and nothing else knows of them. ``on_bug`` is told of faults of ours
-        that end evaluations.
+        ``asked`` names the targets that reviews are about, None for all: templates for others are
+        checked and kept, no more. ``on_bug`` is told of faults of ours that end evaluations.
         """
         self._on_bug = on_bug
         self._targets = {target.name: target for target in targets}
@@ -97,12 +96,9 @@ class Client:
         """What is in force now."""
         if self._snapshot is None:
             self._revision += 1
+            asked, targets = self._asked, self._targets.items()
             self._snapshot = Snapshot(
-                targets={
-                    name: target
-                    for name, target in self._targets.items()
-                    if self._asked is None or name in self._asked
-                },
+                targets={name: of for name, of in targets if asked is None or name in asked},
                 entries=tuple(self._entries.values()),
                 inventory=self._inventory.publish(),
                 namespaces=self._publish_namespaces(),
@@ -165,10 +161,7 @@ class Client:
 
     @containment.of_template
     def create_crd(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """The constraint CRD of a template, without adding it.
-
-        Raises :class:`~webhook.constraint.errors.InvalidTemplate`.
-        """
+        """The constraint CRD of a template that is not added; raises InvalidTemplate."""
         template = self._read(document)
         template_on_error(document)
         return schema.create_crd(template, self._matching(template))

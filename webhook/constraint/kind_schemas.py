@@ -67,8 +67,8 @@ def spec_faults(document: Mapping[str, Any], schema: Mapping[str, Any]) -> list[
     spec = document.get("spec")
     if spec is None:
         return []
-    found = structural.faults(_without_nulls(spec), schema, "spec")
-    return [fault.removeprefix("[].") for fault in found]
+    faults = structural.faults(_without_nulls(spec), schema, "spec")
+    return [fault.removeprefix("[].") for fault in faults]
 
 
 def _without_nulls(value: Any) -> Any:

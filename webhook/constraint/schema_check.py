@@ -77,8 +77,8 @@ def schema_faults(template: Template, schema: Schema) -> list[str]:
         lambda: _expressions(schema, _ROOT, ""),
     )
     # Each check takes for granted what those before it have found to be so.
-    found = next((told for check in checks if (told := sorted(set(check())))), [])
-    return faults + found
+    of_schema = next((told for check in checks if (told := sorted(set(check())))), [])
+    return faults + of_schema
 
 
 def _name_faults(template: Template) -> Iterator[str]:

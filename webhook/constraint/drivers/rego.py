@@ -173,7 +173,11 @@ def _parse(text: str, file: str, version: RegoVersion) -> Module:
     except RegoErrors as errors:
         first = errors.errors[0]
         # OPA reports an empty module alone, and with a place that is none.
-        text = f"{file}:0: {first}" if first.message == "empty module" else str(errors)
+        text = (
+            f"{file}:0: {first.code}: {first.message}"
+            if first.message == "empty module"
+            else str(errors)
+        )
         raise CompileError(f"invalid ConstraintTemplate: {text}", "parse") from None
 
 
