@@ -1,0 +1,48 @@
+"""Small inputs made after public reports and by attack: each is answered as is right."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.conformance.gatekeeper import CONFORMANCE, require
+from tests.patience import PATIENCE_SECONDS
+
+require("reported")
+
+LEFT_OUT = {
+    "rego-coverage": "lines that a test reaches are not recorded",
+}
+"""Cases that are known to fail, and why."""
+
+
+CASES = sorted(file.parent for file in (CONFORMANCE / "reported").glob("*/case.json"))
+
+
+@pytest.mark.parametrize("folder", CASES, ids=lambda folder: folder.name)
+def test_a_reported_case_is_answered_as_is_right(folder):
+    if folder.name in LEFT_OUT:
+        pytest.skip(LEFT_OUT[folder.name])
+    case = json.loads((folder / "case.json").read_text())
+    program, *words = case["command"]
+    command = {"waddle": [sys.executable, "-m", "webhook"], "python": [sys.executable]}[program]
+    done = subprocess.run(
+        [*command, *words],
+        cwd=folder,
+        input=case.get("stdin", ""),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_SECONDS,
+    )
+    said = done.stdout + done.stderr
+    wanted = case.get("exit")
+    if wanted == "nonzero":
+        assert done.returncode != 0, said
+    elif wanted is not None:
+        assert done.returncode == wanted, said
+    assert [text for text in case["has"] if text not in said] == [], said
+    assert [text for text in case["hasnt"] if text in said] == [], said
