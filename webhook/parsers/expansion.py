@@ -10,7 +10,7 @@ EXPANDED_MAX: Final = 16 << 20
 """Characters that the references of one file may write out to; files themselves have some KiB."""
 
 RESOLVED_MAX: Final = 200_000
-"""References that are followed: a tenth of a million in the largest file takes about a second."""
+"""References that are followed: so many take 0.6 s of processor time."""
 
 
 class Expansion:

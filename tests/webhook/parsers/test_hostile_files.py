@@ -12,7 +12,7 @@ from tests.webhook.parsers.bombs import BOMBS
 from webhook import parsers
 
 MEMORY_MAX = 1 << 30
-"""Address space above what the interpreter has: the worst file takes a fifth of it."""
+"""Address space above what the interpreter has: the worst file takes a tenth of it."""
 PROCESSOR_MAX = 20
 """Seconds: the worst file takes some two, and others share the machine's cores."""
 
