@@ -30,7 +30,7 @@ BOMBS: dict[str, tuple[str, str]] = {
         + "</r>",
     ),
     "spdx text": ("spdx", "SPDXVersion: SPDX-2.3\nComment: <text>" + "a\n" * 200_000),
-    "dockerfile continuations": ("dockerfile", "FROM a\nRUN a" + " \\\n b" * 200_000 + " \\\n"),
+    "dockerfile continuations": ("dockerfile", "FROM a\nRUN a" + " \\\n b" * 2_000_000 + " \\\n"),
     "dockerfile comments": ("dockerfile", "FROM a\nRUN a \\\n" + "#c\n" * 200_000),
     "dockerfile heredocs": ("dockerfile", "FROM a\nRUN" + " <<E" * 20_000 + "\n"),
     "dockerfile words": ("dockerfile", "FROM a\nENV" + " a=b" * 100_000),
