@@ -11,7 +11,7 @@ from webhook.cli.terminal import complain
 from webhook.policies.rego_files import LoadErrors, load
 from webhook.rego.engine import CompileOptions, compile_modules
 from webhook.rego.errors import RegoErrors, RegoLoadError
-from webhook.rego.run.text import json_indented
+from webhook.rego.run.text import laid_out
 
 
 def run(
@@ -56,4 +56,4 @@ def document(error: RegoLoadError) -> dict[str, Any]:
 
 
 def _json(errors: list[dict[str, Any]]) -> str:
-    return json_indented({"errors": errors}, "", "  ")
+    return laid_out({"errors": errors}, "", "  ")

@@ -18,7 +18,7 @@ from webhook.rego.engine import UNDEFINED, CompileOptions, EvaluationContext, co
 from webhook.rego.errors import BuiltinError, EvaluationError, RegoErrors
 from webhook.rego.results import ResultQuery
 from webhook.rego.run.limits import UNBOUNDED_STEPS
-from webhook.rego.run.text import json_indented, json_text
+from webhook.rego.run.text import json_of_affordable, laid_out
 from webhook.rego.syntax.parser import parse_module, parse_ref
 from webhook.rego.syntax.unparse import unparse
 
@@ -127,7 +127,7 @@ def _refuse(error: Exception, output: str) -> None:
             told = [{"message": _words(error)}]
         case _:
             told = [{"message": str(error)}]
-    write(json_indented({"errors": told}, "", "  "))
+    write(laid_out({"errors": told}, "", "  "))
 
 
 # --- formats ---------------------------------------------------------------------------------
@@ -149,25 +149,24 @@ def _as_json(solutions: list[Solution]) -> str:
         if solution.bindings:
             shown["bindings"] = solution.bindings
         result.append(shown)
-    return json_indented({"result": result} if result else {}, "", "  ")
+    return laid_out({"result": result} if result else {}, "", "  ")
 
 
 def _as_values(solutions: list[Solution]) -> str:
     return "\n".join(
-        json_indented([one.value for one in solution.expressions], "", "  ")
-        for solution in solutions
+        laid_out([one.value for one in solution.expressions], "", "  ") for solution in solutions
     )
 
 
 def _as_bindings(solutions: list[Solution]) -> str:
-    return "\n".join(json_indented(solution.bindings, "", "  ") for solution in solutions)
+    return "\n".join(laid_out(solution.bindings, "", "  ") for solution in solutions)
 
 
 def _as_raw(solutions: list[Solution]) -> str:
     return printable(
         "\n".join(
             " ".join(
-                one.value if isinstance(one.value, str) else json_text(one.value)
+                one.value if isinstance(one.value, str) else json_of_affordable(one.value)
                 for one in solution.expressions
             )
             for solution in solutions
@@ -183,7 +182,7 @@ def _as_text(solutions: list[Solution]) -> str:
     if plain and (
         len(first.expressions) == 1 or all(isinstance(one.value, bool) for one in first.expressions)
     ):
-        return json_indented(first.expressions[0].value, "", "  ")
+        return laid_out(first.expressions[0].value, "", "  ")
     columns = _columns(solutions)
     rows = [[columns_of(name) for columns_of in columns.values()] for name in solutions]
     return "\n".join(framed(list(columns), rows))
@@ -194,9 +193,9 @@ def _columns(solutions: list[Solution]) -> dict[str, Any]:
     getters: dict[str, Any] = {}
     for number, one in enumerate(solutions[0].expressions):
         if not isinstance(one.value, bool) or not solutions[0].bindings:
-            getters[one.text] = lambda s, n=number: json_text(s.expressions[n].value)
+            getters[one.text] = lambda s, n=number: json_of_affordable(s.expressions[n].value)
     for name in sorted(solutions[0].bindings):
-        getters[name] = lambda s, n=name: json_text(s.bindings.get(n))
+        getters[name] = lambda s, n=name: json_of_affordable(s.bindings.get(n))
     return getters
 
 

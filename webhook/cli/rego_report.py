@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook import duration
 from webhook.cli.terminal import printable
-from webhook.rego.run.text import json_indented
+from webhook.rego.run.text import laid_out
 from webhook.rego.tester import RULER
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def as_json(results: Sequence[RegoTestResult]) -> str:
     """An array with an object for each test; its fields are OPA's."""
-    return json_indented([_document(result) for result in results], "", "  ")
+    return laid_out([_document(result) for result in results], "", "  ")
 
 
 def _document(result: RegoTestResult) -> dict[str, Any]:

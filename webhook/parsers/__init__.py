@@ -115,7 +115,14 @@ def parser(name: str) -> Callable[[bytes, str], Any]:
         raise ParseError(f"unknown parser: {name}")
     module, function = _PARSERS[name]
     parse: Callable[[bytes, str], Any] = getattr(import_module(f"{__name__}.{module}"), function)
-    return lambda raw, path: parse(utf8_of(raw), path)
+
+    def bounded(raw: bytes, path: str) -> Any:
+        try:
+            return parse(utf8_of(raw), path)
+        except RecursionError:
+            raise ParseError(f"{name}: nested too deeply") from None
+
+    return bounded
 
 
 def utf8_of(raw: bytes) -> bytes:

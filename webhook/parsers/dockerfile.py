@@ -117,9 +117,9 @@ class _Reader:
         """The line with those that it goes on in."""
         token = re.escape(self.escape)
         going_on = re.compile(rf"([^{token}]){token}[ \t]*\Z|\A{token}[ \t]*\Z")
-        whole = ""
+        pieces: list[str] = []
         while (match := going_on.search(line)) is not None:
-            whole += line[: match.start()] + (match[1] or "")
+            pieces.append(line[: match.start()] + (match[1] or ""))
             line = ""
             while self._at < len(self._lines):
                 following = self._take()
@@ -128,7 +128,7 @@ class _Reader:
                     continue
                 line = following
                 break
-        return whole + line
+        return "".join(pieces) + line
 
     def _node(self, line: str, number: int, *, is_trigger: bool = False) -> _Node:
         words = _SPACE.split(line.strip(), maxsplit=1)

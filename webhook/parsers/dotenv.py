@@ -10,6 +10,7 @@ import re
 from typing import Any, Final
 
 from webhook.parsers.errors import ParseError
+from webhook.parsers.expansion import Expansion
 
 _LINE: Final = re.compile(
     r"\A\s*(?:export\s+)?([\w.]+)(?:\s*=\s*|:\s+?)"
@@ -27,6 +28,7 @@ def parse(raw: bytes, path: str = "") -> Any:
     del path
     lines = re.split(r"\r\n|\n|\r", _decoded(raw))
     variables: dict[str, str] = {}
+    expansion = Expansion()
     at = 0
     while at < len(lines):
         begun = at + 1
@@ -35,16 +37,17 @@ def parse(raw: bytes, path: str = "") -> Any:
         if not line or line[0] == "#":
             continue
         quote = _open_quote(line)
+        spread = [line]
         while quote:
             if at >= len(lines):
                 raise ParseError("read .env file: missing quotes", begun)
             following = lines[at]
             at += 1
-            line += "\n" + following
+            spread.append(following)
             end = following.rfind(quote)
             if end == 0 or (end > 0 and following[end - 1] != "\\"):
                 quote = ""
-        _read(line, variables, begun)
+        _read("\n".join(spread), variables, begun, expansion)
     return variables
 
 
@@ -73,7 +76,7 @@ def _open_quote(line: str) -> str:
     return "" if end >= 0 and value[end] != "\\" else value[0]
 
 
-def _read(line: str, variables: dict[str, str], number: int) -> None:
+def _read(line: str, variables: dict[str, str], number: int, expansion: Expansion) -> None:
     match = _LINE.match(line)
     if match is None:
         raise ParseError(f"read .env file: line `{line}` doesn't match format", number)
@@ -85,15 +88,17 @@ def _read(line: str, variables: dict[str, str], number: int) -> None:
     if double:
         value = _UNESCAPED.sub(r"\1", value.replace("\\n", "\n").replace("\\r", "\r"))
     if not single:
-        value = _VARIABLE.sub(lambda variable: _filled(variable[0], variables), value)
+        value = _VARIABLE.sub(lambda variable: _filled(variable[0], variables, expansion), value)
     variables[name] = value
 
 
-def _filled(text: str, variables: dict[str, str]) -> str:
+def _filled(text: str, variables: dict[str, str], expansion: Expansion) -> str:
     if text.startswith("\\"):
         return text[1:]
     match = _NAME.match(text)
     if match is None:
         return text
     name = match[1]
-    return os.environ[name] if name in os.environ else variables.get(name, "")
+    filled = os.environ[name] if name in os.environ else variables.get(name, "")
+    expansion.charge(len(filled))
+    return filled

@@ -129,7 +129,9 @@ class _Reader:
             name = word[1:]
             return str(ord(_CHARACTERS.get(name, name[:1] or " ")))
         if whole := _INTEGER.fullmatch(word):
-            return str(int(whole[1]))
+            # Through no integer: Python writes and reads those of 4,300 digits at most.
+            digits = whole[1].lstrip("+-").lstrip("0") or "0"
+            return f"-{digits}" if whole[1][0] == "-" and digits != "0" else digits
         return float_text(float(word.rstrip("M"))) if _FLOAT.fullmatch(word) else word
 
 

@@ -11,6 +11,7 @@ from dataclasses import field
 from typing import Any, Final
 
 from webhook.parsers.errors import RECURSIVE_DEPTH_MAX, ParseError, line_at
+from webhook.parsers.expansion import Expansion
 from webhook.parsers.literals import typed
 from webhook.values import dataclass
 
@@ -238,6 +239,7 @@ class _Shown:
 
     def __init__(self, root: _Value) -> None:
         self._root = root
+        self._expansion = Expansion()
 
     def object(self, items: dict[str, _Value], depth: int) -> dict[str, Any]:
         """An object in JSON's terms."""
@@ -264,6 +266,7 @@ class _Shown:
         return value
 
     def _find(self, reference: _Reference, of: _Value) -> _Value | None:
+        self._expansion.charge(0)
         value: _Value | None = self._root
         for step in re.findall(r'"[^"]*"|[^."]+', reference.path):
             items = value.items if value is not None else None
@@ -295,8 +298,10 @@ class _Shown:
                 resolved = self._resolved(target, depth + 1)
                 if any(isinstance(one, list) for one in resolved.parts):
                     arrays += [self._text(resolved, depth + 1)[1:-1]]
+                    self._expansion.charge(len(arrays[-1]))
                 else:
                     texts.append(self._plain(resolved, depth + 1))
+                    self._expansion.charge(len(texts[-1]))
             else:
                 texts.append(part)
         if arrays or any(isinstance(part, list) for part in value.parts):

@@ -126,14 +126,14 @@ def _value(rest: str, lines: _Lines) -> str:
 
 
 def _quoted_lines(first: str, quote: str, lines: _Lines) -> str:
-    text = first + "\n"
+    pieces = [first, "\n"]
     begun = lines.number
     while lines:
         following = lines.take()
         end = following.rfind(quote)
         if end >= 0:
-            return text + following[:end]
-        text += following + "\n"
+            return "".join(pieces) + following[:end]
+        pieces += [following, "\n"]
     raise ParseError("read ini file: missing closing quote of a value", begun)
 
 

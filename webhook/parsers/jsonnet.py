@@ -1,13 +1,31 @@
-"""Jsonnet, evaluated by its own library, which the extra ``jsonnet`` brings."""
+"""Jsonnet, evaluated by its own library, which the extra ``jsonnet`` brings.
+
+It is a language in which a line takes all memory, and its library ends the process then: it runs
+in a process of its own, which the system bounds.
+"""
 
 from __future__ import annotations
 
+import json
 import os.path
 import re
+import resource
+import subprocess
+import sys
+from importlib.util import find_spec
 from typing import Any, Final
 
 from webhook.parsers import json_text
 from webhook.parsers.errors import ParseError
+
+MEMORY_MAX: Final = 512 << 20
+"""Address space of an evaluation; the largest libraries of dashboards take some 100 MiB."""
+
+PROCESSOR_SECONDS_MAX: Final = 10
+"""Processor time of an evaluation; the largest libraries of dashboards take two or three."""
+
+_WAITED_MAX: Final = 120.0
+"""Seconds until an evaluation that gets no processor, or waits for a file, is ended."""
 
 _PLACE: Final = re.compile(r":(\d+):\d+")
 _STACK_MAX: Final = 500
@@ -16,23 +34,61 @@ _STACK_MAX: Final = 500
 
 def parse(raw: bytes, path: str = "") -> Any:
     """What the program comes to; it imports files from where it is."""
-    try:
-        import _jsonnet  # noqa: PLC0415  # an extra
-    except ImportError:
+    if find_spec("_jsonnet") is None:
         raise ParseError(
             "Jsonnet is read by a library that is not installed: pip install 'waddle-admission[jsonnet]'"
-        ) from None
+        )
+    try:
+        done = subprocess.run(  # noqa: S603  # this interpreter, and no shell
+            [sys.executable, "-P", "-m", __name__, path],
+            input=raw,
+            capture_output=True,
+            timeout=_WAITED_MAX,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise _fault(f"no answer within {_WAITED_MAX:.0f} s") from None
+    if done.returncode:
+        raise _fault(
+            f"ended beyond {MEMORY_MAX >> 20} MiB of memory or {PROCESSOR_SECONDS_MAX} s of "
+            "processor time"
+        )
+    answer = json.loads(done.stdout)
+    if "written" in answer:
+        return json_text.decode(answer["written"])
+    message = answer["fault"].split("\n")[0]
+    match = _PLACE.search(message)
+    raise _fault(message, int(match[1]) if match else 0)
+
+
+def _fault(message: str, line: int = 0) -> ParseError:
+    return ParseError(f"evaluate anonymous snippet: {message}", line)
+
+
+def _evaluate(raw: bytes, path: str) -> dict[str, str]:
+    import _jsonnet  # noqa: PLC0415  # an extra
+
     folder = os.path.dirname(path)  # noqa: PTH120  # the text as it is
     try:
-        written = _jsonnet.evaluate_snippet(
-            path or "-",
-            raw.decode("utf-8", "replace"),
-            jpathdir=[folder] if folder else [],
-            max_stack=_STACK_MAX,
-        )
+        return {
+            "written": _jsonnet.evaluate_snippet(
+                path or "-",
+                raw.decode("utf-8", "replace"),
+                jpathdir=[folder] if folder else [],
+                max_stack=_STACK_MAX,
+            )
+        }
     except (RuntimeError, ValueError) as error:
-        message = str(error).split("\n")[0]
-        match = _PLACE.search(message)
-        line = int(match[1]) if match else 0
-        raise ParseError(f"evaluate anonymous snippet: {message}", line) from None
-    return json_text.decode(written)
+        return {"fault": str(error)}
+
+
+def _main() -> None:
+    """Evaluate standard input within the bounds; the answer is JSON on standard output."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX, MEMORY_MAX))
+    resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR_SECONDS_MAX, PROCESSOR_SECONDS_MAX))
+    json.dump(_evaluate(sys.stdin.buffer.read(), sys.argv[1]), sys.stdout)
+
+
+if __name__ == "__main__":
+    _main()

@@ -67,12 +67,13 @@ def _pairs(text: str) -> list[tuple[str, str, int]]:
             raise _fault("no colon found", begun)
         _, opened, spread = value.partition("<text>")
         if opened:
-            while "</text>" not in spread:
+            pieces = [spread]
+            while "</text>" not in pieces[-1]:
                 if at >= len(lines):
                     raise _fault("a <text> is not closed", begun)
-                spread += "\n" + lines[at].rstrip("\r")
+                pieces.append(lines[at].rstrip("\r"))
                 at += 1
-            value = spread.partition("</text>")[0]
+            value = "\n".join(pieces).partition("</text>")[0]
         else:
             value = value.strip()
         pairs.append((tag.strip(), value, begun))

@@ -66,6 +66,8 @@ class _Reader:
         self._pieces: list[str] = []
         self.parser = parser = expat.ParserCreate()
         parser.ordered_attributes = False
+        # As for Go, what is not written is not there: a few lines give defaults to every element.
+        parser.specified_attributes = True
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._pieces.append

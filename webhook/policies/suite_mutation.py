@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.encoding import encode
 from webhook.api.gvk import gvk_of, name_of, namespace_of
+from webhook.api.nulls import as_decoded
 from webhook.mutation.errors import MutationError
 from webhook.mutation.external import resolved
 from webhook.mutation.patch import make_patch
@@ -53,6 +54,7 @@ def mutated_for_suite(
     """
     if not mutations:
         return document
+    given, document = document, as_decoded(document)
     place = namespace_of(document)
     is_namespace = gvk_of(document).group_kind == ("", "Namespace")
     own = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place}}
@@ -60,9 +62,10 @@ def mutated_for_suite(
     namespace = document if is_namespace else known
     context, until = Context("CREATE", namespace, place), time.monotonic() + EXTENSION_SECONDS
     try:
-        return resolved(mutations.mutate(document, context, until=until), {})
+        mutated = resolved(mutations.mutate(document, context, until=until), {})
     except MutationError as error:
         raise SuiteMutationError(f"mutating {name_of(document)}: {error}") from None
+    return given if mutated is document else mutated
 
 
 def expectation_fault(mutated: dict[str, Any], expected: dict[str, Any]) -> str:

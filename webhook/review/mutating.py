@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import gvk_of, name_of
+from webhook.api.nulls import as_decoded
 from webhook.constraint.review import AugmentedObject, AugmentedReview
 from webhook.mutation.errors import MutationError
 from webhook.mutation.external import resolved
@@ -50,6 +51,8 @@ def mutate(
     is_namespace = gvk.group_kind == ("", "Namespace")
     namespace = obj if is_namespace else namespace_of_subject(policies, subject)
     context = Context(operation, namespace, "" if is_namespace else place, username)
+    if policies.mutations and type(value) is AugmentedObject:
+        obj = as_decoded(obj)
     try:
         mutated = policies.mutations.mutate(
             obj, context, on_error=subject.on_mutation_error, until=until_of(subject), gvk=gvk

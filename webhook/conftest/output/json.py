@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.rego.run.numbers import number
-from webhook.rego.run.text import json_indented, json_string
+from webhook.rego.run.text import json_string, laid_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,4 +71,4 @@ def _object(fields: Sequence[tuple[str, Any]], depth: int) -> str:
 def _value(value: Any, depth: int) -> str:
     if isinstance(value, list):
         return _object(value, depth) if isinstance(value[0], tuple) else _array(value, depth)
-    return json_indented(value, "\t" * depth, "\t")
+    return laid_out(value, "\t" * depth, "\t")

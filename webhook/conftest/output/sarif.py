@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from webhook.conftest.result import RuleResult, exit_code, totals
-from webhook.rego.run.text import json_indented, json_string
+from webhook.rego.run.text import json_string, laid_out
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -124,4 +124,4 @@ def _indented(value: Any, depth: int) -> str:
         parts = [_indented(one, depth + 1) for one in value]
         return f"[{line}{f',{line}'.join(parts)}{end}]"
     plain = dict(value) if isinstance(value, _Sorted) else value
-    return json_indented(plain, "  " * depth, "  ")
+    return laid_out(plain, "  " * depth, "  ")

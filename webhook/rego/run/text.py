@@ -263,6 +263,11 @@ def _write_array(values: Iterable[Value], write: Callable[[str], Any]) -> None:
 def json_indented(value: Value, prefix: str, indent: str) -> str:
     """The value as Go's ``json.MarshalIndent`` lays it out; the first line has no prefix."""
     afford_text(value)
+    return laid_out(value, prefix, indent)
+
+
+def laid_out(value: Value, prefix: str, indent: str) -> str:
+    """As :func:`json_indented`, for what no policy pays for: a command's own results."""
     return _indented(value, prefix, indent, 0)
 
 

@@ -179,3 +179,12 @@ def test_json_numbers_of_a_response_keep_their_text(server):
     found = send(context(), {"method": "get", "url": server.url})
     assert json.loads(found["raw_body"]) == {"a": 1.5}
     assert str(found["body"]["a"]) in ("1.50", "1.5")
+
+
+def test_yaml_of_a_response_is_read_as_every_yaml_is(server):
+    text = b"a: &a {b: 2020-01-01}\nc:\n  !!merge <<: *a\n"
+    server.answers["/y"] = (200, {"Content-Type": "application/yaml"}, text)
+
+    found = send(context(), {"method": "get", "url": f"{server.url}/y"})
+
+    assert found["body"] == {"a": {"b": "2020-01-01"}, "c": {"b": "2020-01-01"}}

@@ -11,9 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-import yaml
-
-from webhook.rego.builtins import go_json
+from webhook.rego.builtins import go_json, yaml_documents
 from webhook.rego.builtins.http.client import HttpResponse, NetworkError
 from webhook.rego.builtins.http.request import (
     Handling,
@@ -101,7 +99,7 @@ def _response(context: Context, client: HttpSender, request: dict[str, Value]) -
     except (NetworkError, BuiltinError) as error:
         known[name] = error
         raise
-    result = _result(response, how)
+    result = _result(context, response, how)
     if response.status_code in _CACHEABLE:
         known[name] = result
     return result
@@ -128,17 +126,17 @@ def _max_age(response: HttpResponse) -> int:
     return int(matched[1])
 
 
-def _result(response: HttpResponse, how: Handling) -> dict[str, Value]:
+def _result(context: Context, response: HttpResponse, how: Handling) -> dict[str, Value]:
     return {
         "status": f"{response.status_code} {response.reason}".strip(),
         "status_code": response.status_code,
-        "body": _body(response, how),
+        "body": _body(context, response, how),
         "raw_body": from_utf8(response.body),
         "headers": dict(response.headers),
     }
 
 
-def _body(response: HttpResponse, how: Handling) -> Value:
+def _body(context: Context, response: HttpResponse, how: Handling) -> Value:
     """The decoded body; null where it is of another kind, or broken."""
     kind = (response.headers.get("content-type") or [""])[0].lower()
     text = from_utf8(response.body)
@@ -146,7 +144,7 @@ def _body(response: HttpResponse, how: Handling) -> Value:
         if how.force_json_decode or _JSON.match(kind):
             return go_json.decode(text)
         if how.force_yaml_decode or _YAML.match(kind):
-            return yaml.safe_load(text)
-    except (BuiltinError, yaml.YAMLError):
+            return yaml_documents.unmarshal(context, text)
+    except BuiltinError:
         pass
     return None
