@@ -158,6 +158,7 @@ BOUNDS: dict[str, Json] = {
     "webhook.checkIgnoreFailurePolicy": POLICY,
     "webhook.operations": {"items": {"enum": OPERATIONS}, "uniqueItems": True, "minItems": 1},
     "webhook.excludedNamespaces": WORDS,
+    "webhook.failClosedExcludedNamespaces": WORDS,
     "webhook.matchConditions": OBJECTS,
     "console.allowHosts": WORDS,
     "console.extraArgs": WORDS,

@@ -46,6 +46,23 @@ def test_no_value_is_declared_that_no_template_reads():
     assert [path for path in leaves if f".Values.{path}" not in aliased] == []
 
 
+@pytest.mark.parametrize(
+    ("inside", "outside"), [("crds", "manifests/crds"), ("dashboards", "manifests/dashboards")]
+)
+def test_the_chart_holds_files_and_no_links_equal_to_their_source(inside, outside):
+    """What packs a chart from a repository may leave links out, as Flux does."""
+    files = sorted((CHART / inside).iterdir())
+    assert not [file for file in files if file.is_symlink()]
+    named = {file.name for file in files}
+    assert named == {file.name for file in (ROOT / outside).iterdir() if file.name in named}
+    differing = [
+        file.name
+        for file in files
+        if file.read_bytes() != (ROOT / outside / file.name).read_bytes()
+    ]
+    assert differing == [], "cp manifests/crds/* and manifests/dashboards/* into the chart"
+
+
 # --- what Helm makes of them ----------------------------------------------------------------------
 
 
@@ -251,3 +268,58 @@ def test_what_the_page_shows_of_the_servers_configuration_are_values_of_the_char
     text = found["ConfigMap", NAMESPACE, "waddle-decisions"]["data"]["exporter.yaml"]
     assert read_settings(configuration.parse(text.encode(), "exporter.yaml")).include_user_info
     assert yaml.safe_load(text).items() >= shown.items()
+
+
+@pytest.mark.usefixtures("program")
+def test_both_webhooks_of_a_cluster_that_fails_closed_keep_what_the_values_say():
+    """Conditions, labels and operations stood in the one that is open, and nowhere else."""
+    values = (
+        "webhook.failClosed=true,webhook.operations={CREATE,UPDATE,DELETE},"
+        "webhook.objectSelector.matchLabels.asked=yes,"
+        "webhook.matchConditions[0].name=mine,webhook.matchConditions[0].expression=true"
+    )
+    configuration = templated("--set", values)[
+        "ValidatingWebhookConfiguration", "", "waddle-validating-webhook-configuration"
+    ]
+    others, label, closed = configuration["webhooks"]
+    assert label["name"] == "check-ignore-label.gatekeeper.sh"
+    for webhook in (others, closed):
+        assert webhook["objectSelector"] == {"matchLabels": {"asked": "yes"}}
+        assert "mine" in [condition["name"] for condition in webhook["matchConditions"]]
+        for rule in webhook["rules"]:
+            assert rule["operations"] == ["CREATE", "UPDATE", "DELETE"]
+
+
+@pytest.mark.usefixtures("program")
+def test_workloads_of_the_network_are_reviewed_and_not_refused_where_nobody_answers():
+    values = "webhook.failClosed=true,webhook.failClosedExcludedNamespaces={my-network}"
+    configuration = templated("--set", values)[
+        "ValidatingWebhookConfiguration", "", "waddle-validating-webhook-configuration"
+    ]
+    others, _, closed = configuration["webhooks"]
+    (excluded,) = (
+        expression
+        for expression in closed["namespaceSelector"]["matchExpressions"]
+        if expression["operator"] == "NotIn"
+    )
+    assert "my-network" in excluded["values"]
+    conditions = {one["name"]: one["expression"] for one in others["matchConditions"]}
+    assert '"my-network"' in conditions["exclude-fail-closed"]
+
+
+@pytest.mark.usefixtures("program")
+def test_annotations_reach_both_configurations():
+    """cert-manager writes the caBundle of a configuration that says so, and of no other."""
+    found = templated("--set", "mutation.enabled=true,webhook.annotations.a=b")
+    annotated = [
+        value["metadata"].get("annotations")
+        for (kind, _, _), value in found.items()
+        if kind.endswith("WebhookConfiguration")
+    ]
+    assert annotated == [{"a": "b"}, {"a": "b"}]
+
+
+@pytest.mark.usefixtures("program")
+def test_autoscaling_begins_with_its_fewest_replicas_and_not_with_one():
+    found = templated("--set", "autoscaling.enabled=true,autoscaling.minReplicas=4")
+    assert found["Deployment", NAMESPACE, "waddle-webhook"]["spec"]["replicas"] == 4
