@@ -39,6 +39,7 @@ WHOLE = (
 ADDED = (
     ("components/autoscaling", "components/alerts", "components/pod-monitor", "dashboards"),
     ("components/validate-policy", "components/mutation", "components/service-monitor"),
+    ("components/api-server-only",),
     ("components/console", "components/console-login", "components/console-live-review"),
     ("decisions/sidecar", "components/telemetry", "reports/audit", "reports/admission"),
     ("decisions/sidecar", "decisions/persistent", "decisions/audit-report"),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from webhook.api.gvk import name_of
 from webhook.mutation.errors import ApplyError
-from webhook.mutation.values import MISSING, are_same, go_type, key_of
+from webhook.mutation.values import MISSING, are_same, go_type, key_of, shown
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -73,11 +73,11 @@ class Merge:
 
     values: Sequence[Any]
 
-    def __call__(self, existing: Any, _root: dict[str, Any], _context: Context) -> Any:
+    def __call__(self, existing: Any, root: dict[str, Any], _context: Context) -> Any:
         """The list with all values."""
         if existing is MISSING:
             return list(self.values)
-        present = {key_of(item) for item in _list(existing)}
+        present = {key_of(item) for item in _list(existing, root)}
         added = []
         for value in self.values:
             key = key_of(value)
@@ -93,20 +93,26 @@ class Prune:
 
     values: Sequence[Any]
 
-    def __call__(self, existing: Any, _root: dict[str, Any], _context: Context) -> Any:
+    def __call__(self, existing: Any, root: dict[str, Any], _context: Context) -> Any:
         """The list without the values."""
         if existing is MISSING:
             return MISSING
         unwanted = {key_of(value) for value in self.values}
-        kept = [item for item in _list(existing) if key_of(item) not in unwanted]
+        kept = [item for item in _list(existing, root) if key_of(item) not in unwanted]
         return existing if len(kept) == len(existing) else kept
 
 
-def _list(value: Any) -> list[Any]:
+def _list(value: Any, root: dict[str, Any]) -> list[Any]:
     if type(value) is not list:
-        # Gatekeeper shows the value, which may be a Secret's: this goes to answers, logs and records.
-        raise ApplyError(f"a {go_type(value)} is not a list of values, cannot treat it as a set")
+        told = f"{_shown(value, root)} is not a list of values, cannot treat it as a set"
+        raise ApplyError(told)
     return value
+
+
+def _shown(value: Any, root: dict[str, Any]) -> str:
+    """A value in Gatekeeper's message; of a Secret its type: messages go to logs and records."""
+    is_secret = root.get("apiVersion") == "v1" and root.get("kind") == "Secret"
+    return f"a {go_type(value)} of a Secret" if is_secret else shown(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +132,14 @@ class Image:
 
     parts: ImageParts
 
-    def __call__(self, existing: Any, _root: dict[str, Any], _context: Context) -> Any:
+    def __call__(self, existing: Any, root: dict[str, Any], _context: Context) -> Any:
         """The image with the parts that are assigned."""
         if existing is MISSING:
             return self.parts.assigned_to("")
         if type(existing) is not str:
             raise ApplyError(
-                f"expected value at AssignImage location to be a string, got a {go_type(existing)}"
+                "expected value at AssignImage location to be a string, "
+                f"got {_shown(existing, root)} of type {go_type(existing)}"
             )
         image = self.parts.assigned_to(existing)
         return existing if image == existing else image
@@ -147,7 +154,7 @@ class ExternalData:
     failure_policy: str
     default: str
 
-    def __call__(self, existing: Any, _root: dict[str, Any], context: Context) -> Any:
+    def __call__(self, existing: Any, root: dict[str, Any], context: Context) -> Any:
         """A placeholder, which what the provider answers replaces at the end."""
         if type(existing) is Placeholder:
             if existing.source == self:
@@ -158,7 +165,7 @@ class ExternalData:
         if existing is not MISSING:
             raise ApplyError(
                 "value assigned to external data placeholder is not a string, "
-                f"got a {go_type(existing)}"
+                f"got {_shown(existing, root)} ({go_type(existing)})"
             )
         return Placeholder(self, context.username if self.data_source == "Username" else "")
 

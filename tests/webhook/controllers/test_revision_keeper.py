@@ -163,7 +163,10 @@ async def loading(folder, answers, **options):
             answers[server.requests[-1][0]] = others or [answer]
             return answer
 
-    async with scripted(folder) as (server, credentials), ClusterClient(credentials) as client:
+    async with (
+        scripted(folder, compares=False) as (server, credentials),
+        ClusterClient(credentials) as client,
+    ):
         server.script = ByPath()
         kept = Kept(client, **options)
         kept.requests = server.requests

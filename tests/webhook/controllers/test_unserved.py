@@ -26,7 +26,7 @@ def test_objects_without_effect_are_told_with_their_number_and_counted(tmp_path)
         log = Log(lines.append).logger("cluster")
         script = [status(503), *answers, status(403), *answers, status(404)]
         async with (
-            scripted(tmp_path, *script) as (_, credentials),
+            scripted(tmp_path, *script, compares=False) as (_, credentials),
             ClusterClient(credentials) as client,
         ):
             told = await look(client, registry, log, {})
@@ -51,7 +51,7 @@ def test_it_is_looked_again_after_an_outage_and_told_once_it_is_known(tmp_path):
         log = Log(lines.append).logger("cluster")
         script = [status(500), listed(3), status(403)]
         async with (
-            scripted(tmp_path, *script) as (server, credentials),
+            scripted(tmp_path, *script, compares=False) as (server, credentials),
             ClusterClient(credentials) as client,
             asyncio.timeout(PATIENCE_SECONDS),
             asyncio.TaskGroup() as tasks,

@@ -270,7 +270,7 @@ def test_what_samples_take_beyond_the_bounds_is_ended_before_this_process_tries_
     replica = Replica(memory_bytes=32 << 20)
     replica.client.add_template(template("K8sOther"))
     replica.client.add_constraint(constraint(kind="K8sOther"))
-    many = "x := [y | y := numbers.range(1, 900000)[_]; y != input.review]; count(x) < 0"
+    many = "x := [y | y := numbers.range(1, 5000000)[_]; y != input.review]; count(x) < 0"
     hungry = template(rego=f'package p\nviolation[{{"msg": "x"}}] {{ {many} }}')
     documents = [hungry, constraint()]
     assert validate_tried(replica.client, [hungry], 60.0, replica.trials) == []
