@@ -223,6 +223,6 @@ def test_check_says_in_a_pipeline_what_admission_would(tmp_path: Path) -> None:
     bad.write_text(yaml.safe_dump_all([endless(), named("owner")]))
     found = waddle("check", "-f", bad)
     assert found.returncode == 1
-    assert "error: RequiredLabel/new: does not end within its budget" in found.stdout
+    assert "bad.yaml:21: RequiredLabel/new: does not end within its budget" in found.stdout
     (tmp_path / "none.yaml").write_text(SYNCED)
     assert waddle("check", "-f", tmp_path / "none.yaml").returncode == 2

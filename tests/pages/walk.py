@@ -61,6 +61,7 @@ USED = (
     Step("kubectl -n waddle-system get pods", before="a replica", words="waddle-webhook-0"),
     Step("kubectl -n waddle-system get pods -o wide", words="waddle-webhook-0"),
     Step("kubectl get endpointslices -n waddle-system"),
+    Step("kubectl get nodes -o wide"),
     Step("kubectl -n waddle-system get endpointslices"),
     Step("kubectl describe replicaset -l app=web"),
     Step("kubectl apply -f template.yaml", words="created"),

@@ -246,15 +246,24 @@ class RegoEvaluator:
         try:
             result = rule({"review": review, "parameters": parameters}, data, context)
             return () if result is UNDEFINED else _violations(result, context)
-        except EvaluationError as error:
-            raise PolicyError(
-                str(error),
-                overrun=error.code == "eval_cancel_error",
-                too_deep=type(error) is DepthError,
-                bug=error if isinstance(error, EngineFault) else None,
-            ) from None
-        except RecursionError:
-            raise PolicyError(str(DepthError()), overrun=True, too_deep=True) from None
+        # Short, and told elsewhere: where there is no memory at all, CPython 3.11 never gets out of a
+        # function whose handlers lie beyond its 256th instruction (it makes a number of the place).
+        except (EvaluationError, RecursionError) as error:
+            raise _failure(error) from None
+        except MemoryError as error:
+            raise error.with_traceback(None) from None  # what the evaluation had made is free again
+
+
+def _failure(error: EvaluationError | RecursionError) -> PolicyError:
+    """What ended an evaluation, as its policy's failure."""
+    if isinstance(error, RecursionError):
+        error = DepthError()
+    return PolicyError(
+        str(error),
+        overrun=error.code == "eval_cancel_error",
+        too_deep=type(error) is DepthError,
+        bug=error if isinstance(error, EngineFault) else None,
+    )
 
 
 def _violations(result: Value, context: EvaluationContext) -> list[DriverViolation]:
