@@ -17,7 +17,15 @@ from webhook.metrics.catalogue import METRICS
 
 PAGES = ("troubleshooting", "sizing", "security", "operating", "telemetry", "console", "monitoring")
 OF_SIDECARS = "waddle_decisions_sink_", "waddle_decisions_queue_"
-OF_OTHERS = {"--admission-control-config-file", "--server-side", "--tail", "--prefix", "--no-hooks", "--yes", "--show-managed-fields"}
+OF_OTHERS = {
+    "--admission-control-config-file",
+    "--server-side",
+    "--tail",
+    "--prefix",
+    "--no-hooks",
+    "--yes",
+    "--show-managed-fields",
+}
 TEXTS = {page: (ROOT / "docs" / f"{page}.md").read_text() for page in PAGES}
 
 

@@ -11,7 +11,7 @@ from webhook.cli.formats.github import as_github
 from webhook.cli.formats.junit import as_junit
 from webhook.cli.formats.sarif import as_sarif
 from webhook.cli.table import table
-from webhook.cli.terminal import one_line, printable, styled
+from webhook.cli.terminal import one_line, printable_name, styled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +42,7 @@ def as_table(outcome: AuditOutcome, limit: int) -> str:
         kind, name = key
         action = ",".join(findings[0].result.actions)
         title = f"{kind}/{name} ({action}): {len(findings)} violations"
-        lines.append(styled(printable(title), bold=True))
+        lines.append(styled(printable_name(title), bold=True))
         shown = findings[:limit] if limit else findings
         cells = [(_resource(finding), one_line(finding.result.msg)) for finding in shown]
         lines += [f"  {line}" for line in table(cells)]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.cli.formats.document import as_json as document_json
 from webhook.cli.formats.patch import patch_lines
-from webhook.cli.terminal import printable, styled
+from webhook.cli.terminal import printable, printable_name, styled
 
 if TYPE_CHECKING:
     from webhook.cli.check_mutators import MutationChecked
@@ -117,14 +117,15 @@ def _counted(policies: int) -> str:
 def _placed(checked: Checked, problem: Problem) -> str:
     """A problem with the file and line of its object, where that was read from a file."""
     place = checked.places.get((problem.kind, problem.name))
-    return f"{place}: {problem}" if place else str(problem)
+    told = str(problem).replace(problem.name, printable_name(problem.name))
+    return f"{printable_name(str(place))}: {told}" if place else told
 
 
 def _changes(checked: MutationChecked) -> list[str]:
     """What mutators make of the manifests."""
     lines = [f"{len(checked.changes)} objects of the manifests are changed:"]
     for change in checked.changes:
-        lines.append(f"  {printable(change.object)}: by {printable(change.mutators)}")
+        lines.append(f"  {printable_name(change.object)}: by {printable_name(change.mutators)}")
         lines += patch_lines(change.patch)
     return lines
 
@@ -133,9 +134,10 @@ def _drift(checked: MutationChecked) -> list[str]:
     """What mutators would change in the cluster."""
     lines = ["Objects of the cluster that would be changed when they are written:"]
     for key, effect in checked.cluster.items():
-        lines.append(f"  {printable(f'{key.kind}/{key.name}')}: {effect.objects}")
+        lines.append(f"  {printable_name(f'{key.kind}/{key.name}')}: {effect.objects}")
         lines += [
-            f"    {printable(item.object)}: {printable(item.message)}" for item in effect.examples
+            f"    {printable_name(item.object)}: {printable_name(item.message)}"
+            for item in effect.examples
         ]
         if more := effect.objects - len(effect.examples):
             lines.append(f"    … and {more} more")
@@ -150,12 +152,13 @@ def _generated_lines(agreement: Agreement) -> list[str]:
         head += f", {agreement.left} leave errors to the webhook"
     lines = [f"{head}:" if agreement.differences or agreement.without else head]
     for one in agreement.differences:
-        lines.append(f"  {printable('/'.join(one.constraint))}: {printable(one.request)}")
+        lines.append(f"  {printable_name('/'.join(one.constraint))}: {printable_name(one.request)}")
         for who, messages in (("webhook", one.webhook), ("policy", one.policy)):
-            said = printable("; ".join(messages)) if messages else "admits"
+            said = printable_name("; ".join(messages)) if messages else "admits"
             lines.append(f"    {who}: {said}")
     lines += [
-        f"  {printable(name)} has none: {printable(why)}" for name, why in agreement.without.items()
+        f"  {printable_name(name)} has none: {printable_name(why)}"
+        for name, why in agreement.without.items()
     ]
     return lines
 
@@ -165,9 +168,10 @@ def _effect(title: str, effect: Effect) -> list[str]:
     for (kind, name), one in effect.constraints.items():
         counts = f"{one.before} violations now, {one.after} then (+{one.added} -{one.removed})"
         unmatched = "; it matched none of them" if one.matched is False else ""
-        lines.append(f"  {printable(f'{kind}/{name}')}: {counts}{unmatched}")
+        lines.append(f"  {printable_name(f'{kind}/{name}')}: {counts}{unmatched}")
         lines += [
-            f"    {printable(item.object)}: {printable(item.message)}" for item in one.examples
+            f"    {printable_name(item.object)}: {printable_name(item.message)}"
+            for item in one.examples
         ]
         if more := one.added - len(one.examples):
             lines.append(f"    … and {more} more")
@@ -181,9 +185,11 @@ def _replayed(replayed: Replay) -> list[str]:
         place = str(record.get("resourceNamespace") or "")
         name = str(record.get("resourceName") or "")
         shown = f"{record.get('resourceKind', '')} {place}/{name}" if place else name
-        lines.append(f"  {printable(shown)}: {change.before} then {change.after}")
-        lines += [f"    + {printable(f'{kind}/{who}: {text}')}" for kind, who, text in change.added]
+        lines.append(f"  {printable_name(shown)}: {change.before} then {change.after}")
         lines += [
-            f"    - {printable(f'{kind}/{who}: {text}')}" for kind, who, text in change.removed
+            f"    + {printable_name(f'{kind}/{who}: {text}')}" for kind, who, text in change.added
+        ]
+        lines += [
+            f"    - {printable_name(f'{kind}/{who}: {text}')}" for kind, who, text in change.removed
         ]
     return lines

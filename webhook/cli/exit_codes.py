@@ -89,7 +89,7 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
     "migrate gatekeeper": {
         OK: "everything runs, as it is or as the rows that are told have it",
         NO: "something is missing",
-        UNKNOWN: "nothing of Gatekeeper was found, or it cannot be read",
+        UNKNOWN: "nothing of Gatekeeper was found, or a file cannot be read",
     },
     "mutate": {OK: "printed", UNKNOWN: "a file or mutator cannot be used, or a resource mutated"},
     "rego check": {OK: "all can be used", NO: "something cannot"},

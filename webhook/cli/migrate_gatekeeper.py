@@ -50,8 +50,10 @@ def command(
     # Here and not above: --help and a mistyped option need none of it.
     from webhook.cli import migrate_run  # noqa: PLC0415
 
+    all_read = True
     if filenames:
-        manifests = migrate_run.from_files(filenames)
+        manifests, all_read = migrate_run.from_files(filenames)
     else:
         manifests = migrate_run.from_cluster(kubeconfig, context, namespace)
-    return exit_codes.UNKNOWN if manifests is None else migrate_run.tell(manifests, output)
+    code = exit_codes.UNKNOWN if manifests is None else migrate_run.tell(manifests, output)
+    return code if all_read or code else exit_codes.UNKNOWN

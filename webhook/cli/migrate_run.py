@@ -35,17 +35,20 @@ _SHOWN: Final = {"same": "as it is", "differs": "differs", "missing": "missing"}
 _COLOURS: Final = {"same": "green", "differs": "yellow", "missing": "red"}
 
 
-def from_files(filenames: Sequence[str]) -> list[Manifest] | None:
-    """What files, folders and standard input hold; None where they cannot be read, which is told."""
+def from_files(filenames: Sequence[str]) -> tuple[list[Manifest] | None, bool]:
+    """What files, folders and standard input hold, and whether all of them could be read.
+
+    What cannot be read is told, and the rest is read; None where nothing is left.
+    """
     try:
-        sources = read_sources([Path(name) for name in filenames], any_value=False)
+        sources = read_sources([Path(name) for name in filenames], any_value=False, keep_going=True)
     except CannotTest as error:
         for line in error.lines:
             complain(line)
-        return None
-    for warning in sources.warnings:
-        complain(warning)
-    return [*sources.targets, *sources.manifests]
+        return None, False
+    for line in (*sources.faults, *sources.warnings):
+        complain(line)
+    return [*sources.targets, *sources.manifests], not sources.faults
 
 
 def from_cluster(

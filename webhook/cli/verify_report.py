@@ -11,7 +11,7 @@ from webhook.cli.formats.finding import Report, ShownFinding
 from webhook.cli.formats.github import as_github
 from webhook.cli.formats.junit import add_missing, written, xml_text
 from webhook.cli.formats.sarif import as_sarif
-from webhook.cli.terminal import printable, styled
+from webhook.cli.terminal import printable, printable_name, styled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,12 +26,12 @@ def suite_text(suite: SuiteResult, *, verbose: bool) -> str:
         lines += _test_lines(test, verbose=verbose)
     verdict = styled("FAIL", fg="red", bold=True) if suite.failed else styled("ok", fg="green")
     note = "(skipped)" if suite.skipped else f"{suite.seconds:.3f}s"
-    lines.append(f"{verdict}\t{printable(suite.path)}\t{note}")
+    lines.append(f"{verdict}\t{printable_name(suite.path)}\t{note}")
     return "\n".join(lines)
 
 
 def _test_lines(test: SuiteTestResult, *, verbose: bool) -> list[str]:
-    name = printable(test.name)
+    name = printable_name(test.name)
     if test.skipped:
         return [f"=== SKIP  {name}"] if verbose else []
     lines = [f"=== RUN   {name}"] if verbose else []
@@ -47,7 +47,7 @@ def _test_lines(test: SuiteTestResult, *, verbose: bool) -> list[str]:
 
 
 def _case_lines(case: CaseResult, *, verbose: bool) -> list[str]:
-    name = printable(case.name)
+    name = printable_name(case.name)
     if case.skipped:
         return [f"    === SKIP  {name}"] if verbose else []
     lines = [f"    === RUN   {name}"] if verbose else []

@@ -37,7 +37,8 @@ class _Reference:
 
     path: str
     optional: bool
-    line: int
+    at: int
+    """Where it stands: the line is counted where it is told."""
 
 
 @dataclass(slots=True)
@@ -52,9 +53,9 @@ class _Value:
 def parse(raw: bytes, path: str = "") -> Any:
     """``{key: {key: value}}``."""
     del path
-    reader = _Reader(raw.decode("utf-8", "replace").removeprefix("\ufeff"))
-    root = reader.read()
-    return _Shown(root).object(root.items or {}, 0)
+    text = raw.decode("utf-8", "replace").removeprefix("\ufeff")
+    root = _Reader(text).read()
+    return _Shown(root, text).object(root.items or {}, 0)
 
 
 class _Reader:
@@ -168,8 +169,7 @@ class _Reader:
                 match = _SUBSTITUTION.match(self._text, self._at)
                 if match is None:
                     raise self._fault("a substitution is not closed")
-                line = line_at(self._text, self._at)
-                owner.parts.append(_Reference(match[2].strip(), bool(match[1]), line))
+                owner.parts.append(_Reference(match[2].strip(), bool(match[1]), self._at))
                 self._at = match.end()
             elif match := _UNQUOTED.match(self._text, self._at):
                 owner.parts.append(match[0])
@@ -237,8 +237,9 @@ _UNKNOWN: Final = "<<unknown value>>"
 class _Shown:
     """Values with what they refer to."""
 
-    def __init__(self, root: _Value) -> None:
+    def __init__(self, root: _Value, text: str) -> None:
         self._root = root
+        self._written = text
         self._expansion = Expansion()
 
     def object(self, items: dict[str, _Value], depth: int) -> dict[str, Any]:
@@ -279,7 +280,8 @@ class _Shown:
             return _Value(parts=[os.environ[reference.path]])
         if not reference.optional:
             raise ParseError(
-                f"parse hocon: Unresolved substitution:{reference.path}", reference.line
+                f"parse hocon: Unresolved substitution:{reference.path}",
+                line_at(self._written, reference.at),
             )
         return None
 

@@ -138,12 +138,12 @@ def _quoted_lines(first: str, quote: str, lines: _Lines) -> str:
 
 
 def _continued(value: str, lines: _Lines) -> str:
+    pieces = [value]
     while lines:
         following = lines.take().strip()
         if not following:
             break
-        value += following
-        if not value.endswith("\\"):
+        pieces.append(following.removesuffix("\\"))
+        if not following.endswith("\\"):
             break
-        value = value[:-1]
-    return value
+    return "".join(pieces)

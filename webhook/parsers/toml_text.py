@@ -7,15 +7,22 @@ import re
 import tomllib
 from typing import Any, Final
 
-from webhook.parsers.errors import ParseError
+from webhook.parsers.errors import DEPTH_MAX, ParseError, line_at
 
 _PLACE: Final = re.compile(r" \(at line (\d+), column \d+\)\Z| \(at end of document\)\Z")
+
+_LONG_NAME: Final = re.compile(
+    rf"^[ \t\[]*(?:(?:[\w-]+|\"[^\"\n]*\"|'[^'\n]*')[ \t]*\.[ \t]*){{{DEPTH_MAX}}}", re.MULTILINE
+)
+"""A name of more steps than nesting may have: the library keeps each of its beginnings."""
 
 
 def parse(raw: bytes, path: str = "") -> Any:
     """The table of a TOML text."""
     del path
     text = raw.decode("utf-8", "replace")
+    if (long := _LONG_NAME.search(text)) is not None:
+        raise ParseError("unmarshal toml: nested too deeply", line_at(text, long.start()))
     try:
         return _value(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:

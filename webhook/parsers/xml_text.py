@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
 from xml.parsers import expat
 
 from webhook.parsers.errors import DEPTH_MAX, ParseError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+_DEFAULTS_MAX: Final = 100_000_000
+"""Attributes that a document type may add, which are looked at though none is kept: one second."""
 
 
 class Element:
@@ -64,10 +69,13 @@ class _Reader:
     def __init__(self) -> None:
         self.open = [Element("")]
         self._pieces: list[str] = []
+        self._declared: Counter[str] = Counter()
+        self._defaults = 0
         self.parser = parser = expat.ParserCreate()
         parser.ordered_attributes = False
         # As for Go, what is not written is not there: a few lines give defaults to every element.
         parser.specified_attributes = True
+        parser.AttlistDeclHandler = self._declare
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._pieces.append
@@ -79,12 +87,18 @@ class _Reader:
 
     def _start(self, name: str, attributes: Mapping[str, str]) -> None:
         self._text()
+        self._defaults += self._declared[name]
+        if self._defaults > _DEFAULTS_MAX:
+            raise ParseError("the document type adds too many attributes: write them out")
         if len(self.open) > DEPTH_MAX:
             raise ParseError(f"exceeded max depth of {DEPTH_MAX}")
         element = Element(_local(name))
         for attribute, value in attributes.items():
             element.add(Element(f"-{_local(attribute)}", value))
         self.open.append(element)
+
+    def _declare(self, element: str, *_: object) -> None:
+        self._declared[element] += 1
 
     def _end(self, _: str) -> None:
         self._text()

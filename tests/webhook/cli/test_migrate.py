@@ -193,6 +193,15 @@ def test_where_nothing_of_gatekeeper_is_there_is_no_answer(tmp_path):
     assert waddle("migrate", "gatekeeper", "-f", tmp_path / "none").returncode == 2
 
 
+def test_a_file_that_cannot_be_read_is_named_and_the_rest_judged(tmp_path):
+    (tmp_path / "all.yaml").write_text(DENIED)
+    (tmp_path / "chart.yaml").write_text("kind: Pod\nmetadata:\n  name: {{ .Values.name }}\n")
+    run = waddle("migrate", "gatekeeper", "-f", tmp_path)
+    assert run.returncode == 2
+    assert "chart.yaml" in run.stderr
+    assert "ConstraintTemplate/denied" in run.stdout
+
+
 def test_every_row_that_is_told_is_a_row_of_the_page():
     lines = (ROOT / "docs" / "compatibility.md").read_text().splitlines()
     rows = [line.split(" | ")[0].removeprefix("| ") for line in lines if line.startswith("| ")]

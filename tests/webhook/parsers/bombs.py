@@ -29,6 +29,17 @@ BOMBS: dict[str, tuple[str, str]] = {
         + "<a/>" * 5000
         + "</r>",
     ),
+    "xml many defaults": (
+        "xml",
+        "<!DOCTYPE a [<!ATTLIST b "
+        + " ".join(f'x{i} CDATA "y"' for i in range(20_000))
+        + ">]><a>"
+        + "<b/>" * 200_000
+        + "</a>",
+    ),
+    "hocon references": ("hocon", "a=1\n" + "b=${a}\n" * 200_000),
+    "ini continuations": ("ini", "[a]\nb = x \\\n" + "yyyy \\\n" * 1_000_000),
+    "toml keys": ("toml", "a." * 20_000 + "a=1\n"),
     "spdx text": ("spdx", "SPDXVersion: SPDX-2.3\nComment: <text>" + "a\n" * 200_000),
     "dockerfile continuations": ("dockerfile", "FROM a\nRUN a" + " \\\n b" * 2_000_000 + " \\\n"),
     "dockerfile comments": ("dockerfile", "FROM a\nRUN a \\\n" + "#c\n" * 200_000),

@@ -46,6 +46,7 @@ def written(word: str, results: Sequence[CheckResult], options: OutputOptions) -
 
 def indicated(result: CheckResult) -> str:
     """A file and its namespace, as lines of results name them."""
-    file = "-" if result.file == "-" else f"- {result.file}"
+    name = result.file.replace("\r", "\\r").replace("\n", "\\n")  # no name makes a second line
+    file = "-" if name == "-" else f"- {name}"
     namespace = "-" if result.namespace == "-" else f"- {result.namespace} -"
     return f"{file} {namespace}"

@@ -59,7 +59,9 @@ def _annotations(
 
 def _annotation(level: str, place: PolicyPlace, message: str) -> str:
     file = "".join(_ESCAPES.get(character, character) for character in place.file)
-    return f"::{level} file={file},line={place.line}::{message}"
+    # A line of a message that is one of the log could be another command.
+    whole = message.replace("\r", "%0D").replace("\n", "%0A")
+    return f"::{level} file={file},line={place.line}::{whole}"
 
 
 def _relative(path: str) -> str:

@@ -101,14 +101,33 @@ def _declared(literal: ast.Literal_, names: set[str]) -> None:
         names.update(var.name for var in literal.names)
     elif isinstance(literal, ast.SomeIn):
         if literal.key is not None:
-            names.update(term_vars(literal.key))
-        names.update(term_vars(literal.value))
+            names.update(_pattern_vars(literal.key))
+        names.update(_pattern_vars(literal.value))
     elif isinstance(literal, (ast.Every, ast.Not)):
         for inner in literal.body:
             _declared(inner, names)
     elif isinstance(literal, ast.Logic):
         for inner in (*literal.left, *literal.right):
             _declared(inner, names)
+
+
+def _pattern_vars(term: ast.Term) -> Iterator[str]:
+    """As :func:`term_vars`, with what template strings show: nothing there binds a variable."""
+    yield from term_vars(term)
+    if isinstance(term, ast.TemplateString):
+        for part in term.parts:
+            shown = part.term if isinstance(part, ast.Expr) else part
+            if not isinstance(
+                shown, (str, ast.Not, ast.Logic, ast.SomeDecl, ast.SomeIn, ast.Every)
+            ):
+                yield from term_vars(shown)
+    elif isinstance(term, ast.Array):
+        for item in term.items:
+            yield from _pattern_vars(item)
+    elif isinstance(term, ast.Object):
+        for pair in term.items:
+            for item in pair:
+                yield from _pattern_vars(item)
 
 
 def is_assignment(call: ast.Call) -> bool:
