@@ -240,3 +240,35 @@ def test_a_console_that_is_told_to_stop_ends_what_follows_it_without_a_fault(fol
     # Its log has no fault, which leaving it has seen.
     assert stream.read().endswith(b"\n\n")
     connection.close()
+
+
+REQUIRING_TEAM = f"{REQUIRED_LABELS}\n---\n{constraint('typed', 'team')}"
+
+
+@pytest.mark.parametrize("given", ["", json.dumps(pod()), "{[", json.dumps({"kind": "Pod"})])
+@pytest.mark.parametrize("policy", ["", REQUIRING_TEAM, "{[", "1 + 1"])
+@pytest.mark.parametrize("mode", ["review", "policy", "recorded", "rego", "cel"])
+def test_whatever_is_typed_into_the_playground_a_page_answers(
+    console: RunningConsole, mode: str, policy: str, given: str
+):
+    """New templates and constraints were answered by 500 as a page, and by 200 as JSON."""
+    form = {"mode": mode, "policy": policy, "input": given, "query": "data.a.b"}
+    page = console.post("/playground", form)
+    assert page.status == 200, page.body.decode()[-2000:]
+    assert b"Outcome" in page.body
+
+
+def test_the_playground_shows_what_a_new_policy_denies(console: RunningConsole):
+    form = {"mode": "policy", "policy": REQUIRING_TEAM, "input": json.dumps(pod()), "query": ""}
+    page = console.post("/playground", form).body.decode()
+    assert "label &lt;team&gt; is missing" in page
+    assert "deny" in page
+
+
+def test_a_policy_that_the_choice_does_not_use_is_not_passed_over_in_silence(
+    console: RunningConsole,
+):
+    form = {"mode": "review", "policy": REQUIRING_TEAM, "input": json.dumps(pod()), "query": ""}
+    page = console.post("/playground", form).body.decode()
+    assert "choose to try new templates and constraints" in page
+    assert "Nothing is violated" not in page

@@ -53,6 +53,12 @@ _TOO_MUCH_MEMORY: Final = f"it was ended: it takes more than {MEMORY_BYTES >> 20
 _PROGRAM: Final = "webhook.console.tried"
 
 
+_NOT_TRIED: Final = (
+    "a policy was typed, and this choice reviews by the policies in force alone: "
+    "choose to try new templates and constraints, or empty the field"
+)
+
+
 class Busy(Exception):
     """Others are trying something: ask again later."""
 
@@ -104,6 +110,8 @@ class Playground:
         with self._place():
             async with self._lock:
                 if said.mode == "review":
+                    if said.policy.strip():
+                        return {"error": _NOT_TRIED}
                     return await asyncio.to_thread(lambda: reviewed(said.input, policies()))
                 return await asyncio.to_thread(self._ask, said, picture, recorded)
 
