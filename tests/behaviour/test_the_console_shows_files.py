@@ -14,6 +14,7 @@ import pytest
 
 from tests.behaviour.serving import REQUIRED_LABELS, constraint, pod, write_policies
 from tests.patience import PATIENCE_SECONDS, until
+from tests.programs import ROOT
 from tests.webhook.console.folder import console_over, write_folder
 from tests.webhook.console.pictures import LONG, RIGHT_TO_LEFT, SCRIPT
 from tests.webhook.console.running import RunningConsole
@@ -96,7 +97,13 @@ def test_each_page_is_html_that_runs_nothing_inline_and_json_of_the_same(
 
 def test_the_overview_counts_policies_by_state_and_violations(console: RunningConsole):
     found = console.json("/")
-    assert found["policies"]["byState"] == {"error": 1, "degraded": 0, "pending": 0, "active": 3}
+    assert found["policies"]["byState"] == {
+        "error": 1,
+        "degraded": 0,
+        "pending": 0,
+        "not for admission": 0,
+        "active": 3,
+    }
     assert found["violations"]["total"] == 8
     assert found["violations"]["reviewed"] == 4
     assert [item["name"] for item in found["worst"]] == ["broken"]
@@ -272,3 +279,17 @@ def test_a_policy_that_the_choice_does_not_use_is_not_passed_over_in_silence(
     page = console.post("/playground", form).body.decode()
     assert "choose to try new templates and constraints" in page
     assert "Nothing is violated" not in page
+
+
+def test_policies_about_other_things_than_admissions_are_no_errors_of_our_own_library():
+    """Templates for Terraform and Dockerfiles: the first page said 32 errors."""
+    with RunningConsole(f"--policies={ROOT / 'policies'}") as console:
+        console.ready()
+        overview = console.json("/")
+        states = overview["policies"]["byState"]
+        assert (states["error"], states["degraded"]) == (0, 0)
+        assert states["not for admission"] > 0
+        assert overview["worst"] == []
+        page = console.get("/policies?state=not+for+admission")
+        assert page.status == 200
+        assert b"not for admission" in page.body

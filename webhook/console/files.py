@@ -171,7 +171,7 @@ def _policy(
         for fault in faults
         if (fault.file, fault.line, fault.title) == (manifest.file, manifest.line, manifest.title)
     ]
-    state: PictureState = "error" if elsewhere else "active"
+    state: PictureState = "not for admission" if elsewhere else "active"
     if own:
         state = "degraded" if all(fault.stays for fault in own) else "error"
     document = manifest.document

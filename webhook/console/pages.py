@@ -74,7 +74,7 @@ def overview(picture: Picture, query: Query) -> ObjectDocument:
         "worst": [
             summary(item)
             for item in sorted(picture.policies, key=_gravity)[:TOP]
-            if item.state != "active"
+            if item.state not in {"active", "not for admission"}
         ],
         "replicas": _replicas(picture),
         "certificates": [_certificate(one) for one in picture.certificates],

@@ -15,10 +15,16 @@ if TYPE_CHECKING:
     from webhook.console.visitor import Right
 
 Category = Literal["template", "constraint", "mutator", "expansion"]
-PictureState = Literal["active", "degraded", "error", "pending"]
+PictureState = Literal["active", "degraded", "error", "not for admission", "pending"]
 
 CATEGORIES: Final[tuple[Category, ...]] = ("template", "constraint", "mutator", "expansion")
-STATES: Final[tuple[PictureState, ...]] = ("error", "degraded", "pending", "active")
+STATES: Final[tuple[PictureState, ...]] = (
+    "error",
+    "degraded",
+    "pending",
+    "not for admission",
+    "active",
+)
 """The gravest first. ``degraded``: an earlier revision is in force, or not every replica has this
 one; ``pending``: nobody has said anything of it yet."""
 

@@ -57,8 +57,8 @@ def test_a_policy_about_plans_says_that_it_enforces_nothing_here(tmp_path: Path)
     found = {item.kind: (item.state, item.faults) for item in Follower(tmp_path).look().policies}
     why = f"enforces nothing here: it is for {about} alone"
     assert found == {
-        "ConstraintTemplate": ("error", (why,)),
-        "RequiredLabel": ("error", (f"its template {why}",)),
+        "ConstraintTemplate": ("not for admission", (why,)),
+        "RequiredLabel": ("not for admission", (f"its template {why}",)),
     }
 
 
