@@ -53,6 +53,13 @@ def test_flags_of_a_page_are_there(page: str) -> None:
     assert {flag for flag in flags if flag not in known} == set()
 
 
+def test_flags_that_the_console_names_are_there() -> None:
+    known = GENERATED["flags.md"]() + GENERATED["command-line.md"]()
+    for template in sorted((ROOT / "webhook" / "console" / "templates").glob("*.html")):
+        for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]+", template.read_text()):
+            assert flag in known, f"{template.name}: {flag}"
+
+
 def test_dashboards_and_panels_of_the_page_are_there() -> None:
     files = sorted((MANIFESTS / "dashboards").glob("*.json"))
     boards = {board["title"]: board for board in map(json.loads, map(Path.read_text, files))}
