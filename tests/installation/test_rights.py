@@ -41,7 +41,7 @@ NEEDED = [
     ("create", ("apiextensions.k8s.io", "customresourcedefinitions", "", "")),
     ("update", ("apiextensions.k8s.io", "customresourcedefinitions", "c", "")),
     *((verb, REVISIONS) for verb in ("list", "watch", "create", "patch", "delete")),
-    *((verb, ("", "events", "", "default")) for verb in ("get", "create", "update")),
+    *((verb, ("", "events", "", "default")) for verb in ("create", "patch")),
     *((verb, STATUSES) for verb in ("list", "watch", "create", "update", "delete")),
     ("watch", ("", "pods", "", NAMESPACE)),
     *((verb, CERTIFICATE) for verb in ("get", "list", "watch", "update")),

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+
+FEW: Final = 16
+"""Patterns with ``*`` that are tried one after the other: that takes 4 µs, and an index no less."""
 
 
 def matches(pattern: str, name: str) -> bool:
@@ -31,7 +35,45 @@ def any_of(patterns: Sequence[str]) -> Callable[[str], bool]:
     if not wild:
         return plain.__contains__
 
+    if len(wild) > FEW:
+        return _indexed(plain, wild)
+
     def test(name: str) -> bool:
         return name in plain or any(matches(pattern, name) for pattern in wild)
+
+    return test
+
+
+def _indexed(plain: frozenset[str], wild: Sequence[str]) -> Callable[[str], bool]:
+    """The test of many patterns: what it takes depends on the name's length, not on their number."""
+    within = {
+        pattern[1:].removesuffix("*")
+        for pattern in wild
+        if pattern.startswith("*") and pattern.endswith("*")
+    }
+    ends = {
+        pattern[1:] for pattern in wild if pattern.startswith("*") and not pattern.endswith("*")
+    }
+    beginnings = {
+        pattern[:-1] for pattern in wild if pattern.endswith("*") and not pattern.startswith("*")
+    }
+    # A star that stands inside is a character like others.
+    whole = plain.union(
+        pattern for pattern in wild if not pattern.startswith("*") and not pattern.endswith("*")
+    )
+    lengths = [sorted({len(text) for text in texts}) for texts in (within, ends, beginnings)]
+
+    def test(name: str) -> bool:
+        size = len(name)
+        return (
+            name in whole
+            or any(name[:length] in beginnings for length in lengths[2] if length <= size)
+            or any(name[size - length :] in ends for length in lengths[1] if length <= size)
+            or any(
+                name[at : at + length] in within
+                for length in lengths[0]
+                for at in range(size - length + 1)
+            )
+        )
 
     return test

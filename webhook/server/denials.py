@@ -16,13 +16,33 @@ KNOWN_ACTIONS: Final = frozenset(enforcement.SCOPED_ACTIONS)
 """Other actions are an error of their constraint's, and told as one."""
 
 
+EVENTS_MAX: Final = 100
+"""Of one request: each policy's violations are in the answer and the decision record, and one Pod of
+thousands of containers wrote 9 MB of log."""
+
+
 def denials(request: AdmissionRequest, responses: Responses) -> list[dict[str, Any]]:
     """One log event for each violation, with Gatekeeper's message and fields."""
     document = submission.submitted(request)
     # On CREATE the client may leave the name to the server.
     name = request.name or (name_of(document) if document else "")
-    events = []
-    for result in responses.results:
+    events: list[dict[str, Any]] = []
+    for number, result in enumerate(responses.results):
+        if len(events) == EVENTS_MAX:
+            events.append(
+                {
+                    "message": "denied admission: more violations than are logged of one request",
+                    "hookType": "validation",
+                    "process": "admission",
+                    "violations": len(responses.results),
+                    "notLogged": len(responses.results) - number,
+                    "resource_kind": request.kind.kind,
+                    "resource_namespace": request.namespace,
+                    "resource_name": name,
+                    "request_username": request.username,
+                }
+            )
+            break
         constraint = result.constraint
         if not KNOWN_ACTIONS.intersection(result.actions):
             continue

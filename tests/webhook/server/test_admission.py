@@ -28,6 +28,7 @@ from webhook.metrics.registry import Registry
 from webhook.review.evaluation import Reviewing
 from webhook.server.admission import Admission, AdmissionOptions
 from webhook.server.decoding import LARGE_BYTES
+from webhook.server.denials import EVENTS_MAX
 from webhook.server.outcome import Pending, Unanswerable
 from webhook.server.preparation import Preparations, SlowReview, SlowReviewer, TemplateCompiler
 from webhook.server.responsibility import Delay
@@ -387,3 +388,16 @@ def test_who_brings_in_a_constraint_that_will_match_nothing_is_warned(kind: str,
     assert found.allowed
     assert [text for text in found.warnings if word and word in text] == list(found.warnings)
     assert bool(found.warnings) is bool(word)
+
+
+def test_of_thousands_of_violations_some_are_logged_and_the_rest_counted() -> None:
+    """One Pod wrote 9 MB."""
+    many = REQUIRED_LABELS.replace(
+        "violation[",
+        'violation[{"msg": msg}] { n := numbers.range(1, 500)[_]; msg := sprintf("%v", [n]) }\n        violation[',
+    )
+    admitting = Admitting(many, constraint("a", "owner"), log_denies=True)
+    found = admitting.ask(request_of(pod(owner="me")))
+    assert not found.allowed
+    assert len(admitting.lines) == EVENTS_MAX + 1
+    assert b'"notLogged":400' in admitting.lines[-1]
