@@ -8,7 +8,7 @@ import pytest
 
 from tests.programs import ROOT
 from tests.webhook.cli.in_process import waddle
-from webhook.cli.simulation import (
+from webhook.cli.simulate.run import (
     LogNormal,
     Measured,
     all_quantile,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.rego.go.strings import from_utf8, quote, quote_ascii, utf8
+from webhook.golang.strings import from_utf8, quote, quote_ascii, utf8
 from webhook.rego.run import text
 from webhook.rego.run.numbers import Numeral, number
 from webhook.rego.run.text import display, json_indented, json_string, json_text, to_json
