@@ -1,1 +1,1 @@
-"""Forms of Go's own library that OPA shows: numbers, times."""
+"""Go's own forms, which OPA and cel-go show: quoted strings, numbers, times, URLs, text templates."""
