@@ -231,17 +231,19 @@ class AdmissionPort:
         times, memory = ProcessorTime(), Memory()
         self._slow_reviews = SlowReviews(seconds, guard, times, ReviewMemory(lambda: memory.taken))
         budget = Budget.of(min(seconds, FAST_SECONDS), guard=guard, deferrable=True)
+        preparations = Preparations(cluster, self._compilation, self._slow_reviews)
+        blames = not blames_nobody(settings, os.environ)
         admission = Admission(
             serving,
             replace(
                 admission_options(settings),
                 budget=budget,
-                blames=not blames_nobody(settings, os.environ),
+                blames=blames,
             ),
             registry,
             log,
             recorder_of(cluster, decisions),
-            Preparations(cluster, self._compilation, self._slow_reviews),
+            preparations,
             current=None if tracing is None else tracing.current,
             times=times,
         )
@@ -255,11 +257,12 @@ class AdmissionPort:
             serving.fights.limit = settings.mutation_fights_per_hour
             mutation = Mutation(
                 serving,
-                mutation_options(settings),
+                replace(mutation_options(settings), budget=budget, blames=blames),
                 registry,
                 log,
-                cluster,
+                preparations,
                 None if decisions is None else decisions.recorder,
+                times=times,
             )
         self._application = make_application(
             admission,

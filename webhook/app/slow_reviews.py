@@ -1,8 +1,8 @@
-"""Reviews that take too long for the admission thread, carried on beside it.
+"""Reviews and mutations that take too long for the admission thread, carried on beside it.
 
-One policy, or one large object, must not hold up the others' requests. A review
-that takes more than :data:`FAST_SECONDS` is begun anew here, with the whole budget
-of an evaluation, which grows with the object; that of a large object begins here.
+One policy, or one large object, must not hold up the others' requests. What
+takes more than :data:`FAST_SECONDS` is begun anew here, with the whole budget
+of an evaluation, which grows with the object; that about a large object begins here.
 Threads share the work out fairly, and rest longer than they work: the interpreter
 has one lock, and whoever has short work must not wait for it.
 """
@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from webhook.app.priority import give_precedence
 from webhook.app.review_memory import ReviewMemory
-from webhook.constraint import enforcement
-from webhook.constraint.limits import Budget, Limits
+from webhook.constraint.limits import Budget
 from webhook.rego.errors import EvaluationError
 from webhook.server.http.fair_queue import FairQueue, Party
 from webhook.server.preparation import SlowReview
@@ -25,15 +24,16 @@ from webhook.server.responsibility import requester
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.api.admission import AdmissionRequest
     from webhook.constraint.breaker import Guard
-    from webhook.constraint.limits import Observer
-    from webhook.constraint.result import Responses
-    from webhook.constraint.review import AugmentedReview
-    from webhook.review.evaluation import Reviewing
     from webhook.server.responsibility import Delay, ProcessorTime
 
+T = TypeVar("T")
+
 FAST_SECONDS: Final = 0.01
-"""An evaluation's time on the admission thread. The heaviest of Gatekeeper's library took 8 ms
+"""An evaluation's time, and that of all mutators together, on the admission thread. The heaviest of Gatekeeper's library took 8 ms
 beside 10,000 Ingresses, and 10 ms for a Pod of 500 containers; a usual one takes a tenth of one."""
 
 BUDGET_BYTES: Final = 32 * 1024
@@ -70,11 +70,10 @@ HEAVY_BYTES_MAX: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    snapshot: Reviewing
-    subject: AugmentedReview
+    carry_out: Callable[[Budget], Any]
+    request: AdmissionRequest
     until: float
-    review: SlowReview
-    observer: Observer | None
+    review: SlowReview[Any]
     party: Party
 
 
@@ -101,24 +100,19 @@ class SlowReviews:
         self._changed = threading.Condition()
         self._threads: list[threading.Thread] = []
 
-    def review(
-        self,
-        snapshot: Reviewing,
-        subject: AugmentedReview,
-        until: float,
-        observer: Observer | None = None,
-    ) -> SlowReview | Delay:
-        """What the snapshot finds, by this moment on the monotonic clock; why there is no room.
+    def begin(
+        self, work: Callable[[Budget], T], request: AdmissionRequest, until: float
+    ) -> SlowReview[T] | Delay:
+        """Have work done for a request, by this moment on the monotonic clock; why there is no room.
 
-        ``observer`` is told of each evaluation, by the thread that does it.
+        ``work`` is given what each evaluation of it may take, and rests as that says.
         """
-        request = subject.request
-        party = Party(requester(request), request.namespace)
-        work = _Work(snapshot, subject, until, SlowReview(), observer, party)
+        party, slow = Party(requester(request), request.namespace), SlowReview[T]()
+        queued = _Work(work, request, until, slow, party)
         weight = request.size if request.size > HEAVY_BYTES_MIN else 0
         with self._changed:
-            displaced = work if self._stopping else self._queue.put(party, work, weight)
-            if displaced is work:
+            displaced = queued if self._stopping else self._queue.put(party, queued, weight)
+            if displaced is queued:
                 return self._queue.delay(party)
             if displaced is not None:
                 displaced.review.crowded_out = self._queue.delay(displaced.party)
@@ -131,7 +125,7 @@ class SlowReviews:
             self._changed.notify()
         if displaced is not None:
             displaced.review.future.cancel()
-        return work.review
+        return slow
 
     def _run(self) -> None:
         give_precedence()
@@ -172,19 +166,11 @@ class SlowReviews:
                 noted = now
             self._rest(work, worked_seconds)
 
-        responses: Responses | None = None
+        outcome: Any = None
         fault: BaseException | None = None
+        seconds = self._seconds * growth(work.request.size)
         try:
-            budget = Budget.of(
-                self._seconds * growth(work.subject.request.size),
-                rest=rest,
-                guard=self._guard,
-            )
-            responses = work.snapshot.review(
-                work.subject,
-                enforcement_point=enforcement.WEBHOOK,
-                limits=Limits(work.until, budget=budget, observer=work.observer),
-            )
+            outcome = work.carry_out(Budget.of(seconds, rest=rest, guard=self._guard))
         except BaseException as error:  # noqa: BLE001  # told to whoever waits for it
             fault = error
         now = time.thread_time()
@@ -193,8 +179,7 @@ class SlowReviews:
         if fault is not None:
             future.set_exception(fault)
         else:
-            assert responses is not None
-            future.set_result(responses)
+            future.set_result(outcome)
 
     def _rest(self, work: _Work, worked_seconds: float) -> None:
         """Leave the rest of the core, and what others have of this part of it, to them."""

@@ -20,6 +20,11 @@ STEPS_PER_SECOND: Final = 40_000_000
 They refuse work long in C before it begins, where the clock could tell only afterwards."""
 
 
+LOOK_SECONDS: Final = 0.0005
+"""Between two looks at the clock. A look costs one or two microseconds; as long may another thread
+wait for the interpreter."""
+
+
 @dataclass(frozen=True, slots=True)
 class Budget:
     """What one evaluation of one constraint may take.
@@ -59,6 +64,10 @@ class Budget:
             guard=self.guard,
             deferrable=self.deferrable,
         )
+
+
+ELSEWHERE: Final = Budget(0.0, 0, deferrable=True)
+"""For what is not even begun here: to be done elsewhere, with more."""
 
 
 class Observer(Protocol):

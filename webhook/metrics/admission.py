@@ -89,7 +89,7 @@ STRANGERS: Final = Metric(
 SLOW_REVIEWS: Final = Metric(
     "waddle_slow_reviews",
     "counter",
-    "Reviews that took too long for the admission thread and were carried on beside it.",
+    "Reviews and mutations that took too long for the admission thread and were carried on beside it.",
 )
 
 REFUSED: Final = Metric(
@@ -102,7 +102,7 @@ REFUSED: Final = Metric(
 UNDECIDABLE: Final = Metric(
     "waddle_objects_undecidable",
     "counter",
-    "Objects refused because they are too deep, too large or too slow to be reviewed.",
+    "Objects refused because they are too deep, too large or too slow to be reviewed or mutated.",
 )
 
 ADMISSION_EVENTS: Final = Metric(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.mutation.errors import ApplyError
 from webhook.mutation.location import Field, ListItem
+from webhook.mutation.pace import LOOK_ITEMS
 from webhook.mutation.values import MISSING, go_type
 
 if TYPE_CHECKING:
@@ -84,6 +85,8 @@ class Assignment(NamedTuple):
         changed: list[Any] | None = None
         is_there = any_assigned = False
         for place, item in enumerate(current):
+            if place & LOOK_ITEMS == LOOK_ITEMS:
+                context.pace.look()
             if not is_glob and not _has_key(item, node):
                 continue
             is_there = True
@@ -108,6 +111,8 @@ class Assignment(NamedTuple):
         self, node: ListItem, current: list[Any], depth: int, root: dict[str, Any], context: Context
     ) -> tuple[bool, Any]:
         for place, item in enumerate(current):
+            if place & LOOK_ITEMS == LOOK_ITEMS:
+                context.pace.look()
             if type(item) is not dict:
                 raise ApplyError(
                     f"cast error, unable to case {go_type(item)} to map[string]interface{{}}"

@@ -30,3 +30,7 @@ class NotConverging(MutationError):
 
 class OutOfTime(MutationError):
     """The time for the request ended before its mutators came to an end."""
+
+
+class TooLong(OutOfTime):
+    """Mutating takes longer than this thread has for one object, and may go on elsewhere."""

@@ -8,12 +8,14 @@ from webhook.api.gvk import namespace_of
 from webhook.constraint.expansion import InvalidExpansion
 from webhook.mutation.errors import MutationError
 from webhook.mutation.external import resolved
+from webhook.mutation.pace import UNBOUNDED
 from webhook.mutation.setting import Context
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.constraint.expansion import Expansion, Resultant
+    from webhook.mutation.pace import Pace
     from webhook.mutation.passes import MutationOnError
     from webhook.mutation.snapshot import MutationSnapshot
 
@@ -26,21 +28,21 @@ def expand(
     *,
     username: str = "",
     on_error: MutationOnError = "skip",
-    until: float | None = None,
+    pace: Pace = UNBOUNDED,
 ) -> list[Resultant]:
     """Everything that a resource implies, what is implied by those first.
 
-    Mutators see resultants as generated, and no operation; ``until`` is on the monotonic clock.
-    Raises :class:`~webhook.constraint.expansion.InvalidExpansion`.
+    Mutators see resultants as generated, and no operation. Raises
+    :class:`~webhook.constraint.expansion.InvalidExpansion`.
     """
     if not mutations:
         return expansion.expand(obj, namespace)
 
     def settled(resultant: dict[str, Any]) -> dict[str, Any]:
-        context = Context("", namespace, namespace_of(resultant), username, "Generated")
+        context = Context("", namespace, namespace_of(resultant), username, "Generated", pace)
         try:
-            mutated = mutations.mutate(resultant, context, on_error=on_error, until=until)
-            return resolved(mutated, {})
+            mutated = mutations.mutate(resultant, context, on_error=on_error)
+            return resolved(mutated, {}, pace)
         except MutationError as error:
             raise InvalidExpansion(f"failed to mutate resultant resource: {error}") from None
 

@@ -6,6 +6,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from webhook.mutation.errors import MutationError
+from webhook.mutation.pace import UNBOUNDED
 from webhook.mutation.setting import Placeholder
 from webhook.mutation.values import go_type
 from webhook.values import dataclass
@@ -13,6 +14,7 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from webhook.mutation.pace import Pace
     from webhook.mutation.plan import Mutated
 
 
@@ -42,7 +44,9 @@ def wanted(mutated: Mutated) -> dict[str, tuple[str, ...]]:
     return {provider: tuple(keys) for provider, keys in keys_of.items()}
 
 
-def resolved(mutated: Mutated, answers: Mapping[str, Answers]) -> dict[str, Any]:
+def resolved(
+    mutated: Mutated, answers: Mapping[str, Answers], pace: Pace = UNBOUNDED
+) -> dict[str, Any]:
     """The object with every placeholder replaced.
 
     Raises :class:`~webhook.mutation.errors.MutationError` for all that failed and may not.
@@ -50,7 +54,7 @@ def resolved(mutated: Mutated, answers: Mapping[str, Answers]) -> dict[str, Any]
     if not mutated.asks_providers:
         return mutated.object
     faults: list[str] = []
-    obj: dict[str, Any] = _resolve(mutated.object, answers, faults)
+    obj: dict[str, Any] = _resolve(mutated.object, answers, faults, pace)
     if faults:
         unique = list(dict.fromkeys(faults))
         text = unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
@@ -73,22 +77,24 @@ def _placeholders(value: Any) -> Iterator[Placeholder]:
             due.extend(reversed(item))
 
 
-def _resolve(value: Any, answers: Mapping[str, Answers], faults: list[str]) -> Any:
+def _resolve(value: Any, answers: Mapping[str, Answers], faults: list[str], pace: Pace) -> Any:
     """The value with its placeholders replaced; the same one where it has none."""
     if type(value) is dict:
+        pace.look()
         changed: dict[str, Any] | None = None
         for name, item in value.items():
             new = (
                 _answer(item, answers, faults)
                 if type(item) is Placeholder
-                else _resolve(item, answers, faults)
+                else _resolve(item, answers, faults, pace)
             )
             if new is not item:
                 changed = dict(value) if changed is None else changed
                 changed[name] = new
         return value if changed is None else changed
     if type(value) is list:
-        items = [_resolve(item, answers, faults) for item in value]
+        pace.look()
+        items = [_resolve(item, answers, faults, pace) for item in value]
         return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
     return value
 

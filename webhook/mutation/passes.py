@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any, Literal
 
 from webhook.api.gvk import text
@@ -12,7 +11,6 @@ from webhook.mutation.errors import (
     ApplyError,
     MutationError,
     NotConverging,
-    OutOfTime,
 )
 from webhook.mutation.plan import Mutated
 from webhook.mutation.values import are_same
@@ -40,15 +38,13 @@ class Passes:
         gvk: GroupVersionKind,
         context: Context,
         on_error: MutationOnError,
-        until: float | None,
         passes_max: int,
     ) -> None:
-        """``until`` is on the monotonic clock."""
         self._plan = plan
         self._gvk = gvk
         self._context = context
         self._on_error = on_error
-        self._until = until
+        self._pace = context.pace
         self._passes_max = passes_max
         self._skipped: dict[str, str] = {}
         self._out: set[MutatorId] = set()
@@ -74,8 +70,9 @@ class Passes:
         mark, mark_at = original, 1
         for iteration in range(1, self._passes_max + 1):
             before = obj
+            self._pace.iteration = iteration
             obj, applied = self._pass(obj, iteration, passes)
-            if not applied or are_same(before, obj):
+            if not applied or are_same(before, obj, self._pace):
                 if iteration == 1:
                     return Mutated(original, skipped=self._skipped)
                 return Mutated(
@@ -87,7 +84,7 @@ class Passes:
                 )
             passes.append(applied)
             # A state that was there before comes again for ever: no pass knows of earlier ones.
-            if iteration > 1 and are_same(obj, mark):
+            if iteration > 1 and are_same(obj, mark, self._pace):
                 break
             if iteration == 2 * mark_at:
                 mark, mark_at = obj, iteration
@@ -103,8 +100,7 @@ class Passes:
         for mutator in self._plan.mutators:
             if self._out and mutator.id in self._out:
                 continue
-            if self._until is not None and time.monotonic() > self._until:
-                raise OutOfTime("the time for mutating this object ended", iteration)
+            self._pace.look()
             try:
                 if not self._matches(mutator, obj):
                     continue

@@ -11,10 +11,13 @@ from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.encoding import decode, encode
+from webhook.mutation.pace import LOOK_ITEMS, UNBOUNDED
 from webhook.mutation.values import MISSING, are_same
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from webhook.mutation.pace import Pace
 
 Operation = dict[str, Any]
 
@@ -69,18 +72,20 @@ class Patch:
 NO_PATCH: Final = Patch()
 
 
-def patch_between(old: Mapping[str, Any], new: Mapping[str, Any]) -> Patch:
-    """The patch that makes ``new`` of ``old``; raises :class:`PatchTooLarge`.
+def patch_between(old: Mapping[str, Any], new: Mapping[str, Any], pace: Pace = UNBOUNDED) -> Patch:
+    """The patch that makes ``new`` of ``old``; raises :class:`PatchTooLarge` and ``OutOfTime``.
 
     A value that stands in many places is one object here and written out in each, so that the
     size shows only while it is written: it ends where it is too large.
     """
-    operations = make_patch(old, new)
+    operations = make_patch(old, new, pace)
     if not operations:
         return NO_PATCH
     pieces: list[bytes] = []
     room = PATCH_BYTES_MAX
-    for operation in operations:
+    for number, operation in enumerate(operations):
+        if number & LOOK_ITEMS == LOOK_ITEMS:
+            pace.look()
         piece = encode(operation)
         room -= len(piece) + 1
         if room < 0:
@@ -92,28 +97,33 @@ def patch_between(old: Mapping[str, Any], new: Mapping[str, Any]) -> Patch:
     return Patch(b64encode(b"[" + b",".join(pieces) + b"]"), operations)
 
 
-def make_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Operation]:
+def make_patch(
+    old: Mapping[str, Any], new: Mapping[str, Any], pace: Pace = UNBOUNDED
+) -> list[Operation]:
     """The operations that make ``new`` of ``old``; none where they are the same JSON."""
     operations: list[Operation] = []
-    compare("", old, new, operations)
+    compare("", old, new, operations, pace)
     return operations
 
 
-def compare(path: str, old: Any, new: Any, operations: list[Operation]) -> None:
+def compare(
+    path: str, old: Any, new: Any, operations: list[Operation], pace: Pace = UNBOUNDED
+) -> None:
     """Add the operations that make of what stands at a path something else."""
     if old is new:
         return
     if type(old) is dict and type(new) is dict:
-        _compare_objects(path, old, new, operations)
+        _compare_objects(path, old, new, operations, pace)
     elif type(old) is list and type(new) is list:
-        _compare_lists(path, old, new, operations)
-    elif not are_same(old, new):
+        _compare_lists(path, old, new, operations, pace)
+    elif not are_same(old, new, pace):
         operations.append({"op": "replace", "path": path, "value": new})
 
 
 def _compare_objects(
-    path: str, old: dict[str, Any], new: dict[str, Any], operations: list[Operation]
+    path: str, old: dict[str, Any], new: dict[str, Any], operations: list[Operation], pace: Pace
 ) -> None:
+    pace.look()
     operations.extend(
         {"op": "remove", "path": f"{path}/{escaped(name)}"} for name in old if name not in new
     )
@@ -125,18 +135,22 @@ def _compare_objects(
         if before is MISSING:
             operations.append({"op": "add", "path": place, "value": value})
         else:
-            compare(place, before, value, operations)
+            compare(place, before, value, operations, pace)
 
 
-def _compare_lists(path: str, old: list[Any], new: list[Any], operations: list[Operation]) -> None:
+def _compare_lists(
+    path: str, old: list[Any], new: list[Any], operations: list[Operation], pace: Pace
+) -> None:
     if len(old) == len(new):
         for place, (before, after) in enumerate(zip(old, new, strict=True)):
-            compare(f"{path}/{place}", before, after, operations)
+            if place & LOOK_ITEMS == LOOK_ITEMS:
+                pace.look()
+            compare(f"{path}/{place}", before, after, operations, pace)
         return
     longer, shorter = (old, new) if len(old) > len(new) else (new, old)
-    places = _places_of(shorter, longer)
+    places = _places_of(shorter, longer, pace)
     if places is None:
-        _compare_ends(path, old, new, operations)
+        _compare_ends(path, old, new, operations, pace)
     elif longer is old:
         operations.extend({"op": "remove", "path": f"{path}/{place}"} for place in reversed(places))
     else:
@@ -145,23 +159,29 @@ def _compare_lists(path: str, old: list[Any], new: list[Any], operations: list[O
         )
 
 
-def _places_of(shorter: Sequence[Any], longer: Sequence[Any]) -> list[int] | None:
+def _places_of(shorter: Sequence[Any], longer: Sequence[Any], pace: Pace) -> list[int] | None:
     """The places of the longer list's items that the shorter lacks; None where more differs."""
     lacking: list[int] = []
     length = 0
     for place, item in enumerate(longer):
-        if length < len(shorter) and are_same(shorter[length], item):
+        if place & LOOK_ITEMS == LOOK_ITEMS:
+            pace.look()
+        if length < len(shorter) and are_same(shorter[length], item, pace):
             length += 1
         else:
             lacking.append(place)
     return lacking if length == len(shorter) else None
 
 
-def _compare_ends(path: str, old: list[Any], new: list[Any], operations: list[Operation]) -> None:
+def _compare_ends(
+    path: str, old: list[Any], new: list[Any], operations: list[Operation], pace: Pace
+) -> None:
     """Compare item by item; what the longer has more of comes or goes at the end."""
     common = min(len(old), len(new))
     for place in range(common):
-        compare(f"{path}/{place}", old[place], new[place], operations)
+        if place & LOOK_ITEMS == LOOK_ITEMS:
+            pace.look()
+        compare(f"{path}/{place}", old[place], new[place], operations, pace)
     operations.extend(
         {"op": "remove", "path": f"{path}/{place}"} for place in range(len(old) - 1, common - 1, -1)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
-from webhook.mutation.errors import MutationError
+from webhook.mutation.errors import MutationError, TooLong
 from webhook.mutation.external import resolved
 from webhook.mutation.patch import make_patch
 from webhook.values import dataclass
@@ -40,21 +40,22 @@ def previewed(
     final: Mapping[str, Any],
     context: Context,
     gvk: GroupVersionKind,
-    until: float | None = None,
 ) -> Preview | None:
     """What the previewed mutators would change beyond ``final``; None where none is concerned.
 
     The whole is worked out anew from the object as it came, with all mutators in their order:
     that is what will happen once they are in force. Nothing that goes wrong here reaches the
-    request.
+    request; what takes too long for this thread is :class:`~webhook.mutation.errors.TooLong`.
     """
     preview = mutations.preview
     plan = None if preview is None else preview.plan(gvk, context.operation)
     if preview is None or plan is None or not any(item.is_preview for item in plan.mutators):
         return None
     try:
-        would = preview.mutate(original, context, on_error="skip", until=until, gvk=gvk)
-        patch = make_patch(final, resolved(would, {}))
+        would = preview.mutate(original, context, on_error="skip", gvk=gvk)
+        patch = make_patch(final, resolved(would, {}, context.pace), context.pace)
+    except TooLong:
+        raise
     except MutationError as error:
         return Preview(fault=str(error))
     own = {str(item.id) for item in plan.mutators if item.is_preview}

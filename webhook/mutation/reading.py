@@ -16,6 +16,7 @@ from webhook.constraint.errors import (
     InvalidConstraint,
     MatchError,
 )
+from webhook.constraint.isolation import InvalidOnError, on_undecidable_of
 from webhook.constraint.match import compile_criteria, compile_kinds
 from webhook.constraint.names import POLICY_NAME_MAX
 from webhook.constraint.rollout import read_rollout
@@ -87,6 +88,10 @@ def read_mutator(document: Mapping[str, Any]) -> Mutator:
         raise InvalidMutator(f"{gvk.kind} has no metadata.name")
     if len(name.encode()) > POLICY_NAME_MAX:
         raise InvalidMutator(f"maximum name length is {POLICY_NAME_MAX} characters")
+    try:
+        on_undecidable_of(document)
+    except InvalidOnError as error:
+        raise InvalidMutator(f"{gvk.kind} {name}: {error}") from None
     if is_deeper(document.get("spec"), MUTATOR_DEPTH_MAX):
         raise InvalidMutator(f"{gvk.kind} {name} nests deeper than {MUTATOR_DEPTH_MAX} levels")
     return _Reader(gvk.kind, name, document).read()

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from webhook.api.gvk import name_of
 from webhook.mutation.errors import ApplyError
+from webhook.mutation.pace import LOOK_ITEMS, UNBOUNDED, Pace
 from webhook.mutation.values import MISSING, are_same, go_type, key_of, shown
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Hashable, Iterator, Mapping, Sequence
 
     from webhook.constraint.review import ReviewSource
     from webhook.mutation.image import ImageParts
@@ -27,7 +28,8 @@ class Context:
 
     ``namespace`` is the Namespace concerned, None where there is none or nobody has it, and
     ``namespace_name`` the namespace that the object counts as being in. ``operation`` is CREATE
-    or UPDATE; empty for what no request brings, an audit's or expansion's object.
+    or UPDATE; empty for what no request brings, an audit's or expansion's object. ``pace`` is
+    looked at while its object is mutated.
     """
 
     operation: str = ""
@@ -35,6 +37,7 @@ class Context:
     namespace_name: str = ""
     username: str = ""
     source: ReviewSource = "Original"
+    pace: Pace = UNBOUNDED
 
 
 class Setter(Protocol):
@@ -50,9 +53,9 @@ class Constant:
 
     value: Any
 
-    def __call__(self, existing: Any, _root: dict[str, Any], _context: Context) -> Any:
+    def __call__(self, existing: Any, _root: dict[str, Any], context: Context) -> Any:
         """The value; an item of a list that has another key than the location's is its own."""
-        return existing if are_same(existing, self.value) else self.value
+        return existing if are_same(existing, self.value, context.pace) else self.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +76,11 @@ class Merge:
 
     values: Sequence[Any]
 
-    def __call__(self, existing: Any, root: dict[str, Any], _context: Context) -> Any:
+    def __call__(self, existing: Any, root: dict[str, Any], context: Context) -> Any:
         """The list with all values."""
         if existing is MISSING:
             return list(self.values)
-        present = {key_of(item) for item in _list(existing, root)}
+        present = {key for _, key in _keyed(existing, root, context)}
         added = []
         for value in self.values:
             key = key_of(value)
@@ -93,20 +96,24 @@ class Prune:
 
     values: Sequence[Any]
 
-    def __call__(self, existing: Any, root: dict[str, Any], _context: Context) -> Any:
+    def __call__(self, existing: Any, root: dict[str, Any], context: Context) -> Any:
         """The list without the values."""
         if existing is MISSING:
             return MISSING
         unwanted = {key_of(value) for value in self.values}
-        kept = [item for item in _list(existing, root) if key_of(item) not in unwanted]
+        kept = [item for item, key in _keyed(existing, root, context) if key not in unwanted]
         return existing if len(kept) == len(existing) else kept
 
 
-def _list(value: Any, root: dict[str, Any]) -> list[Any]:
+def _keyed(value: Any, root: dict[str, Any], context: Context) -> Iterator[tuple[Any, Hashable]]:
+    """The items of a list, with what each is looked up by."""
     if type(value) is not list:
-        told = f"{_shown(value, root)} is not a list of values, cannot treat it as a set"
-        raise ApplyError(told)
-    return value
+        message = f"{_shown(value, root)} is not a list of values, cannot treat it as a set"
+        raise ApplyError(message)
+    for place, item in enumerate(value):
+        if place & LOOK_ITEMS == LOOK_ITEMS:
+            context.pace.look()
+        yield item, key_of(item)
 
 
 def _shown(value: Any, root: dict[str, Any]) -> str:

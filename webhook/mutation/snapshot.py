@@ -7,12 +7,10 @@ look-up.
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 from webhook.api.gvk import GroupVersionKind, gvk_of
 from webhook.constraint.plan import PLANS_MAX
-from webhook.mutation.errors import OutOfTime
 from webhook.mutation.passes import Passes
 from webhook.mutation.plan import Mutated, MutationPlan
 
@@ -95,22 +93,19 @@ class MutationSnapshot:
         context: Context,
         *,
         on_error: MutationOnError = "reject",
-        until: float | None = None,
         gvk: GroupVersionKind | None = None,
     ) -> Mutated:
         """Apply every mutator that matches, pass after pass, until a pass changes nothing.
 
-        ``until`` is on the monotonic clock. Raises
-        :class:`~webhook.mutation.errors.MutationError`; where faults are skipped, only if the
-        mutators do not converge or have no time.
+        Raises :class:`~webhook.mutation.errors.MutationError`; where faults are skipped, only if
+        the mutators do not converge, or the context's pace ends them.
         """
         gvk = gvk_of(obj) if gvk is None else gvk
         plan = self.plan(gvk, context.operation)
         if plan is None:
             return Mutated(obj)
-        if until is not None and time.monotonic() > until:
-            raise OutOfTime("the time for mutating this object ended", 1)
+        context.pace.look()
         mutated = plan.apply_at_once(obj, context)
         if mutated is not None:
             return mutated
-        return Passes(plan, gvk, context, on_error, until, self._count + 1).mutate(obj)
+        return Passes(plan, gvk, context, on_error, self._count + 1).mutate(obj)

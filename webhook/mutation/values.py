@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.encoding import encode
+from webhook.mutation.pace import LOOK_ITEMS, UNBOUNDED
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
+
+    from webhook.mutation.pace import Pace
 
 
 class Missing:
@@ -42,10 +45,11 @@ def shown(value: object) -> str:
     return text if len(text) <= 200 else f"{text[:200]}…"
 
 
-def are_same(a: Any, b: Any) -> bool:
+def are_same(a: Any, b: Any, pace: Pace = UNBOUNDED) -> bool:
     """Whether two values are the same JSON: 1 is 1.0, and true is not 1.
 
-    Values that are one object are not looked into: what a mutation left alone costs nothing.
+    Values that are one object are not looked into: what a mutation left alone costs nothing. Raises
+    :class:`~webhook.mutation.errors.OutOfTime`.
     """
     if a is b:
         return True
@@ -53,15 +57,28 @@ def are_same(a: Any, b: Any) -> bool:
     if kind is not type(b):
         return {kind, type(b)} == {int, float} and bool(a == b)
     if kind is dict:
-        return len(a) == len(b) and all(
-            (other := b.get(name, MISSING)) is value or are_same(value, other)
-            for name, value in a.items()
-        )
+        return len(a) == len(b) and _are_same_fields(a, b, pace)
     if kind is list:
-        return len(a) == len(b) and all(
-            one is other or are_same(one, other) for one, other in zip(a, b, strict=True)
-        )
+        return len(a) == len(b) and _are_same_items(a, b, pace)
     return bool(a == b)
+
+
+def _are_same_fields(a: dict[str, Any], b: dict[str, Any], pace: Pace) -> bool:
+    for place, (name, value) in enumerate(a.items()):
+        if place & LOOK_ITEMS == LOOK_ITEMS:
+            pace.look()
+        if (other := b.get(name, MISSING)) is not value and not are_same(value, other, pace):
+            return False
+    return True
+
+
+def _are_same_items(a: list[Any], b: list[Any], pace: Pace) -> bool:
+    for place, value in enumerate(a):
+        if place & LOOK_ITEMS == LOOK_ITEMS:
+            pace.look()
+        if value is not b[place] and not are_same(value, b[place], pace):
+            return False
+    return True
 
 
 def key_of(value: Any) -> Hashable:

@@ -14,6 +14,7 @@ from webhook.api.gvk import gvk_of, name_of, namespace_of
 from webhook.api.nulls import as_decoded
 from webhook.mutation.errors import MutationError
 from webhook.mutation.external import resolved
+from webhook.mutation.pace import Pace
 from webhook.mutation.patch import make_patch
 from webhook.mutation.setting import Context
 from webhook.policies.extensions import Extensions
@@ -60,9 +61,10 @@ def mutated_for_suite(
     own = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place}}
     known = namespaces.get(place, own) if place else None
     namespace = document if is_namespace else known
-    context, until = Context("CREATE", namespace, place), time.monotonic() + EXTENSION_SECONDS
+    pace = Pace(time.monotonic() + EXTENSION_SECONDS)
+    context = Context("CREATE", namespace, place, pace=pace)
     try:
-        mutated = resolved(mutations.mutate(document, context, until=until), {})
+        mutated = resolved(mutations.mutate(document, context), {}, pace)
     except MutationError as error:
         raise SuiteMutationError(f"mutating {name_of(document)}: {error}") from None
     return given if mutated is document else mutated

@@ -8,7 +8,7 @@ from webhook.api.gvk import gvk_of
 from webhook.constraint.expansion import InvalidExpansion
 from webhook.constraint.review import AugmentedObject, AugmentedReview
 from webhook.mutation.expanding import expand
-from webhook.review.mutating import namespace_of_subject, until_of
+from webhook.review.mutating import namespace_of_subject, pace_of
 from webhook.review.subject import object_of_value
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def expand_value(
             namespace,
             username=username,
             on_error=subject.on_expansion_error,
-            until=until_of(subject),
+            pace=pace_of(subject),
         )
     except InvalidExpansion as error:
         return [], str(error)

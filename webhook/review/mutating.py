@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api.gvk import gvk_of, name_of
 from webhook.api.nulls import as_decoded
 from webhook.constraint.review import AugmentedObject, AugmentedReview
-from webhook.mutation.errors import MutationError
+from webhook.mutation.annotations import annotated, id_for
+from webhook.mutation.errors import MutationError, TooLong
 from webhook.mutation.external import resolved
 from webhook.mutation.mutator import UNMUTATED_GROUPS
+from webhook.mutation.pace import Pace
+from webhook.mutation.patch import PatchTooLarge, patch_between
+from webhook.mutation.previewing import previewed
 from webhook.mutation.setting import Context
+from webhook.review.outcome import Needs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.api.admission import AdmissionRequest
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.mutation.patch import Patch
     from webhook.mutation.plan import Mutated
+    from webhook.mutation.previewing import Preview
     from webhook.review.policy_set import PolicySet
     from webhook.review.subject import Subject
 
@@ -48,16 +56,14 @@ def mutate(
     gvk, place = gvk_of(obj), subject.counted_place
     if gvk.group in UNMUTATED_GROUPS or policies.exclusions.mutation(place):
         return value, None, ""
-    is_namespace = gvk.group_kind == ("", "Namespace")
-    namespace = obj if is_namespace else namespace_of_subject(policies, subject)
-    context = Context(operation, namespace, "" if is_namespace else place, username)
+    context = _context(policies, subject, obj, gvk, operation, username)
     if policies.mutations and type(value) is AugmentedObject:
         obj = as_decoded(obj)
     try:
         mutated = policies.mutations.mutate(
-            obj, context, on_error=subject.on_mutation_error, until=until_of(subject), gvk=gvk
+            obj, context, on_error=subject.on_mutation_error, gvk=gvk
         )
-        after = resolved(mutated, {})
+        after = resolved(mutated, {}, context.pace)
     except MutationError as error:
         return value, None, f"mutating {named(obj)}: {error}"
     if after is obj:
@@ -69,11 +75,84 @@ def mutate(
     return value._replace(request=changed), mutated, ""
 
 
-def until_of(subject: Subject) -> float:
-    """When mutators end that change a subject, or what it implies; on the monotonic clock."""
+class Changes(NamedTuple):
+    """What mutators do to a subject, as whoever mutates answers and tells it."""
+
+    mutated: Mutated
+    patch: Patch
+    """What they change."""
+    answer: Patch
+    """The same with the annotations that say who did, where they are written."""
+    preview: Preview | None
+    """What mutators that are only previewed would change beyond that."""
+
+
+def changes(policies: PolicySet, subject: Subject, *, annotates: bool = False) -> Changes | Needs:
+    """What mutators do to a request's object, or what is needed first.
+
+    A pure function of its arguments: whoever has no more time here calls it again elsewhere. Raises
+    :class:`~webhook.mutation.errors.MutationError`.
+    """
+    value = subject.value
+    assert type(value) is AugmentedReview
+    request = value.request
+    obj = request.object
+    assert obj is not None
+    gvk = gvk_of(obj)
+    context = _context(policies, subject, obj, gvk, request.operation, request.username)
+    if subject.reads_namespace and context.namespace is None and context.namespace_name:
+        return Needs(namespace=context.namespace_name)
+    mutations = policies.mutations
+    try:
+        mutated = mutations.mutate(obj, context, on_error=subject.on_mutation_error, gvk=gvk)
+        patch = mutated.patch
+        if mutated.iterations and not patch:
+            # No provider is asked yet: each placeholder is what its failure policy says.
+            patch = _patch(obj, resolved(mutated, {}, context.pace), mutated, context.pace)
+        answer = patch
+        if annotates and patch:
+            final = resolved(mutated, {}, context.pace)
+            final = annotated(final, mutated.passes, id_for(mutated.passes))
+            answer = _patch(obj, final, mutated, context.pace)
+        preview = None
+        if mutations.preview is not None:
+            final = resolved(mutated, {}, context.pace)
+            preview = previewed(mutations, obj, final, context, gvk)
+    except TooLong:
+        return Needs(time=True)
+    return Changes(mutated, patch, answer, preview)
+
+
+def _patch(obj: dict[str, Any], final: dict[str, Any], mutated: Mutated, pace: Pace) -> Patch:
+    try:
+        return patch_between(obj, final, pace)
+    except PatchTooLarge as error:
+        raise MutationError(str(error), mutated.iterations) from None
+
+
+def _context(
+    policies: PolicySet,
+    subject: Subject,
+    obj: dict[str, Any],
+    gvk: GroupVersionKind,
+    operation: str,
+    username: str,
+) -> Context:
+    """What mutators are told of a subject: a Namespace is in itself."""
+    if gvk.group_kind == ("", "Namespace"):
+        return Context(operation, obj, "", username, pace=pace_of(subject))
+    namespace = namespace_of_subject(policies, subject)
+    return Context(operation, namespace, subject.place, username, pace=pace_of(subject))
+
+
+def pace_of(subject: Subject) -> Pace:
+    """When mutators end that change a subject, or what it implies, and when they rest."""
     latest = time.monotonic() + EXTENSION_SECONDS
-    deadline = subject.limits.deadline
-    return latest if deadline is None else min(deadline, latest)
+    deadline, budget = subject.limits.deadline, subject.limits.budget
+    until = latest if deadline is None else min(deadline, latest)
+    if budget is None:
+        return Pace(until)
+    return Pace(until, seconds=budget.seconds if budget.deferrable else None, rest=budget.rest)
 
 
 def namespace_of_subject(policies: PolicySet, subject: Subject) -> Mapping[str, Any] | None:

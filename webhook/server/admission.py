@@ -19,7 +19,7 @@ from webhook.review.releasing import RELEASED, only_releases
 from webhook.server import deadline, expansion, preparation, submission, verdict
 from webhook.server.admission_telling import AdmissionTelling
 from webhook.server.decoding import LARGE_BYTES
-from webhook.server.outcome import Pending, Unanswerable, not_ready
+from webhook.server.outcome import NO_ROOM, Pending, Unanswerable, no_place, not_ready
 from webhook.server.responsibility import (
     NOTED_SECONDS,
     Delay,
@@ -51,12 +51,10 @@ if TYPE_CHECKING:
     from webhook.serving.recorder import Recorder
     from webhook.serving.revision import Revision, Serving
 
-_NO_ROOM: Final = "overload"
 _NOT_TRIED: Final = (
     "the policy was not tried within its time, and nothing is known of it: send it again"
 )
 _TOO_LATE: Final = "the review did not end within its time"
-_NO_PLACE: Final = "too many slow reviews wait: try again or try another replica"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +83,7 @@ class _Prepared:
 
     namespace: Future[NamespaceAnswer] | None = None
     compiled: Future[TriedSubmission] | None = None
-    slow: SlowReview | None = None
+    slow: SlowReview[Responses] | None = None
     reviewing: Reviewing | None = None
     """What carries that out."""
     began: float = 0.0
@@ -129,7 +127,7 @@ def _status(outcome: Outcome) -> str:
         if outcome.allowed:
             return "allow"
         return "deny" if outcome.code == 403 else "error"
-    return "" if isinstance(outcome, Pending) or outcome.reason == _NO_ROOM else "error"
+    return "" if isinstance(outcome, Pending) or outcome.reason == NO_ROOM else "error"
 
 
 def _not_reviewed(reviewing: Reviewing, subject: AugmentedReview) -> Responses:
@@ -381,7 +379,7 @@ class Admission:
         request: AdmissionRequest,
         responses: Responses,
         span: RequestTime,
-        slow: SlowReview | None = None,
+        slow: SlowReview[Responses] | None = None,
     ) -> Responses:
         """What was found, and whose doing it is that it is not all."""
         if not responses.deadline_exceeded:
@@ -464,14 +462,20 @@ class Admission:
         began = time.monotonic()
         reviewing, unexpanded = self._reviewing(revision, subject, span.until)
         self._times.note(requester(request), time.monotonic() - began)
-        slow = self._reviewer.review(reviewing, subject, span.review_until, self._current.trace)
+        trace, until = self._current.trace, span.review_until
+
+        def work(budget: Budget) -> Responses:
+            limits = Limits(until, budget=budget, observer=trace)
+            return reviewing.review(subject, enforcement_point=enforcement.WEBHOOK, limits=limits)
+
+        slow = self._reviewer.begin(work, request, until)
         if isinstance(slow, Delay):
             responses = attributed(_not_reviewed(reviewing, subject), self._responsible(slow))
             outcome = self._judge(request, responses, unexpanded)
             if unexpanded == expansion.OUT_OF_TIME:
                 outcome = self._unless_late(request, outcome, span, revision)
             if isinstance(outcome, Unanswerable):
-                outcome = Unanswerable(429, _NO_ROOM, _NO_PLACE, retry=True)
+                outcome = no_place()
             return outcome, responses
         self._registry.count(SLOW_REVIEWS)
         now = time.monotonic()

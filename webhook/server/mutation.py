@@ -1,43 +1,68 @@
-"""``/v1/mutate``: what the mutators make of an admission's object, in Gatekeeper's order of checks."""
+"""``/v1/mutate``: what the mutators make of an admission's object, in Gatekeeper's order of checks.
+
+Mutators work on the admission thread for as long as an evaluation may; what takes longer, or is
+large, is begun anew beside it, as a slow review is.
+"""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from webhook.api.admission import AdmissionResponse
 from webhook.api.gvk import gvk_of, name_of, text
+from webhook.constraint.isolation import on_undecidable_for
+from webhook.constraint.limits import ELSEWHERE, Limits
+from webhook.constraint.review import AugmentedReview
+from webhook.metrics.admission import SLOW_REVIEWS
 from webhook.metrics.mutation import MUTATION_ITERATIONS, MUTATION_REQUESTS, MUTATION_SECONDS
-from webhook.mutation.annotations import annotated, id_for
 from webhook.mutation.errors import MutationError, NotConverging, OutOfTime
-from webhook.mutation.external import resolved
 from webhook.mutation.mutator import OPERATIONS
-from webhook.mutation.patch import NO_PATCH, PatchTooLarge, patch_between
-from webhook.mutation.previewing import previewed
-from webhook.mutation.setting import Context
+from webhook.mutation.patch import NO_PATCH
+from webhook.rego.errors import EvaluationError
+from webhook.review.mutating import Changes, changes
+from webhook.review.outcome import Needs
 from webhook.review.releasing import only_releases
+from webhook.review.subject import Subject
 from webhook.server import deadline, preparation, submission, verdict
+from webhook.server.decoding import LARGE_BYTES
 from webhook.server.mutation_telling import MutationTelling
-from webhook.server.outcome import Pending, Unanswerable, not_ready
+from webhook.server.outcome import Unanswerable, no_place, not_ready
+from webhook.server.preparation import Awaiting, carry_on
+from webhook.server.responsibility import (
+    NOTED_SECONDS,
+    Delay,
+    ProcessorTime,
+    requester,
+    responsible_for,
+)
 from webhook.serving.recorder import MutationReviewed
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from concurrent.futures import Future
+    from collections.abc import Generator
     from typing import Any
 
     from webhook.api.admission import AdmissionRequest
+    from webhook.constraint.limits import Budget
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.mutation.passes import MutationOnError
-    from webhook.mutation.patch import Patch
-    from webhook.mutation.plan import Mutated
+    from webhook.review.policy_set import PolicySet
+    from webhook.server.deadline import RequestTime
     from webhook.server.outcome import Outcome
-    from webhook.server.preparation import NamespaceReader
-    from webhook.serving.namespaces import NamespaceAnswer
+    from webhook.server.preparation import Decision, Preparations
     from webhook.serving.recorder import MutationRecorder
     from webhook.serving.revision import Revision, Serving
+
+_Attempt: TypeAlias = "Changes | Needs | MutationError | Delay"
+"""What came of mutating; a :class:`Delay` is why there was no time, or no place."""
+
+_TOO_LATE: Final = "the time for mutating this object ended"
+_REASONS: Final = {
+    "object": "its mutators took all the time there is",
+    "requester": "the time went to this request and others of the same user",
+}
 
 NOT_MUTATED: Final = "Resource was not mutated"
 
@@ -53,6 +78,10 @@ class MutationOptions:
     log_mutations: bool = False
     own_users: frozenset[str] = frozenset()
     """Users that are this webhook itself."""
+    blames: bool = True
+    """As :class:`~webhook.server.admission.AdmissionOptions` has it."""
+    budget: Budget | None = None
+    """What all mutators of an object may take on this thread; only with a reviewer."""
 
 
 class Mutation:
@@ -64,14 +93,20 @@ class Mutation:
         options: MutationOptions,
         registry: Registry,
         log: Logger,
-        namespaces: NamespaceReader | None = None,
+        preparations: Preparations = preparation.NOTHING,
         recorder: MutationRecorder | None = None,
+        *,
+        times: ProcessorTime | None = None,
     ) -> None:
-        """``recorder`` takes what mutators did, would do and could not."""
+        """``recorder`` takes what mutators did, would do and could not.
+
+        ``times`` knows who had the processor lately.
+        """
+        self._times = times or ProcessorTime()
         self._serving = serving
         self._options = options
         self._registry = registry
-        self._namespaces = namespaces
+        self._preparations = preparations
         self._telling = MutationTelling(
             registry,
             log,
@@ -91,6 +126,10 @@ class Mutation:
 
     def __call__(self, request: AdmissionRequest, query: bytes, received_at: float) -> Outcome:
         """Answer a request, or say what it needs first, or why there is no answer."""
+        return carry_on(self._decision(request, query, received_at), request.api_version)
+
+    def _decision(self, request: AdmissionRequest, query: bytes, received_at: float) -> Decision:
+        """In this order: is there anything to decide, is anybody concerned, what do they change."""
         options = self._options
         try:
             seconds = deadline.seconds_for(query, options.review_timeout_seconds)
@@ -105,18 +144,12 @@ class Mutation:
             return verdict.allowed(request.uid, "Mutating only on create or update")
         if request.kind.group in submission.GROUPS:
             return verdict.allowed(request.uid, "Not mutating gatekeeper resources")
-        return self._begin(request, revision, received_at, received_at + seconds)
-
-    def _begin(
-        self, request: AdmissionRequest, revision: Revision, received_at: float, until: float
-    ) -> Outcome:
         obj = request.object
         if obj is None or not text(obj, "kind"):
             message = "couldn't get version/kind; json parse error: the request has no object"
             return self._counted("error", received_at, verdict.errored(request.uid, 500, message))
         is_namespace = request.kind.group_kind == ("", "Namespace")
-        place = name_of(obj) if is_namespace else request.namespace
-        if revision.is_excluded_from_mutation(place):
+        if revision.is_excluded_from_mutation(name_of(obj) if is_namespace else request.namespace):
             message = "Namespace is set to be ignored by Gatekeeper config"
             return self._counted("skip", received_at, verdict.allowed(request.uid, message))
         # What a mutator adds to an object that goes would be reviewed, and may not be changeable.
@@ -124,90 +157,160 @@ class Mutation:
         if not concerned or only_releases(request):
             response = verdict.allowed(request.uid, NOT_MUTATED)
             return self._counted("success", received_at, response)
-        if is_namespace:
-            return self._mutate(request, obj, revision, received_at, until, (obj, ""))
-        if not place:
-            return self._mutate(request, obj, revision, received_at, until, (None, ""))
-        known = revision.snapshot.namespaces.get(place)
-        if known is None and self._namespaces is not None:
-            left = until - time.monotonic()
-            asked = self._namespaces.read(place, left)
-            return Pending(
-                preparation.finished([asked], left),
-                lambda: self._resume(request, obj, revision, received_at, until, asked),
-                request.api_version,
-            )
-        return self._mutate(request, obj, revision, received_at, until, (known, place))
+        span = deadline.RequestTime(received_at, received_at + seconds)
+        namespace, began = None, time.monotonic()
+        attempt = self._attempt(request, revision.policies, span)
+        if type(attempt) is Needs and attempt.namespace:
+            name, reader = attempt.namespace, self._preparations.namespaces
+            assert reader is not None  # Else nobody needs one.
+            asked = reader.read(name, span.until - began)
+            yield Awaiting([asked], span.until)
+            if not asked.done():
+                return Unanswerable(504, "deadline", f"Namespace {name} was not read in time")
+            answer = asked.result()
+            if answer.fault:
+                return Unanswerable(500, "namespace", f"Namespace not read: {answer.fault}")
+            if answer.document is None:
+                message = f'namespaces "{name}" not found'
+                response = verdict.errored(request.uid, 500, message)
+                return self._counted("error", received_at, response)
+            namespace, began = answer.document, time.monotonic()
+            attempt = self._attempt(request, revision.policies, span, namespace)
+        if type(attempt) is Needs:
+            began = time.monotonic()
+            attempt = yield from self._elsewhere(request, revision.policies, span, namespace)
+        return self._concluded(request, revision, attempt, span, began)
 
-    def _resume(
+    def _subject(
         self,
         request: AdmissionRequest,
-        obj: dict[str, Any],
-        revision: Revision,
-        received_at: float,
+        namespace: dict[str, Any] | None,
         until: float,
-        asked: Future[NamespaceAnswer],
-    ) -> Outcome:
-        """Go on with the Namespace that was asked for."""
-        name = request.namespace
-        if not asked.done():
-            return Unanswerable(504, "deadline", f"Namespace {name} was not read in time")
-        answer = asked.result()
-        if answer.fault:
-            return Unanswerable(500, "namespace", f"Namespace not read: {answer.fault}")
-        if answer.document is None:
-            message = f'namespaces "{name}" not found'
-            return self._counted("error", received_at, verdict.errored(request.uid, 500, message))
-        return self._mutate(request, obj, revision, received_at, until, (answer.document, name))
+        budget: Budget | None,
+    ) -> Subject:
+        return Subject(
+            AugmentedReview(request, namespace),
+            limits=Limits(until, budget=budget),
+            reads_namespace=self._preparations.namespaces is not None,
+            on_mutation_error=self._options.on_error,
+        )
 
-    def _mutate(
+    def _attempt(
         self,
         request: AdmissionRequest,
-        obj: dict[str, Any],
+        policies: PolicySet,
+        span: RequestTime,
+        namespace: dict[str, Any] | None = None,
+    ) -> _Attempt:
+        """Mutate on this thread, for as long as others can wait."""
+        budget = self._options.budget
+        if self._preparations.reviewer is None:
+            budget = None
+        elif request.size > LARGE_BYTES:
+            budget = ELSEWHERE
+        began = time.monotonic()
+        subject = self._subject(request, namespace, span.until, budget)
+        attempt = _changes(policies, subject, annotates=self._options.annotations)
+        taken = time.monotonic() - began
+        if taken > NOTED_SECONDS:
+            self._times.note(requester(request), taken)
+        if type(attempt) is OutOfTime:
+            return self._times.since(span.received_at, requester(request))
+        return attempt
+
+    def _elsewhere(
+        self,
+        request: AdmissionRequest,
+        policies: PolicySet,
+        span: RequestTime,
+        namespace: dict[str, Any] | None,
+    ) -> Generator[Awaiting, None, _Attempt]:
+        """Mutate beside this thread, in the lane of slow reviews."""
+        reviewer = self._preparations.reviewer
+        assert reviewer is not None  # Else there is no budget.
+        until, annotates = span.review_until, self._options.annotations
+
+        def work(budget: Budget) -> _Attempt:
+            subject = self._subject(request, namespace, until, budget)
+            return _changes(policies, subject, annotates=annotates)
+
+        slow = reviewer.begin(work, request, until)
+        if isinstance(slow, Delay):
+            return slow
+        self._registry.count(SLOW_REVIEWS)
+        yield Awaiting([slow.future], span.until)
+        if slow.crowded_out is not None:
+            return slow.crowded_out
+        if not slow.future.cancel() and slow.future.done():
+            attempt = slow.future.result()
+            if type(attempt) is not OutOfTime:
+                return attempt
+        delay = self._times.since(span.received_at, requester(request))
+        return delay._replace(worked_seconds=slow.worked_seconds)
+
+    def _concluded(
+        self,
+        request: AdmissionRequest,
         revision: Revision,
-        received_at: float,
-        until: float,
-        namespace: tuple[Mapping[str, Any] | None, str],
-    ) -> Outcome:
-        """Mutate, with the Namespace and the name of the one that the object counts as being in."""
-        context = Context(request.operation, *namespace, request.username)
-        mutations, gvk = revision.mutations, gvk_of(obj)
-        times = received_at, time.monotonic()
-        try:
-            mutated = mutations.mutate(
-                obj, context, on_error=self._options.on_error, until=until, gvk=gvk
-            )
-            patch = _patch_of(obj, mutated)
-            response = self._answer(request, mutated, self._annotated(obj, mutated, patch))
-        except OutOfTime as error:
-            self._iterations["false"].observe(error.iterations)
-            return Unanswerable(504, "deadline", str(error))
-        except MutationError as error:
-            response = self._failed(request, error)
-            reviewed = MutationReviewed(request, None, NO_PATCH, None, times)
-        else:
-            preview = None
-            if mutations.preview is not None:
-                final = resolved(mutated, {})
-                preview = previewed(mutations, obj, final, context, gvk, until)
+        attempt: _Attempt,
+        span: RequestTime,
+        began: float,
+    ) -> AdmissionResponse | Unanswerable:
+        """The answer to what came of mutating, which is told."""
+        times = span.received_at, began
+        reviewed = MutationReviewed(request, None, NO_PATCH, None, times)
+        if type(attempt) is Changes:
+            response = self._answer(request, attempt)
+            mutated, patch, _, preview = attempt
             reviewed = MutationReviewed(request, mutated, patch, preview, times)
+        elif isinstance(attempt, MutationError):
+            response = self._failed(request, attempt)
+        else:
+            assert isinstance(attempt, Delay)  # Nothing is needed any more.
+            undone = self._unmutated(request, revision, attempt)
+            if isinstance(undone, Unanswerable):
+                return undone
+            response = undone
         response = self._telling.answered(reviewed, response)
         status = "success" if response.allowed else "error"
-        return self._counted(status, received_at, response)
+        return self._counted(status, span.received_at, response)
 
-    def _annotated(self, obj: dict[str, Any], mutated: Mutated, patch: Patch) -> Patch:
-        """The patch with the annotations that name who changed the object, where they are on."""
-        if not self._options.annotations or not patch:
-            return patch
-        final = resolved(mutated, {})
-        return _between(obj, annotated(final, mutated.passes, id_for(mutated.passes)), mutated)
+    def _unmutated(
+        self, request: AdmissionRequest, revision: Revision, delay: Delay
+    ) -> AdmissionResponse | Unanswerable:
+        """The answer where there was no time for the mutators.
 
-    def _answer(
-        self, request: AdmissionRequest, mutated: Mutated, patch: Patch
-    ) -> AdmissionResponse:
+        Nobody may keep mutators off an object by making it slow: what is its own doing is refused,
+        unless the operator has it let in.
+        """
+        self._iterations["false"].observe(1)
+        whose = responsible_for(delay) if self._options.blames else "others"
+        if whose == "others":
+            if delay.places:
+                return no_place()
+            return Unanswerable(504, "deadline", _TOO_LATE)
+        assert request.object is not None
+        policy = revision.snapshot.isolation
+        plan = revision.mutations.plan(gvk_of(request.object), request.operation)
+        mutators = () if plan is None else plan.mutators
+        is_refused = request.namespace not in policy.spared_namespaces and any(
+            on_undecidable_for(mutator.document, {}, policy.on_undecidable) == "refuse"
+            for mutator in mutators
+        )
+        why = _REASONS[whose]
+        if is_refused:
+            response = verdict.unmutated(request.uid, whose, why)
+        else:
+            response = verdict.allowed(request.uid, NOT_MUTATED)
+            response = verdict.with_notice(response, f"no mutator is applied: {why}")
+        self._telling.unfinished(request, response, why)
+        return response
+
+    def _answer(self, request: AdmissionRequest, done: Changes) -> AdmissionResponse:
+        mutated = done.mutated
         self._iterations["true"].observe(mutated.iterations)
-        if patch:
-            response = AdmissionResponse(request.uid, allowed=True, patch=patch.base64)
+        if done.answer:
+            response = AdmissionResponse(request.uid, allowed=True, patch=done.answer.base64)
         else:
             response = verdict.allowed(request.uid, NOT_MUTATED)
         for name, fault in mutated.skipped.items():
@@ -232,15 +335,15 @@ class Mutation:
         return response
 
 
-def _patch_of(obj: dict[str, Any], mutated: Mutated) -> Patch:
-    if not mutated.iterations or mutated.patch:
-        return mutated.patch
-    # No provider is asked yet: each placeholder is what its failure policy says.
-    return _between(obj, resolved(mutated, {}), mutated)
-
-
-def _between(obj: dict[str, Any], final: dict[str, Any], mutated: Mutated) -> Patch:
+def _changes(
+    policies: PolicySet, subject: Subject, *, annotates: bool
+) -> Changes | Needs | MutationError:
+    """What mutators change, or why they could not, as a value: an error keeps what it went through."""
     try:
-        return patch_between(obj, final)
-    except PatchTooLarge as error:
-        raise MutationError(str(error), mutated.iterations) from None
+        return changes(policies, subject, annotates=annotates)
+    except MutationError as error:
+        return error.with_traceback(None)
+    except (
+        EvaluationError
+    ) as error:  # of whoever has it rest: it took too much, or the process ends
+        return OutOfTime(str(error), 1)

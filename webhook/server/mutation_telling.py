@@ -7,9 +7,11 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from webhook.api.gvk import gvk_of, labels_of, name_of, text
+from webhook.metrics.admission import UNDECIDABLE
 from webhook.metrics.mutation import MUTATORS_SKIPPED
 from webhook.metrics.registry import GROUPS_MAX, ObjectGroup
 from webhook.mutation.annotations import id_for
+from webhook.server import verdict
 
 if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
@@ -72,6 +74,18 @@ class MutationTelling:
             mutator=mutator,
             answer=self._on_error,
             error=fault,
+            request_uid=request.uid,
+        )
+
+    def unfinished(self, request: AdmissionRequest, response: AdmissionResponse, why: str) -> None:
+        """There was no time for the mutators, for a reason that is the object's or its user's."""
+        if response.reason == verdict.UNDECIDABLE_REASON:
+            self._registry.count(UNDECIDABLE)
+        self._log.warning(
+            "object not mutated",
+            hookType="mutation",
+            answer="warn" if response.allowed else "reject",
+            error=why,
             request_uid=request.uid,
         )
 

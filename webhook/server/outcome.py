@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from webhook.values import dataclass
 
@@ -40,6 +40,16 @@ def not_ready(what: str) -> Unanswerable:
     """The refusal while ``what`` is not there yet, with where to look."""
     message = f"not ready: {what} are not loaded yet; the health port's /readyz?verbose says why"
     return Unanswerable(503, "not_ready", message, retry=True)
+
+
+NO_ROOM: Final = "overload"
+"""The reason of what finds no place, or no memory."""
+
+
+def no_place() -> Unanswerable:
+    """The refusal of what finds no place behind others' slow reviews."""
+    message = "too many slow reviews wait: try again or try another replica"
+    return Unanswerable(429, NO_ROOM, message, retry=True)
 
 
 Outcome: TypeAlias = "AdmissionResponse | Pending | Unanswerable"

@@ -10,21 +10,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from webhook.server.outcome import Pending
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Generator, Mapping
 
-    from webhook.constraint.limits import Observer
-    from webhook.constraint.result import Responses
-    from webhook.constraint.review import AugmentedReview
-    from webhook.review.evaluation import Reviewing
+    from webhook.api.admission import AdmissionRequest, AdmissionResponse
+    from webhook.constraint.limits import Budget
+    from webhook.server.outcome import Outcome, Unanswerable
     from webhook.server.responsibility import Delay
     from webhook.server.submission import TriedSubmission
     from webhook.serving.namespaces import NamespaceAnswer
+
+
+T = TypeVar("T")
 
 
 class NamespaceReader(Protocol):
@@ -41,13 +45,13 @@ class TemplateCompiler(Protocol):
         """What is wrong with a policy, if anything is; called by any thread."""
 
 
-class SlowReview:
-    """A review that goes on beside the admission thread."""
+class SlowReview(Generic[T]):
+    """A review, or a mutation, that goes on beside the admission thread."""
 
     __slots__ = ("crowded_out", "future", "worked_seconds")
 
     def __init__(self) -> None:
-        self.future: Future[Responses] = Future()
+        self.future: Future[T] = Future()
         self.worked_seconds = 0.0
         """Processor time that it took so far."""
         self.crowded_out: Delay | None = None
@@ -55,18 +59,14 @@ class SlowReview:
 
 
 class SlowReviewer(Protocol):
-    """Carries on with reviews that take too long for the admission thread."""
+    """Carries on with what takes too long for the admission thread."""
 
-    def review(
-        self,
-        snapshot: Reviewing,
-        subject: AugmentedReview,
-        until: float,
-        observer: Observer | None = None,
-    ) -> SlowReview | Delay:
-        """What the snapshot finds, by this moment on the monotonic clock; why there is no room.
+    def begin(
+        self, work: Callable[[Budget], T], request: AdmissionRequest, until: float
+    ) -> SlowReview[T] | Delay:
+        """Have work done for a request, by this moment on the monotonic clock; why there is no room.
 
-        ``observer`` is told of each evaluation.
+        ``work`` is given what each evaluation of it may take, and rests as that says.
         """
 
 
@@ -80,6 +80,30 @@ class Preparations:
 
 
 NOTHING = Preparations()
+
+
+class Awaiting(NamedTuple):
+    """What a decision waits for: all of these, or this moment on the monotonic clock."""
+
+    futures: list[Future[Any]]
+    until: float
+
+
+Decision: TypeAlias = "Generator[Awaiting, None, AdmissionResponse | Unanswerable]"
+"""A decision that is made as far as is known, and goes on where it was when what it lacks is there."""
+
+
+def carry_on(decision: Decision, api_version: str) -> Outcome:
+    """Decide as far as that needs nothing from elsewhere."""
+    try:
+        awaited = next(decision)
+    except StopIteration as end:
+        outcome: Outcome = end.value
+        return outcome
+    left = awaited.until - time.monotonic()
+    return Pending(
+        finished(awaited.futures, left), lambda: carry_on(decision, api_version), api_version
+    )
 
 
 def finished(futures: list[Future[Any]], seconds: float) -> asyncio.Future[None]:

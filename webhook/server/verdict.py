@@ -65,7 +65,7 @@ CROWDED_CODE: Final = 429
 
 _UNDECIDABLE_ADVICE: Final = (
     "make the object smaller (fewer containers, entries or levels), or split it; an operator may "
-    "annotate a constraint with waddle.dev/on-undecidable: ignore"
+    "annotate constraints and mutators with waddle.dev/on-undecidable: ignore"
 )
 _CROWDED_ADVICE: Final = "send fewer requests at a time, or smaller objects, and this one again"
 
@@ -79,6 +79,13 @@ def undecidable(uid: str, message: str) -> AdmissionResponse:
         reason=UNDECIDABLE_REASON,
         message=f"the object cannot be reviewed: {_cut(message)}",
     )
+
+
+def unmutated(uid: str, cause: UndecidedCause, why: str) -> AdmissionResponse:
+    """Refuse what its mutators could not be applied to in time because of itself or its user."""
+    code, reason, advice = _refused_for({cause})
+    message = f"the object cannot be mutated: {why}\n{advice}"
+    return AdmissionResponse(uid, allowed=False, code=code, reason=reason, message=message)
 
 
 def judge(uid: str, responses: Responses, decision_id: str = "") -> AdmissionResponse:

@@ -311,7 +311,8 @@ class ServeSettings(TelemetrySettings):
         "refuse",
         "What a request gets that a denying constraint cannot be decided for in time because of its "
         "own object, or of the same user's other requests: refuse refuses it (422 or 429), ignore "
-        "warns. For constraints and templates without the annotation waddle.dev/on-undecidable.",
+        "warns. Also of an object whose mutators find no time. For constraints, templates and mutators "
+        "without the annotation waddle.dev/on-undecidable.",
         group=_DECIDING,
         choices=("refuse", "ignore"),
     )

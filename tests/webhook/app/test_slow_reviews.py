@@ -1,18 +1,24 @@
 """Threads that review what is slow keep nothing of it."""
 
-from __future__ import annotations
-
 import sys
 import time
+from functools import partial
 
 from tests.patience import PATIENCE_SECONDS, until
 from webhook.api.admission import read_request
 from webhook.app.slow_reviews import SlowReviews
 from webhook.constraint.breaker import Guard
+from webhook.constraint.limits import Budget, Limits
+from webhook.constraint.result import Responses
 from webhook.constraint.review import AugmentedReview
 from webhook.constraint.snapshot import Snapshot
 from webhook.server.preparation import SlowReview
 from webhook.server.responsibility import ProcessorTime
+
+
+def reviewed(review: AugmentedReview, budget: Budget) -> Responses:
+    """What no policy says of it."""
+    return Snapshot(targets={}).review(review, limits=Limits(budget=budget))
 
 
 def test_an_idle_thread_keeps_no_object_that_it_has_reviewed() -> None:
@@ -22,10 +28,11 @@ def test_an_idle_thread_keeps_no_object_that_it_has_reviewed() -> None:
     held = sys.getrefcount(subject)
     try:
         review = AugmentedReview(read_request({"object": subject}))
-        slow = reviews.review(Snapshot(targets={}), review, time.monotonic() + PATIENCE_SECONDS)
+        work = partial(reviewed, review)
+        slow = reviews.begin(work, review.request, time.monotonic() + PATIENCE_SECONDS)
         assert isinstance(slow, SlowReview)
         slow.future.result(PATIENCE_SECONDS)
-        del review, slow
+        del review, slow, work
         until(lambda: sys.getrefcount(subject) == held, "nobody holds the object any more")
     finally:
         reviews.stop()

@@ -30,6 +30,7 @@ from webhook.mutation.errors import (
     OutOfTime,
 )
 from webhook.mutation.mutator import Mutator, MutatorId
+from webhook.mutation.pace import Pace
 from webhook.mutation.patch import make_patch
 from webhook.mutation.reading import read_mutator, with_defaults
 from webhook.mutation.snapshot import MutationSnapshot
@@ -162,7 +163,7 @@ def test_five_hundred_mutators_and_ten_thousand_items_end_in_time() -> None:
         assign(f"a{number:03}", f"spec.containers[name: *].f{number}", 1) for number in range(500)
     ]
     with pytest.raises(OutOfTime):
-        known(*mutators).snapshot.mutate(obj, CREATE, until=time.monotonic())
+        known(*mutators).snapshot.mutate(obj, replace(CREATE, pace=Pace(time.monotonic())))
     mutated = known(*mutators[:3]).snapshot.mutate(obj, CREATE)
     assert all(item["f2"] == 1 for item in mutated.object["spec"]["containers"])
     assert "f2" not in obj["spec"]["containers"][0]

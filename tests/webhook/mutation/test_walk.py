@@ -2,6 +2,7 @@
 
 import random
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from tests.webhook.mutation.documents import (
 )
 from webhook.api.gvk import gvk_of, namespace_of
 from webhook.mutation.errors import InvalidMutator, MutationError
+from webhook.mutation.pace import Pace
 from webhook.mutation.passes import Passes
 from webhook.mutation.patch import make_patch
 from webhook.mutation.plan import Mutated, MutationPlan
@@ -42,7 +44,7 @@ def both_ways(obj: dict[str, Any], context: Context, mutators: Mutators) -> Muta
     found = None if plan is None else plan.apply_at_once(obj, context)
     if plan is None or found is None:
         return None
-    expected = Passes(plan, gvk_of(obj), context, "reject", None, 100).mutate(obj)
+    expected = Passes(plan, gvk_of(obj), context, "reject", 100).mutate(obj)
     assert are_same(found.object, expected.object)
     assert found.iterations == expected.iterations
     assert found.passes == expected.passes
@@ -175,7 +177,7 @@ def test_very_many_items_are_left_to_passes_that_look_at_the_clock() -> None:
     obj = pod(*["i"] * (ITEMS_MAX + 1))
     assert both_ways(obj, CREATE, mutators) is None
     with pytest.raises(MutationError, match="time"):
-        mutators.snapshot.mutate(obj, CREATE, until=time.monotonic())
+        mutators.snapshot.mutate(obj, replace(CREATE, pace=Pace(time.monotonic())))
 
 
 def test_a_field_of_another_type_is_left_to_passes_that_tell_it() -> None:

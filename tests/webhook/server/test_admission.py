@@ -2,39 +2,38 @@
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from itertools import repeat
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import pytest
 import yaml
 
 from tests.behaviour.serving import FAILING, REQUIRED_LABELS, constraint, pod, review, thing
+from tests.webhook.server.lanes import Crowded, Endless
 from webhook.api.admission import AdmissionRequest, AdmissionResponse, read_review
 from webhook.constraint import isolation as isolations
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
-from webhook.constraint.enforcement import WEBHOOK
 from webhook.constraint.isolation import Isolation
-from webhook.constraint.limits import Limits
+from webhook.constraint.limits import Budget
 from webhook.constraint.result import Responses
-from webhook.constraint.review import AugmentedReview
 from webhook.constraint.snapshot import Snapshot
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.log import Log
 from webhook.metrics.admission import EVALUATION_ERRORS
 from webhook.metrics.registry import Registry
-from webhook.review.evaluation import Reviewing
 from webhook.server.admission import Admission, AdmissionOptions
 from webhook.server.decoding import LARGE_BYTES
 from webhook.server.denials import EVENTS_MAX
 from webhook.server.outcome import Pending, Unanswerable
 from webhook.server.preparation import Preparations, SlowReview, SlowReviewer, TemplateCompiler
-from webhook.server.responsibility import Delay
 from webhook.server.submission import TriedSubmission
 from webhook.serving.recorder import Recorder, Reviewed
 from webhook.serving.revision import Revision, Serving
+
+T = TypeVar("T")
 
 TEMPLATE = "templates.gatekeeper.sh/v1"
 CONSTRAINT = "constraints.gatekeeper.sh/v1beta1"
@@ -96,20 +95,6 @@ def test_a_request_whose_time_ended_while_it_waited_is_not_reviewed() -> None:
     assert found.message == "the review did not end within its time"
 
 
-class Endless:
-    """A reviewer that never comes to an end."""
-
-    def __init__(self, worked_seconds: float = 0.0) -> None:
-        self.worked_seconds = worked_seconds
-        self.begun: list[SlowReview] = []
-
-    def review(self, *_: object) -> SlowReview:
-        """Say nothing yet."""
-        self.begun.append(SlowReview())
-        self.begun[-1].worked_seconds = self.worked_seconds
-        return self.begun[-1]
-
-
 def test_a_review_elsewhere_that_has_worked_and_does_not_end_in_time_refuses_its_object() -> None:
     """Its requester made it slow: where failurePolicy is Ignore it would be let in."""
 
@@ -126,17 +111,6 @@ def test_a_review_elsewhere_that_has_worked_and_does_not_end_in_time_refuses_its
         assert reviewer.begun[0].future.cancelled()
 
     asyncio.run(run())
-
-
-class Crowded:
-    """A reviewer without a place for anybody."""
-
-    def __init__(self, taken: int) -> None:
-        self.taken = taken
-
-    def review(self, *_: object) -> Delay:
-        """Say whose the places are."""
-        return Delay(places_taken=self.taken, places=64, requesters=2)
 
 
 @pytest.mark.parametrize(("taken", "code"), [(32, 429), (31, None)])
@@ -305,20 +279,18 @@ class Remembering:
 
 
 class Elsewhere:
-    """A reviewer that is done at once, and keeps what it reviewed by."""
+    """A reviewer that is done at once, and counts what it did."""
 
     def __init__(self) -> None:
-        self.reviewed_by: list[object] = []
+        self.done = 0
 
-    def review(
-        self, snapshot: Reviewing, subject: AugmentedReview, until: float, observer: object = None
-    ) -> SlowReview:
-        self.reviewed_by.append(snapshot)
-        done = SlowReview()
-        done.future.set_result(
-            snapshot.review(subject, enforcement_point=WEBHOOK, limits=Limits(until))
-        )
-        return done
+    def begin(
+        self, work: Callable[[Budget], T], request: AdmissionRequest, until: float
+    ) -> SlowReview[T]:
+        self.done += 1
+        slow = SlowReview[T]()
+        slow.future.set_result(work(Budget.of(1.0)))
+        return slow
 
 
 @pytest.mark.parametrize("size", [0, LARGE_BYTES + 1])
@@ -345,7 +317,7 @@ def test_a_request_is_decided_and_recorded_by_one_revision(size: int) -> None:
         assert isinstance(outcome, AdmissionResponse)
         assert not outcome.allowed
         assert recorder.snapshots == [denying.snapshot]
-        assert reviewer.reviewed_by == ([denying.snapshot] if size else [])
+        assert reviewer.done == (1 if size else 0)
 
     asyncio.run(run())
 

@@ -1,26 +1,40 @@
 """``/v1/mutate``: what is awaited first, what ends it, and what is told where nothing is changed."""
 
 import asyncio
+import contextlib
+import random
 import time
+from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from tests.differential.mutators.questions import Question, question
 from tests.webhook.mutation.documents import assign, known, label, pod
+from tests.webhook.server.lanes import Crowded, Endless
 from webhook.api.admission import AdmissionRequest, AdmissionResponse, read_request
+from webhook.api.gvk import gvk_of, namespace_of
+from webhook.app.slow_reviews import SlowReviews
+from webhook.constraint.breaker import Guard
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.limits import ELSEWHERE, Budget
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.log import Log
 from webhook.metrics.registry import Registry
 from webhook.mutation.assigning import Assignment
+from webhook.mutation.errors import InvalidMutator
 from webhook.mutation.passes import MutationOnError
 from webhook.mutation.reading import read_mutator
+from webhook.mutation.registry import Mutators
 from webhook.mutation.snapshot import MutationSnapshot
+from webhook.server.decoding import LARGE_BYTES
 from webhook.server.mutation import NOT_MUTATED, Mutation, MutationOptions
 from webhook.server.outcome import Pending, Unanswerable
+from webhook.server.preparation import Preparations, SlowReviewer
+from webhook.server.responsibility import ProcessorTime
 from webhook.serving.namespaces import NamespaceAnswer
 from webhook.serving.revision import Revision, Serving
 
@@ -52,14 +66,18 @@ class Mutating:
         mutations: MutationSnapshot,
         reader: Namespaces | None = None,
         on_error: MutationOnError = "skip",
+        reviewer: SlowReviewer | None = None,
+        budget: Budget | None = None,
+        annotations: bool = False,
     ) -> None:
         client = Client(targets=[AdmissionTarget()], drivers=[RegoDriver()])
         self.serving = Serving(Revision(client.snapshot, client, mutations=mutations))
         self.lines: list[bytes] = []
         self.registry = Registry()
         log = Log(self.lines.append).logger("test")
-        options = MutationOptions(10.0, on_error=on_error)
-        self.mutation = Mutation(self.serving, options, self.registry, log, reader)
+        options = MutationOptions(10.0, on_error=on_error, annotations=annotations, budget=budget)
+        preparations = Preparations(namespaces=reader, reviewer=reviewer)
+        self.mutation = Mutation(self.serving, options, self.registry, log, preparations)
 
     def ask(self, obj: dict[str, Any] | None, query: bytes = b"", late: float = 0.0) -> Any:
         return self.mutation(request_of(obj), query, time.monotonic() - late)
@@ -217,3 +235,133 @@ def test_an_update_that_only_lets_an_object_go_is_left_alone() -> None:
         found = Mutating(LABEL).mutation(request, b"", time.monotonic())
         assert found.allowed
         assert (found.patch is not None) is is_mutated
+
+
+async def answered(mutating: Mutating, request: AdmissionRequest) -> Any:
+    """What a request gets in the end."""
+    outcome = mutating.mutation(request, b"timeout=30s", time.monotonic())
+    while isinstance(outcome, Pending):
+        await outcome.finished
+        outcome = outcome.resume()
+    return outcome
+
+
+def request_about(asked: Question) -> AdmissionRequest:
+    """The request of a random question."""
+    obj = asked["object"]
+    group, version, kind = gvk_of(obj)
+    return read_request(
+        {
+            "uid": "u",
+            "kind": {"group": group, "version": version, "kind": kind},
+            "operation": asked["operation"] or "CREATE",
+            "name": "p",
+            "namespace": namespace_of(obj),
+            "object": obj,
+            "userInfo": {"username": asked["username"]},
+        }
+    )
+
+
+@pytest.fixture
+def lane() -> Iterator[SlowReviews]:
+    """The lane of slow reviews, with its threads."""
+    reviews = SlowReviews(1.0, Guard(), ProcessorTime())
+    yield reviews
+    reviews.stop()
+
+
+def test_random_objects_become_the_same_beside_the_thread_as_on_it(lane: SlowReviews) -> None:
+    """Of a large one, and of one whose mutators take longer than others can wait."""
+
+    async def run() -> int:
+        changed = 0
+        for number in range(400):
+            asked = question(random.Random(f"lanes/{number}"))
+            if "object" not in asked or "expand" in asked:
+                continue
+            mutators = Mutators()
+            for document in asked["mutators"]:
+                with contextlib.suppress(InvalidMutator):
+                    mutators.add(document)
+            request, on_error = request_about(asked), ("skip", "reject")[number % 2]
+            answers = [
+                await answered(
+                    Mutating(
+                        mutators.snapshot,
+                        on_error=cast("MutationOnError", on_error),
+                        reviewer=reviewer,
+                        budget=budget,
+                        annotations=number % 3 == 0,
+                    ),
+                    request._replace(size=size),
+                )
+                for reviewer, budget, size in (
+                    (None, None, 0),
+                    (lane, None, LARGE_BYTES + 1),
+                    (lane, ELSEWHERE, 0),
+                )
+            ]
+            assert answers[0] == answers[1] == answers[2], number
+            changed += answers[0].patch is not None
+        return changed
+
+    assert asyncio.run(run()) > 50
+
+
+@pytest.mark.parametrize(("taken", "code"), [(32, None), (31, 429)])
+def test_without_a_place_beside_the_thread_who_has_its_share_is_refused(
+    taken: int, code: int | None
+) -> None:
+    mutating = Mutating(LABEL, reviewer=Crowded(taken), budget=ELSEWHERE)
+    found = mutating.ask(pod())
+    if code is None:
+        assert isinstance(found, AdmissionResponse)
+        assert (found.allowed, found.code, found.reason) == (False, 429, "TooManyRequests")
+        assert found.message.startswith("the object cannot be mutated: the time went to this")
+    else:
+        assert isinstance(found, Unanswerable)
+        assert (found.code, found.retry) == (429, True)
+
+
+def test_who_waited_behind_others_is_left_to_failure_policy() -> None:
+    async def run() -> None:
+        reviewer = Endless()
+        found = Mutating(LABEL, reviewer=reviewer, budget=ELSEWHERE).ask(pod()).resume()
+        assert isinstance(found, Unanswerable)
+        assert (found.code, found.reason) == (504, "deadline")
+        assert reviewer.begun[0].future.cancelled()  # Nobody works for it any more.
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("annotation", "is_allowed"), [(None, False), ("ignore", True), ("refuse", False)]
+)
+def test_a_mutator_may_choose_that_what_takes_it_too_long_is_let_in(
+    annotation: str | None, is_allowed: bool
+) -> None:
+    chosen = label("a", "a", "b")
+    if annotation is not None:
+        chosen["metadata"]["annotations"] = {"waddle.dev/on-undecidable": annotation}
+
+    async def run() -> None:
+        reviewer = Endless(worked_seconds=1.0)
+        mutating = Mutating(known(chosen).snapshot, reviewer=reviewer, budget=ELSEWHERE)
+        found = mutating.ask(pod()).resume()
+        assert isinstance(found, AdmissionResponse)
+        assert (found.allowed, found.patch) == (is_allowed, None)
+        if is_allowed:
+            assert found.warnings[0].startswith("no mutator is applied: ")
+        else:
+            assert (found.code, found.reason) == (422, "Undecidable")
+        assert any(b"object not mutated" in line for line in mutating.lines)
+
+    asyncio.run(run())
+
+
+def test_a_mutator_with_another_value_of_that_annotation_is_refused() -> None:
+    chosen = label("a", "a", "b")
+    chosen["metadata"]["annotations"] = {"waddle.dev/on-undecidable": "maybe"}
+    with pytest.raises(InvalidMutator, match="must be one of refuse, ignore"):
+        read_mutator(chosen)

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from typing import Any
 
@@ -10,16 +10,15 @@ import yaml
 
 from tests.behaviour.serving import REQUIRED_LABELS, constraint, pod, review, thing
 from tests.patience import turns_until
+from webhook.api.admission import AdmissionRequest
 from webhook.app.compilation import CompileThread
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
-from webhook.constraint.limits import Observer
+from webhook.constraint.limits import Budget
 from webhook.constraint.result import Responses
-from webhook.constraint.review import AugmentedReview
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.log import open_log
 from webhook.metrics.registry import Registry
-from webhook.review.evaluation import Reviewing
 from webhook.server.admission import Admission, AdmissionOptions
 from webhook.server.decoding import LARGE_BYTES, Decoding
 from webhook.server.endpoint import ReviewEndpoint
@@ -56,19 +55,13 @@ def _client() -> Client:
 class Reviewer:
     """Takes reviews that are too long for the admission thread, and answers what it is told to."""
 
-    def __init__(self, found: SlowReview | Delay) -> None:
+    def __init__(self, found: SlowReview[Any] | Delay) -> None:
         self.found = found
         self.reviewed: list[str] = []
 
-    def review(
-        self,
-        snapshot: Reviewing,
-        subject: AugmentedReview,
-        until: float,
-        observer: Observer | None = None,
-    ) -> SlowReview | Delay:
+    def begin(self, work: Callable[[Budget], Any], request: AdmissionRequest, until: float) -> Any:
         """Note what is reviewed."""
-        self.reviewed.append(subject.request.name)
+        self.reviewed.append(request.name)
         return self.found
 
 
@@ -439,7 +432,7 @@ def large() -> dict[str, Any]:
 
 def test_a_large_object_is_reviewed_elsewhere() -> None:
     async def work() -> None:
-        found = SlowReview()
+        found = SlowReview[Any]()
         reviewer = Reviewer(found)
         asked = endpoint(reviewer=reviewer)
         async with asyncio.TaskGroup() as tasks:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
+from webhook.constraint.limits import LOOK_SECONDS
 from webhook.rego.errors import EvaluationError
 from webhook.rego.run.limits import CHECK_EVERY, EvaluationContext
 
@@ -14,9 +15,6 @@ if TYPE_CHECKING:
 
 FIRST_STEPS: Final = 2_000
 """Steps before the first look: a tenth of a millisecond where they take what they should."""
-
-LOOK_SECONDS: Final = 0.0005
-"""A look costs one or two microseconds. As long may another thread wait for the interpreter."""
 
 LEAST_STEPS: Final = 20
 

@@ -1,0 +1,80 @@
+"""Whoever mutates looks at the clock, however long one mutator, list or comparison takes."""
+
+import copy
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.webhook.mutation.documents import CREATE, assign, known, modify_set
+from webhook.mutation.errors import OutOfTime, TooLong
+from webhook.mutation.pace import Pace
+from webhook.mutation.patch import patch_between
+from webhook.mutation.values import are_same
+
+ITEMS = 50_000
+"""So many take tens of milliseconds at each of these."""
+
+MANY = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "p", "namespace": "shop"},
+    "spec": {
+        "containers": [{"name": f"c{number}", "args": [number]} for number in range(ITEMS)],
+        "fields": {f"f{number}": [number] for number in range(ITEMS)},
+        "words": [f"w{number}" for number in range(ITEMS)],
+    },
+}
+OTHER = copy.deepcopy(MANY)
+CHANGED = {
+    **MANY,
+    "spec": {
+        **OTHER["spec"],
+        "containers": [{"name": f"c{number}", "args": []} for number in range(ITEMS)],
+    },
+}
+
+
+def mutating(document: dict[str, Any]) -> Callable[[Pace], Any]:
+    """One mutator at work on the object."""
+    snapshot = known(document).snapshot
+    return lambda pace: snapshot.mutate(MANY, replace(CREATE, pace=pace))
+
+
+WORK: dict[str, Callable[[Pace], Any]] = {
+    "every item": mutating(assign("a", "spec.containers[name: *].image", "x")),
+    "an item by its key": mutating(assign("a", "spec.containers[name: none]", {"name": "none"})),
+    "a set": mutating(modify_set("a", "spec.words", "merge", ["x"])),
+    "out of a set": mutating(modify_set("a", "spec.words", "prune", ["w1"])),
+    "comparing": lambda pace: are_same(MANY, OTHER, pace),
+    "a patch": lambda pace: patch_between(MANY, CHANGED, pace),
+    "a patch of fewer items": lambda pace: patch_between(
+        MANY,
+        {**OTHER, "spec": {"containers": OTHER["spec"]["containers"][1:]}},
+        pace,
+    ),
+}
+
+
+@pytest.mark.parametrize("what", WORK)
+def test_long_work_rests_again_and_again(what: str) -> None:
+    rests: list[float] = []
+    WORK[what](Pace(rest=rests.append))
+    assert len(rests) > 2
+
+
+@pytest.mark.parametrize("what", WORK)
+def test_long_work_ends_within_itself_and_leaves_nothing_behind(what: str) -> None:
+    def end(_worked: float) -> None:
+        raise OutOfTime("no more", 1)
+
+    with pytest.raises(OutOfTime, match="no more"):
+        WORK[what](Pace(rest=end))
+    with pytest.raises(TooLong):
+        WORK[what](Pace(seconds=0.001))
+    with pytest.raises(OutOfTime, match="ended"):
+        WORK[what](Pace(time.monotonic()))
+    WORK[what](Pace())
+    assert MANY == OTHER

@@ -1,0 +1,73 @@
+"""What mutating looks at while it works: the clock, and whether others are to go first."""
+
+from __future__ import annotations
+
+import time
+from math import inf
+from typing import TYPE_CHECKING, Final
+
+from webhook.constraint.limits import LOOK_SECONDS
+from webhook.mutation.errors import OutOfTime, TooLong
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LOOK_ITEMS: Final = 31
+"""Items of a list between two looks, as bits: some 30 µs of assigning in each of them."""
+
+
+class Pace:
+    """How long one object may be mutated, and how often whoever does it rests. For one thread.
+
+    Whoever works looks at it between mutators, within long lists and where objects are compared.
+    """
+
+    __slots__ = ("_began", "_next", "_rest", "_rested", "_seconds", "_until", "iteration")
+
+    def __init__(
+        self,
+        until: float | None = None,
+        *,
+        seconds: float | None = None,
+        rest: Callable[[float], None] | None = None,
+    ) -> None:
+        """``until`` is on the monotonic clock, ``seconds`` are of the thread's processor.
+
+        ``rest`` is told about twice for each millisecond of work how many seconds that was. What
+        takes more than ``seconds`` is :class:`~webhook.mutation.errors.TooLong`.
+        """
+        self._until = inf if until is None else until
+        self._seconds = inf if seconds is None else seconds
+        self._rest = rest
+        self._next = -inf
+        self._began: float | None = None
+        self._rested = 0.0
+        self.iteration = 1
+        """The pass that goes on, which an error tells."""
+
+    def look(self) -> None:
+        """Rest, if it is time; raises :class:`~webhook.mutation.errors.OutOfTime` where it is over."""
+        now = time.monotonic()
+        if now > self._next:
+            self._look(now)
+
+    def _look(self, now: float) -> None:
+        if now > self._until:
+            raise OutOfTime("the time for mutating this object ended", self.iteration)
+        if self._rest is None and self._seconds == inf:
+            self._next = self._until
+            return
+        # A thread that waits for the processor has not worked meanwhile.
+        worked = time.thread_time()
+        if self._began is None:
+            self._began = self._rested = worked
+        if worked - self._began >= self._seconds:
+            raise TooLong("mutating this object takes longer than others can wait", self.iteration)
+        if self._rest is not None and worked > self._rested:
+            self._rest(worked - self._rested)
+            self._rested = time.thread_time()
+        self._next = time.monotonic() + LOOK_SECONDS
+
+
+UNBOUNDED: Final = Pace()
+"""That of who has all the time there is."""
