@@ -26,8 +26,7 @@ class Pace:
 
     def __init__(
         self,
-        until: float | None = None,
-        *,
+        until: float = inf,
         seconds: float | None = None,
         rest: Callable[[float], None] | None = None,
     ) -> None:
@@ -36,14 +35,25 @@ class Pace:
         ``rest`` is told about twice for each millisecond of work how many seconds that was. What
         takes more than ``seconds`` is :class:`~webhook.mutation.errors.TooLong`.
         """
-        self._until = inf if until is None else until
-        self._seconds = inf if seconds is None else seconds
+        self._until = until
+        self._seconds = seconds
         self._rest = rest
         self._next = -inf
         self._began: float | None = None
         self._rested = 0.0
         self.iteration = 1
         """The pass that goes on, which an error tells."""
+
+    def begin(self) -> None:
+        """See whether there is any time; what is worked before the first look is not counted.
+
+        To ask the system for a thread's time takes longer than to mutate most objects. Raises
+        :class:`~webhook.mutation.errors.OutOfTime`.
+        """
+        if time.monotonic() > self._until:
+            raise self._out_of_time()
+        if self._seconds == 0:
+            raise self._too_long()
 
     def look(self) -> None:
         """Rest, if it is time; raises :class:`~webhook.mutation.errors.OutOfTime` where it is over."""
@@ -53,20 +63,27 @@ class Pace:
 
     def _look(self, now: float) -> None:
         if now > self._until:
-            raise OutOfTime("the time for mutating this object ended", self.iteration)
-        if self._rest is None and self._seconds == inf:
+            raise self._out_of_time()
+        if self._rest is None and self._seconds is None:
             self._next = self._until
             return
         # A thread that waits for the processor has not worked meanwhile.
         worked = time.thread_time()
         if self._began is None:
             self._began = self._rested = worked
-        if worked - self._began >= self._seconds:
-            raise TooLong("mutating this object takes longer than others can wait", self.iteration)
+        if self._seconds is not None and worked - self._began > self._seconds:
+            raise self._too_long()
         if self._rest is not None and worked > self._rested:
             self._rest(worked - self._rested)
             self._rested = time.thread_time()
         self._next = time.monotonic() + LOOK_SECONDS
+
+
+    def _out_of_time(self) -> OutOfTime:
+        return OutOfTime("the time for mutating this object ended", self.iteration)
+
+    def _too_long(self) -> TooLong:
+        return TooLong("mutating this object takes longer than others can wait", self.iteration)
 
 
 UNBOUNDED: Final = Pace()

@@ -104,7 +104,7 @@ class MutationSnapshot:
         plan = self.plan(gvk, context.operation)
         if plan is None:
             return Mutated(obj)
-        context.pace.look()
+        context.pace.begin()
         mutated = plan.apply_at_once(obj, context)
         if mutated is not None:
             return mutated

@@ -100,7 +100,7 @@ def changes(policies: PolicySet, subject: Subject, *, annotates: bool = False) -
     assert obj is not None
     gvk = gvk_of(obj)
     context = _context(policies, subject, obj, gvk, request.operation, request.username)
-    if subject.reads_namespace and context.namespace is None and context.namespace_name:
+    if context.namespace is None and subject.reads_namespace and context.namespace_name:
         return Needs(namespace=context.namespace_name)
     mutations = policies.mutations
     try:
@@ -139,20 +139,23 @@ def _context(
     username: str,
 ) -> Context:
     """What mutators are told of a subject: a Namespace is in itself."""
-    if gvk.group_kind == ("", "Namespace"):
-        return Context(operation, obj, "", username, pace=pace_of(subject))
-    namespace = namespace_of_subject(policies, subject)
-    return Context(operation, namespace, subject.place, username, pace=pace_of(subject))
+    pace = pace_of(subject)
+    if gvk.kind == "Namespace" and not gvk.group:
+        return Context(operation, obj, "", username, "Original", pace)
+    place = subject.place
+    namespace = getattr(subject.value, "namespace", None)
+    if namespace is None and place:
+        namespace = policies.snapshot.namespaces.get(place)
+    return Context(operation, namespace, place, username, "Original", pace)
 
 
 def pace_of(subject: Subject) -> Pace:
     """When mutators end that change a subject, or what it implies, and when they rest."""
-    latest = time.monotonic() + EXTENSION_SECONDS
-    deadline, budget = subject.limits.deadline, subject.limits.budget
-    until = latest if deadline is None else min(deadline, latest)
+    deadline, _, _, budget, _ = subject.limits
+    until = time.monotonic() + EXTENSION_SECONDS if deadline is None else deadline
     if budget is None:
         return Pace(until)
-    return Pace(until, seconds=budget.seconds if budget.deferrable else None, rest=budget.rest)
+    return Pace(until, budget.seconds if budget.deferrable else None, budget.rest)
 
 
 def namespace_of_subject(policies: PolicySet, subject: Subject) -> Mapping[str, Any] | None:

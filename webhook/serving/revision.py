@@ -51,13 +51,15 @@ class Revision:
     synced: frozenset[GroupVersionKind] = frozenset()
     """The kinds that policies may read, and of which every object is in the snapshot."""
 
-    @property
-    def policies(self) -> PolicySet:
-        """All that decides, as every door is handed it."""
+    policies: PolicySet = field(init=False)
+    """All that decides, as every door is handed it."""
+
+    def __post_init__(self) -> None:
         exclusions = Exclusions(
             self.is_excluded, self.is_excluded_from_audit, self.is_excluded_from_mutation
         )
-        return PolicySet(self.snapshot, self.mutations, self.expansion, exclusions)
+        policies = PolicySet(self.snapshot, self.mutations, self.expansion, exclusions)
+        object.__setattr__(self, "policies", policies)
 
 
 @dataclass(slots=True)
