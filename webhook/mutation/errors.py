@@ -32,5 +32,5 @@ class OutOfTime(MutationError):
     """The time for the request ended before its mutators came to an end."""
 
 
-class TooLong(OutOfTime):
+class OverBudget(OutOfTime):
     """Mutating takes longer than this thread has for one object, and may go on elsewhere."""

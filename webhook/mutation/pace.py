@@ -7,7 +7,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final
 
 from webhook.constraint.limits import LOOK_SECONDS
-from webhook.mutation.errors import OutOfTime, TooLong
+from webhook.mutation.errors import OutOfTime, OverBudget
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +33,7 @@ class Pace:
         """``until`` is on the monotonic clock, ``seconds`` are of the thread's processor.
 
         ``rest`` is told about twice for each millisecond of work how many seconds that was. What
-        takes more than ``seconds`` is :class:`~webhook.mutation.errors.TooLong`.
+        takes more than ``seconds`` is :class:`~webhook.mutation.errors.OverBudget`.
         """
         self._until = until
         self._seconds = seconds
@@ -82,8 +82,8 @@ class Pace:
     def _out_of_time(self) -> OutOfTime:
         return OutOfTime("the time for mutating this object ended", self.iteration)
 
-    def _too_long(self) -> TooLong:
-        return TooLong("mutating this object takes longer than others can wait", self.iteration)
+    def _too_long(self) -> OverBudget:
+        return OverBudget("mutating this object takes longer than others can wait", self.iteration)
 
 
 UNBOUNDED: Final = Pace()

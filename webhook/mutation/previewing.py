@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
-from webhook.mutation.errors import MutationError, TooLong
+from webhook.mutation.errors import MutationError, OverBudget
 from webhook.mutation.external import resolved
 from webhook.mutation.patch import make_patch
 from webhook.values import dataclass
@@ -45,7 +45,7 @@ def previewed(
 
     The whole is worked out anew from the object as it came, with all mutators in their order:
     that is what will happen once they are in force. Nothing that goes wrong here reaches the
-    request; what takes too long for this thread is :class:`~webhook.mutation.errors.TooLong`.
+    request; what takes too long for this thread is :class:`~webhook.mutation.errors.OverBudget`.
     """
     preview = mutations.preview
     plan = None if preview is None else preview.plan(gvk, context.operation)
@@ -54,7 +54,7 @@ def previewed(
     try:
         would = preview.mutate(original, context, on_error="skip", gvk=gvk)
         patch = make_patch(final, resolved(would, {}, context.pace), context.pace)
-    except TooLong:
+    except OverBudget:
         raise
     except MutationError as error:
         return Preview(fault=str(error))

@@ -9,7 +9,7 @@ from webhook.api.gvk import gvk_of, name_of
 from webhook.api.nulls import as_decoded
 from webhook.constraint.review import AugmentedObject, AugmentedReview
 from webhook.mutation.annotations import annotated, id_for
-from webhook.mutation.errors import MutationError, TooLong
+from webhook.mutation.errors import MutationError, OverBudget
 from webhook.mutation.external import resolved
 from webhook.mutation.mutator import UNMUTATED_GROUPS
 from webhook.mutation.pace import Pace
@@ -118,7 +118,7 @@ def changes(policies: PolicySet, subject: Subject, *, annotates: bool = False) -
         if mutations.preview is not None:
             final = resolved(mutated, {}, context.pace)
             preview = previewed(mutations, obj, final, context, gvk)
-    except TooLong:
+    except OverBudget:
         return Needs(time=True)
     return Changes(mutated, patch, answer, preview)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.webhook.mutation.documents import CREATE, assign, known, modify_set
-from webhook.mutation.errors import OutOfTime, TooLong
+from webhook.mutation.errors import OutOfTime, OverBudget
 from webhook.mutation.pace import Pace
 from webhook.mutation.patch import patch_between
 from webhook.mutation.values import are_same
@@ -72,7 +72,7 @@ def test_long_work_ends_within_itself_and_leaves_nothing_behind(what: str) -> No
 
     with pytest.raises(OutOfTime, match="no more"):
         WORK[what](Pace(rest=end))
-    with pytest.raises(TooLong):
+    with pytest.raises(OverBudget):
         WORK[what](Pace(seconds=0.001))
     with pytest.raises(OutOfTime, match="ended"):
         WORK[what](Pace(time.monotonic()))
