@@ -234,11 +234,7 @@ def test_a_result_is_named_by_what_it_is():
     ] == []
 
 
-ASKS_A_SNAPSHOT = {
-    "webhook.review.walk",  # by webhook.review.evaluation
-    "webhook.app.slow_reviews",  # by webhook.review's value, on another thread
-    "webhook.server.admission",  # likewise, on its own
-}
+ASKS_A_SNAPSHOT = {"webhook.review.walk"}  # by webhook.review.evaluation
 
 
 def test_a_snapshot_is_asked_in_one_place():

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.api.gvk import namespace_of
 from webhook.constraint.expansion import InvalidExpansion
-from webhook.mutation.errors import MutationError
+from webhook.mutation.errors import MutationError, OverBudget
 from webhook.mutation.external import resolved
 from webhook.mutation.pace import UNBOUNDED
 from webhook.mutation.setting import Context
@@ -33,7 +33,8 @@ def expand(
     """Everything that a resource implies, what is implied by those first.
 
     Mutators see resultants as generated, and no operation. Raises
-    :class:`~webhook.constraint.expansion.InvalidExpansion`.
+    :class:`~webhook.constraint.expansion.InvalidExpansion` and
+    :class:`~webhook.mutation.errors.OverBudget`.
     """
     if not mutations:
         return expansion.expand(obj, namespace)
@@ -43,6 +44,8 @@ def expand(
         try:
             mutated = mutations.mutate(resultant, context, on_error=on_error)
             return resolved(mutated, {}, pace)
+        except OverBudget:
+            raise
         except MutationError as error:
             raise InvalidExpansion(f"failed to mutate resultant resource: {error}") from None
 

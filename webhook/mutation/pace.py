@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.constraint.limits import LOOK_SECONDS
 from webhook.mutation.errors import OutOfTime, OverBudget
+from webhook.rego.errors import EvaluationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,10 +75,12 @@ class Pace:
         if self._seconds is not None and worked - self._began > self._seconds:
             raise self._too_long()
         if self._rest is not None and worked > self._rested:
-            self._rest(worked - self._rested)
+            try:
+                self._rest(worked - self._rested)
+            except EvaluationError as error:  # it took too much memory, or the process ends
+                raise OutOfTime(str(error), self.iteration) from None
             self._rested = time.thread_time()
         self._next = time.monotonic() + LOOK_SECONDS
-
 
     def _out_of_time(self) -> OutOfTime:
         return OutOfTime("the time for mutating this object ended", self.iteration)

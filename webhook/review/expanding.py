@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import time
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import gvk_of
 from webhook.constraint.expansion import InvalidExpansion
@@ -18,12 +19,17 @@ if TYPE_CHECKING:
     from webhook.review.subject import Subject
 
 
+OUT_OF_TIME: Final = "its time ended before all that it implies was known"
+"""Why it is not known what an object implies, where nothing else is wrong."""
+
+
 def expand_value(
     policies: PolicySet, subject: Subject, value: Any
 ) -> tuple[list[tuple[Resultant, AugmentedObject]], str]:
     """What a subject implies, as it is reviewed; and why that is not known.
 
-    A subject of a kind that implies nothing costs one look-up.
+    A subject of a kind that implies nothing costs one look-up. Raises
+    :class:`~webhook.mutation.errors.OverBudget`.
     """
     obj = object_of_value(value)
     if not subject.expands or not policies.expansion or obj is None:
@@ -32,6 +38,8 @@ def expand_value(
     namespace = namespace_of_subject(policies, subject)
     if type(value) is AugmentedReview:
         request = value.request
+        if not policies.expansion.is_of(request.kind):
+            return [], ""
         operation, username, size = request.operation, request.username, request.size
         obj = _as_requested(obj, request)
         given = namespace
@@ -51,7 +59,9 @@ def expand_value(
             pace=pace_of(subject),
         )
     except InvalidExpansion as error:
-        return [], str(error)
+        deadline = subject.limits.deadline
+        is_late = deadline is not None and time.monotonic() > deadline
+        return [], OUT_OF_TIME if is_late else str(error)
     return [
         # Policies see of it the Namespace that they see of the object.
         (item, AugmentedObject(item.object, given, operation, "Generated", size=size))

@@ -13,7 +13,7 @@ class Found(NamedTuple):
     """What the policies say of a subject.
 
     ``object`` is what was reviewed: as mutators left it. ``excluded`` is the namespace by which
-    Config spares it, so that nothing was asked. ``unmutated`` and ``unexpanded`` say why mutators
+    Config spares it, so that nothing was asked; ``released`` says that it is only let go. ``unmutated`` and ``unexpanded`` say why mutators
     could not be applied, or what it implies could not be told: then what was found is not all.
     """
 
@@ -25,6 +25,7 @@ class Found(NamedTuple):
     unexpanded: str = ""
     implied: tuple[dict[str, Any], ...] = ()
     """The objects that it implies."""
+    released: bool = False
 
     @property
     def faults(self) -> tuple[str, ...]:

@@ -9,16 +9,18 @@ The stages, in their order:
 4. match and evaluate: the object, and all that it implies, against every constraint;
 5. results: what was found becomes what is to be answered (``evaluation.RESULT_STAGES``).
 
-The server makes stages 2 and 3 in two requests and 4 and 5 on one thread or another, of the same
-parts.
+Who has others wait sets a budget that is deferrable: what takes longer needs time elsewhere, and the
+walk is made anew there.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from webhook.constraint.limits import ELSEWHERE
 from webhook.constraint.result import DEFERRED, Responses
 from webhook.constraint.review import AugmentedReview
+from webhook.mutation.errors import OverBudget
 from webhook.review.evaluation import evaluation
 from webhook.review.expanding import expand_value
 from webhook.review.mutating import mutate
@@ -36,18 +38,22 @@ def walk(policies: PolicySet, subject: Subject) -> Found | Needs:
 
     Raises :class:`~webhook.constraint.errors.UnsupportedEnforcementPoint`.
     """
-    place = subject.place
     if subject.excludes and _is_excluded(policies, subject):
         return Found(Responses(), subject.object, excluded=subject.counted_place)
-    value = subject.value
+    value, budget = subject.value, subject.limits.budget
     if subject.releases and type(value) is AugmentedReview and only_releases(value.request):
-        return Found(Responses(), subject.object)
-    if subject.reads_namespace and place and getattr(value, "namespace", None) is None:
-        return Needs(namespace=place)
+        return Found(Responses(), subject.object, released=True)
+    if subject.reads_namespace and _lacks_namespace(policies, subject):
+        return Needs(namespace=subject.place)
+    if budget is ELSEWHERE:
+        return Needs(time=True)
     mutated, unmutated = None, ""
     if subject.mutates and policies.mutations:
         value, mutated, unmutated = mutate(policies, subject)
-    implied, unexpanded = expand_value(policies, subject, value)
+    try:
+        implied, unexpanded = expand_value(policies, subject, value)
+    except OverBudget:
+        return Needs(time=True)
     responses = evaluation(policies.snapshot, implied).review(
         value, enforcement_point=subject.point, limits=subject.limits
     )
@@ -55,6 +61,18 @@ def walk(policies: PolicySet, subject: Subject) -> Found | Needs:
         return Needs(time=True)
     objects = tuple(one.object for _, one in implied)
     return Found(responses, object_of_value(value), mutated, None, unmutated, unexpanded, objects)
+
+
+def _lacks_namespace(policies: PolicySet, subject: Subject) -> bool:
+    """Whether somebody has to fetch the Namespace of a subject.
+
+    An object out of a list comes with its own, as it is now; a request may be reviewed by the one
+    that is known.
+    """
+    value, place = subject.value, subject.place
+    if not place or getattr(value, "namespace", None) is not None:
+        return False
+    return type(value) is not AugmentedReview or place not in policies.snapshot.namespaces
 
 
 # --- 1. exclude -----------------------------------------------------------------------------------

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.admission import AdmissionResponse
-from webhook.api.gvk import name_of
 from webhook.constraint import enforcement
-from webhook.constraint.limits import UNTIL_NOW, Limits
+from webhook.constraint.limits import ELSEWHERE, UNTIL_NOW, Limits
 from webhook.constraint.placement import placed
-from webhook.constraint.result import DEFERRED
 from webhook.constraint.review import AugmentedReview
 from webhook.metrics.admission import SLOW_REVIEWS, VALIDATION_REQUESTS, VALIDATION_SECONDS
-from webhook.review.evaluation import evaluation
+from webhook.review.expanding import OUT_OF_TIME
+from webhook.review.outcome import Found, Needs
 from webhook.review.releasing import RELEASED, only_releases
-from webhook.server import deadline, expansion, preparation, submission, verdict
+from webhook.review.subject import Subject
+from webhook.review.walk import walk
+from webhook.server import deadline, preparation, submission, verdict
 from webhook.server.admission_telling import AdmissionTelling
+from webhook.server.deadline import RequestTime
 from webhook.server.decoding import LARGE_BYTES
-from webhook.server.outcome import NO_ROOM, Pending, Unanswerable, no_place, not_ready
+from webhook.server.outcome import NO_ROOM, Unanswerable, no_place, not_ready
+from webhook.server.preparation import Awaiting, carry_on, read_namespace
 from webhook.server.responsibility import (
     NOTED_SECONDS,
     Delay,
@@ -33,7 +35,7 @@ from webhook.serving.trace import CurrentTrace
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
+    from collections.abc import Generator
 
     from webhook.api.admission import AdmissionRequest
     from webhook.constraint.limits import Budget
@@ -41,13 +43,9 @@ if TYPE_CHECKING:
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.mutation.passes import MutationOnError
-    from webhook.review.evaluation import Reviewing
-    from webhook.server.deadline import RequestTime
     from webhook.server.outcome import Outcome
-    from webhook.server.preparation import Preparations, SlowReview
+    from webhook.server.preparation import Decision, Preparations
     from webhook.server.responsibility import Responsible
-    from webhook.server.submission import Inadmissible, TriedSubmission
-    from webhook.serving.namespaces import NamespaceAnswer
     from webhook.serving.recorder import Recorder
     from webhook.serving.revision import Revision, Serving
 
@@ -77,67 +75,29 @@ class AdmissionOptions:
     """What an evaluation may take on this thread; deferrable only with a reviewer."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    """What was found out before deciding; None where nothing was asked."""
+class _Case:
+    """One request on its way to its answer, with what is known of it so far."""
 
-    namespace: Future[NamespaceAnswer] | None = None
-    compiled: Future[TriedSubmission] | None = None
-    slow: SlowReview[Responses] | None = None
-    reviewing: Reviewing | None = None
-    """What carries that out."""
-    began: float = 0.0
-    """When, on the monotonic clock."""
-    unexpanded: str = ""
-    """Why what the object implies is not reviewed with it."""
+    __slots__ = ("began", "request", "responses", "revision", "span")
 
-    @property
-    def namespace_document(self) -> dict[str, Any] | None:
-        """The Namespace that was read."""
-        return None if self.namespace is None else self.namespace.result().document
+    def __init__(self, request: AdmissionRequest, received_at: float) -> None:
+        self.request = request
+        self.span = RequestTime(received_at, received_at)
+        self.revision: Revision | None = None
+        """The one that decides: another may be in force a line later."""
+        self.responses: Responses | None = None
+        """What the review found that led to the answer."""
+        self.began = 0.0
+        """When its review began, on the monotonic clock; 0 before that."""
 
 
-_UNPREPARED: Final = _Prepared()
-
-_Concluded: TypeAlias = "tuple[Outcome, Responses | None]"
-"""What was decided, and what the review found that led to it; a bare tuple, as each request makes
-one."""
-
-
-def _namespace_fault(
-    request: AdmissionRequest, prepared: _Prepared
-) -> AdmissionResponse | Unanswerable | None:
-    """What the request gets if the Namespace that was asked for is not here; None if it is."""
-    assert prepared.namespace is not None
-    if not prepared.namespace.done():
-        message = f"Namespace {request.namespace} was not read in time"
-        return Unanswerable(504, "deadline", message)
-    answer = prepared.namespace.result()
-    if answer.fault:
-        return Unanswerable(500, "namespace", f"Namespace not read: {answer.fault}")
-    if answer.document:
-        return None
-    fault = f'failed to create augmentedReview: namespaces "{request.namespace}" not found'
-    return verdict.errored(request.uid, 500, fault)
-
-
-def _status(outcome: Outcome) -> str:
-    """What is counted; nothing for what goes on elsewhere, or finds no room to."""
+def _status(outcome: AdmissionResponse | Unanswerable) -> str:
+    """What is counted; nothing for what finds no room."""
     if isinstance(outcome, AdmissionResponse):
         if outcome.allowed:
             return "allow"
         return "deny" if outcome.code == 403 else "error"
-    return "" if isinstance(outcome, Pending) or outcome.reason == NO_ROOM else "error"
-
-
-def _not_reviewed(reviewing: Reviewing, subject: AugmentedReview) -> Responses:
-    """What is left undecided where nothing is evaluated: every constraint that matches."""
-    return reviewing.review(subject, enforcement_point=enforcement.WEBHOOK, limits=UNTIL_NOW)
-
-
-def _subject(request: AdmissionRequest, prepared: _Prepared) -> AugmentedReview:
-    """What is reviewed: the request with its Namespace, if that was read."""
-    return AugmentedReview(placed(request), prepared.namespace_document)
+    return "" if outcome.reason == NO_ROOM else "error"
 
 
 class Admission:
@@ -162,8 +122,7 @@ class Admission:
         self._times = times or ProcessorTime()
         self._current = current or CurrentTrace()
         self._serving = serving
-        self._reviewer = preparations.reviewer
-        self._preparations = None if preparations is preparation.NOTHING else preparations
+        self._preparations = preparations
         self._recorder = recorder
         self._names = None if recorder is None else recorder.names
         self._options = options
@@ -176,222 +135,210 @@ class Admission:
 
     def __call__(self, request: AdmissionRequest, query: bytes, received_at: float) -> Outcome:
         """Decide, or say what must be found out first, or why there is no decision."""
-        revision = self._serving.revision  # Once: another may be in force a line later.
-        if self._preparations is not None:
-            awaited = self._prepare(self._preparations, request, query, received_at, revision)
-            if awaited is not None:
-                return awaited
-        return self._conclude(request, query, received_at, _UNPREPARED, revision)
+        return carry_on(self._decision(request, query, received_at), request.api_version)
 
-    def _prepare(
-        self,
-        preparations: Preparations,
-        request: AdmissionRequest,
-        query: bytes,
-        received: float,
-        revision: Revision | None,
-    ) -> Pending | None:
-        """What deciding this request needs and has not got; None where it has everything."""
-        options = self._options
-        if revision is None or request.username in options.own_users:
-            return None
-        reader, compiler = preparations.namespaces, preparations.templates
-        lacks = reader is not None and self._lacks_namespace(request, revision)
-        source = None if compiler is None else submission.policy_to_try(request)
-        if not lacks and source is None:
-            return None
-        try:
-            seconds = deadline.seconds_for(query, options.review_timeout_seconds)
-        except deadline.InvalidTimeout:
-            return None  # Deciding refuses it.
-        left = received + seconds - time.monotonic()
-        asked = reader.read(request.namespace, left) if reader is not None and lacks else None
-        compiled = None if compiler is None or source is None else compiler.compile(source)
-        futures: list[Future[Any]] = [item for item in (asked, compiled) if item is not None]
-        prepared = _Prepared(asked, compiled)
-        return Pending(
-            preparation.finished(futures, left),
-            lambda: self._conclude(request, query, received, prepared, self._serving.revision),
-            request.api_version,
-        )
-
-    def _lacks_namespace(self, request: AdmissionRequest, revision: Revision) -> bool:
-        name = request.namespace
-        return (
-            bool(name)
-            and name not in revision.snapshot.namespaces
-            and request.kind.group_kind != ("", "Namespace")
-            and not revision.is_excluded(name)
-        )
-
-    def _conclude(
-        self,
-        request: AdmissionRequest,
-        query: bytes,
-        received_at: float,
-        prepared: _Prepared,
-        revision: Revision | None,
-    ) -> Outcome:
+    def _decision(self, request: AdmissionRequest, query: bytes, received_at: float) -> Decision:
         """Decide by one revision, and hand what was decided, or why nothing was, to the recorder."""
+        case = _Case(request, received_at)
         recorder = self._recorder
         if recorder is None:
-            return self._decide(request, query, received_at, prepared, revision)[0]
-        snapshot = None if revision is None else revision.snapshot
-        began = prepared.began or time.monotonic()
+            return (yield from self._decided(case, query))
         try:
-            outcome, responses = self._decide(request, query, received_at, prepared, revision)
+            outcome = yield from self._decided(case, query)
         except Exception as error:
-            what = f"bug: {type(error).__name__}"
-            reviewed = Reviewed(request, None, snapshot, (received_at, began))
-            recorder.unanswered(reviewed, 500, what)
+            self._unanswered(recorder, case, 500, f"bug: {type(error).__name__}")
             raise
         if type(outcome) is AdmissionResponse:  # As nearly all are.
-            return recorder.answered(request, responses, snapshot, received_at, began, outcome)
-        if isinstance(outcome, Unanswerable):
-            reviewed = Reviewed(request, responses, snapshot, (received_at, began))
-            recorder.unanswered(reviewed, outcome.code, outcome.message)
+            snapshot = None if case.revision is None else case.revision.snapshot
+            began = case.began or time.monotonic()
+            return recorder.answered(request, case.responses, snapshot, received_at, began, outcome)
+        assert isinstance(outcome, Unanswerable)
+        self._unanswered(recorder, case, outcome.code, outcome.message)
         return outcome
 
-    def _decide(
-        self,
-        request: AdmissionRequest,
-        query: bytes,
-        received_at: float,
-        prepared: _Prepared,
-        revision: Revision | None,
-    ) -> _Concluded:
-        try:
-            seconds = deadline.seconds_for(query, self._options.review_timeout_seconds)
-        except deadline.InvalidTimeout as error:
-            return Unanswerable(400, "malformed", str(error)), None
-        if revision is None:
-            return not_ready("policies"), None
-        if request.username in self._options.own_users:
-            return verdict.allowed(request.uid, "Gatekeeper does not self-manage"), None
-        if only_releases(request):
-            return verdict.allowed(request.uid, RELEASED), None
-        refusal = self._refusal(request, revision, prepared.compiled)
-        if isinstance(refusal, Unanswerable):
-            return refusal, None
-        if refusal is not None:
-            return verdict.errored(request.uid, refusal.code, refusal.message), None
-        status = "error"
-        try:
-            span = deadline.RequestTime(received_at, received_at + seconds)
-            concluded = self._decide_in_force(request, revision, span, prepared)
-            if concluded is None:
-                concluded = self._defer(request, query, span, prepared, revision)
-            status = _status(concluded[0])
-            return concluded
-        finally:
-            if status:
-                dry_run = "true" if request.dry_run else "false"
-                self._registry.count(VALIDATION_REQUESTS, status, dry_run)
-                taken, histogram = time.monotonic() - received_at, self._seconds[status]
-                histogram.observe(taken)
-                if (trace := self._current.trace) is not None:
-                    histogram.exemplify(taken, trace.trace_id, trace.span_id)
+    def _unanswered(self, recorder: Recorder, case: _Case, code: int, why: str) -> None:
+        snapshot = None if case.revision is None else case.revision.snapshot
+        times = case.span.received_at, case.began or time.monotonic()
+        recorder.unanswered(Reviewed(case.request, case.responses, snapshot, times), code, why)
 
-    def _refusal(
-        self,
-        request: AdmissionRequest,
-        revision: Revision,
-        compiled: Future[TriedSubmission] | None,
-    ) -> Inadmissible | Unanswerable | None:
+    def _decided(self, case: _Case, query: bytes) -> Decision:
+        """In this order: is there anything to decide by, is it a policy, what do policies say."""
+        request, options = case.request, self._options
+        try:
+            seconds = deadline.seconds_for(query, options.review_timeout_seconds)
+        except deadline.InvalidTimeout as error:
+            return Unanswerable(400, "malformed", str(error))
+        received_at = case.span.received_at
+        case.span = RequestTime(received_at, received_at + seconds)
+        revision = case.revision = self._serving.revision
+        if revision is None:
+            return not_ready("policies")
+        if request.username in options.own_users:
+            return verdict.allowed(request.uid, "Gatekeeper does not self-manage")
+        if request.kind.group in submission.GROUPS:
+            refused = yield from self._submitted(case, revision)
+            if refused is not None:
+                return refused
+            revision = case.revision or revision
+        try:
+            outcome = yield from self._reviewed(case, revision)
+        except Exception:
+            self._count(case, "error")
+            raise
+        if isinstance(outcome, Found):  # an update that only lets an object go
+            return verdict.allowed(request.uid, RELEASED)
+        if status := _status(outcome):
+            self._count(case, status)
+        return outcome
+
+    def _count(self, case: _Case, status: str) -> None:
+        self._registry.count(
+            VALIDATION_REQUESTS, status, "true" if case.request.dry_run else "false"
+        )
+        taken, histogram = time.monotonic() - case.span.received_at, self._seconds[status]
+        histogram.observe(taken)
+        if (trace := self._current.trace) is not None:
+            histogram.exemplify(taken, trace.trace_id, trace.span_id)
+
+    def _submitted(
+        self, case: _Case, revision: Revision
+    ) -> Generator[Awaiting, None, AdmissionResponse | Unanswerable | None]:
         """Why a resource of Gatekeeper's is not admitted, or nothing can be said of it."""
+        request, compiler = case.request, self._preparations.templates
+        if only_releases(request):
+            return verdict.allowed(request.uid, RELEASED)
+        source = None if compiler is None else submission.policy_to_try(request)
+        compiled = None if compiler is None or source is None else compiler.compile(source)
+        if compiled is not None:
+            yield Awaiting([compiled], case.span.until)
+            revision = case.revision = self._serving.revision or revision
         tried = compiled.result() if compiled is not None and compiled.done() else None
         checks = (None if tried is None else tried.checks) or revision.checks
         refusal = submission.check(request, checks, any_action=self._options.any_action)
-        if compiled is None or (refusal is not None and not refusal.lacks_template):
-            return refusal
-        if tried is None:
-            compiled.cancel()  # Else those who ask again stand behind what nobody waits for.
-            return Unanswerable(504, "deadline", _NOT_TRIED)
-        if tried.fault is not None and tried.fault.is_passing:
-            return Unanswerable(503, "environment", tried.fault.message)
-        return refusal or submission.check_compiled(tried.fault)
-
-    def _decide_in_force(
-        self, request: AdmissionRequest, revision: Revision, span: RequestTime, prepared: _Prepared
-    ) -> _Concluded | None:
-        """Decide by the policies in force; None for what takes too long on this thread."""
-        if self._excluded(request, revision):
-            message = "Namespace is set to be ignored by Gatekeeper config"
-            return verdict.allowed(request.uid, message), None
-        if prepared.namespace is not None:
-            fault = _namespace_fault(request, prepared)
-            if fault is not None:
-                return fault, None
-        concluded = self._review(request, revision, span, prepared)
-        if concluded is None:
-            return None
-        responses, unexpanded = concluded
-        outcome = self._judge(request, responses, unexpanded)
-        if unexpanded == expansion.OUT_OF_TIME:
-            outcome = self._unless_late(request, outcome, span, revision)
-        if isinstance(outcome, AdmissionResponse) and outcome.allowed:
-            notice = submission.notice(request, revision.checks)
-            outcome = verdict.with_notice(outcome, notice) if notice else outcome
-        return outcome, responses
-
-    def _excluded(self, request: AdmissionRequest, revision: Revision) -> bool:
-        """Whether Config excludes the request's namespace; a Namespace counts as its own."""
-        document = request.old_object if request.operation == "DELETE" else request.object
-        if document is None:
-            return False
-        if document.get("kind") == "Namespace" and document.get("apiVersion") == "v1":
-            return revision.is_excluded(name_of(document))
-        return revision.is_excluded(request.namespace)
-
-    def _review(
-        self, request: AdmissionRequest, revision: Revision, span: RequestTime, prepared: _Prepared
-    ) -> tuple[Responses, str] | None:
-        """What is found, and why what the object implies was not reviewed with it.
-
-        None for what takes too long on this thread.
-        """
-        subject = _subject(request, prepared)
-        if (slow := prepared.slow) is not None:
-            assert prepared.reviewing is not None
-            if slow.future.cancel() or slow.future.cancelled() or not slow.future.done():
-                responses = _not_reviewed(prepared.reviewing, subject)
-            else:
-                responses = slow.future.result()
-            return self._attributed(request, responses, span, slow), prepared.unexpanded
-        began = time.monotonic()
-        if request.size > LARGE_BYTES and self._reviewer is not None and began < span.until:
-            return None  # Of many constraints each would take a part of its time here.
-        reviewing, unexpanded = self._reviewing(revision, subject, span.until)
-        responses = reviewing.review(
-            subject,
-            enforcement_point=enforcement.WEBHOOK,
-            limits=Limits(span.until, budget=self._options.budget, observer=self._current.trace),
+        if compiled is not None and (refusal is None or refusal.lacks_template):
+            if tried is None:
+                compiled.cancel()  # Else those who ask again stand behind what nobody waits for.
+                return Unanswerable(504, "deadline", _NOT_TRIED)
+            if tried.fault is not None and tried.fault.is_passing:
+                return Unanswerable(503, "environment", tried.fault.message)
+            refusal = refusal or submission.check_compiled(tried.fault)
+        return (
+            None if refusal is None else verdict.errored(request.uid, refusal.code, refusal.message)
         )
+
+    def _subject(self, case: _Case, namespace: dict[str, Any] | None, limits: Limits) -> Subject:
+        options = self._options
+        return Subject(
+            AugmentedReview(placed(case.request), namespace),
+            enforcement.WEBHOOK,
+            limits,
+            mutates=False,  # the mutating webhook did
+            expands=options.expands,
+            reads_namespace=self._preparations.namespaces is not None,
+            on_expansion_error=options.mutation_on_error,
+        )
+
+    def _reviewed(
+        self, case: _Case, revision: Revision
+    ) -> Generator[Awaiting, None, AdmissionResponse | Unanswerable | Found]:
+        """What the policies in force say; what is found of what nobody is to be asked about."""
+        request, span = case.request, case.span
+        known: dict[str, Any] | None = None
+        walked = self._walk(case, revision, None)
+        if type(walked) is Needs and walked.namespace:
+            name = walked.namespace
+            answer = yield from read_namespace(self._preparations, name, span.until)
+            if isinstance(answer, Unanswerable):
+                return answer
+            if answer is None:
+                fault = f'failed to create augmentedReview: namespaces "{name}" not found'
+                return verdict.errored(request.uid, 500, fault)
+            revision = case.revision = self._serving.revision or revision
+            known = answer
+            walked = self._walk(case, revision, known)
+        crowd, worked_seconds, is_full = None, 0.0, False
+        if type(walked) is Needs:
+            reviewer = self._preparations.reviewer
+            assert reviewer is not None  # Else no budget is deferrable.
+            policies, trace = revision.policies, self._current.trace
+
+            def work(budget: Budget) -> Found | Needs:
+                limits = Limits(span.review_until, budget=budget, observer=trace)
+                return walk(policies, self._subject(case, known, limits))
+
+            slow = reviewer.begin(work, request, span.review_until)
+            if isinstance(slow, Delay):
+                crowd, is_full = slow, True
+            else:
+                self._registry.count(SLOW_REVIEWS)
+                case.began = time.monotonic()
+                yield Awaiting([slow.future], span.until)
+                crowd, worked_seconds = slow.crowded_out, slow.worked_seconds
+                if not slow.future.cancel() and slow.future.done() and crowd is None:
+                    walked = slow.future.result()
+            if type(walked) is Needs:  # All that matches is undecided.
+                walked = walk(policies, self._subject(case, known, UNTIL_NOW))
+        assert type(walked) is Found
+        if walked.released:
+            return walked
+        if walked.excluded is not None:
+            message = "Namespace is set to be ignored by Gatekeeper config"
+            return verdict.allowed(request.uid, message)
+        outcome = self._concluded(case, revision, walked, crowd, worked_seconds)
+        return no_place() if is_full and isinstance(outcome, Unanswerable) else outcome
+
+    def _walk(
+        self, case: _Case, revision: Revision, namespace: dict[str, Any] | None
+    ) -> Found | Needs:
+        """What the policies say, as far as others can wait for it."""
+        request, span, budget = case.request, case.span, self._options.budget
+        case.began = began = time.monotonic()
+        if (
+            request.size > LARGE_BYTES
+            and self._preparations.reviewer is not None
+            and began < span.until
+        ):
+            budget = ELSEWHERE  # Of many constraints each would take a part of its time here.
+        limits = Limits(span.until, budget=budget, observer=self._current.trace)
+        walked = walk(revision.policies, self._subject(case, namespace, limits))
         taken = time.monotonic() - began
         if taken > NOTED_SECONDS:
             self._times.note(requester(request), taken)
-        if responses is DEFERRED:
-            return None
-        return self._attributed(request, responses, span), unexpanded
+        return walked
 
-    def _attributed(
+    def _concluded(
         self,
-        request: AdmissionRequest,
-        responses: Responses,
-        span: RequestTime,
-        slow: SlowReview[Responses] | None = None,
-    ) -> Responses:
-        """What was found, and whose doing it is that it is not all."""
-        if not responses.deadline_exceeded:
-            return responses
-        if slow is not None and slow.crowded_out is not None:
-            return attributed(responses, self._responsible(slow.crowded_out))
-        delay = self._times.since(span.received_at, requester(request))
-        worked = 0.0 if slow is None else slow.worked_seconds
-        return attributed(responses, self._responsible(delay._replace(worked_seconds=worked)))
+        case: _Case,
+        revision: Revision,
+        walked: Found,
+        crowd: Delay | None,
+        worked_seconds: float,
+    ) -> AdmissionResponse | Unanswerable:
+        """The answer to what was found; ``crowd`` is why there was no place for its review."""
+        request, responses, unexpanded = case.request, walked.responses, walked.unexpanded
+        whose: Responsible | None = None
+        if responses.deadline_exceeded or unexpanded == OUT_OF_TIME:
+            whose = self._responsible(case, crowd, worked_seconds)
+            responses = attributed(responses, whose) if responses.deadline_exceeded else responses
+        case.responses = responses
+        if unexpanded:
+            unexpanded = f"unable to expand object: {unexpanded}"
+        outcome = self._judge(request, responses, unexpanded)
+        if whose is not None and walked.unexpanded == OUT_OF_TIME:
+            outcome = self._unless_late(request, outcome, whose, revision, unexpanded)
+        if isinstance(outcome, AdmissionResponse) and outcome.allowed:
+            notice = submission.notice(request, revision.checks)
+            outcome = verdict.with_notice(outcome, notice) if notice else outcome
+        return outcome
 
-    def _responsible(self, delay: Delay) -> Responsible:
-        return responsible_for(delay) if self._options.blames else "others"
+    def _responsible(self, case: _Case, crowd: Delay | None, worked_seconds: float) -> Responsible:
+        """Whose doing it is that there was no time."""
+        if not self._options.blames:
+            return "others"
+        if crowd is not None:
+            return responsible_for(crowd)
+        delay = self._times.since(case.span.received_at, requester(case.request))
+        return responsible_for(delay._replace(worked_seconds=worked_seconds))
 
     def _judge(
         self, request: AdmissionRequest, responses: Responses, unexpanded: str
@@ -416,20 +363,13 @@ class Admission:
             return self._telling.faulty(request, responses)
         return response
 
-    def _reviewing(
-        self, revision: Revision, subject: AugmentedReview, until: float
-    ) -> tuple[Reviewing, str]:
-        """What reviews the request, and why what its object implies is not reviewed with it."""
-        if not self._options.expands:
-            return evaluation(revision.snapshot), ""
-        return expansion.reviewing(revision, subject, until, self._options.mutation_on_error)
-
     def _unless_late(
         self,
         request: AdmissionRequest,
         outcome: AdmissionResponse | Unanswerable,
-        span: RequestTime,
+        whose: Responsible,
         revision: Revision,
+        why: str,
     ) -> AdmissionResponse | Unanswerable:
         """The answer where there was no time to find out what the object implies.
 
@@ -441,48 +381,8 @@ class Admission:
             return outcome
         if policy.on_undecidable == "ignore":
             return outcome
-        delay = self._times.since(span.received_at, requester(request))
-        if self._responsible(delay) == "others":
+        if whose == "others":
             return Unanswerable(504, "deadline", _TOO_LATE)
-        refusal = verdict.undecidable(request.uid, expansion.OUT_OF_TIME)
+        refusal = verdict.undecidable(request.uid, why)
         self._telling.refused(refusal)
         return refusal
-
-    def _defer(
-        self,
-        request: AdmissionRequest,
-        query: bytes,
-        span: RequestTime,
-        prepared: _Prepared,
-        revision: Revision,
-    ) -> _Concluded:
-        """The review goes on beside this thread; this is what its request waits for."""
-        assert self._reviewer is not None  # Else no budget is deferrable.
-        subject = _subject(request, prepared)
-        began = time.monotonic()
-        reviewing, unexpanded = self._reviewing(revision, subject, span.until)
-        self._times.note(requester(request), time.monotonic() - began)
-        trace, until = self._current.trace, span.review_until
-
-        def work(budget: Budget) -> Responses:
-            limits = Limits(until, budget=budget, observer=trace)
-            return reviewing.review(subject, enforcement_point=enforcement.WEBHOOK, limits=limits)
-
-        slow = self._reviewer.begin(work, request, until)
-        if isinstance(slow, Delay):
-            responses = attributed(_not_reviewed(reviewing, subject), self._responsible(slow))
-            outcome = self._judge(request, responses, unexpanded)
-            if unexpanded == expansion.OUT_OF_TIME:
-                outcome = self._unless_late(request, outcome, span, revision)
-            if isinstance(outcome, Unanswerable):
-                outcome = no_place()
-            return outcome, responses
-        self._registry.count(SLOW_REVIEWS)
-        now = time.monotonic()
-        known = replace(prepared, slow=slow, reviewing=reviewing, began=now, unexpanded=unexpanded)
-        awaited = Pending(
-            preparation.finished([slow.future], span.until - now),
-            lambda: self._conclude(request, query, span.received_at, known, revision),
-            request.api_version,
-        )
-        return awaited, None

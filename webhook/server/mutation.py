@@ -19,7 +19,6 @@ from webhook.metrics.mutation import MUTATION_ITERATIONS, MUTATION_REQUESTS, MUT
 from webhook.mutation.errors import MutationError, NotConverging, OutOfTime
 from webhook.mutation.mutator import OPERATIONS
 from webhook.mutation.patch import NO_PATCH
-from webhook.rego.errors import EvaluationError
 from webhook.review.mutating import Changes, changes
 from webhook.review.outcome import Needs
 from webhook.review.releasing import only_releases
@@ -28,7 +27,7 @@ from webhook.server import deadline, preparation, submission, verdict
 from webhook.server.decoding import LARGE_BYTES
 from webhook.server.mutation_telling import MutationTelling
 from webhook.server.outcome import Unanswerable, no_place, not_ready
-from webhook.server.preparation import Awaiting, carry_on
+from webhook.server.preparation import Awaiting, carry_on, read_namespace
 from webhook.server.responsibility import (
     NOTED_SECONDS,
     Delay,
@@ -161,20 +160,15 @@ class Mutation:
         namespace, began = None, time.monotonic()
         attempt = self._attempt(request, revision.policies, span)
         if type(attempt) is Needs and attempt.namespace:
-            name, reader = attempt.namespace, self._preparations.namespaces
-            assert reader is not None  # Else nobody needs one.
-            asked = reader.read(name, span.until - began)
-            yield Awaiting([asked], span.until)
-            if not asked.done():
-                return Unanswerable(504, "deadline", f"Namespace {name} was not read in time")
-            answer = asked.result()
-            if answer.fault:
-                return Unanswerable(500, "namespace", f"Namespace not read: {answer.fault}")
-            if answer.document is None:
+            name = attempt.namespace
+            document = yield from read_namespace(self._preparations, name, span.until)
+            if isinstance(document, Unanswerable):
+                return document
+            if document is None:
                 message = f'namespaces "{name}" not found'
                 response = verdict.errored(request.uid, 500, message)
                 return self._counted("error", received_at, response)
-            namespace, began = answer.document, time.monotonic()
+            namespace, began = document, time.monotonic()
             attempt = self._attempt(request, revision.policies, span, namespace)
         if type(attempt) is Needs:
             began = time.monotonic()
@@ -343,7 +337,3 @@ def _changes(
         return changes(policies, subject, annotates=annotates)
     except MutationError as error:
         return error.with_traceback(None)
-    except (
-        EvaluationError
-    ) as error:  # of whoever has it rest: it took too much, or the process ends
-        return OutOfTime(str(error), 1)

@@ -14,7 +14,7 @@ import time
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from webhook.server.outcome import Pending
+from webhook.server.outcome import Pending, Unanswerable
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
     from webhook.constraint.limits import Budget
-    from webhook.server.outcome import Outcome, Unanswerable
+    from webhook.server.outcome import Outcome
     from webhook.server.responsibility import Delay
     from webhook.server.submission import TriedSubmission
     from webhook.serving.namespaces import NamespaceAnswer
@@ -104,6 +104,22 @@ def carry_on(decision: Decision, api_version: str) -> Outcome:
     return Pending(
         finished(awaited.futures, left), lambda: carry_on(decision, api_version), api_version
     )
+
+
+def read_namespace(
+    preparations: Preparations, name: str, until: float
+) -> Generator[Awaiting, None, dict[str, Any] | Unanswerable | None]:
+    """A Namespace that a decision needs; None where there is none of that name."""
+    reader = preparations.namespaces
+    assert reader is not None  # Else nobody needs one.
+    asked = reader.read(name, until - time.monotonic())
+    yield Awaiting([asked], until)
+    if not asked.done():
+        return Unanswerable(504, "deadline", f"Namespace {name} was not read in time")
+    answer = asked.result()
+    if answer.fault:
+        return Unanswerable(500, "namespace", f"Namespace not read: {answer.fault}")
+    return answer.document or None
 
 
 def finished(futures: list[Future[Any]], seconds: float) -> asyncio.Future[None]:

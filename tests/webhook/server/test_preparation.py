@@ -19,6 +19,7 @@ from webhook.constraint.result import Responses
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.log import open_log
 from webhook.metrics.registry import Registry
+from webhook.review.outcome import Found
 from webhook.server.admission import Admission, AdmissionOptions
 from webhook.server.decoding import LARGE_BYTES, Decoding
 from webhook.server.endpoint import ReviewEndpoint
@@ -441,7 +442,7 @@ def test_a_large_object_is_reviewed_elsewhere() -> None:
             status, small = await ask(asked, "known")
             assert (status, small["response"]["allowed"]) == (200, False)
             assert not waiting.done()
-            found.future.set_result(Responses())
+            found.future.set_result(Found(Responses()))
         status, answer = waiting.result()
         assert (status, answer["response"]["allowed"]) == (200, True)
         assert reviewer.reviewed == ["web"]
