@@ -31,8 +31,10 @@ def expand_value(
     A subject of a kind that implies nothing costs one look-up. Raises
     :class:`~webhook.mutation.errors.OverBudget`.
     """
+    if not subject.expands or not policies.expansion:
+        return [], ""
     obj = object_of_value(value)
-    if not subject.expands or not policies.expansion or obj is None:
+    if obj is None:
         return [], ""
     operation, username, given, size = "", "", value.namespace, 0
     namespace = namespace_of_subject(policies, subject)

@@ -25,6 +25,7 @@ from webhook.review.evaluation import evaluation
 from webhook.review.expanding import expand_value
 from webhook.review.mutating import mutate
 from webhook.review.outcome import Found, Needs
+from webhook.review.policy_set import nothing_excluded
 from webhook.review.releasing import only_releases
 from webhook.review.subject import object_of_value
 
@@ -59,7 +60,7 @@ def walk(policies: PolicySet, subject: Subject) -> Found | Needs:
     )
     if responses is DEFERRED:
         return Needs(time=True)
-    objects = tuple(one.object for _, one in implied)
+    objects = tuple(one.object for _, one in implied) if implied else ()
     return Found(responses, object_of_value(value), mutated, None, unmutated, unexpanded, objects)
 
 
@@ -69,18 +70,19 @@ def _lacks_namespace(policies: PolicySet, subject: Subject) -> bool:
     An object out of a list comes with its own, as it is now; a request may be reviewed by the one
     that is known.
     """
-    value, place = subject.value, subject.place
-    if not place or getattr(value, "namespace", None) is not None:
-        return False
-    return type(value) is not AugmentedReview or place not in policies.snapshot.namespaces
+    value = subject.value
+    if type(value) is AugmentedReview:
+        name = value.request.namespace
+        return bool(name) and value.namespace is None and name not in policies.snapshot.namespaces
+    return bool(subject.place) and getattr(value, "namespace", None) is None
 
 
 # --- 1. exclude -----------------------------------------------------------------------------------
 
 
 def _is_excluded(policies: PolicySet, subject: Subject) -> bool:
-    if subject.object is None:
-        return False  # A document is in no namespace.
     exclusions = policies.exclusions
     is_excluded = exclusions.audit if subject.process == "audit" else exclusions.webhook
+    if is_excluded is nothing_excluded or subject.object is None:
+        return False  # A document is in no namespace.
     return is_excluded(subject.counted_place)
