@@ -73,10 +73,11 @@ def begun(
     """Replicas that deny by a template, whose revision is kept; the template."""
     name = kind.lower()
     plane.put_template(template(kind))
-    plane.put_constraint(constraint("words", name, kind))
     started = [start(f"{name}-{number}", *ALL_OPERATIONS) for number in range(count)]
     for replica in started:
         replica.wait_ready()
+    plane.put_constraint(constraint("words", name, kind))
+    for replica in started:
         until(lambda replica=replica: replica.denies(name), "each denies")
     until(lambda: kept(plane, "ConstraintTemplate", name) == [1], "it is kept")
     until(lambda: kept(plane, kind, "words") == [1], "the constraint, too")
