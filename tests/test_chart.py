@@ -63,6 +63,16 @@ def test_the_chart_holds_files_and_no_links_equal_to_their_source(inside, outsid
     assert differing == [], "cp manifests/crds/* and manifests/dashboards/* into the chart"
 
 
+def test_nothing_that_is_installed_listens_by_ipv4_alone():
+    """Pods of a cluster of IPv6 alone have no such address: neither probes nor scrapes reach it."""
+    files = [
+        file
+        for file in (ROOT / "manifests").rglob("*")
+        if file.suffix in {".yaml", ".tpl", ".yml"} and "0.0.0.0" in file.read_text()  # noqa: S104  # a text
+    ]
+    assert files == []
+
+
 # --- what Helm makes of them ----------------------------------------------------------------------
 
 
