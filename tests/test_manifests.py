@@ -128,6 +128,25 @@ def test_the_chart_renders_what_the_component_for_the_api_server_s_addresses_add
     assert reached["health"] is None
 
 
+def test_the_chart_renders_what_the_component_of_the_host_s_network_adds(tmp_path):
+    objects = with_components(tmp_path, "components/host-network")
+
+    assert helmed("--include-crds", "--set", "hostNetwork=true") == without_namespace(objects)
+
+
+def test_the_chart_renders_what_the_component_for_openshift_takes_away(tmp_path):
+    objects = with_components(tmp_path, "components/console", "components/openshift")
+    ours = [f"podSecurityContext.{name}=null" for name in ("runAsUser", "runAsGroup", "fsGroup")]
+    values = ",".join(["console.enabled=true", *ours])
+
+    assert helmed("--include-crds", "--set", values) == without_namespace(objects)
+    for name in ("waddle-webhook", "waddle-audit", "waddle-console"):
+        assert pod_of(objects, name)["spec"]["securityContext"] == {
+            "runAsNonRoot": True,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        }
+
+
 def test_the_chart_renders_what_the_component_of_mutation_adds(tmp_path):
     objects = with_components(tmp_path, "components/mutation")
     options = ("--include-crds", "--set", "mutation.enabled=true")

@@ -27,6 +27,8 @@ FOREIGN = {"PrometheusRule", "PodMonitor", "ServiceMonitor"}
 KUSTOMIZATION = "kustomization.yaml"
 
 
+HOST_NETWORK = "components/host-network"
+
 WHOLE = (
     "reports/wgpolicyk8s",
     "reports/openreports",
@@ -40,6 +42,8 @@ ADDED = (
     ("components/autoscaling", "components/alerts", "components/pod-monitor", "dashboards"),
     ("components/validate-policy", "components/mutation", "components/service-monitor"),
     ("components/api-server-only",),
+    ("components/openshift",),
+    (HOST_NETWORK,),
     ("components/console", "components/console-login", "components/console-live-review"),
     ("decisions/sidecar", "components/telemetry", "reports/audit", "reports/admission"),
     ("decisions/sidecar", "decisions/persistent", "decisions/audit-report"),
@@ -70,7 +74,20 @@ def test_the_api_server_takes_every_component(installed, components, tmp_path):
     for item in objects.values():
         if item["kind"] not in FOREIGN:
             apply(installed, item, dry_run=True)
-    admit_pod(installed, objects)
+    if HOST_NETWORK not in components:
+        admit_pod(installed, objects)
+
+
+def test_replicas_on_their_nodes_network_are_admitted_in_a_namespace_that_permits_it(
+    installed, base, tmp_path
+):
+    """The restricted standard refuses them: the component says so of the namespace."""
+    objects = with_components(tmp_path, HOST_NETWORK)
+    apply(installed, objects["Namespace", "", NAMESPACE], dry_run=False)
+    try:
+        until(lambda: not is_refused_by_the_standard(installed, objects), "they are admitted")
+    finally:
+        apply(installed, base["Namespace", "", NAMESPACE], dry_run=False)
 
 
 def test_the_api_server_takes_what_the_chart_s_values_change(installed):
