@@ -3,7 +3,9 @@
 import copy
 
 import pytest
+import yaml
 
+from tests.chart_values import as_document, rows
 from tests.cluster import Api, ApiError
 from tests.manifests import (
     CONFIGURATION,
@@ -16,6 +18,7 @@ from tests.manifests import (
     kustomized,
     path_of,
     pod_of,
+    templated,
     with_components,
 )
 from tests.patience import until
@@ -128,6 +131,16 @@ def test_the_api_server_takes_what_the_chart_s_values_change(installed):
     for item in objects.values():
         apply(installed, item, dry_run=True)
     admit_pod(installed, objects)
+
+
+@pytest.mark.slow(20)
+def test_the_api_server_takes_each_two_values_of_the_chart_together(installed, tmp_path):
+    file = tmp_path / "values.yaml"
+    for values in rows():
+        file.write_text(yaml.safe_dump(as_document(values)))
+        for item in templated("--values", str(file)).values():
+            if item["kind"] not in FOREIGN:
+                apply(installed, item, dry_run=True)
 
 
 def admit_pod(api: Api, objects: Objects) -> None:
