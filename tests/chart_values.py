@@ -307,7 +307,9 @@ ENABLED: Values = made_right(
         if path.endswith(".enabled") or path in {"telemetry.metrics", "telemetry.tracing"}
     }
     | {
-        "reports.audit": True, "reports.admission": True, "webhook.failClosed": True,
+        "reports.audit": True,
+        "reports.admission": True,
+        "webhook.failClosed": True,
         "decisions.mode": "sidecar",
         "console.oidc.issuerURL": OTHERS["console.oidc.issuerURL"][0],
     }

@@ -20,6 +20,7 @@ from tests.manifests import (
     kustomized,
     pod_of,
     with_components,
+    without_namespace,
 )
 from tests.programs import ROOT, ProgramUnavailableError, gatekeeper_sources
 from webhook import __version__
@@ -46,11 +47,6 @@ ADDITIONS = {
     "expansiontemplate": {*OWN_FIELDS[EXPANSION_STATUS], *CONDITIONS},
 }
 """The fields of ours in Gatekeeper's CRDs."""
-
-
-def without_namespace(objects: Objects) -> Any:
-    """Helm makes the release's namespace by itself; the chart's notes say how to label it."""
-    return {identity: item for identity, item in objects.items() if identity[0] != "Namespace"}
 
 
 @pytest.mark.parametrize(
@@ -126,25 +122,6 @@ def test_the_chart_renders_what_the_component_for_the_api_server_s_addresses_add
     }
     assert reached["webhook"] == json.loads(peers)
     assert reached["health"] is None
-
-
-def test_the_chart_renders_what_the_component_of_the_host_s_network_adds(tmp_path):
-    objects = with_components(tmp_path, "components/host-network")
-
-    assert helmed("--include-crds", "--set", "hostNetwork=true") == without_namespace(objects)
-
-
-def test_the_chart_renders_what_the_component_for_openshift_takes_away(tmp_path):
-    objects = with_components(tmp_path, "components/console", "components/openshift")
-    ours = [f"podSecurityContext.{name}=null" for name in ("runAsUser", "runAsGroup", "fsGroup")]
-    values = ",".join(["console.enabled=true", *ours])
-
-    assert helmed("--include-crds", "--set", values) == without_namespace(objects)
-    for name in ("waddle-webhook", "waddle-audit", "waddle-console"):
-        assert pod_of(objects, name)["spec"]["securityContext"] == {
-            "runAsNonRoot": True,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        }
 
 
 def test_the_chart_renders_what_the_component_of_mutation_adds(tmp_path):

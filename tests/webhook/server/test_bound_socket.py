@@ -15,8 +15,9 @@ def test_without_a_host_it_is_reached_by_ipv4_and_ipv6(address):
     with bind("", 0, backlog=1) as listening:
         listening.listen(1)
         with socket.create_connection((address, listening.getsockname()[1]), timeout=60):
-            connection, _ = listening.accept()
+            connection, (client, *_) = listening.accept()
             connection.close()
+    assert address in client
 
 
 @pytest.mark.parametrize("address", BOTH if socket.has_dualstack_ipv6() else BOTH[:1])
