@@ -133,6 +133,20 @@ def test_the_api_server_takes_what_the_chart_s_values_change(installed):
     admit_pod(installed, objects)
 
 
+def test_replicas_that_were_scaled_by_hand_stay_when_autoscaling_begins(installed, base, tmp_path):
+    """As the component says; who applied the count and takes it out again would leave one."""
+    apply(installed, base["Deployment", NAMESPACE, "waddle-webhook"], dry_run=False)
+    autoscaled = with_components(tmp_path, "components/autoscaling")
+    path = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/waddle-webhook"
+    try:
+        scale = installed.request("GET", f"{path}/scale")
+        installed.request("PUT", f"{path}/scale", scale | {"spec": {"replicas": 4}})
+        apply(installed, autoscaled["Deployment", NAMESPACE, "waddle-webhook"], dry_run=False)
+        assert installed.request("GET", path)["spec"]["replicas"] == 4
+    finally:
+        installed.request("DELETE", path)
+
+
 @pytest.mark.slow(20)
 def test_the_api_server_takes_each_two_values_of_the_chart_together(installed, tmp_path):
     file = tmp_path / "values.yaml"

@@ -98,4 +98,18 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if and .Values.telemetry.endpoint (not .Values.telemetry.metrics) (not .Values.telemetry.tracing) }}
 {{- fail "telemetry.endpoint needs telemetry.metrics or telemetry.tracing: without them nothing is sent" }}
 {{- end }}
+{{- $taken := dict }}
+{{- if eq .Values.decisions.mode "sidecar" }}
+{{- $taken = dict "8889" "the decision log's sidecar" }}
+{{- end }}
+{{- range $name := list "admission" "health" "metrics" }}
+{{- $port := toString (int (get $.Values.ports $name)) }}
+{{- with get $taken $port }}
+{{- fail (printf "ports.%s=%s is also the port of %s: each needs one of its own" $name $port .) }}
+{{- end }}
+{{- $_ := set $taken $port (printf "ports.%s" $name) }}
+{{- end }}
+{{- if and .Values.autoscaling.enabled (gt (int .Values.autoscaling.minReplicas) (int .Values.autoscaling.maxReplicas)) }}
+{{- fail "autoscaling.minReplicas is more than autoscaling.maxReplicas" }}
+{{- end }}
 {{- end }}
