@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import pytest
 
 from loadtest.console import report as load_report
-from tests.behaviour.serving import constraint
+from tests.behaviour.serving import REQUIRED_LABELS, constraint
 from tests.behaviour.test_the_console_follows import template
 from tests.browser import Browser, required
 from tests.patience import until
@@ -185,6 +185,43 @@ def test_the_playground_says_what_policies_in_force_make_of_an_object(browser, c
     browser.click("form.playground button")
     browser.until("return document.querySelector('#outcome') !== null")
     assert "label <owner> is missing" in browser.texts("#outcome")[0]
+    assert browser.complaints(console.address) == []
+
+
+NEW = f"{REQUIRED_LABELS}\n---\n{constraint('typed', 'team')}"
+BARE = "{apiVersion: v1, kind: Pod, metadata: {name: a}}"
+
+
+@pytest.mark.parametrize(
+    ("mode", "policy", "given", "outcome"),
+    [
+        ("review", NEW, BARE, "choose to try new templates and constraints"),
+        ("review", "", "{kind: Pod}", "an object with apiVersion and kind is expected"),
+        ("policy", NEW, BARE, "label <team> is missing"),
+        ("policy", NEW, "", "Tried on samples"),
+        ("policy", "{[", "", "did not find expected node"),
+        ("rego", "package p\nx := 7", "", "7"),
+        ("cel", "object.kind + '!'", BARE, "Pod!"),
+        ("cel", "1 +", "", "Syntax error"),
+    ],
+)
+def test_each_choice_of_the_playground_has_an_outcome_that_can_be_read(
+    browser, console, mode, policy, given, outcome
+):
+    browser.go(f"{console.address}/playground")
+    browser.click(f"input[name=mode][value={mode}]")
+    for name, text in (("policy", policy), ("input", given)):
+        # Typed letter by letter a template takes seconds.
+        browser.run(
+            "document.querySelector(arguments[0]).value = arguments[1]", f"[name={name}]", text
+        )
+    browser.write("input[name=query]", "data.p.x")
+    browser.click("form.playground button")
+    browser.until("return document.querySelector('#outcome') !== null")
+    assert outcome in browser.texts("#outcome")[0]
+    assert browser.run("return document.querySelector('[name=mode]:checked').value") == mode
+    assert browser.run("return document.querySelector('[name=policy]').value") == policy
+    fits(browser)
     assert browser.complaints(console.address) == []
 
 

@@ -39,13 +39,13 @@ def bars(rows: Sequence[tuple[str, int]]) -> dict[str, Any]:
 
 
 def columns(numbers: Sequence[int], height: int = 80) -> dict[str, Any]:
-    """One column for each number, as for each minute of an hour."""
-    most = max(numbers, default=0) or 1
-    step = WIDTH / max(1, len(numbers))
+    """One column for each number, as for each minute of an hour; there is one at least."""
+    most = max(numbers) or 1
+    step = WIDTH / len(numbers)
     return {
         "width": WIDTH,
         "height": height,
-        "most": max(numbers, default=0),
+        "most": max(numbers),
         "columns": [
             {
                 "x": round(index * step, 1),

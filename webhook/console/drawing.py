@@ -31,8 +31,8 @@ NAVIGATION: Final = (
 class Drawing:
     """The templates, read once."""
 
-    def __init__(self) -> None:
-        self._environment = Environment(
+    def __init__(self, environment: type[Environment] = Environment) -> None:
+        self._environment = environment(
             loader=FileSystemLoader(_FOLDER),
             autoescape=True,
             undefined=StrictUndefined,
