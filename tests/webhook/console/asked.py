@@ -60,6 +60,9 @@ def ask(
     async def send(message: Message) -> None:
         told.append(message)
 
-    asyncio.run(application(scope, receive, send))
+    async def answer() -> None:
+        await application(scope, receive, send)
+
+    asyncio.run(answer())
     first, *rest = told
     return Answered(first["status"], b"".join(part.get("body", b"") for part in rest))

@@ -31,12 +31,12 @@ class MarkingEnvironment(Environment):
             self._begin(name, node.body, node.lineno, "if")
             if id(node) not in further:
                 self._begin(name, node.else_, node.lineno, "else")
-        for node in template.find_all(nodes.For):
-            self._begin(name, node.body, node.lineno, "each")
-        for node in template.find_all(nodes.CondExpr):
-            node.expr1 = self._marked(name, node.expr1, node.lineno, "if")
-            other = node.expr2 or nodes.Const("", lineno=node.lineno)
-            node.expr2 = self._marked(name, other, node.lineno, "else")
+        for loop in template.find_all(nodes.For):
+            self._begin(name, loop.body, loop.lineno, "each")
+        for choice in template.find_all(nodes.CondExpr):
+            choice.expr1 = self._call(name, choice.lineno, "if", choice.expr1)
+            other = choice.expr2 or nodes.Const("", lineno=choice.lineno)
+            choice.expr2 = self._call(name, choice.lineno, "else", other)
         template.set_environment(self)
         return template
 
@@ -44,9 +44,6 @@ class MarkingEnvironment(Environment):
         """Have a body say first that it is drawn."""
         call = self._call(name, line, way)
         body.insert(0, nodes.ExprStmt(call, lineno=line))
-
-    def _marked(self, name: str, value: nodes.Expr, line: int, way: str) -> nodes.Expr:
-        return self._call(name, line, way, value)
 
     def _call(self, name: str, line: int, way: str, *value: nodes.Expr) -> nodes.Call:
         # Two branches of a line are told apart by their number.

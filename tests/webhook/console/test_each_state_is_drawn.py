@@ -90,7 +90,7 @@ class World:
         self.shown.swap(picture)
         return self
 
-    def go(self, path: str, form: dict[str, str] | None = None, **query: str) -> Answered:
+    def go(self, path: str, form: Any = None, **query: str) -> Answered:
         """A page as HTML, and as JSON with the same status."""
         application = self.console.application()
         page = ask(application, path, query, form, **self.headers)
@@ -110,7 +110,11 @@ def state(play: State) -> State:
     return play
 
 
-CLUSTER = {"place": "https://api.example", "version": "7", "taken": "2026-01-01T00:00:00Z"}
+CLUSTER: dict[str, Any] = {
+    "place": "https://api.example",
+    "version": "7",
+    "taken": "2026-01-01T00:00:00Z",
+}
 BROKEN = REQUIRED_LABELS.replace("requiredlabel", "broken").replace("RequiredLabel", "Broken")
 BROKEN = BROKEN.replace("msg := sprintf", "msg := sprint")
 
@@ -450,7 +454,10 @@ class Grants:
     def __init__(self, *plurals: str) -> None:
         self.plurals = plurals
 
-    async def request(self, _method: str, _path: str, *, body: Any = None, **_: Any) -> Any:
+    async def request(
+        self, method: str, path: str, *, body: Any = None, deadline_seconds: float = 30.0
+    ) -> Any:
+        del method, path, deadline_seconds
         resource = body["spec"]["resourceAttributes"]["resource"]
         return {"status": {"allowed": resource in self.plurals or "*" in self.plurals}}
 
