@@ -5,7 +5,6 @@ The documents are those that the console makes: of files, of a cluster's objects
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,92 +12,26 @@ import yaml
 from jinja2 import DictLoader
 
 from tests.behaviour.serving import REQUIRED_LABELS, SLOW, constraint, pod, thing, write_policies
-from tests.patience import PATIENCE_SECONDS
 from tests.webhook.console import living
-from tests.webhook.console.asked import Answered, ask
 from tests.webhook.console.branches import MarkingEnvironment
 from tests.webhook.console.identity import RunningProvider
 from tests.webhook.console.test_assembly import pod as replica
 from tests.webhook.console.test_assembly import policy, said
 from tests.webhook.console.typed import CONSTRAINT, POLICY, decision
-from webhook import log
+from tests.webhook.console.world import WORLDS, World, marks
 from webhook.api.pod_status import StatusError
 from webhook.api.revision import digest_of, revision_object
 from webhook.console import decisions
-from webhook.console.application import Console, ConsoleOptions
+from webhook.console.application import ConsoleOptions
 from webhook.console.assembly import ClusterObjects, kept_report, picture_of
-from webhook.console.drawing import Drawing
-from webhook.console.files import FilesSource, Place
 from webhook.console.login import Login
-from webhook.console.picture import Picture, Shown, ShownCertificate
-from webhook.console.playground import Playground
+from webhook.console.picture import Picture, ShownCertificate
 from webhook.console.provider import ProviderOptions
 from webhook.console.rights import Rights
 from webhook.console.sealing import Sealer
-from webhook.constraint.client import Client
-from webhook.constraint.drivers.cel import CelDriver
-from webhook.constraint.drivers.rego import RegoDriver
-from webhook.constraint.targets.known import ADMISSION_ALONE, TARGETS
 from webhook.reports.report_api import WGPOLICY
 
-LOG = log.Log(lambda _: None).logger("test")
-DRAWING = Drawing(MarkingEnvironment)
 PAGES = ("/", "/policies", "/violations", "/decisions", "/rollouts", "/playground", "/health")
-
-
-def marks() -> MarkingEnvironment:
-    environment = DRAWING._environment
-    assert isinstance(environment, MarkingEnvironment)
-    return environment
-
-
-WORLDS: "list[World]" = []
-"""Those that were made; each may have a process."""
-
-
-@dataclass
-class World:
-    """A console over files, and what else it is shown."""
-
-    folder: Path
-    options: ConsoleOptions = field(default_factory=ConsoleOptions)
-    headers: dict[str, str] = field(default_factory=dict)
-    seconds: float = PATIENCE_SECONDS
-    """Of one evaluation in the playground."""
-
-    def __post_init__(self) -> None:
-        client = Client(targets=TARGETS, drivers=[RegoDriver(), CelDriver()], asked=ADMISSION_ALONE)
-        (self.folder / "policies").mkdir(exist_ok=True, parents=True)
-        objects = self.folder / "objects.yaml"
-        place = Place((self.folder / "policies",), (objects,) if objects.exists() else ())
-        self.shown = Shown()
-        self.source = FilesSource(place, client, self.shown, LOG)
-        playground = Playground(self.seconds)
-        self.console = Console(
-            self.shown, self.source, self.options, LOG, DRAWING, playground=playground
-        )
-
-        WORLDS.append(self)
-
-    def read(self) -> "World":
-        """Show the files as they are now."""
-        self.shown.swap(self.source.read())
-        return self
-
-    def show(self, picture: Picture) -> "World":
-        """Show something else: a cluster."""
-        self.shown.swap(picture)
-        return self
-
-    def go(self, path: str, form: Any = None, **query: str) -> Answered:
-        """A page as HTML, and as JSON with the same status."""
-        application = self.console.application()
-        page = ask(application, path, query, form, **self.headers)
-        assert page.status < 500 or page.status == 503, page.text[-2000:]
-        told = ask(application, path, {**query, "format": "json"}, form, **self.headers)
-        assert told.status == page.status
-        return page
-
 
 State = Callable[[Path], None]
 STATES: list[State] = []
