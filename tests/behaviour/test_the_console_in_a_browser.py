@@ -98,18 +98,42 @@ def test_each_page_shows_hostile_names_as_text_and_fits_a_telephone(browser, con
     look(browser, console, PAGES[heading], heading)
 
 
-def test_labels_of_bars_end_where_bars_begin(browser, console):
+def test_charts_can_be_read_on_a_telephone_and_lead_to_what_they_count(browser, console):
     browser.go(console.address)
-    assert (
-        browser.run(
-            "return [...document.querySelectorAll('.chart .label')].filter(one => {"
-            " const bar = one.parentElement.querySelector('.bar');"
-            " const seen = getComputedStyle(one).overflow === 'hidden' ? one.width.baseVal.value : 1e9;"
-            " return seen >= bar.x.baseVal.value; }).map(one => one.textContent)"
-        )
-        == []
-    ), "each is cut there"
-    assert browser.texts(".chart") != []
+    for size in (DESKTOP, TELEPHONE):
+        browser.resize(*size)
+        assert browser.run(SMALL) == [], f"at {size}"
+        assert browser.run(COVERED) == [], f"at {size}"
+    browser.resize(*DESKTOP)
+    assert browser.run("return document.querySelectorAll('.bars rect').length") > 2
+    browser.click(".bars a")
+    browser.until("return document.querySelector('h1')?.innerText === 'Violations'")
+    assert "namespace=" in browser.run("return location.search") or "clusterwide=1" in browser.run(
+        "return location.search"
+    )
+
+
+SMALL = """
+const shown = one => {
+  const drawing = one.closest("svg");
+  const scale = drawing?.getScreenCTM ? drawing.getScreenCTM().a : 1;
+  return parseFloat(getComputedStyle(one).fontSize) * scale;
+};
+return [...document.querySelectorAll("main *")]
+  .filter(one => [...one.childNodes].some(child => child.nodeType === 3 && child.data.trim()))
+  .filter(one => one.getClientRects().length && shown(one) < 12)
+  .map(one => one.outerHTML.slice(0, 120));
+"""
+"""Words of less than 12 pixels, as they are on the screen."""
+
+COVERED = """
+return [...document.querySelectorAll(".bars li")].filter(one => {
+  const label = one.querySelector(".label").getBoundingClientRect();
+  const bar = one.querySelector("svg").getBoundingClientRect();
+  return label.right > bar.left && label.bottom > bar.top;
+}).map(one => one.innerText);
+"""
+"""Labels that bars begin in."""
 
 
 def test_pages_of_one_policy_and_one_resource_do_too(browser, console):

@@ -9,11 +9,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from webhook import __version__
 from webhook.api.encoding import encode
-from webhook.console import charts
 from webhook.console.words import link, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 _FOLDER: Final = Path(__file__).parent / "templates"
 
@@ -41,15 +40,20 @@ class Drawing:
             lstrip_blocks=True,
             auto_reload=False,
         )
-        self._environment.filters["tojson_text"] = _as_json
-        self._environment.globals.update(
-            link=link, bars=charts.bars, columns=charts.columns, version=__version__
-        )
+        self._environment.filters.update(tojson_text=_as_json, zip=zip)
+        self._environment.globals.update(link=link, shares=shares, version=__version__)
 
     def page(self, name: str, path: str, around: Mapping[str, Any], document: Any) -> str:
         """A page; ``around`` is what every page says (see :func:`webhook.console.application`)."""
         template = self._environment.get_template(f"{name}.html")
         return template.render(doc=document, around=around, path=path, navigation=NAVIGATION)
+
+
+def shares(numbers: Iterable[int]) -> list[float]:
+    """How long bars are: in hundredths of the longest."""
+    listed = list(numbers)
+    most = max(listed) or 1
+    return [round(100 * number / most, 2) for number in listed]
 
 
 def _as_json(value: Any) -> str:
