@@ -41,8 +41,8 @@ from webhook.app.generation_options import generation_options
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import Credentials
 from webhook.constraint.client import Client
-from webhook.controllers.following import TICK_SECONDS, Following
-from webhook.controllers.prevalidation import Trier
+from webhook.controllers.apply.prevalidation import Trier
+from webhook.controllers.follow.following import TICK_SECONDS, Following
 from webhook.metrics.registry import Registry
 from webhook.serving.revision import Serving
 from webhook.settings.serve import ServeSettings

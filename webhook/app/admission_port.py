@@ -22,9 +22,9 @@ from webhook.metrics.server import CONNECTIONS, HANDSHAKES, IN_FLIGHT, WAITING_B
 from webhook.server.admission import Admission, AdmissionOptions
 from webhook.server.application import make_application
 from webhook.server.decoding import Decoding, Memory
-from webhook.server.hub import Hub
-from webhook.server.limits import ConnectionLimits
-from webhook.server.listener import Listener
+from webhook.server.http.hub import Hub
+from webhook.server.http.limits import ConnectionLimits
+from webhook.server.http.listener import Listener
 from webhook.server.mutation import Mutation, MutationOptions
 from webhook.server.namespace_label import Exemptions
 from webhook.server.preparation import Preparations

@@ -21,10 +21,10 @@ from webhook.certificates.session import ClusterCertificate
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.errors import ApiError, ApiUnreachable
-from webhook.controllers.following import Following
-from webhook.controllers.own_pod import uid_of_pod
-from webhook.controllers.reconciler import TEMPLATE
-from webhook.controllers.unserved import tell_unserved
+from webhook.controllers.follow.following import Following
+from webhook.controllers.follow.unserved import tell_unserved
+from webhook.controllers.kinds import TEMPLATE
+from webhook.controllers.status.own_pod import uid_of_pod
 from webhook.metrics.cluster import CLUSTER_FAULTS
 from webhook.serving.namespaces import NamespaceAnswer
 
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
     from webhook.certificates.loader import CertificateLoader
     from webhook.constraint.client import Client
-    from webhook.controllers.prevalidation import Trier
-    from webhook.controllers.rollout_keeper import RecordEvent
+    from webhook.controllers.apply.prevalidation import Trier
+    from webhook.controllers.status.rollout_keeper import RecordEvent
     from webhook.events.admissions import AdmissionEvents
     from webhook.log import Logger
     from webhook.metrics.registry import Registry

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.controllers.generation_scope import GenerationOptions
+from webhook.controllers.generate.scope import GenerationOptions
 from webhook.generation.plan import Options
 from webhook.generation.scope import exempted_patterns
 

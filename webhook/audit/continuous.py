@@ -10,8 +10,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
+from webhook.audit.policy_changes import changed_constraints, touched_kinds
 from webhook.audit.sink import Audited, identity_of
-from webhook.audit.touched import changed_constraints, touched_kinds
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.constraint.result import Responses
 

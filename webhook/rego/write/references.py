@@ -25,10 +25,7 @@ from webhook.rego.write.expression import (
     tuple_of,
 )
 from webhook.rego.write.facts import Origin, SizeOf, ValueAt
-from webhook.rego.write.properties import given_properties, property_names
-from webhook.rego.write.statement import Line
-from webhook.rego.write.unification import UNREAD
-from webhook.rego.write.wanted import (
+from webhook.rego.write.function_requests import (
     BranchingNode,
     Built,
     Document,
@@ -36,6 +33,9 @@ from webhook.rego.write.wanted import (
     Members,
     ObjectDocument,
 )
+from webhook.rego.write.properties import given_properties, property_names
+from webhook.rego.write.statement import Line
+from webhook.rego.write.unification import UNREAD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -1,0 +1,36 @@
+"""``waddle cel check``: whether expressions can be used, and of what type they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from webhook.cli import exit_codes
+
+_HELP = """Check expressions: print the type of each, or what is wrong, with line, column and mark.
+
+`object`, `oldObject`, `request`, `namespaceObject`, `variables.params`, `variables.anyObject` and
+whatever is named with --variable may be read.
+
+\b
+  waddle cel check 'has(object.metadata.labels) && "a" in object.metadata.labels'
+  waddle cel check --variable names 'size(variables.names) > 0'
+"""
+
+
+@click.command(name="check", help=_HELP + exit_codes.paragraph("cel check"))
+@click.argument("expressions", metavar="EXPRESSION...", nargs=-1, required=True)
+@click.option(
+    "--variable",
+    "names",
+    metavar="NAME",
+    multiple=True,
+    help="A variable that the template has; of any type. Repeatable.",
+)
+def command(**options: Any) -> int:
+    """Compile and report."""
+    # The engine takes long to import: help and errors of usage do without it.
+    from webhook.cli.cel.check_run import run  # noqa: PLC0415
+
+    return run(**options)
