@@ -287,7 +287,7 @@ def test_a_kind_that_is_not_served_is_told_in_words(credentials):
     """Go's server itself says "404 page not found"."""
 
     async def ask(client):
-        with pytest.raises(ApiError, match="^404: the API server serves no such kind: its CRD"):
+        with pytest.raises(ApiError, match=r"^404: the API server serves no such kind: its CRD"):
             await client.request("GET", "/apis/nowhere.example/v1/things")
 
     with_client(credentials, ask)
