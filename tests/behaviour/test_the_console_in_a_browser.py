@@ -108,9 +108,7 @@ def test_charts_can_be_read_on_a_telephone_and_lead_to_what_they_count(browser, 
     assert browser.run("return document.querySelectorAll('.bars rect').length") > 2
     browser.click(".bars a")
     browser.until("return document.querySelector('h1')?.innerText === 'Violations'")
-    assert "namespace=" in browser.run("return location.search") or "clusterwide=1" in browser.run(
-        "return location.search"
-    )
+    assert "namespace=" in browser.run("return location.search")
 
 
 SMALL = """
@@ -201,6 +199,24 @@ def test_one_comes_from_the_overview_to_what_is_wrong_by_links_alone(browser, co
     browser.write("input[name=q]", "owner\n")
     browser.until("return location.search.includes('q=owner')")
     assert "4 violations" in browser.texts("main")[0]
+
+
+def test_filters_are_choices_with_counts_and_the_address_keeps_them(browser, console):
+    browser.go(f"{console.address}/violations")
+    assert browser.texts("tbody tr")[0].find("deny") >= 0, "the gravest first"
+    choices = browser.texts("select[name=policy] option")
+    assert "RequiredLabel/needs-owner (4)" in choices
+    browser.click("select[name=policy] option[value='RequiredLabel/needs-owner']")
+    browser.click("form.search button")
+    browser.until("return location.search.includes('policy=RequiredLabel')")
+    assert "4 violations" in browser.texts("main")[0]
+    kept = browser.run("return location.href")
+    browser.go(console.address)
+    browser.go(kept)
+    chosen = "return document.querySelector('select[name=policy]').value"
+    assert browser.run(chosen) == "RequiredLabel/needs-owner"
+    assert "4 violations" in browser.texts("main")[0]
+    fits(browser)
 
 
 def test_the_playground_says_what_policies_in_force_make_of_an_object(browser, console):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -9,6 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from webhook import __version__
 from webhook.api.encoding import encode
+from webhook.api.timestamp import seconds_of
 from webhook.console.words import link, visible
 
 if TYPE_CHECKING:
@@ -40,13 +42,22 @@ class Drawing:
             lstrip_blocks=True,
             auto_reload=False,
         )
-        self._environment.filters.update(tojson_text=_as_json, zip=zip)
+        self._environment.filters.update(tojson_text=_as_json, zip=zip, age=age)
         self._environment.globals.update(link=link, shares=shares, version=__version__)
 
     def page(self, name: str, path: str, around: Mapping[str, Any], document: Any) -> str:
         """A page; ``around`` is what every page says (see :func:`webhook.console.application`)."""
         template = self._environment.get_template(f"{name}.html")
         return template.render(doc=document, around=around, path=path, navigation=NAVIGATION)
+
+
+def age(since: str) -> str:
+    """How long ago a time was, in the largest unit that it fills."""
+    seconds = max(0, int(time.time() - seconds_of(since)))
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds // length} {unit}"
+    return f"{seconds} s"
 
 
 def shares(numbers: Iterable[int]) -> list[float]:

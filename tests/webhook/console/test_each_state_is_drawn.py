@@ -133,6 +133,7 @@ def files_with_violations(folder: Path) -> None:
     for group in ("policy", "namespace", "resource"):
         assert world.go("/violations", group=group).status == 200
     assert "None is found" in world.go("/violations", q="nowhere").text
+    assert "1 violation. As" in world.go("/violations", q="shop", severity="high").text
     assert world.go("/violations", format="sarif").json() == 7
     for name, word in (("wide", "What it violates"), ("none", "No violation of it is known")):
         namespace = "" if name == "wide" else "default"
@@ -271,7 +272,13 @@ def statuses_of(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 def rich_cluster() -> Picture:
     document = policy()
-    template = living.TEMPLATE | {"metadata": living.named("requiredlabel")}
+    said_of_it = {
+        "metadata.gatekeeper.sh/title": "A label",
+        "description": "Each object says whose it is.",
+        "owner": "platform",
+    }
+    named = living.named("requiredlabel", annotations=said_of_it)
+    template = living.TEMPLATE | {"metadata": named}
     before = policy(metadata={"generation": 1}, spec={"parameters": {"label": "old"}})
     kept = [revision_object(one, digest_of(one)) for one in (before, document)]
     broken = revision_object(before, digest_of(before))
@@ -298,7 +305,7 @@ def rich_cluster() -> Picture:
                 "severity": "high",
                 "properties": {"action": "deny"},
             },
-            {"result": "error", "message": "n"},
+            {"result": "error", "message": "n", "timestamp": {"seconds": 1_700_000_000}},
         )
     ]
     scope = {"apiVersion": "v1", "kind": "Pod", "namespace": "shop", "name": "web", "uid": "u"}
@@ -347,6 +354,8 @@ def a_cluster_that_lives(folder: Path) -> None:
     for one in world.shown.picture.policies:
         assert world.go("/policy", kind=one.kind, name=one.name).status == 200
     assert "they differ" in world.go("/").text
+    assert " ago</time>" in world.go("/violations", sort="newest").text
+    assert "selected>high (1)<" in world.go("/violations", severity="high").text
     assert "generation 1" in world.go("/policies").text
 
 
