@@ -53,7 +53,7 @@ def is_forged(item: Json) -> bool:
 class Forger(TrialUsers):
     """Users, one of whom forges revisions of what there is, was or may come."""
 
-    def __init__(self, users: TrialUsers, objects: Callable[[], list[Json]]) -> None:
+    def __init__(self, users: Users, objects: Callable[[], list[Json]]) -> None:
         super().__init__(users.chance, users.storage)
         self._objects = objects
 
