@@ -7,6 +7,7 @@ what the forger has written, is kept from what the API server holds, or loses wh
 from collections.abc import Callable, Iterable
 
 from tests.simulation.api_server import Json, Refusal, Storage
+from tests.simulation.cluster_users import Users
 from tests.simulation.control_plane import TEMPLATES
 from tests.simulation.loop import Loop
 from tests.simulation.policies import BROKEN, constraint, template

@@ -202,8 +202,8 @@ class RevisionKeys:
         """Read the keys, and make one where it is time; whether that came to an end."""
         place = f"Secret {self._namespace}/{self._secret}"
         try:
-            found = await self._client.get(SECRETS, self._secret, self._namespace)
-            data = object_of(found.get("data"))
+            secret = await self._client.get(SECRETS, self._secret, self._namespace)
+            data = object_of(secret.get("data"))
             self.ring = read_keys(data)
             if self._writes and renewed(data, time.time()) is not None:
                 self.ring = read_keys(await self._renew())
