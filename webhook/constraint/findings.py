@@ -300,7 +300,7 @@ class Findings:
         if guard is not None:
             if not error.too_deep and guard.is_usual(review.key, size):
                 for constraint in group:
-                    guard.overran(entry, constraint, str(error), size)
+                    guard.overran(entry, constraint, str(error), size, self.limits.requester)
             elif self.point == enforcement.WEBHOOK:
                 cause = "object"
         self._undecide(review, entry, group, cause, str(error))
@@ -315,7 +315,7 @@ class Findings:
             budget is not None
             and budget.deferrable
             and any(
-                guard.is_slow(entry, item, review.size)
+                guard.is_slow(entry, item, review.size, self.limits.requester)
                 for entry, groups in matching
                 for group in groups
                 for item in group
@@ -327,16 +327,17 @@ class Findings:
     ) -> tuple[tuple[Entry, _Groups], ...]:
         """What is not suspended; the rest is answered for."""
         self._watches = True
+        whose, size = self.limits.requester, review.size
         admitted = []
         for entry, groups in matching:
             kept = []
             for group in groups:
-                going = tuple(item for item in group if guard.admits(entry, item, review.size))
+                going = tuple(item for item in group if guard.admits(entry, item, size, whose))
                 if going:
                     kept.append(going)
                 for item in group:
                     if item not in going:
-                        message = guard.suspended(item)
+                        message = guard.suspended(item, whose)
                         self._undecide(review, entry, (item,), "suspended", message)
             if kept:
                 admitted.append((entry, tuple(kept)))
@@ -348,7 +349,7 @@ class Findings:
         for group in groups:
             for constraint in group:
                 if constraint.key not in overrun:
-                    guard.finished(entry, constraint, size)
+                    guard.finished(entry, constraint, size, self.limits.requester)
 
     def _run_out(self, review: Review, entry: Entry, groups: _Groups) -> None:
         """The request's time ended before these were decided."""
