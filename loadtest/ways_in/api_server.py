@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 
 from loadtest.drill.drill import library
+from loadtest.slow_objects import container
 from loadtest.ways_in.objects import BODY_BYTES_MAX, EXPANSION, MUTATORS, encoded, valid, violating
 from loadtest.ways_in.search import REPLICAS, Found, choices
 from tests.behaviour.serving import pod
@@ -217,16 +218,18 @@ def _answer(status: int, text: str) -> str:
     if "failed calling webhook" in text:
         return f"failed {status}"
     try:
-        reason = json.loads(text).get("reason", "")
+        document = json.loads(text)
     except ValueError:
-        reason = ""
-    return f"the API server's own {status} {reason}"
+        document = {}
+    causes = (document.get("details") or {}).get("causes") or [{}]
+    field = causes[0].get("field", "").partition("[")[0]
+    return f"the API server's own {status} {document.get('reason', '')} {field}".rstrip()
 
 
 def _others(api: Api, done: threading.Event, found: Found) -> None:
     """What everybody else writes meanwhile."""
     writer = Writer(api, "bob")
-    good: dict[str, Any] = pod(owner="me")
+    good: dict[str, Any] = pod(owner="me") | {"spec": {"containers": [container("a")]}}
     good["metadata"]["namespace"] = NAMESPACE
     body = json.dumps(good).encode()
     while not done.wait(0.1):

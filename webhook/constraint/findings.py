@@ -229,9 +229,9 @@ class Findings:
                     self._failed(entry, group, review, error)
                     failure = failure or error
                 continue
-            for msg, details in told:
+            if told:
                 for constraint in group:
-                    self._add(review.target, constraint, msg, details)
+                    self._add_all(review.target, constraint, told)
         if failure is not None:
             self._fail(entry, groups, review, failure, mark)
         if self._watches and self.guard is not None:
@@ -399,6 +399,16 @@ class Findings:
     def _actions(self, constraint: Constraint) -> tuple[str, ...]:
         points = self.snapshot.enforcement_points
         return enforcement.actions_at(constraint, self.point, points)
+
+    def _add_all(
+        self, target: str, constraint: Constraint, told: Sequence[DriverViolation]
+    ) -> None:
+        """Add what a constraint found, of which there may be thousands."""
+        points = self.snapshot.enforcement_points
+        scoped = enforcement.scoped_actions(constraint, self.point, points)
+        action, add = constraint.enforcement_action, self.results.append
+        for msg, details in told:
+            add(Result(target, constraint, msg, details, action, scoped))
 
     def _add(
         self,
