@@ -3,23 +3,21 @@
 import copy
 import http.client
 import json
-import multiprocessing
 import random
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import yaml
 
 from loadtest.drill.drill import library
 from loadtest.slow_objects import container
+from loadtest.ways_in.balancer import balanced
 from loadtest.ways_in.objects import BODY_BYTES_MAX, EXPANSION, MUTATORS, encoded, valid, violating
 from loadtest.ways_in.search import REPLICAS, Found, choices
 from tests.behaviour.serving import pod
@@ -27,7 +25,6 @@ from tests.cluster import Api, ApiError
 from tests.manifests import MANIFESTS
 from tests.patience import until
 from tests.system.conftest import control_plane
-from tests.system.proxy import Proxy
 from tests.system.replicas import CRD_PATH, Plane, Replica
 from webhook.app.fault_injection import BLAME_NOBODY, VARIABLE
 
@@ -85,17 +82,6 @@ class Writer:
             connection.close()
 
 
-def _balance(ports: Sequence[int], health: Sequence[int], told: Connection) -> None:
-    """Kube-proxy's place, in a process of its own, until its parent has gone."""
-    proxy = Proxy()
-    both = zip(ports, health, strict=True)
-    proxy.replicas = [
-        SimpleNamespace(ports={"admission": port, "health": probe}) for port, probe in both
-    ]  # type: ignore[misc]  # what it is asked for
-    told.send(proxy.port)
-    told.recv()
-
-
 @contextmanager
 def installed(*, policy: str, guarded: bool) -> Iterator[Plane]:
     """Three replicas with the library's policies, asked by an API server with this failurePolicy."""
@@ -120,14 +106,7 @@ def installed(*, policy: str, guarded: bool) -> Iterator[Plane]:
             return before == digests and len(set(digests.values())) == 1
 
         until(agree, "all replicas have the same policies")
-        ours, theirs = multiprocessing.Pipe()
-        ports = [[item.ports[port] for item in running] for port in ("admission", "health")]
-        context = multiprocessing.get_context("spawn")
-        balancer = context.Process(target=_balance, args=(*ports, theirs), daemon=True)
-        balancer.start()
-        stack.callback(balancer.join)
-        port = ours.recv()
-        stack.callback(ours.send, None)
+        port = stack.enter_context(balanced([item.ports["admission"] for item in running]))
         _register(plane, port, policy)
         yield plane
 
