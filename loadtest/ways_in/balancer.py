@@ -6,6 +6,7 @@ import multiprocessing
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
+from typing import cast
 
 import uvloop
 
@@ -20,10 +21,9 @@ class _Half(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """It is open: send what came before."""
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast("asyncio.Transport", transport)
         if self.early:
-            transport.write(self.early)
+            self.transport.write(self.early)
             self.early = b""
 
     def data_received(self, data: bytes) -> None:
