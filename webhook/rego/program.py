@@ -312,7 +312,7 @@ def _check(
     faults.extend(compiled.checker.rules(dependencies_first(everything, edges)))
     for query in compiled.options.queries:
         try:
-            _checked_query(compiled, query, "", ())
+            checked_query(compiled, query, "", ())
         except RegoErrors as errors:
             faults.extend(errors.errors)
     _raise(faults)
@@ -368,7 +368,7 @@ def compile_query(
     compiled: Compiled, body: ast.Body, package: str, imports: Sequence[ast.Import]
 ) -> Loaded:
     """Code that gives the bindings of every solution; raises :class:`RegoErrors`."""
-    inner, lowered, names = _checked_query(compiled, body, package, imports)
+    inner, lowered, names = checked_query(compiled, body, package, imports)
     documents = inner.documents()
     unit = documents.unit
     variables: set[str] = set()
@@ -402,7 +402,7 @@ def compile_query(
     return inner.finish(documents)
 
 
-def _checked_query(
+def checked_query(
     compiled: Compiled, body: ast.Body, package: str, imports: Sequence[ast.Import]
 ) -> tuple[Compiled, ir.Body, dict[str, str]]:
     """A query in a safe order, what it is compiled with, and the names that were written.
