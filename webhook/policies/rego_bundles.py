@@ -15,9 +15,18 @@ from dataclasses import field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.policies.rego_files import BYTES_MAX, YAML, RegoFiles, conflict, merge_into, yaml_value
+from webhook.policies.rego_files import (
+    BYTES_MAX,
+    YAML,
+    RegoFiles,
+    conflict,
+    ignored,
+    merge_into,
+    system_words,
+    yaml_value,
+)
 from webhook.rego.builtins import go_json
-from webhook.rego.builtins.globs import glob_match
+from webhook.rego.builtins.globs import compiled
 from webhook.rego.errors import BuiltinError, RegoErrors
 from webhook.rego.syntax.ast import String
 from webhook.rego.syntax.parser import parse_module
@@ -25,7 +34,7 @@ from webhook.rego.syntax.unparse import unparse
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from webhook.rego.syntax.ast import Module, RegoVersion
 
@@ -38,6 +47,10 @@ class BundleError(Exception):
     """A bundle that cannot be used; the text begins with ``bundle NAME``."""
 
 
+class ActivationError(BundleError):
+    """Bundles each of which can be used, and that cannot be together."""
+
+
 @dataclass(slots=True)
 class _Manifest:
     roots: list[str] = field(default_factory=lambda: [""])
@@ -46,27 +59,34 @@ class _Manifest:
 
 
 def load_bundles(
-    paths: Sequence[str], *, version: RegoVersion, ignored: Callable[[str], bool]
-) -> RegoFiles:
-    """What all bundles hold together; raises :class:`BundleError`.
+    paths: Sequence[str], files: RegoFiles, *, version: RegoVersion, ignore: Sequence[str]
+) -> None:
+    """Add what bundles hold; raises :class:`BundleError`.
 
-    ``ignored`` says which names of files and folders are passed over.
+    ``ignore`` has patterns of names of files and folders that are passed over.
     """
-    files = RegoFiles()
     roots: dict[str, list[str]] = {}
+    loaded: list[tuple[str, RegoFiles]] = []
     for path in paths:
         place = path.removeprefix("file://")
         try:
-            roots[path] = _load(place, version, ignored, files)
+            one = RegoFiles()
+            roots[path] = _load(place, version, ignore, one)
+            loaded.append((place, one))
         except OSError as error:
-            reason = (error.strerror or "cannot be read").lower()
-            raise BundleError(f'error reading "{place}": stat {place}: {reason}') from None
+            raise BundleError(
+                f'error reading "{place}": stat {place}: {system_words(error)}'
+            ) from None
         except _Refused as refused:
             raise BundleError(f"bundle {place}: {refused}") from None
         except RegoErrors as errors:
             raise BundleError(f"bundle {place}: {errors}") from None
     _check_roots(roots)
-    return files
+    for place, one in loaded:
+        if conflict(files.data, one.data) is not None:
+            raise BundleError(f"bundle {place}: its data is in another file, too")
+        merge_into(files.data, one.data)
+        files.modules.extend(one.modules)
 
 
 class _Refused(Exception):
@@ -74,7 +94,7 @@ class _Refused(Exception):
 
 
 def _load(
-    place: str, version: RegoVersion, ignored: Callable[[str], bool], files: RegoFiles
+    place: str, version: RegoVersion, ignore: Sequence[str], files: RegoFiles
 ) -> list[str]:
     """Add a bundle to the files; returns its roots."""
     path = Path(place)
@@ -83,7 +103,7 @@ def _load(
         path.stat()
     # A folder's modules are named by their path, an archive's by what it calls them.
     base = place if folder else ""
-    found = _in_folder(path, ignored) if folder else _in_archive(path, ignored)
+    found = _in_folder(path, ignore) if folder else _in_archive(path, ignore)
     manifest, data, sources = _Manifest(), dict[str, Any](), []
     for name, text in found:
         shown = os.path.join(base, name.lstrip("/")) if folder else name  # noqa: PTH118
@@ -105,33 +125,31 @@ def _load(
         for name, shown, text in sources
     ]
     _check_contents(manifest.roots, modules, data)
-    if conflict(files.data, data) is not None:
-        raise _Refused("its data is in another bundle or file, too")
     merge_into(files.data, data)
     files.modules.extend(modules)
     return manifest.roots
 
 
-def _in_folder(folder: Path, ignored: Callable[[str], bool]) -> Iterator[tuple[str, str]]:
+def _in_folder(folder: Path, ignore: Sequence[str]) -> Iterator[tuple[str, str]]:
     for at, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not ignored(name))
+        folders[:] = sorted(name for name in folders if not ignored(name, ignore))
         for name in sorted(names):
             file = Path(at, name)
             # Links are not followed: what they point to may be outside.
-            if ignored(name) or name == _SIGNATURES or file.is_symlink() or not file.is_file():
+            if ignored(name, ignore) or name == _SIGNATURES or file.is_symlink() or not file.is_file():
                 continue
             relative = f"/{file.relative_to(folder).as_posix()}"
             _check_size(relative, file.stat().st_size)
             yield relative, file.read_text("utf-8", "surrogateescape")
 
 
-def _in_archive(path: Path, ignored: Callable[[str], bool]) -> Iterator[tuple[str, str]]:
+def _in_archive(path: Path, ignore: Sequence[str]) -> Iterator[tuple[str, str]]:
     total = 0
     try:
         with tarfile.open(path, "r:gz") as archive:
             for member in archive:
                 parts = PurePosixPath(member.name).parts
-                if not member.isreg() or parts[-1] == _SIGNATURES or any(map(ignored, parts)):
+                if not member.isreg() or parts[-1] == _SIGNATURES or any(ignored(part, ignore) for part in parts):
                     continue
                 total += member.size  # of all together: an archive may unpack to anything
                 _check_size(member.name, total)
@@ -192,7 +210,7 @@ def _known(version: Any, where: str) -> RegoVersion:
 
 def _version_of(manifest: _Manifest, name: str, default: RegoVersion) -> RegoVersion:
     for pattern, version in manifest.versions.items():
-        if glob_match(pattern, [], name):
+        if compiled(pattern, "").found_in(name):
             return version
     return manifest.version or default
 
@@ -248,12 +266,12 @@ def _check_roots(bundles: dict[str, list[str]]) -> None:
         return
     listed = ", ".join(sorted(colliding))
     if empty := sorted(name for name, roots in bundles.items() if "" in roots):
-        raise BundleError(
+        raise ActivationError(
             f"bundle activation failed: bundles [{listed}] have overlapping roots and cannot be "
             f"activated simultaneously because bundle(s) [{', '.join(empty)}] specify empty root "
             "paths ('') which overlap with any other bundle root"
         )
-    raise BundleError(
+    raise ActivationError(
         "bundle activation failed: detected overlapping roots in manifests for these bundles: "
         f"[{listed}] ({', '.join(sorted(conflicts))})"
     )

@@ -98,6 +98,19 @@ class Metadata:
                 entries.append(_entry(package[:length], outer))
         return entries
 
+    def schemas(self, module: Module, rule: Rule) -> list[dict[str, Any]]:
+        """What annotations say of the schemas of documents in this rule; later ones prevail."""
+        path, package = rule_path(module, rule), _package_path(module)
+        chain = [self._paths.get(package[:length]) for length in range(len(package) + 1)]
+        chain += [self._packages.get(package), self._paths.get(path)]
+        chain += [one for one in rule.annotations if one.scope == "rule"]
+        return [
+            schema
+            for one in chain
+            if one is not None
+            for schema in one.value.get("schemas", ())
+        ]
+
     @staticmethod
     def rule(rule: Rule) -> dict[str, Any]:
         """What ``rego.metadata.rule()`` returns in this rule."""

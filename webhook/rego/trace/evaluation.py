@@ -134,6 +134,7 @@ class Evaluation:
         if step == "Exit" and query.find_one:
             message = "early"
         event = Event(step, node, query.place, query.number, query.parent, message, query.names)
+        event.body = query.body
         if self._trace.values:
             event.values = dict(query.values)
             event.documents = {
@@ -240,6 +241,7 @@ class Evaluation:
         def outside() -> Signal:
             self._world = outer
             signal = on()
+            inner.known = {}  # OPA's cache for the modifier ends with it, and begins anew
             self._world = inner
             return signal
 

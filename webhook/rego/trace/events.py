@@ -42,6 +42,13 @@ class Event:
     """Variables that have values."""
     documents: Mapping[str, Value] = field(default_factory=dict)
     """Rules' documents that the node names, as far as they are known."""
+    body: Sequence[ir.Lit] = ()
+    """The body that a literal is in."""
+
+    @property
+    def index(self) -> int:
+        """Which literal of its body this is."""
+        return next((i for i, lit in enumerate(self.body) if lit is self.node), 0)
 
 
 class Tracer(Protocol):

@@ -19,8 +19,11 @@ _PLACE_MAX: Final = 64
 _VALUE_MAX: Final = 32
 
 
-def table(events: Sequence[Event], *, values: bool = False) -> list[str]:
-    """A line for each step: its place, what it is, and with ``values`` its variables."""
+def table(events: Sequence[Event], *, values: bool = False, indent: str = "") -> list[str]:
+    """A line for each step: its place, what it is, and with ``values`` its variables.
+
+    An indentation stands before each cell and at each end, as OPA has it.
+    """
     depths: dict[int, int] = {}
     files = short_names(events)
     rows: list[list[str]] = []
@@ -35,7 +38,10 @@ def table(events: Sequence[Event], *, values: bool = False) -> list[str]:
         rows.append(row)
     widths = [max(map(len, column)) + _PADDING for column in zip(*rows, strict=True)]
     return [
-        "".join(f"{cell:<{width}} " for cell, width in zip(row[:-1], widths, strict=False)) + row[-1]
+        "".join(
+            f"{indent}{cell:<{width}} " for cell, width in zip(row[:-1], widths, strict=False)
+        )
+        + f"{indent}{row[-1]}{indent}"
         for row in rows
     ]
 

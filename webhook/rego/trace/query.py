@@ -30,9 +30,9 @@ _STACK_BYTES: Final = 512 << 20
 class TracedProgram:
     """A program whose evaluations may be followed."""
 
-    def __init__(self, compiled: Compiled) -> None:
+    def __init__(self, compiled: Compiled, *, tests: bool = False) -> None:
         self._compiled = compiled
-        self._bodies = Bodies(compiled.rules)
+        self._bodies = Bodies(compiled.rules, tests=tests)
         for path in compiled.exports:
             self._bodies.tree.add_package(path)
 

@@ -40,7 +40,8 @@ def terms_within(node: Any) -> list[ir.Term]:
     if isinstance(node, ir.Rule):
         head = [*(node.args or ()), *node.rest, node.key, node.value]
         return [inner for part in head if part is not None for inner in walk(part)]
-    return walk_body([node] if hasattr(node, "withs") else node)
+    terms = walk_body([node] if hasattr(node, "withs") else node)
+    return [*terms, node.key, node.value] if isinstance(node, ir.Every) else terms
 
 
 def documents_of(node: Any) -> Iterator[tuple[str, tuple[Any, ...]]]:
