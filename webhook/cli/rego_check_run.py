@@ -50,7 +50,7 @@ def run(  # noqa: PLR0913  # one for each option of the command
         )
         program.check_data(files.data)
     except (BundleError, LoadErrors) as errors:
-        faults = errors.faults if isinstance(errors, LoadErrors) else (str(errors),)
+        faults = errors.faults or (str(errors),)
         listed = [*map(load_fault, faults)]
         complain(_json(listed) if output == "json" else str(errors))
         return exit_codes.NO

@@ -67,7 +67,7 @@ def sources(
     if version == "v1" and capabilities is not None and not capabilities.has_v1:
         message = "illegal capabilities: rego_v1 feature required for parsing v1 Rego"
         raise LoadErrors([RegoLoadError("rego_parse_error", message, NOWHERE)])
-    files = load(paths, version=version, ignore=ignore, documents=documents)
+    files = load(paths, version=version, ignore=ignore, documents=documents, annotations=True)
     load_bundles(bundles, files, version=version, ignore=ignore)
     return files
 

@@ -278,7 +278,8 @@ def _refuse(error: Exception, output: str) -> None:
         case LoadErrors():
             told = [*map(load_fault, error.faults)]
         case BundleError():
-            prefix = "" if isinstance(error, ActivationError) else "loading error: "
+            activated = isinstance(error, ActivationError)
+            prefix = "bundle activation failed: " if activated else "loading error: "
             error = LoadErrors([f"{prefix}{error}"])
             told = [Fields(message=message) for message in error.messages]
         case _:

@@ -69,7 +69,7 @@ def place(location: Location) -> dict[str, Any]:
 def document(error: RegoLoadError) -> dict[str, Any]:
     """A fault of a source as OPA writes it."""
     told = Fields(message=error.message, code=error.code)
-    if error.location.row:
+    if error.location.row or error.location.file:
         told["location"] = place(error.location)
     if error.details and error.code == "rego_parse_error":
         line, caret = error.details[0], error.details[-1]

@@ -75,8 +75,7 @@ def run(  # noqa: PLR0913  # one for each option of the command
         options = compile_options(known, schema)
         tests = UnitTests(files.modules, files.data, wanted=name_matches, options=options)
     except BundleError as error:
-        name = str(error).removeprefix("bundle ").split(":")[0]
-        complain(f"unable to load bundle {name}: {error}")
+        complain(f"unable to load bundle {error.path}: {error}" if error.path else str(error))
         return exit_codes.NO
     except (LoadErrors, RegoErrors) as errors:
         complain(str(errors.limited(max_errors) if isinstance(errors, RegoErrors) else errors))
@@ -103,7 +102,8 @@ def run(  # noqa: PLR0913  # one for each option of the command
                     for number, (test, result) in enumerate(zip(tests.tests, results, strict=True))
                     if result.failed
                 }
-            write(rego_report.as_text(results, verbose=shown, explained=explained))
+            if results:
+                write(rego_report.as_text(results, verbose=shown, explained=explained))
         if not results and fail_on_empty:
             complain("no tests were run")
             return exit_codes.NO

@@ -29,6 +29,7 @@ from webhook.rego.builtins import go_json
 from webhook.rego.builtins.globs import compiled
 from webhook.rego.errors import BuiltinError, RegoErrors
 from webhook.rego.syntax.ast import String
+from webhook.rego.syntax.metadata import block_faults
 from webhook.rego.syntax.parser import parse_module
 from webhook.rego.syntax.unparse import unparse
 from webhook.values import dataclass
@@ -36,6 +37,7 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from webhook.rego.errors import RegoLoadError
     from webhook.rego.syntax.ast import Module, RegoVersion
 
 _SIGNATURES: Final = ".signatures.json"
@@ -44,7 +46,12 @@ _VERSIONS: Final[dict[Any, RegoVersion]] = {0: "v0", 1: "v1"}
 
 
 class BundleError(Exception):
-    """A bundle that cannot be used; the text begins with ``bundle NAME``."""
+    """A bundle that cannot be used: its path, and what is wrong with its sources, if that is it."""
+
+    def __init__(self, message: str, path: str = "", faults: Sequence[RegoLoadError] = ()) -> None:
+        super().__init__(message)
+        self.path = path
+        self.faults = tuple(faults)
 
 
 class ActivationError(BundleError):
@@ -74,17 +81,16 @@ def load_bundles(
             roots[path] = _load(place, version, ignore, one)
             loaded.append((place, one))
         except OSError as error:
-            raise BundleError(
-                f'error reading "{place}": stat {place}: {system_words(error)}'
-            ) from None
+            message = f'error reading "{place}": stat {place}: {system_words(error)}'
+            raise BundleError(message, place) from None
         except _Refused as refused:
-            raise BundleError(f"bundle {place}: {refused}") from None
+            raise BundleError(f"bundle {place}: {refused}", place) from None
         except RegoErrors as errors:
-            raise BundleError(f"bundle {place}: {errors}") from None
+            raise BundleError(f"bundle {place}: {errors}", place, errors.errors) from None
     _check_roots(roots)
     for place, one in loaded:
         if conflict(files.data, one.data) is not None:
-            raise BundleError(f"bundle {place}: its data is in another file, too")
+            raise BundleError(f"bundle {place}: its data is in another file, too", place)
         merge_into(files.data, one.data)
         files.modules.extend(one.modules)
 
@@ -124,6 +130,8 @@ def _load(
         parse_module(text, shown, _version_of(manifest, name, version))
         for name, shown, text in sources
     ]
+    if faults := [fault for module in modules for fault in block_faults(module)]:
+        raise RegoErrors(faults)
     _check_contents(manifest.roots, modules, data)
     merge_into(files.data, data)
     files.modules.extend(modules)
@@ -267,11 +275,11 @@ def _check_roots(bundles: dict[str, list[str]]) -> None:
     listed = ", ".join(sorted(colliding))
     if empty := sorted(name for name, roots in bundles.items() if "" in roots):
         raise ActivationError(
-            f"bundle activation failed: bundles [{listed}] have overlapping roots and cannot be "
+            f"bundles [{listed}] have overlapping roots and cannot be "
             f"activated simultaneously because bundle(s) [{', '.join(empty)}] specify empty root "
             "paths ('') which overlap with any other bundle root"
         )
     raise ActivationError(
-        "bundle activation failed: detected overlapping roots in manifests for these bundles: "
+        "detected overlapping roots in manifests for these bundles: "
         f"[{listed}] ({', '.join(sorted(conflicts))})"
     )

@@ -19,6 +19,7 @@ from webhook.rego.builtins import go_json, yaml_documents
 from webhook.rego.check.checks import path_text
 from webhook.rego.errors import BuiltinError, RegoErrors
 from webhook.rego.run.limits import UNBOUNDED_STEPS, EvaluationContext
+from webhook.rego.syntax.metadata import block_faults
 from webhook.rego.syntax.parser import parse_module
 from webhook.values import dataclass
 
@@ -66,13 +67,15 @@ def load(
     version: RegoVersion = "v1",
     ignore: Sequence[str] = (),
     documents: bool = True,
+    annotations: bool = False,
 ) -> RegoFiles:
     """Everything at these paths; raises :class:`LoadErrors` that name every faulty file.
 
     ``ignore`` has patterns of names of files and folders that are passed over below a path;
-    without ``documents`` no file of a folder holds any.
+    without ``documents`` no file of a folder holds any. With ``annotations`` those that cannot be
+    read are faults.
     """
-    loading = _Loading(version, tuple(ignore), documents=documents)
+    loading = _Loading(version, tuple(ignore), documents=documents, annotations=annotations)
     for path in paths:
         prefix, place = _split_prefix(path)
         loading.path(Path(place), prefix, ())
@@ -117,13 +120,19 @@ class _Loading:
     """What has been loaded so far."""
 
     def __init__(
-        self, version: RegoVersion, ignore: tuple[str, ...], *, documents: bool
+        self,
+        version: RegoVersion,
+        ignore: tuple[str, ...],
+        *,
+        documents: bool,
+        annotations: bool,
     ) -> None:
         self.files = RegoFiles()
         self.faults: list[str | RegoLoadError] = []
         self._version = version
         self._ignore = ignore
         self._documents_of_folders = documents
+        self._annotations = annotations
         self._seen: set[tuple[tuple[str, ...], str]] = set()
         self._documents: list[tuple[str, dict[str, Any]]] = []
 
@@ -163,7 +172,9 @@ class _Loading:
         try:
             text = path.read_text("utf-8", "surrogateescape")
             if kind == ".rego":
-                self.files.modules.append(parse_module(text, str(path), self._version))
+                module = parse_module(text, str(path), self._version)
+                self.faults.extend(block_faults(module) if self._annotations else ())
+                self.files.modules.append(module)
             elif kind == ".json":
                 self._merge(path, at, go_json.decode(text))
             elif kind in YAML:
