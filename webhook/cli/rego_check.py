@@ -47,9 +47,7 @@ Nothing is printed where all is well.
 @IGNORE
 @V0
 @V1
-@refused(
-    "--v0-v1", flag=True, because="check once with --v0-compatible and once without."
-)
+@refused("--v0-v1", flag=True, because="check once with --v0-compatible and once without.")
 def command(**options: Any) -> int:
     """Load, compile and report."""
     # The engine is half of what there is to import: help and errors of usage do without it.

@@ -96,11 +96,13 @@ def read_capabilities(text: str | None) -> Capabilities | None:
     if isinstance(written, dict):
         return _of_file(text, written)
     version = _version(text)
-    if version is None or not OLDEST <= version or version[:2] > _version(f"v{LATEST}.0")[:2]:  # type: ignore[index]
+    if version is None or not version >= OLDEST or version[:2] > _version(f"v{LATEST}.0")[:2]:  # type: ignore[index]
         raise click.BadParameter(
             f"no such file or capabilities version found: {text}", param_hint="--capabilities"
         )
-    newer = {name for since, names in INTRODUCED.items() if since > version for name in names.split()}
+    newer = {
+        name for since, names in INTRODUCED.items() if since > version for name in names.split()
+    }
     return Capabilities(frozenset(newer), {}, version >= (1, 0, 0))
 
 

@@ -98,7 +98,9 @@ _OPTIMIZED: Final = "policies are compiled as they are; use opa build --optimize
     multiple=True,
     help=f"What to sort a profile by: {', '.join(SORT_KEYS)}. Implies --profile. Repeatable.",
 )
-@click.option("--metrics", is_flag=True, help="Say how long loading, compiling and evaluating took.")
+@click.option(
+    "--metrics", is_flag=True, help="Say how long loading, compiling and evaluating took."
+)
 @click.option(
     "--pretty-limit",
     type=int,

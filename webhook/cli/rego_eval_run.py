@@ -78,7 +78,7 @@ class _Metrics:
         return {f"timer_rego_{name}_ns": round(s * 1e9) for name, s in sorted(self.seconds.items())}
 
 
-def run(  # noqa: PLR0913, PLR0914  # one for each option of the command
+def run(  # noqa: PLR0913  # one for each option of the command
     query: str | None,
     *,
     query_stdin: bool,
@@ -144,9 +144,7 @@ def run(  # noqa: PLR0913, PLR0914  # one for each option of the command
     try:
         given = _input(input_path, stdin_input=stdin_input)
         with timers.of("load_files"):
-            files = sources(
-                paths, bundles, version=version, ignore=ignore, capabilities=known
-            )
+            files = sources(paths, bundles, version=version, ignore=ignore, capabilities=known)
         with timers.of("module_compile"):
             options = compile_options(known, schema, strict=strict)
             program = compile_modules(files.modules, options=options)
@@ -181,7 +179,9 @@ def run(  # noqa: PLR0913, PLR0914  # one for each option of the command
 
 def _query_text(query: str | None, *, query_stdin: bool, stdin_input: bool) -> str:
     if query_stdin and (stdin_input or query is not None):
-        raise click.UsageError("--stdin reads the query: give no other query, and no --stdin-input.")
+        raise click.UsageError(
+            "--stdin reads the query: give no other query, and no --stdin-input."
+        )
     if query_stdin:
         return sys.stdin.read()
     if query is None:

@@ -25,9 +25,7 @@ def as_json(results: Sequence[RegoTestResult]) -> str:
 
 
 def _document(result: RegoTestResult) -> dict[str, Any]:
-    document = Fields(
-        location=place(result.location), package=result.package, name=result.name
-    )
+    document = Fields(location=place(result.location), package=result.package, name=result.name)
     if result.failed:
         document["fail"] = True
     if result.error is not None:

@@ -49,7 +49,10 @@ are told and not run.
     help="The format of the results.",
 )
 @click.option(
-    "-v", "--verbose", is_flag=True, help="Show what passed, too, and how what failed was evaluated."
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="Show what passed, too, and how what failed was evaluated.",
 )
 @click.option(
     "--explain",
@@ -58,7 +61,10 @@ are told and not run.
 )
 @VAR_VALUES
 @click.option(
-    "-c", "--coverage", is_flag=True, help="Say which lines the tests reached, as JSON, if all pass."
+    "-c",
+    "--coverage",
+    is_flag=True,
+    help="Say which lines the tests reached, as JSON, if all pass.",
 )
 @COVERAGE_RUNS
 @click.option(

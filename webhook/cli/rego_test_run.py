@@ -56,7 +56,7 @@ def run(  # noqa: PLR0913  # one for each option of the command
 ) -> int:
     """Run tests and report."""
     del parallel, v1_compatible  # without effect, as the help says
-    if not 0 <= threshold <= 100:  # noqa: PLR2004  # per cent
+    if not 0 <= threshold <= 100:  # per cent
         complain("Code coverage threshold must be between 0 and 100")
         return exit_codes.NO
     try:
@@ -114,14 +114,14 @@ def run(  # noqa: PLR0913  # one for each option of the command
     return code
 
 
-def _explained(  # noqa: PLR0913, PLR0917  # what was run, and what of it to show
+def _explained(  # noqa: PLR0917  # what was run, and what of it to show
     tests: UnitTests,
     test: UnitTest,
     files: RegoFiles,
     timeout: float,
     explain: str | None,
-    verbose: bool,  # noqa: FBT001  # as given
-    values: bool,  # noqa: FBT001  # as given
+    verbose: bool,  # as given
+    values: bool,  # as given
 ) -> list[str]:
     """How a test that failed was evaluated."""
     from webhook.rego.trace.events import Recorder, shown  # noqa: PLC0415  # as tests.follow
@@ -139,14 +139,14 @@ def _explained(  # noqa: PLR0913, PLR0917  # what was run, and what of it to sho
     return lines
 
 
-def _tell_coverage(  # noqa: PLR0913, PLR0917  # what was run, and how it is told
+def _tell_coverage(  # noqa: PLR0917  # what was run, and how it is told
     tests: UnitTests,
     files: RegoFiles,
     results: Sequence[RegoTestResult],
     timeout: float,
     threshold: float,
     kinds: Sequence[str],
-    verbose: bool,  # noqa: FBT001  # as given
+    verbose: bool,  # as given
 ) -> int:
     """Print what the tests reached, if all passed."""
     from webhook.rego.trace.coverage import Coverage, spans  # noqa: PLC0415  # as tests.follow

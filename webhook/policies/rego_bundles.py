@@ -99,9 +99,7 @@ class _Refused(Exception):
     """What is wrong with a bundle."""
 
 
-def _load(
-    place: str, version: RegoVersion, ignore: Sequence[str], files: RegoFiles
-) -> list[str]:
+def _load(place: str, version: RegoVersion, ignore: Sequence[str], files: RegoFiles) -> list[str]:
     """Add a bundle to the files; returns its roots."""
     path = Path(place)
     folder = path.is_dir()
@@ -144,7 +142,12 @@ def _in_folder(folder: Path, ignore: Sequence[str]) -> Iterator[tuple[str, str]]
         for name in sorted(names):
             file = Path(at, name)
             # Links are not followed: what they point to may be outside.
-            if ignored(name, ignore) or name == _SIGNATURES or file.is_symlink() or not file.is_file():
+            if (
+                ignored(name, ignore)
+                or name == _SIGNATURES
+                or file.is_symlink()
+                or not file.is_file()
+            ):
                 continue
             relative = f"/{file.relative_to(folder).as_posix()}"
             _check_size(relative, file.stat().st_size)
@@ -157,7 +160,11 @@ def _in_archive(path: Path, ignore: Sequence[str]) -> Iterator[tuple[str, str]]:
         with tarfile.open(path, "r:gz") as archive:
             for member in archive:
                 parts = PurePosixPath(member.name).parts
-                if not member.isreg() or parts[-1] == _SIGNATURES or any(ignored(part, ignore) for part in parts):
+                if (
+                    not member.isreg()
+                    or parts[-1] == _SIGNATURES
+                    or any(ignored(part, ignore) for part in parts)
+                ):
                     continue
                 total += member.size  # of all together: an archive may unpack to anything
                 _check_size(member.name, total)

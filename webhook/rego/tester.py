@@ -159,7 +159,7 @@ class UnitTests:
             result = _run(test, self._entries[test.path], self._data, context, named)
             yield replace(result, output="".join(printed))
 
-    def follow(  # noqa: PLR0913  # one for each part of the world around a test
+    def follow(  # one for each part of the world around a test
         self,
         test: UnitTest,
         tracer: Tracer,

@@ -28,7 +28,8 @@ from webhook.cel.syntax.macros import MacroError, expand
 from webhook.cel.syntax.places import place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Set
+    from collections.abc import Callable
+    from collections.abc import Set as AbstractSet
 
     from webhook.cel.syntax.ast import Expr
 
@@ -134,7 +135,7 @@ class _TooDeep(Exception):
     """Nothing of the rest is read."""
 
 
-def _listed(expected: Set[str]) -> str:
+def _listed(expected: AbstractSet[str]) -> str:
     """Tokens as cel-go names them."""
     shown = [one if one.isupper() else f"'{one}'" for one in _ORDER if one in expected]
     if "<EOF>" in expected:
@@ -193,9 +194,9 @@ class _Parser:
         if self.class_of() in after:
             self.say(f"missing '{text}' at '{self.token.text}'")
             return self.token
-        self.mismatched({text})
+        return self.mismatched({text})
 
-    def sync(self, expected: Set[str]) -> None:
+    def sync(self, expected: AbstractSet[str]) -> None:
         """See that one of these is next; a token too many before it is passed over."""
         if self.class_of() in expected:
             return
@@ -204,11 +205,11 @@ class _Parser:
             return
         self.mismatched(expected)
 
-    def unwanted(self, expected: Set[str]) -> None:
+    def unwanted(self, expected: AbstractSet[str]) -> None:
         self.say(f"extraneous input '{self.token.text}' expecting {_listed(expected)}")
         self.place += 1
 
-    def mismatched(self, expected: Set[str]) -> NoReturn:
+    def mismatched(self, expected: AbstractSet[str]) -> NoReturn:
         self.fail(f"mismatched input '{self.token.text}' expecting {_listed(expected)}")
 
     def end(self) -> None:
@@ -250,7 +251,7 @@ class _Parser:
                 self.place += 1
             return Constant(self.token.at, None)
 
-    def within(self, closers: Set[str], read: Callable[[], Expr]) -> Expr:
+    def within(self, closers: AbstractSet[str], read: Callable[[], Expr]) -> Expr:
         """What is read where these may follow it."""
         self.closers.append(frozenset(closers))
         try:
@@ -431,7 +432,7 @@ class _Parser:
         self.place -= name.kind != "END"
         if dot:
             self.fail(self.no_alternative(token))
-        self.mismatched(_BEGINNINGS)
+        return self.mismatched(_BEGINNINGS)
 
     def named(self, first: Token, name: Token, dot: str) -> Expr:
         opening = self.accept("(")
@@ -471,7 +472,7 @@ class _Parser:
             self.report(token.at, str(error))
             return Constant(token.at, None)
         self.place -= 1
-        self.mismatched(_BEGINNINGS)
+        return self.mismatched(_BEGINNINGS)
 
     def list_of(self, opening: Token) -> Expr:
         items: list[Expr] = []

@@ -21,8 +21,7 @@ INTRODUCED: Final = {
     (0, 23, 0): "regex.is_valid regex.match",
     (0, 24, 0): "base64.is_valid net.cidr_merge urlquery.decode_object",
     (0, 25, 0): (
-        "base64url.encode_no_pad hex.decode hex.encode json.is_valid json.patch "
-        "yaml.is_valid "
+        "base64url.encode_no_pad hex.decode hex.encode json.is_valid json.patch yaml.is_valid "
     ),
     (0, 26, 0): "ceil floor",
     (0, 28, 0): "time.diff",

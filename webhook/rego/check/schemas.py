@@ -105,8 +105,8 @@ class _Reading:
                 f"unable to compile the schema: {ref} is not fetched: put it into the schema"
             )
         found = self._whole
-        for step in filter(None, ref[1:].split("/")):
-            step = step.replace("~1", "/").replace("~0", "~")
+        steps = [one.replace("~1", "/").replace("~0", "~") for one in ref[1:].split("/") if one]
+        for step in steps:
             if isinstance(found, dict) and step in found:
                 found = found[step]
             elif isinstance(found, list) and step.isdecimal() and int(step) < len(found):

@@ -208,7 +208,7 @@ def _mismatch(wrong: list[tuple[yaml.Node, str]]) -> _Invalid:
     for node, kind in wrong:
         value = ""
         if isinstance(node, yaml.ScalarNode):
-            shown = node.value if len(node.value) <= 10 else f"{node.value[:7]}..."  # noqa: PLR2004
+            shown = node.value if len(node.value) <= 10 else f"{node.value[:7]}..."
             value = f" `{shown}`"
         tag = node.tag.rpartition(":")[2]
         lines.append(

@@ -104,10 +104,7 @@ class Metadata:
         chain += [self._packages.get(package), self._paths.get(path)]
         chain += [one for one in rule.annotations if one.scope == "rule"]
         return [
-            schema
-            for one in chain
-            if one is not None
-            for schema in one.value.get("schemas", ())
+            schema for one in chain if one is not None for schema in one.value.get("schemas", ())
         ]
 
     @staticmethod

@@ -53,7 +53,9 @@ class Bodies:
         """The rule in its module, and whether it is an ``else``."""
         if id(rule.module) not in self._modules:
             self._modules.add(id(rule.module))
-            self._written.update((id(one.head), (one, other)) for one, other in branches(rule.module))
+            self._written.update(
+                (id(one.head), (one, other)) for one, other in branches(rule.module)
+            )
         return self._written[id(rule.head)]
 
 
@@ -112,8 +114,9 @@ class _Rewriting:
                     else term
                     for term in (lit.a, lit.b)
                 )
-                lit = replace(lit, a=a, b=b)
-            result.append(lit)
+                result.append(replace(lit, a=a, b=b))
+            else:
+                result.append(lit)
         return result
 
     def _literal(self, lit: ir.Lit, result: ir.Body) -> None:
@@ -127,7 +130,13 @@ class _Rewriting:
                 self._number(lit.a, _CALLED)
                 operands: list[ir.Term] = [ir.Array(parts)]
                 result.append(
-                    ir.Call("internal.template_string", operands, lit.location, out=lit.a, withs=lit.withs)
+                    ir.Call(
+                        "internal.template_string",
+                        operands,
+                        lit.location,
+                        out=lit.a,
+                        withs=lit.withs,
+                    )
                 )
             case ir.Eq():
                 if lit.generated:
@@ -137,7 +146,14 @@ class _Rewriting:
             case ir.Call(name="equal", out=None) if len(lit.args) == 2:
                 a, b = (self._within(arg, moved) for arg in lit.args)
                 result.append(
-                    ir.Eq(a, b, lit.location, generated=lit.generated, negated=lit.negated, withs=lit.withs)
+                    ir.Eq(
+                        a,
+                        b,
+                        lit.location,
+                        generated=lit.generated,
+                        negated=lit.negated,
+                        withs=lit.withs,
+                    )
                 )
             case ir.Call():
                 if lit.out is not None:
@@ -158,9 +174,7 @@ class _Rewriting:
             case ir.Logic():
                 result.append(replace(lit, left=self.body(lit.left), right=self.body(lit.right)))
 
-    def _print(
-        self, lit: ir.Print, result: ir.Body, moved: Callable[[ir.Term], ir.Term]
-    ) -> None:
+    def _print(self, lit: ir.Print, result: ir.Body, moved: Callable[[ir.Term], ir.Term]) -> None:
         for arg in lit.args:
             self._number(arg.value, _PRINTED)
         array = ir.Array([moved(arg) for arg in lit.args])
@@ -204,7 +218,7 @@ class _Rewriting:
             )
         return term
 
-    def _bound(  # noqa: PLR0913, PLR0917  # what is bound, where, and before what
+    def _bound(  # what is bound, where, and before what
         self, term: ir.Term, place: Location, lit: ir.Lit, result: ir.Body, stage: int
     ) -> ir.Var:
         """A variable for the term, bound before the literal."""

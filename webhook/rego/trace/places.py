@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.rego.location import Location
-from webhook.rego.syntax import ast
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from webhook.rego.syntax import ast
 
 
 def branches(module: ast.Module) -> Iterator[tuple[ast.Rule, bool]]:

@@ -38,9 +38,7 @@ def table(events: Sequence[Event], *, values: bool = False, indent: str = "") ->
         rows.append(row)
     widths = [max(map(len, column)) + _PADDING for column in zip(*rows, strict=True)]
     return [
-        "".join(
-            f"{indent}{cell:<{width}} " for cell, width in zip(row[:-1], widths, strict=False)
-        )
+        "".join(f"{indent}{cell:<{width}} " for cell, width in zip(row[:-1], widths, strict=False))
         + f"{indent}{row[-1]}{indent}"
         for row in rows
     ]
@@ -52,7 +50,10 @@ def short_names(events: Sequence[Event]) -> dict[str, str]:
     longest = max((len(f"{e.location.file}:{e.location.row}") for e in events), default=0)
     if longest <= _PLACE_MAX:
         return {file: file for file in files}
-    return {file: f"...{file[len(file) - _PLACE_MAX + 8 :]}" if len(file) > _PLACE_MAX - 8 else file for file in files}
+    return {
+        file: f"...{file[len(file) - _PLACE_MAX + 8 :]}" if len(file) > _PLACE_MAX - 8 else file
+        for file in files
+    }
 
 
 def _indented(event: Event, depth: int) -> str:

@@ -56,7 +56,7 @@ class TracedQuery:
         self._body = body
         self._names = names
 
-    def __call__(  # noqa: PLR0913  # one for each part of the world around it
+    def __call__(  # one for each part of the world around it
         self,
         input_value: Value,
         data: dict[str, Value],
@@ -84,7 +84,9 @@ def _query_names(body: ir.Body) -> dict[str, str]:
     made = [
         lit.out.name
         for lit in body
-        if isinstance(lit, ir.Call) and isinstance(lit.out, ir.Var) and ir.is_generated(lit.out.name)
+        if isinstance(lit, ir.Call)
+        and isinstance(lit.out, ir.Var)
+        and ir.is_generated(lit.out.name)
     ]
     return {name: f"__localq{number}__" for number, name in enumerate(made, 1)}
 

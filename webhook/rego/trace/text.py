@@ -150,5 +150,7 @@ def _function_text(name: ir.Function) -> str:
 
 def _sorted(items: Sequence[ir.Term]) -> list[ir.Term]:
     """Members as OPA orders terms: constants come before variables."""
-    constants = sorted((i for i in items if isinstance(i, ir.Const)), key=lambda i: sort_key(i.value))
+    constants = sorted(
+        (i for i in items if isinstance(i, ir.Const)), key=lambda i: sort_key(i.value)
+    )
     return [*constants, *(item for item in items if not isinstance(item, ir.Const))]
