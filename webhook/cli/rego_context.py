@@ -14,7 +14,7 @@ from webhook.policies.rego_files import (
     LoadErrors,
     RegoFiles,
     load,
-    read_document,
+    read_input,
     system_words,
 )
 from webhook.rego.builtins.introduced import INTRODUCED, OLDEST
@@ -121,7 +121,7 @@ def read_schemas(place: str) -> dict[tuple[str, ...], Any]:
     for file in files:
         try:
             text = file.read_text("utf-8", "surrogateescape")
-            schema = read_document(file.name, text)
+            schema = read_input(text)
         except OSError as error:
             raise LoadErrors([f"open {file}: {system_words(error)}"]) from None
         except BuiltinError as error:

@@ -39,8 +39,8 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from webhook.cli.rego_context import RegoFiles
-    from webhook.rego.engine import Program
+    from webhook.cli.rego_context import Capabilities, RegoFiles
+    from webhook.rego.engine import CompileOptions, Program
     from webhook.rego.syntax.ast import Import, RegoVersion
 
 _ERRORS_MAX = 10
@@ -143,10 +143,10 @@ def run(  # noqa: PLR0913  # one for each option of the command
         return exit_codes.UNKNOWN
     try:
         given = _input(input_path, stdin_input=stdin_input)
+        options = _options(known, schema, strict=strict)
         with timers.of("load_files"):
             files = sources(paths, bundles, version=version, ignore=ignore, capabilities=known)
         with timers.of("module_compile"):
-            options = compile_options(known, schema, strict=strict)
             program = compile_modules(files.modules, options=options)
             program.check_data(files.data)
         imports = _imports(imported, version)
@@ -248,7 +248,14 @@ def _imports(paths: Sequence[str], version: RegoVersion) -> tuple[Import, ...]:
 
 
 class _InputError(Exception):
-    """The input cannot be read."""
+    """The input or a schema cannot be read: told where the result is not."""
+
+
+def _options(known: Capabilities | None, schema: str | None, *, strict: bool) -> CompileOptions:
+    try:
+        return compile_options(known, schema, strict=strict)
+    except LoadErrors as errors:
+        raise _InputError(str(errors)) from None
 
 
 def _input(path: str | None, *, stdin_input: bool) -> Any:

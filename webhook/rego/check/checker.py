@@ -102,13 +102,11 @@ class Checker:
 
     def _rule(self, rule: ir.Rule) -> list[RegoLoadError]:
         self._begin(rule.names, rule.body)
-        around = self._documents
+        around, unknown = self._documents, []
         if id(rule) in self._annotated:
-            try:
-                around = self._as_annotated(self._annotated[id(rule)])
-            except SchemaError as error:
-                return [_fault(str(error), rule.location)]
+            around, unknown = self._as_annotated(rule, self._annotated[id(rule)])
         scope, faults = self._body(around, rule.body)
+        faults = unknown + faults
         if faults:
             self._documents.put(rule.path, ANY)
             return faults
@@ -117,11 +115,17 @@ class Checker:
             self._documents.define(rule.path, type_)
         return []
 
-    def _as_annotated(self, annotations: list[dict[str, Any]]) -> Scope:
-        """The documents as schemas of annotations have them; raises :class:`SchemaError`."""
-        scope = self._documents.inner()
+    def _as_annotated(
+        self, rule: ir.Rule, annotations: list[dict[str, Any]]
+    ) -> tuple[Scope, list[RegoLoadError]]:
+        """The documents as schemas of annotations have them, and which of these cannot be used."""
+        scope, faults = self._documents.inner(), []
         for annotation in annotations:
-            type_ = annotated_type(annotation, self.schemas)
+            try:
+                type_ = annotated_type(annotation, self.schemas)
+            except SchemaError as error:
+                faults.append(_fault(str(error), rule.location))
+                continue
             if type_ is None:
                 continue
             root, *path = annotation["path"]
@@ -130,7 +134,7 @@ class Checker:
                 scope.put_below(root, (), overridden(known.type, path, type_))
             else:
                 scope.put_below(root, path, type_)
-        return scope
+        return scope, faults
 
     def _function(self, scope: Scope, rule: ir.Rule) -> Type:
         assert rule.args is not None

@@ -141,9 +141,9 @@ def _read_block(lines: list[str], place: Location, parse_ref: Callable[[str], Re
 
 
 def _yaml_message(fault: yaml.YAMLError, lines: list[str]) -> str:
-    line = _yaml_line(fault)
+    at = _yaml_line(fault)
     problem = getattr(fault, "problem", None) or "it cannot be read"
-    message = f"yaml: {problem}" if line is None else f"yaml: line {line}: {problem}"
+    message = f"yaml: {problem}" if at is None else f"yaml: line {at}: {problem}"
     for number, line in enumerate(lines, 1):
         _, colon, rest = line.partition(":")
         if colon and rest and rest[0] not in " \t":
