@@ -67,8 +67,10 @@ def sources(
     if version == "v1" and capabilities is not None and not capabilities.has_v1:
         message = "illegal capabilities: rego_v1 feature required for parsing v1 Rego"
         raise LoadErrors([RegoLoadError("rego_parse_error", message, NOWHERE)])
-    files = load(paths, version=version, ignore=ignore, documents=documents, annotations=True)
-    load_bundles(bundles, files, version=version, ignore=ignore)
+    plain = [path for path in paths if not path.endswith(".tar.gz")]
+    archives = [path for path in paths if path.endswith(".tar.gz")]
+    files = load(plain, version=version, ignore=ignore, documents=documents, annotations=True)
+    load_bundles([*bundles, *archives], files, version=version, ignore=ignore)
     return files
 
 

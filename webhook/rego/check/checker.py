@@ -102,7 +102,8 @@ class Checker:
 
     def _rule(self, rule: ir.Rule) -> list[RegoLoadError]:
         self._begin(rule.names, rule.body)
-        around, unknown = self._documents, []
+        around = self._documents
+        unknown: list[RegoLoadError] = []
         if id(rule) in self._annotated:
             around, unknown = self._as_annotated(rule, self._annotated[id(rule)])
         scope, faults = self._body(around, rule.body)

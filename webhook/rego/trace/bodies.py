@@ -202,9 +202,9 @@ class _Rewriting:
 
     def _moved(self, term: ir.Term, lit: ir.Lit, result: ir.Body, stage: int) -> ir.Term:
         if isinstance(term, ir.Ref | ir.Comprehension):
-            term = self._within(term, lambda part: self._moved(part, lit, result, stage))
             place = term.location if term.location.row else lit.location
-            return self._bound(term, place, lit, result, stage)
+            inner = self._within(term, lambda part: self._moved(part, lit, result, stage))
+            return self._bound(inner, place, lit, result, stage)
         if isinstance(term, ir.Array):
             return ir.Array([self._moved(item, lit, result, stage) for item in term.items])
         if isinstance(term, ir.Set):

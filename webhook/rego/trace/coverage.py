@@ -149,3 +149,8 @@ def _places(module: ast.Module) -> Iterator[Location]:
                     whole is None or node is not literal
                 ):
                     yield node.location
+                elif isinstance(node, ast.TemplateString):
+                    # What is shown is a literal to OPA.
+                    for part in node.parts:
+                        if not isinstance(part, str):
+                            yield part.location

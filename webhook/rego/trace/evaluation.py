@@ -77,7 +77,7 @@ class Evaluation(Rules):
             self.tell("Redo", query, lit)
             return signal
 
-        signal = _SOLVE[type(lit)](self, query, lit, held)
+        signal: Signal = _SOLVE[type(lit)](self, query, lit, held)
         if signal is None and not defined:
             self.tell("Fail", query, lit)
         return signal

@@ -118,5 +118,5 @@ def place_of(node: Node) -> Location:
     if isinstance(node, str):
         return NOWHERE
     if hasattr(node, "location"):
-        return node.location  # type: ignore[union-attr]
+        return node.location
     return node[0].location if node else NOWHERE

@@ -113,7 +113,7 @@ def _shown(event: Event, written: Any) -> list[_Shown]:
     unique = {text: name for name, text in event.names.items()}
     for term in _terms(written):
         if isinstance(term, ast.Var):
-            name = unique.get(term.name, term.name)
+            name = unique.get(term.name, "input" if term.name == "input" else "data")
             value = event.values.get(name, UNDEFINED)
             if value is not UNDEFINED or (name in own and not node.negated):  # type: ignore[union-attr]
                 show(term.location, value)

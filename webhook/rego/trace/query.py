@@ -99,7 +99,7 @@ def _capturing(body: ir.Body, compiled: Compiled) -> ir.Body:
         value = ir.Var(f"$term{number}")
         if isinstance(lit, ir.Test) and not lit.negated:
             result.append(ir.Eq(lit.term, value, lit.location, withs=lit.withs))
-        elif _has_result(lit, compiled):
+        elif isinstance(lit, ir.Call) and _has_result(lit, compiled):
             result.append(replace(lit, out=value))
         else:
             result.append(lit)
@@ -108,8 +108,8 @@ def _capturing(body: ir.Body, compiled: Compiled) -> ir.Body:
     return result if len(body) == 1 else [*result, *captured]
 
 
-def _has_result(lit: ir.Lit, compiled: Compiled) -> bool:
-    if not isinstance(lit, ir.Call) or lit.out is not None or lit.negated:
+def _has_result(lit: ir.Call, compiled: Compiled) -> bool:
+    if lit.out is not None or lit.negated:
         return False
     if isinstance(lit.name, str):
         builtin = compiled.builtins.get(lit.name)
