@@ -20,15 +20,16 @@ from tests.manifests import (
     kustomized,
     pod_of,
     with_components,
+    without_namespace,
 )
 from tests.programs import ROOT, ProgramUnavailableError, gatekeeper_sources
 from webhook import __version__
 from webhook.api.pod_status import CONFIG as CONFIG_STATUS
 from webhook.api.pod_status import EXPANSION as EXPANSION_STATUS
 from webhook.api.pod_status import MUTATOR as MUTATOR_STATUS
-from webhook.cli.console import command
+from webhook.cli.console.command import command
 from webhook.constraint.selector import compile_selector
-from webhook.controllers.status_fields import OWN_FIELDS
+from webhook.controllers.status.status_fields import OWN_FIELDS
 from webhook.settings.reading import read
 
 pytestmark = pytest.mark.usefixtures("program")  # kustomize and Helm
@@ -46,11 +47,6 @@ ADDITIONS = {
     "expansiontemplate": {*OWN_FIELDS[EXPANSION_STATUS], *CONDITIONS},
 }
 """The fields of ours in Gatekeeper's CRDs."""
-
-
-def without_namespace(objects: Objects) -> Any:
-    """Helm makes the release's namespace by itself; the chart's notes say how to label it."""
-    return {identity: item for identity, item in objects.items() if identity[0] != "Namespace"}
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,7 @@ from tests.patience import PATIENCE_SECONDS
 
 require("reported")
 
-LEFT_OUT = {
-}
+LEFT_OUT = {}
 """Cases that are known to fail, and why."""
 
 

@@ -3,46 +3,12 @@
 Each is a change of one function's text, so that it must be looked at again when that changes.
 """
 
-import importlib
-import inspect
-import sys
-import textwrap
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
+
+from tests.simulation.fault import Fault
 
 SEEDS_MAX: Final = 10_000
 """Within which each must be found; all but a few are by one of the first few hundred."""
-
-
-@dataclass(frozen=True)
-class Fault:
-    """``old`` becomes ``new`` in a function; ``found_by`` is a seed that finds it."""
-
-    world: str
-    module: str
-    function: str
-    old: str
-    new: str
-    found_by: int = 0
-
-    def put_in(self) -> None:
-        """Replace the function by the faulty one."""
-        module = importlib.import_module(self.module)
-        owner: Any = module
-        *path, name = self.function.split(".")
-        for part in path:
-            owner = getattr(owner, part)
-        function = inspect.getattr_static(owner, name)
-        source = textwrap.dedent(inspect.getsource(getattr(function, "fget", function)))
-        assert source.count(self.old) == 1, f"{self.function} no longer has {self.old!r} once"
-        faulty: dict[str, Any] = {}
-        text = "from __future__ import annotations\n" + source.replace(self.old, self.new)
-        exec(compile(text, self.module, "exec"), vars(module), faulty)
-        setattr(owner, name, faulty[name])
-        for other in list(sys.modules.values()):  # who has imported it by its name
-            if getattr(other, name, None) is function:
-                setattr(other, name, faulty[name])
-
 
 _SIDECAR: Final = "webhook.decisions.sidecar."
 
@@ -243,7 +209,7 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "a status that is written without comparing": Fault(
         "cluster",
-        "webhook.controllers.statuses",
+        "webhook.controllers.status.statuses",
         "overlay_status",
         "return None",
         "pass",
@@ -251,8 +217,8 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "a byPod that is taken back by who has not heard": Fault(
         "cluster",
-        "webhook.controllers.doubts",
-        "Doubts.until",
+        "webhook.controllers.status.overwrites",
+        "Overwrites.until",
         "began = self._doubted.setdefault(subject, now)",
         "return 0.0",
         found_by=150,
@@ -288,7 +254,7 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "what was taken is not served": Fault(
         "cluster",
-        "webhook.controllers.publication",
+        "webhook.controllers.apply.publication",
         "ClusterPolicies.publish",
         "self._swap()\n        changed = ",
         "changed = ",
@@ -296,14 +262,14 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "a replica that is ready before it has all that there was": Fault(
         "cluster",
-        "webhook.controllers.publication",
+        "webhook.controllers.apply.publication",
         "ClusterPolicies.publish",
         "if self.tracker.satisfied:",
         "if True:",
     ),
     "a constraint that says it is enforced though nothing of it is": Fault(
         "cluster",
-        "webhook.controllers.policy_statuses",
+        "webhook.controllers.status.policy_statuses",
         "policy_status",
         "state.active > 0",
         "True",
@@ -340,7 +306,7 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "a watch of a definition that went": Fault(
         "cluster",
-        "webhook.controllers.following",
+        "webhook.controllers.follow.following",
         "Following._crds_changed",
         "self._manager.restart(gvk)",
         "self._manager.wake(gvk)",
@@ -348,7 +314,7 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "a turn that nobody takes over": Fault(
         "cluster",
-        "webhook.controllers.aggregation",
+        "webhook.controllers.status.aggregation",
         "Aggregation._write",
         "since + TURN_SECONDS * rank",
         "since + 3600.0 * rank",
@@ -356,7 +322,7 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "data that stays though it is deleted": Fault(
         "cluster",
-        "webhook.controllers.sync",
+        "webhook.controllers.apply.sync",
         "SyncController.data",
         "self._remove(known)",
         "pass",
@@ -364,7 +330,7 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "a Namespace that stays though it is deleted": Fault(
         "cluster",
-        "webhook.controllers.reconciler",
+        "webhook.controllers.apply.reconciler",
         "Reconciler._take_object",
         "self._client.set_namespace(name, document)",
         "self._client.set_namespace(name, document or {'metadata': {'uid': ''}})",
@@ -372,7 +338,7 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "statuses of a Pod that has failed": Fault(
         "cluster",
-        "webhook.controllers.orphans",
+        "webhook.controllers.status.orphans",
         "Orphans._settle_one",
         "turn > now",
         "True",
@@ -396,7 +362,7 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "a mutator that stays though it is deleted": Fault(
         "extensions",
-        "webhook.controllers.extension_strategies",
+        "webhook.controllers.apply.extension_strategies",
         "MutatorStrategy.remove",
         "self._mutators.remove(MutatorId(*key))",
         "pass",
@@ -420,7 +386,7 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "a last good mutator that says nothing of it is in force": Fault(
         "extensions",
-        "webhook.controllers.extensions",
+        "webhook.controllers.apply.extensions",
         "ExtensionController.take",
         "replace(before, document=document)",
         "ExtensionState(document)",
@@ -428,7 +394,7 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "a conflict that the other mutator does not tell of": Fault(
         "extensions",
-        "webhook.controllers.extensions",
+        "webhook.controllers.apply.extensions",
         "ExtensionController.published",
         "before.get(key) != self._shared.get(key)",
         "False",
@@ -436,14 +402,14 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "a previewed mutator that says it is enforced": Fault(
         "extensions",
-        "webhook.controllers.extension_state",
+        "webhook.controllers.revisions.extension_state",
         "extension_status",
         "not errors and not standing.is_preview",
         "not errors",
     ),
     "a long trial that is not announced": Fault(
         "trials",
-        "webhook.controllers.prevalidation",
+        "webhook.controllers.apply.prevalidation",
         "Prevalidation._claim",
         'await self._say(held, "trying")',
         "None",
@@ -451,7 +417,7 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "an outcome that is not told": Fault(
         "trials",
-        "webhook.controllers.prevalidation",
+        "webhook.controllers.apply.prevalidation",
         "Prevalidation._try_here",
         "await self._say(held, tried.verdict, tried, seconds=WRITE_SECONDS)",
         "pass",
@@ -459,7 +425,7 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "a change that is held for ever": Fault(
         "trials",
-        "webhook.controllers.prevalidation",
+        "webhook.controllers.apply.prevalidation",
         "Prevalidation._settle",
         "self._release(held.event)",
         "pass",
@@ -467,7 +433,7 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "a word that is not taken back": Fault(
         "trials",
-        "webhook.controllers.prevalidation",
+        "webhook.controllers.apply.prevalidation",
         "Prevalidation._forget",
         "self._tasks.create_task(self._withdraw(held.revision))",
         "pass",
@@ -475,7 +441,7 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "a generated policy that stays though its template asks no more": Fault(
         "generated",
-        "webhook.controllers.generation_keeper",
+        "webhook.controllers.generate.keeper",
         "GenerationKeeper._is_stale",
         "return is_owned_by(document, self._plan.owners)",
         "return False",
@@ -483,7 +449,7 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "a generated policy that somebody changed and nobody puts right": Fault(
         "generated",
-        "webhook.controllers.generated_objects",
+        "webhook.controllers.generate.objects",
         "Rewrites.__call__",
         "if not self.differs(wanted, current) or",
         "if True or",
@@ -496,5 +462,19 @@ FAULTS: Final[dict[str, Fault]] = {
         "self._listener(())",
         "pass",
         found_by=432,
+    ),
+    "a revision that counts whoever has written it": Fault(
+        "forged",
+        "webhook.controllers.revisions.keys",
+        "KeyRing.distrust",
+        'else "wrong_signature"',
+        "else None",
+    ),
+    "a forged revision that stays in the way of ours": Fault(
+        "forged",
+        "webhook.controllers.revisions.keeper",
+        "RevisionKeeper.make",
+        "self._known.ignored_uid(name)",
+        "None",
     ),
 }

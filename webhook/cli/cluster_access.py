@@ -8,9 +8,10 @@ import click
 
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.resource import Resource
+from webhook.cli.policy_options import KUBECONFIG
 from webhook.constraint import constraint
-from webhook.controllers import extension_kinds
-from webhook.controllers.convergence import TEMPLATE_KIND
+from webhook.controllers import kinds
+from webhook.controllers.status.convergence import TEMPLATE_KIND
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,7 +34,7 @@ TEMPLATES: Final = Resource(
 
 
 EXTENSIONS: Final = tuple(
-    Resource(gvk, gvk.kind.lower(), namespaced=False) for gvk in extension_kinds.KINDS
+    Resource(gvk, gvk.kind.lower(), namespaced=False) for gvk in kinds.EXTENSIONS
 )
 """Mutators and ExpansionTemplates; their plurals are their kinds in lower case."""
 
@@ -47,12 +48,7 @@ def constraints_of(kind: str) -> Resource:
 def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that say which cluster, and which namespace of it is Waddle's."""
     options = (
-        click.option(
-            "--kubeconfig",
-            metavar="FILE",
-            default=None,
-            help="The kubeconfig; else the pod's own account, $KUBECONFIG, or the user's.",
-        ),
+        KUBECONFIG,
         click.option("--context", metavar="NAME", default=None, help="A context of it."),
         click.option(
             "-n",

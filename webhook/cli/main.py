@@ -13,38 +13,54 @@ from typing import Final, TextIO
 
 import click
 
-from webhook import __version__, garbage
+from webhook import __version__, extras, garbage
 from webhook.cli import exit_codes
 from webhook.cli.subcommands import COMPLETE, Subcommands
 from webhook.cli.terminal import complain
 
 _COMMANDS: Final = {
-    "audit": ("webhook.cli.audit", "Review what is in a cluster already."),
-    "cel": ("webhook.cli.cel", "Check and evaluate expressions in CEL, as Kubernetes does."),
-    "check": ("webhook.cli.check", "Check policies before they are applied, and their effect."),
+    "audit": ("webhook.cli.audit.command", "Review what is in a cluster already."),
+    "cel": ("webhook.cli.cel.group", "Check and evaluate expressions in CEL, as Kubernetes does."),
+    "check": (
+        "webhook.cli.check.command",
+        "Check policies before they are applied, and their effect.",
+    ),
     "completion": ("webhook.cli.completion", "Print a script that completes commands in a shell."),
-    "conftest": ("webhook.cli.conftest", "Test files of any format, as conftest does."),
-    "console": ("webhook.cli.console", "Serve pages that show policies and what they find."),
+    "conftest": ("webhook.cli.conftest.group", "Test files of any format, as conftest does."),
+    "console": (
+        "webhook.cli.console.command",
+        "Serve pages that show policies and what they find.",
+    ),
     "decisions": ("webhook.cli.decisions", "Read, count, compare and replay the decision log."),
-    "demo": ("webhook.cli.demo", "Show all of it at once on this machine."),
-    "expand": ("webhook.cli.expand", "Print what resources would make."),
-    "krm": ("webhook.cli.krm", "Validate a ResourceList, as a function of kustomize and kpt."),
-    "man": ("webhook.cli.man", "Print manual pages."),
-    "migrate": ("webhook.cli.migrate", "Say what of Gatekeeper's policies runs as it is."),
-    "mutate": ("webhook.cli.mutate", "Print resources as mutators would leave them."),
-    "rego": ("webhook.cli.rego", "Test, evaluate and check plain Rego, as OPA does."),
-    "report": ("webhook.cli.report", "Show the top violations of policy reports."),
+    "demo": ("webhook.cli.demo.command", "Show all of it at once on this machine."),
+    "expand": ("webhook.cli.extensions.expand", "Print what resources would make."),
+    "krm": (
+        "webhook.cli.krm.command",
+        "Validate a ResourceList, as a function of kustomize and kpt.",
+    ),
+    "man": ("webhook.cli.pages.man", "Print manual pages."),
+    "migrate": ("webhook.cli.migrate.group", "Say what of Gatekeeper's policies runs as it is."),
+    "mutate": ("webhook.cli.extensions.mutate", "Print resources as mutators would leave them."),
+    "rego": ("webhook.cli.rego.group", "Test, evaluate and check plain Rego, as OPA does."),
+    "report": ("webhook.cli.report.command", "Show the top violations of policy reports."),
     "serve": ("webhook.cli.serve", "Serve admission decisions from directories of policies."),
     "sidecar": ("webhook.cli.sidecar", "Keep decisions on disk until every sink has them."),
-    "simulate": ("webhook.cli.simulate", "Show what so many replicas give."),
-    "size": ("webhook.cli.size", "Say how many replicas a load needs."),
-    "status": ("webhook.cli.status", "Show which replicas enforce which policies."),
-    "test": ("webhook.cli.test", "Check manifests, or any JSON document, against policies."),
-    "uninstall": ("webhook.cli.uninstall", "Remove what is left of Waddle in a cluster."),
-    "verify": ("webhook.cli.verify", "Run the test suites of policies."),
+    "simulate": ("webhook.cli.simulate.command", "Show what so many replicas give."),
+    "size": ("webhook.cli.size.command", "Say how many replicas a load needs."),
+    "status": ("webhook.cli.status.command", "Show which replicas enforce which policies."),
+    "test": (
+        "webhook.cli.test.command",
+        "Check manifests, or any JSON document, against policies.",
+    ),
+    "uninstall": ("webhook.cli.uninstall.command", "Remove what is left of Waddle in a cluster."),
+    "verify": ("webhook.cli.verify.command", "Run the test suites of policies."),
     "version": ("webhook.cli.version", "Show the version, and what it is made of."),
     "wait": ("webhook.cli.wait", "Wait until all replicas enforce a policy."),
 }
+
+
+_OF_UNIX: Final = frozenset({"fcntl", "resource"})
+"""Modules that Python has everywhere but on Windows."""
 
 
 @click.command(
@@ -75,6 +91,9 @@ def main() -> None:
             raise
         complain(f"standard output: {error.strerror}")
         sys.exit(exit_codes.UNWRITTEN)
+    except ModuleNotFoundError as error:
+        complain(_lacking(error))
+        sys.exit(exit_codes.LACKING)
     except click.UsageError as error:
         error.show()
         sys.exit(exit_codes.USAGE)
@@ -84,6 +103,16 @@ def main() -> None:
     except click.Abort:
         sys.exit(exit_codes.INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _lacking(error: ModuleNotFoundError) -> str:
+    """What is missing, and what to do; raises the error itself where it is a fault of ours."""
+    extra = extras.extra_of(error)
+    if extra:
+        return f"{error.name} is not installed, which this needs: {extras.how_to_install(extra)}"
+    if error.name in _OF_UNIX:
+        return "this command needs Linux or macOS; in WSL or a container it runs on Windows, too"
+    raise error
 
 
 def _run() -> object:

@@ -16,8 +16,8 @@ from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.reflector import Reflector
 from webhook.cluster.work_queue import WorkQueue
-from webhook.controllers.spoiled import Spoiled
-from webhook.controllers.turns import WRITES_AT_ONCE
+from webhook.controllers.object_faults import ObjectFaults
+from webhook.controllers.write_pace import WRITES_AT_ONCE
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.reflector import ObjectSelection, Settings
     from webhook.cluster.store import Change, Store
-    from webhook.controllers.spoiled import Follower
+    from webhook.controllers.object_faults import Follower
     from webhook.log import Logger
 
 
@@ -99,7 +99,7 @@ class ObjectWriter:
         *,
         settings: Settings | None = None,
         listener: Callable[[Iterable[Change]], None] | None = None,
-        spoiled: Spoiled | None = None,
+        object_faults: ObjectFaults | None = None,
         stale: Callable[[Json], bool] = every,
         failed: Callable[[str, str], None] | None = None,
         retry_seconds_max: float = RETRY_SECONDS_MAX,
@@ -108,11 +108,11 @@ class ObjectWriter:
         """``selection`` says which objects of the kind are ours to keep.
 
         ``listener`` is told what changed at the API server, and of nothing when a whole list is
-        in. ``spoiled`` takes what an object raises that nobody foresaw. Of objects that are not wanted, ``stale`` says which
+        in. ``object_faults`` takes what an object raises that nobody foresaw. Of objects that are not wanted, ``stale`` says which
         may be deleted, once they have not been wanted for ``grace_seconds``; ``failed`` is told a
         name and why it was not written, or an empty text.
         """
-        self._spoiled = spoiled or Spoiled(log)
+        self._object_faults = object_faults or ObjectFaults(log)
         self._follower: Follower = "crd" if resource.gvk.kind == _CRD else "status"
         self._client = client
         self._resource = resource
@@ -168,7 +168,7 @@ class ObjectWriter:
         """Objects changed at the API server: compare again."""
         if self._listener is not None:
             for change in changes:
-                with self._spoiled.object(self._follower, change.key.name):
+                with self._object_faults.object(self._follower, change.key.name):
                     self._listener((change,))
         self._compare(change.key.name for change in changes)
 
@@ -193,13 +193,13 @@ class ObjectWriter:
     async def _settle(self, name: str) -> None:
         """Bring one object in step; one that cannot even be compared waits for its next change."""
         write, written = None, True
-        with self._spoiled.object(self._follower, self._resource.gvk.kind, name):
+        with self._object_faults.object(self._follower, self._resource.gvk.kind, name):
             write = self._difference(name)
         if (left := self._grace_left(name, write)) > 0:
             self._queue.add(name, left)
         elif write is not None:
             written = False
-            with self._spoiled.object(self._follower, "write", name):
+            with self._object_faults.object(self._follower, "write", name):
                 written = await self._write(write)
         if written:
             self._queue.forget(name)

@@ -18,7 +18,6 @@ from webhook.constraint import constraint, enforcement, template
 from webhook.constraint.errors import ConstraintFrameworkError, MissingEngine
 from webhook.constraint.targets.declared import InvalidTarget, read_target
 from webhook.constraint.targets.known import TARGETS
-from webhook.policies.belongings import IGNORED_GROUPS, is_input, suite_inputs
 from webhook.policies.manifests import (
     Manifest,
     PolicyFault,
@@ -28,6 +27,7 @@ from webhook.policies.manifests import (
     is_object,
     read_file,
 )
+from webhook.policies.supporting_files import IGNORED_GROUPS, is_input, suite_inputs
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -78,9 +78,13 @@ class PolicyReport:
 class PolicyDirectory:
     """The policies of some directories or files. Used by one task."""
 
-    def __init__(self, client: Client, paths: Sequence[Path]) -> None:
+    def __init__(
+        self, client: Client, paths: Sequence[Path], given: Sequence[Manifest] = ()
+    ) -> None:
+        """``given`` are objects that are in no file of these, each named as if it were."""
         self._client = client
         self._paths = tuple(paths)
+        self._given = tuple(given)
         self._files: dict[str, list[Manifest]] = {}
         self._skipped: tuple[str, ...] = ()
         # The objects brought into the client, by identity.
@@ -129,6 +133,8 @@ class PolicyDirectory:
 
     def _read(self, faults: list[PolicyFault]) -> None:
         by_file: dict[str, list[Manifest]] = {}
+        for manifest in expand_lists(self._given):
+            by_file.setdefault(manifest.file, []).append(manifest)
         for path in self._paths:
             try:
                 files = find_files(path, left_out=[])

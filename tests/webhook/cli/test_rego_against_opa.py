@@ -120,7 +120,7 @@ FILES = {
     "schemas/in.json": SCHEMA,
     "typed.rego": 'package p\na if input.usr == "x"\nb if input.user == 5\nc if input.o.x\n',
     "annotated.rego": (
-        '# METADATA\n# scope: package\n# schemas:\n#   - input: schema.in\npackage q\na if input.usr\n'
+        "# METADATA\n# scope: package\n# schemas:\n#   - input: schema.in\npackage q\na if input.usr\n"
         "# METADATA\n# schemas:\n#   - input: schema.nope\nd if input.user\n"
     ),
     "v1.json": '{"builtins": [], "features": ["rego_v1"]}',
@@ -226,7 +226,7 @@ PROFILED = ["data.p.names", "data.p.j", "data.p.allow", "data.p.h"]
 
 @pytest.mark.parametrize("query", PROFILED)
 def test_a_profile_counts_what_opa_counts(query: str, folder: Path, program: Programs) -> None:
-    words = "eval -d p/p.rego -i in.json --profile-limit 0 --profile-sort file".split()
+    words = ["eval", "-d", "p/p.rego", "-i", "in.json", "--profile-limit", "0", "--profile-sort", "file"]
     words += ["--profile-sort", "line", "-f", "json", query]
 
     def counts(command: list[str]) -> list[str]:

@@ -18,14 +18,11 @@ from tests.webhook.controllers.session import (
     session,
 )
 from webhook.api.shapes import conditions_of
-from webhook.controllers import (
-    aggregation,
-    expression_keeper,
-    generation_keeper,
-    orphans,
-    revision_keeper,
-)
+from webhook.controllers.apply import expression_keeper
+from webhook.controllers.generate import keeper as generation_keeper
 from webhook.controllers.object_writer import ObjectWriter
+from webhook.controllers.revisions import keeper as revision_keeper
+from webhook.controllers.status import aggregation, orphans
 from webhook.generation.plan import Planner
 from webhook.metrics.cluster import OBJECT_FAULTS, OBJECTS_SPOILED
 
@@ -448,6 +445,31 @@ def test_a_policy_of_the_name_that_is_not_ours_is_left_and_told_of(tmp_path):
             made.make(*TEMPLATES, in_cel())
             await made.until(lambda: vap_status(made)[0].get("state") == "error")
             assert "is there, and is not ours" in json.dumps(vap_status(made)[0])
+            assert made.get(VAP_GROUP, VAPS.plural, "gatekeeper-alpha")["spec"] == theirs["spec"]
+
+    asyncio.run(run())
+
+
+def test_a_policy_that_is_not_ours_is_bound_by_nothing_of_ours(tmp_path, monkeypatch):
+    """Who may make policies and not bind them had one in force by its name."""
+    monkeypatch.setattr(generation_keeper, "GRACE_SECONDS", 0.1)
+    theirs = {"metadata": {"name": "gatekeeper-alpha"}, "spec": {"validations": []}}
+
+    async def run():
+        async with session(
+            tmp_path, *EVERYTHING, prepare=lambda made: made.make(VAP_GROUP, VAPS.plural, theirs)
+        ) as made:
+            made.make(*TEMPLATES, in_cel())
+            await made.until(lambda: ALPHAS in made.storage.kinds)
+            made.make(*ALPHAS, constraint("Alpha", "c", 0))
+            await made.until(lambda: vap_status(made)[1].get("state") == "error")
+            assert made.all(VAP_GROUP, BINDINGS.plural) == []
+            # Without it both are made; where it comes in the place of ours, our binding goes.
+            made.drop(VAP_GROUP, VAPS.plural, "gatekeeper-alpha")
+            await made.until(lambda: made.all(VAP_GROUP, BINDINGS.plural), "a binding")
+            made.drop(VAP_GROUP, VAPS.plural, "gatekeeper-alpha")
+            made.make(VAP_GROUP, VAPS.plural, theirs)
+            await until_none(made, VAP_GROUP, BINDINGS.plural)
             assert made.get(VAP_GROUP, VAPS.plural, "gatekeeper-alpha")["spec"] == theirs["spec"]
 
     asyncio.run(run())

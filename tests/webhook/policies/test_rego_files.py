@@ -5,7 +5,7 @@ import json
 import pytest
 
 from webhook.policies.rego_bundles import load_bundles
-from webhook.policies.rego_files import RegoFiles, LoadErrors, load
+from webhook.policies.rego_files import LoadErrors, RegoFiles, load
 
 
 def test_folders_say_where_documents_stand(tmp_path):

@@ -6,7 +6,7 @@ import re
 from typing import Final, NamedTuple
 
 from webhook.cel.errors import Problem
-from webhook.cel.syntax.places import place_of
+from webhook.cel.syntax.ast import place_of
 
 
 class Token(NamedTuple):

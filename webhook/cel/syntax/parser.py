@@ -21,11 +21,11 @@ from webhook.cel.syntax.ast import (
     Parsed,
     Select,
     children,
+    place_of,
     qualified,
 )
 from webhook.cel.syntax.lexer import Token, tokens_of
 from webhook.cel.syntax.macros import MacroError, expand
-from webhook.cel.syntax.places import place_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

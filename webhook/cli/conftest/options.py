@@ -1,0 +1,130 @@
+"""conftest's flags, given, defaulted and refused as its own command line does."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from webhook.cli import exit_codes
+from webhook.conftest import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+class Flags(click.Command):
+    """A subcommand whose options have values from the environment and a file, too.
+
+    What cannot be understood is exit code 1, not 64.
+    """
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """The context, with defaults from outside."""
+        file = _config_file(args) or (parent.params.get("config_file") or "" if parent else "")
+        try:
+            configured = settings.settings(file)
+        except settings.SettingsError as error:
+            raise ConftestExit(f"read in config: error reading config: {error}") from None
+        defaults = {}
+        for option in self.params:
+            name = (option.name or "").replace("_", "-")
+            if isinstance(option, click.Option) and configured.get(name) is not None:
+                value = configured[name]
+                defaults[option.name or ""] = (
+                    settings.as_list(value) if option.multiple else str(value)
+                )
+        try:
+            return super().make_context(info_name, args, parent, default_map=defaults, **extra)
+        except click.UsageError as error:
+            raise ConftestExit(error.format_message(), error.ctx) from None
+
+
+class ConftestExit(click.ClickException):
+    """What conftest ends with ``Error: …`` and exit code 1 for."""
+
+    exit_code = exit_codes.NO
+
+    def __init__(self, message: str, ctx: click.Context | None = None) -> None:
+        super().__init__(message)
+        self.ctx = ctx
+
+
+def is_coloured(*, no_color: bool) -> bool:
+    """Whether results are coloured: always, as conftest's are, unless one says otherwise."""
+    return not (no_color or os.environ.get("NO_COLOR"))
+
+
+def _config_file(args: Sequence[str]) -> str:
+    for position, argument in enumerate(args):
+        if argument in {"-c", "--config-file"}:
+            return args[position + 1] if position + 1 < len(args) else ""
+        if argument.startswith("--config-file="):
+            return argument.removeprefix("--config-file=")
+    return ""
+
+
+def lists(values: Sequence[str]) -> list[str]:
+    """All values of a repeated flag, each of which may hold several."""
+    return [one for value in values for one in settings.separated(value)]
+
+
+def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Several options as one decorator, in the order they are written."""
+
+    def decorate(command: Any) -> Any:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return decorate
+
+
+CONFIG_FILE = click.option("-c", "--config-file", default="", help="Path to configuration file.")
+
+LOADING = options(
+    click.option(
+        "-p",
+        "--policy",
+        multiple=True,
+        default=("policy",),
+        metavar="PATH",
+        help="Files and folders of Rego. Repeatable, or separated by commas.",
+    ),
+    click.option(
+        "-d",
+        "--data",
+        multiple=True,
+        metavar="PATH",
+        help="Files and folders of data for policies.",
+    ),
+    click.option(
+        "--rego-version", default="v1", show_default=True, help="The syntax of Rego: v0 or v1."
+    ),
+    click.option("--capabilities", default="", metavar="FILE", help="What policies may call."),
+    click.option("--strict", is_flag=True, help="Refuse what Rego's strict mode refuses."),
+    click.option("--show-builtin-errors", is_flag=True, help="Fail where a built-in complains."),
+    click.option("--trace", is_flag=True, help="Tell on standard error how rules were evaluated."),
+    click.option("--proto-file-dirs", multiple=True, hidden=True, help="Not supported."),
+)
+
+SHOWING = options(
+    click.option(
+        "-o",
+        "--output",
+        default="stdout",
+        show_default=True,
+        help="stdout, json, tap, table, junit, github, azuredevops or sarif.",
+    ),
+    click.option("--no-color", is_flag=True, help="No colours."),
+    click.option("--quiet", is_flag=True, help="Nothing where all is well."),
+    click.option("--junit-hide-message", is_flag=True, help="No messages in JUnit's names."),
+    click.option("--github-hide-passed", is_flag=True, help="No groups for files that passed."),
+)

@@ -1,0 +1,89 @@
+"""The page of the library's doors, as their docstrings and signatures have it: ``docs/api.md``."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_DOORS: Final = (
+    ("waddle", "Policies"),
+    ("waddle", "Violation"),
+    ("waddle", "InvalidPoliciesError"),
+    ("waddle", "InvalidInputError"),
+    ("waddle", "NoVerdictError"),
+    ("waddle", "UnknownPathError"),
+    ("waddle", "WaddleError"),
+    ("waddle", "Rego"),
+    ("waddle", "Answer"),
+    ("webhook.constraint.targets.documents", "DocumentTarget"),
+    ("webhook.constraint.review", "Document"),
+)
+"""What programs of others may stand on: where it is imported from, and what it is."""
+
+_ROLE: Final = re.compile(r":\w+:`~?([^`]*)`")
+
+
+def api_page(made_by: str) -> str:
+    """Every class of the doors with what it has in public; ``made_by`` is the remark of pages."""
+    lines = [
+        "# The library, in full",
+        "",
+        made_by,
+        "",
+        "[library.md](library.md) has an example of each. Names that are not here may change.",
+    ]
+    for module, name in _DOORS:
+        lines += _class(module, getattr(importlib.import_module(module), name))
+    return "\n".join(lines) + "\n"
+
+
+def _class(module: str, of: Any) -> Iterator[str]:
+    name = of.__name__
+    yield from ("", f"## `{name}`", "", f"`from {module} import {name}`", "", *_text(of))
+    fields = getattr(of, "__dataclass_fields__", {})
+    if fields:
+        given = ", ".join(f"{field.name}: {field.type}" for field in fields.values())
+        yield from ("", f"Its fields: `{given}`.")
+    for key, value in vars(of).items():
+        if key.startswith("_") or key in fields:
+            continue
+        if inspect.isabstract(of) and key not in of.__abstractmethods__:
+            continue  # who writes a class of one's own need not know it
+        if isinstance(value, property):
+            returned = inspect.signature(value.fget).return_annotation  # type: ignore[arg-type]
+            yield from ("", f"### `{name}.{key}: {returned}`", "", *_text(value))
+        elif isinstance(value, classmethod) or inspect.isfunction(value):
+            yield from ("", f"### `{name}.{key}{_signature(getattr(of, key))}`", "")
+            yield from _text(value)
+
+
+class _Written(str):
+    """An annotation as it is written: without the quotes of a text."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _signature(function: Any) -> str:
+    """The signature without ``self``."""
+    signature = inspect.signature(function)
+    given = [
+        one.replace(annotation=_Written(one.annotation))
+        for one in signature.parameters.values()
+        if one.name != "self"
+    ]
+    returned = _Written(signature.return_annotation)
+    return str(signature.replace(parameters=given, return_annotation=returned))
+
+
+def _text(documented: Any) -> list[str]:
+    """A docstring, its references by their last name."""
+    text = inspect.getdoc(documented) or ""
+    return _ROLE.sub(lambda match: f"`{match[1].rpartition('.')[2]}`", text).splitlines()

@@ -1,0 +1,118 @@
+"""``waddle rego test``: unit tests written in Rego, found and told as ``opa test`` does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from webhook.cli import exit_codes
+from webhook.cli.rego.options import (
+    BUNDLE,
+    CAPABILITIES,
+    COVERAGE_RUNS,
+    IGNORE,
+    MAX_ERRORS,
+    SCHEMA,
+    V0,
+    V1,
+    VAR_VALUES,
+    WASM,
+    Duration,
+    refused,
+)
+
+_HELP = """Run the unit tests in Rego files: rules whose names begin with test_.
+
+Each PATH is a file or a folder that is read with all below it: .rego files are
+modules, .json and .yaml files are data. Rules whose names begin with todo_test_
+are told and not run.
+
+\b
+  waddle rego test policy/
+  waddle rego test policy/ --run 'data.k8s.*labels' -v
+  waddle rego test policy/ --format json > result.json
+  waddle rego test policy/ --coverage --threshold 90
+"""
+
+
+@click.command(name="test", help=_HELP + exit_codes.paragraph("rego test"))
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True)
+@click.option("-r", "--run", "wanted", metavar="REGEX", default="", help="Run only what matches.")
+@click.option(
+    "-f",
+    "--format",
+    "output",
+    type=click.Choice(["pretty", "json"]),
+    default="pretty",
+    show_default=True,
+    help="The format of the results.",
+)
+@click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="Show what passed, too, and how what failed was evaluated.",
+)
+@click.option(
+    "--explain",
+    type=click.Choice(["fails", "notes", "full", "debug"]),
+    help="Which steps of failed tests to show. Implies --verbose, whose default is fails and notes.",
+)
+@VAR_VALUES
+@click.option(
+    "-c",
+    "--coverage",
+    is_flag=True,
+    help="Say which lines the tests reached, as JSON, if all pass.",
+)
+@COVERAGE_RUNS
+@click.option(
+    "--threshold",
+    type=float,
+    default=0.0,
+    help="The least coverage in per cent; less ends with 2. Implies --coverage.",
+)
+@click.option("--count", type=int, default=1, help="Run all tests so many times.")
+@click.option(
+    "--timeout",
+    type=Duration(),
+    default="5s",
+    show_default=True,
+    help="The longest that one test may take.",
+)
+@click.option(
+    "-z", "--exit-zero-on-skipped", is_flag=True, help="Skipped tests do not fail the run."
+)
+@click.option("--fail-on-empty", is_flag=True, help="Fail where no test was run.")
+@click.option(
+    "--sort",
+    type=click.Choice(["none", "duration"]),
+    default="none",
+    show_default=True,
+    help="The order of results in JSON.",
+)
+@click.option(
+    "-p",
+    "--parallel",
+    type=int,
+    default=1,
+    help="Taken from OPA and without effect: tests run one after the other.",
+)
+@MAX_ERRORS
+@BUNDLE
+@CAPABILITIES
+@SCHEMA
+@IGNORE
+@V0
+@V1
+@WASM
+@refused("--bench", flag=True, because="there are no benchmarks here; use opa test --bench.")
+@refused("--benchmem", flag=True, because="there are no benchmarks here; use opa test --bench.")
+@refused("-w", "--watch", flag=True, because="run it again, or by a watcher such as entr.")
+def command(**options: Any) -> int:
+    """Run tests and report."""
+    # The engine is half of what there is to import: help and errors of usage do without it.
+    from webhook.cli.rego.test_run import run  # noqa: PLC0415
+
+    return run(**options)

@@ -1,0 +1,448 @@
+"""The kept revisions: known to every replica, written by one of them, bounded in number.
+
+Every replica watches them and has them before it applies a policy. What is in
+force is kept as soon as it has been for a moment: by one replica for each object,
+chosen without a leader (:mod:`webhook.replicas.rendezvous`); the next in turn
+takes over where it does not, because it is dead or has another generation in
+force. A steady state writes nothing; a change is one object made and at most one
+deleted. Where the cluster has no such kind nothing is kept, and that is said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from webhook import __version__
+from webhook.api import revision, timestamp
+from webhook.api.gvk import GroupVersionKind, text
+from webhook.api.resource import Resource
+from webhook.api.revision import read_revision, revision_object
+from webhook.api.revision_outcome import TrialOutcome
+from webhook.api.shapes import object_of, objects_of
+from webhook.backoff import Backoff
+from webhook.cluster.errors import ApiError, ApiUnreachable
+from webhook.cluster.kinds import CRDS
+from webhook.cluster.reflector import Reflector
+from webhook.cluster.store import Change, key_of
+from webhook.cluster.work_queue import WorkQueue
+from webhook.constraint import expansion
+from webhook.controllers.object_faults import ObjectFaults
+from webhook.controllers.revisions.extension_state import subject_key
+from webhook.controllers.revisions.known import KnownRevisions
+from webhook.controllers.revisions.revisions import rollback_of, surplus
+from webhook.controllers.write_pace import RETRY_SECONDS_MAX, TURN_SECONDS, WRITES_AT_ONCE
+from webhook.mutation import mutator
+from webhook.replicas import rendezvous
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from webhook.api.pod_status import Pod
+    from webhook.api.revision import PolicyRevision
+    from webhook.api.shapes import Json
+    from webhook.cluster.client import ClusterClient
+    from webhook.cluster.reflector import Settings
+    from webhook.controllers.policy_keys import PolicyKey
+    from webhook.controllers.revisions.keys import RevisionKeys
+    from webhook.controllers.revisions.revisions import InForce
+    from webhook.log import Logger
+
+REVISIONS: Final = Resource(
+    GroupVersionKind(revision.GROUP, revision.VERSION, revision.KIND),
+    revision.PLURAL,
+    namespaced=False,
+)
+CRD_NAME: Final = f"{revision.PLURAL}.{revision.GROUP}"
+
+SETTLED_SECONDS: Final = 0.5
+"""How long a generation is in force before it is kept: one that is replaced at once is not."""
+
+REFUSED_SECONDS: Final = 60.0
+"""After a refusal for want of rights nothing is written for so long: each would be refused."""
+
+TRIED_SECONDS: Final = 10.0
+"""How often it is asked whether a replica that tries what is in force here has come to an end: its
+word comes by the watch, its death by nothing. A trial takes five seconds of a processor at most."""
+
+PROBE_SECONDS: Final = 0.5
+"""How often it is asked, at the start, whether the kind is served at all."""
+
+_Subject: TypeAlias = "tuple[PolicyKey, str]"
+"""An object, and its UID: one that was made anew under a name has revisions of its own."""
+
+_METADATA: Final = ("name", "uid", "resourceVersion", "creationTimestamp")
+
+
+class RevisionKeeper:
+    """The kept revisions of a cluster; :meth:`run` in a task of its own."""
+
+    def __init__(  # noqa: PLR0913  # the parts it joins, each named
+        self,
+        client: ClusterClient,
+        pod: Pod,
+        keys: RevisionKeys,
+        log: Logger,
+        *,
+        limit: int,
+        tell: Callable[[Iterable[PolicyKey]], None],
+        writers: Callable[[], frozenset[str]] | None = None,
+        settings: Settings | None = None,
+        object_faults: ObjectFaults | None = None,
+    ) -> None:
+        """``tell`` is given the objects whose revisions came or went; ``keys`` say which count.
+
+        ``limit`` are kept of each object. ``writers`` gives the replicas that write;
+        without it this one only reads. ``object_faults`` takes what an object raises that
+        nobody foresaw.
+        """
+        self._object_faults = object_faults or ObjectFaults(log)
+        self._client = client
+        self._pod = pod
+        self._keys = keys
+        keys.listener = self._judge_anew
+        self._log = log
+        self._limit = limit
+        self._tell = tell
+        self._known = KnownRevisions(keys, log)
+        self._writers = writers
+        self._reflector = Reflector(client, REVISIONS, self, settings=settings, transform=_slim)
+        self._wanted: dict[PolicyKey, InForce] = {}
+        self._queue: WorkQueue[_Subject] = WorkQueue(
+            backoff=lambda: Backoff(initial_seconds=TURN_SECONDS, max_seconds=RETRY_SECONDS_MAX)
+        )
+        self._since: dict[_Subject, float] = {}
+        self._refused_until = 0.0
+        self.listener: Callable[[PolicyRevision], None] = _nobody
+        """Told each revision that came, changed or went."""
+        self.writes = 0
+        self.failures = 0
+
+    # --- what is kept --------------------------------------------------------------------------
+
+    def of(self, uid: str) -> Iterable[PolicyRevision]:
+        """The revisions of an object that may be enforced."""
+        return self._known.of(uid)
+
+    def named(self, uid: str, name: str) -> PolicyRevision | None:
+        """A revision of an object, whatever came of it."""
+        return self._known.named(uid, name)
+
+    def refusal(self, document: Mapping[str, Any], digest: str) -> str:
+        """Why a generation need not be tried: another replica did, and it went beyond its bounds."""
+        return self._known.refusal(document, digest)
+
+    def all(self) -> list[PolicyRevision]:
+        """Every revision that counts, whatever came of it."""
+        return self._known.all()
+
+    @property
+    def ignored(self) -> dict[tuple[str, ...], float]:
+        """How many there are that do not count, by why."""
+        return self._known.ignored
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether all that are kept are known, and there is a key to sign others."""
+        return self._reflector.statistics().synced and self._keys.can_sign
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._reflector.store)
+
+    def change(self, changes: Iterable[Change]) -> None:
+        """Take in revisions that came or went; what no replica has written does not count."""
+        subjects: list[PolicyKey] = []
+        for change in changes:
+            with self._object_faults.object("revision", change.key.name):
+                revision = self._known.take_change(change)
+                subject = _subject_of(change.object)
+                if revision is not None:
+                    self.listener(revision)
+                    subjects.append(subject[0])
+                if self._writers is not None and (
+                    subject[0] in self._wanted or self._is_refused_again(subject[1])
+                ):
+                    self._queue.add(subject, SETTLED_SECONDS)
+        self._tell(subjects)
+
+    def _judge_anew(self) -> None:
+        """The keys are others: so may be what counts, and by which key it is signed."""
+        items = list(self._reflector.store)
+        self.change([Change("set", key_of(item), item) for item in items])
+        if self._writers is not None:
+            subjects = {(key, _uid_of(in_force)) for key, in_force in self._wanted.items()}
+            subjects |= {_subject_of(item) for item in items}
+            for subject in subjects:
+                self._queue.add(subject, SETTLED_SECONDS)
+
+    def synced(self) -> None:
+        """A whole list is in: the changes have said what there is to do."""
+
+    # --- at the start --------------------------------------------------------------------------
+
+    async def wait_loaded(self, failed: Callable[[str], None]) -> None:
+        """Return once every revision is known, or it is certain that there can be none.
+
+        ``failed`` is told why it takes longer.
+        """
+        await self._keys.load(failed)
+        while True:
+            try:
+                async with asyncio.timeout(PROBE_SECONDS):
+                    await self._reflector.wait_synced()
+            except TimeoutError:
+                refusal = await self._refusal()
+                if refusal is None:
+                    failed(self._reflector.statistics().last_error)
+                    continue
+                self._log.warning(
+                    "no last good revision is kept across restarts",
+                    reason=refusal,
+                    effect="a policy that is broken when a replica starts is not enforced by it",
+                )
+            return
+
+    async def _refusal(self) -> str | None:
+        """Why there can be no revisions; None where they may come yet."""
+        try:
+            await self._client.request("GET", REVISIONS.collection(""), query={"limit": "1"})
+        except ApiError as error:
+            if error.is_forbidden:
+                return str(error)
+            # An API server that starts may not serve a kind that it has.
+            if error.is_absent and await self._has_no_crd():
+                return f"the cluster has no CRD {CRD_NAME}"
+            return None
+        except ApiUnreachable:
+            return None
+        self._reflector.wake()
+        return None
+
+    async def _has_no_crd(self) -> bool:
+        try:
+            await self._client.get(CRDS, CRD_NAME)
+        except ApiError as error:
+            return error.is_absent
+        except ApiUnreachable:
+            return False
+        return False
+
+    # --- writing -------------------------------------------------------------------------------
+
+    def keep(self, changes: Mapping[PolicyKey, InForce | None]) -> None:
+        """What is in force of these objects now; None for none."""
+        if self._writers is None:
+            return
+        for key, in_force in changes.items():
+            if in_force is None:
+                self._wanted.pop(key, None)
+            else:
+                self._wanted[key] = in_force
+                self._queue.add((key, _uid_of(in_force)), SETTLED_SECONDS)
+
+    async def run(self) -> None:
+        """Watch, and write where that is ours, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._keys.run())
+            tasks.create_task(self._reflector.run())
+            if self._writers is not None:
+                await self._reflector.wait_synced()
+                tasks.create_task(self._queue.run(self._settle, WRITES_AT_ONCE))
+
+    async def _settle(self, subject: _Subject) -> None:
+        with self._object_faults.object("revision", *subject[0]):
+            assert self._writers is not None
+            await self._keep(subject, self._writers())
+
+    async def _keep(self, subject: _Subject, writers: frozenset[str]) -> None:
+        """Keep what is in force of an object, drop what nobody needs, if it is our turn."""
+        key, uid = subject
+        in_force = self._wanted.get(key)
+        if in_force is not None and _uid_of(in_force) != uid:
+            in_force = None
+        if not self._keys.can_sign:
+            return  # once there is a key, all of this is looked at again
+        wanted = None if in_force is None else self._lacking(in_force)
+        misjudged = None if in_force is None else self._misjudged(in_force)
+        beyond = [] if wanted is not None else self._beyond(uid, in_force)
+        outdated = [] if wanted is not None else self._outdated(uid, misjudged)
+        if misjudged is not None and self._is_being_tried(misjudged, writers):
+            # Its end would find our word in its place, and say nothing.
+            self._queue.add(subject, TRIED_SECONDS)
+            misjudged = None
+            if not beyond and not outdated:
+                return
+        if wanted is None and misjudged is None and not beyond and not outdated:
+            self._since.pop(subject, None)
+            self._queue.forget(subject)
+            return
+        now = time.monotonic()
+        rank = rendezvous.rank(f"revision/{'/'.join(key)}", writers, self._pod.uid)
+        turn = max(self._since.setdefault(subject, now) + TURN_SECONDS * rank, self._refused_until)
+        if turn > now:
+            self._queue.add(subject, turn - now)
+            return
+        try:
+            if wanted is not None:
+                await self.make(wanted)
+            if misjudged is not None:
+                await self._sign(replace(misjudged, outcome=self._passed()))
+            for item in outdated:
+                await self._sign(item)
+            for item in beyond:
+                self.writes += 1
+                await self._client.delete(REVISIONS, item.name)
+                self._known.forget(item)
+        except (ApiError, ApiUnreachable) as error:
+            self._failed(subject, error)
+        else:
+            self._since.pop(subject, None)
+            self._queue.forget(subject)
+            self._queue.add(subject, SETTLED_SECONDS)  # what is beyond the limit now
+
+    def signed(self, item: Json) -> Json:
+        """A revision, or one that was read, with the signature of what it says."""
+        said = {**object_of(item.get("status")), "signature": self._keys.sign(read_revision(item))}
+        return {**item, "status": said}
+
+    async def make(self, made: Json) -> Json:
+        """Make a revision that counts, in the place of one that does not; as the API server has it.
+
+        Raises ApiError, ApiUnreachable.
+        """
+        name = made["metadata"]["name"]
+        if (uid := self._known.ignored_uid(name)) is not None:
+            self.writes += 1
+            await self._client.delete(REVISIONS, name, uid=uid)
+        self.writes += 1
+        kept = await self._client.create(REVISIONS, self.signed(made))
+        self.check_kept(kept)
+        self._known.take(kept)
+        return kept
+
+    def check_kept(self, written: Json) -> None:
+        """Say so where the CRD is of an earlier release: nothing that is written would count."""
+        if not text(written, "status", "signature"):
+            self._refused_until = time.monotonic() + REFUSED_SECONDS
+            self._log.warning(
+                "revision not signed",
+                error=f"the CRD {CRD_NAME} keeps no signature: apply the manifests of this release",
+                effect="no last good revision and no outcome of a trial counts",
+            )
+
+    async def _sign(self, item: PolicyRevision) -> None:
+        """Write a revision's outcome and signature as they are to be."""
+        self.writes += 1
+        status: Json = {"signature": self._keys.sign(item)}
+        if item.outcome is not None:
+            status["outcome"] = item.outcome.document()
+        self._known.take(await self._client.merge(REVISIONS, item.name, "", {"status": status}))
+
+    def _lacking(self, in_force: InForce) -> Json | None:
+        """The revision to make; None where it is kept."""
+        name = revision.name_of(in_force.document, in_force.digest)
+        if self.named(_uid_of(in_force), name) is not None:
+            return None
+        return revision_object(in_force.document, in_force.digest)
+
+    def _misjudged(self, in_force: InForce) -> PolicyRevision | None:
+        """The revision of what is in force, where whoever tried it did not come to that end."""
+        name = revision.name_of(in_force.document, in_force.digest)
+        judged = None if in_force.revision else self.named(_uid_of(in_force), name)
+        return None if judged is None or judged.may_be_enforced else judged
+
+    def _passed(self) -> TrialOutcome:
+        """Of a generation that is in force here."""
+        pod = self._pod
+        return TrialOutcome("passed", pod.name, pod.uid, __version__, timestamp.now())
+
+    def _outdated(self, uid: str, misjudged: PolicyRevision | None) -> list[PolicyRevision]:
+        """The revisions to sign anew, since there is another key; not those that are being tried."""
+        return [
+            item
+            for item in self._known.of_subject(uid)
+            if item is not misjudged
+            and self._keys.is_outdated(item)
+            and (item.outcome is None or item.outcome.is_final)
+        ]
+
+    def _is_being_tried(self, judged: PolicyRevision, writers: frozenset[str]) -> bool:
+        """Whether another replica that is there says that it is trying a generation."""
+        outcome = judged.outcome
+        return (
+            outcome is not None
+            and not outcome.is_final
+            and outcome.uid in writers - {self._pod.uid}
+        )
+
+    def _beyond(self, uid: str, in_force: InForce | None) -> list[PolicyRevision]:
+        """What is beyond the limit, and what cannot be enforced but the newest of what came since."""
+        faulty = self._known.faulty(uid)
+        if in_force is None:
+            return faulty[:-1]
+        beyond = surplus(self.of(uid), in_force, rollback_of(in_force.document), self._limit)
+        beyond += [one for one in faulty if one.generation < in_force.generation]
+        return beyond + [one for one in faulty[:-1] if one.generation > in_force.generation]
+
+    def _is_refused_again(self, uid: str) -> bool:
+        """Whether there is an outcome that a newer one has taken the place of."""
+        return len(self._known.faulty(uid)) > 1
+
+    def take(self, made: Json) -> PolicyRevision | None:
+        """What was made, or read, counts before the watch tells of it, if it counts."""
+        return self._known.take(made)
+
+    def _failed(self, subject: _Subject, error: ApiError | ApiUnreachable) -> None:
+        if isinstance(error, ApiError) and error.is_forbidden:
+            self._refused_until = time.monotonic() + REFUSED_SECONDS
+        if isinstance(error, ApiError) and (
+            # Another made it, and the watch tells of it; or the kind itself is gone.
+            error.is_forbidden or error.is_conflict or error.is_absent
+        ):
+            seconds = REFUSED_SECONDS * random.uniform(1.0, 1.5)  # noqa: S311  # jitter
+            self._queue.add(subject, seconds)
+        else:
+            seconds = self._queue.retry(subject)
+        if isinstance(error, ApiError) and error.is_conflict:
+            return
+        self.failures += 1
+        kind, name = subject[0]
+        self._log.warning(
+            "revision not written", kind=kind, name=name, error=str(error), seconds=seconds
+        )
+
+
+def _slim(item: Json) -> Json:
+    """What is needed of a revision: there may be some 10,000 of them."""
+    metadata = {name: item["metadata"].get(name, "") for name in _METADATA}
+    spec = object_of(item.get("spec"))
+    subject = {name: text(spec, "subject", name) for name in ("apiVersion", "kind", "name", "uid")}
+    owners = objects_of(item["metadata"].get("ownerReferences"))
+    metadata["ownerReferences"] = [{"uid": owner.get("uid")} for owner in owners]
+    said = object_of(item.get("status"))
+    status = {"outcome": object_of(said.get("outcome")), "signature": said.get("signature", "")}
+    return {"metadata": metadata, "spec": spec | {"subject": subject}, "status": status}
+
+
+def _uid_of(in_force: InForce) -> str:
+    uid: str = in_force.document["metadata"].get("uid", "")
+    return uid
+
+
+def _nobody(_: PolicyRevision) -> None:
+    """Nobody is told."""
+
+
+def _subject_of(item: Mapping[str, Any]) -> _Subject:
+    """Of what a revision says that it is."""
+    api_version, kind, name, uid = (
+        text(item, "spec", "subject", field) for field in ("apiVersion", "kind", "name", "uid")
+    )
+    if api_version.rpartition("/")[0] in (mutator.GROUP, expansion.GROUP):
+        return subject_key(kind, name), uid
+    return (kind, name), uid

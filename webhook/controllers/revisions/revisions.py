@@ -1,0 +1,165 @@
+"""Which generation of a template or constraint to enforce: asked for, or the last good one.
+
+Asked for is the object as it is, or the revision that its annotation
+``waddle.dev/rollback-to`` names. Where that cannot be used, what is in force
+stays; and where nothing is (after a restart), the kept revisions are tried, the
+newest first. Revisions belong to one object by UID: those of an object that was
+deleted and made anew never count.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from webhook.api.revision import ROLLBACK, InvalidRevision, PolicyRevision, digest_of
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from webhook.api.shapes import Json
+
+MISSING_REVISION = "missing_revision"
+"""Code of the status error of a roll back to what is not kept."""
+
+
+class Revisions(Protocol):
+    """Where the kept revisions are."""
+
+    def of(self, uid: str) -> Iterable[PolicyRevision]:
+        """Those of an object that may be enforced, in any order."""
+
+    def refusal(self, document: Mapping[str, Any], digest: str) -> str:
+        """Why a generation cannot be enforced, if somebody found so; otherwise an empty text."""
+
+
+class NoRevisions:
+    """Where none are kept."""
+
+    def of(self, uid: str) -> Iterable[PolicyRevision]:
+        """None."""
+        del uid
+        return ()
+
+    def refusal(self, document: Mapping[str, Any], digest: str) -> str:
+        """None is known."""
+        del document, digest
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """What is enforced of an object: its document, and where it came from.
+
+    ``revision`` names the PolicyRevision that it was taken from, and is empty
+    where it is the object itself; ``rollback`` is the annotation's value that
+    asked for it.
+    """
+
+    document: Mapping[str, Any]
+    digest: str
+    revision: str = ""
+    rollback: str = ""
+
+    @property
+    def generation(self) -> int:
+        """The generation of the object that this is."""
+        generation: int = self.document["metadata"].get("generation", 0)
+        return generation
+
+
+def newest_first(revisions: Iterable[PolicyRevision]) -> list[PolicyRevision]:
+    """In the order in which they are tried, and kept."""
+    return sorted(
+        revisions, key=lambda item: (item.generation, item.created, item.name), reverse=True
+    )
+
+
+def rollback_of(document: Mapping[str, Any]) -> str:
+    """Which revision an object asks to be rolled back to; empty for none."""
+    annotations = document["metadata"].get("annotations") or {}
+    named = annotations.get(ROLLBACK)
+    return named.strip() if isinstance(named, str) else ""
+
+
+def target_of(wanted: str, revisions: Iterable[PolicyRevision]) -> PolicyRevision | None:
+    """The revision of this name, or of this generation; None where it is not kept."""
+    for revision in newest_first(revisions):
+        if wanted in (revision.name, str(revision.generation)):
+            return revision
+    return None
+
+
+class UnknownRevision(ValueError):
+    """What a roll back asks for is not kept."""
+
+    def __init__(self, wanted: str, revisions: Iterable[PolicyRevision]) -> None:
+        kept = ", ".join(str(item.generation) for item in newest_first(revisions)) or "none"
+        super().__init__(
+            f"annotation {ROLLBACK}: there is no revision {wanted!r}; kept generations: {kept}"
+        )
+
+
+def attempts(
+    document: Mapping[str, Any], in_force: InForce | None, revisions: Revisions
+) -> Iterator[InForce | UnknownRevision | InvalidRevision]:
+    """What to enforce, in the order in which to try it; a refusal stands where it is found.
+
+    Ends where what is in force should stay. What is in force because of an
+    annotation that is gone does not: replicas that start now would not know it.
+    """
+    generation = document["metadata"].get("generation", 0)
+    # What is of a generation that the object has not reached is of another history of the cluster.
+    kept = [
+        item
+        for item in revisions.of(document["metadata"].get("uid", ""))
+        if item.generation <= generation
+    ]
+    if wanted := rollback_of(document):
+        target = target_of(wanted, kept)
+        if target is None:
+            yield UnknownRevision(wanted, kept)
+        else:
+            yield _taken(target, document, rollback=wanted)
+    yield InForce(document, digest_of(document))
+    if in_force is not None and not in_force.rollback:
+        return
+    for revision in newest_first(kept):
+        yield _taken(revision, document)
+
+
+def _taken(
+    revision: PolicyRevision, document: Mapping[str, Any], *, rollback: str = ""
+) -> InForce | InvalidRevision:
+    try:
+        content = revision.document(document)
+    except InvalidRevision as error:
+        return error
+    return InForce(content, revision.digest, revision.name, rollback)
+
+
+def surplus(
+    revisions: Iterable[PolicyRevision], in_force: InForce, rollback: str, limit: int
+) -> list[PolicyRevision]:
+    """The revisions beyond the newest ``limit`` that nobody needs: neither in force nor asked for."""
+    ordered = newest_first(revisions)
+    target = target_of(rollback, ordered) if rollback else None
+    return [
+        item
+        for item in ordered[limit:]
+        if item.name != in_force.revision
+        and (item.generation, item.digest) != (in_force.generation, in_force.digest)
+        and (target is None or item.name != target.name)
+    ]
+
+
+def origin_fields(in_force: InForce | None) -> Json:
+    """The status fields that say where what is in force came from."""
+    if in_force is None:
+        return {}
+    fields = {
+        "activeDigest": in_force.digest,
+        "activeRevision": in_force.revision,
+        "rolledBackTo": in_force.rollback,
+    }
+    return {name: value for name, value in fields.items() if value}

@@ -1,0 +1,113 @@
+"""What a request's head must be: decided before its body is read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
+
+import httptools
+
+from webhook.server.http.limits import HEADERS_MAX
+
+if TYPE_CHECKING:
+    import asyncio
+
+STRANGER: Final = "waddle.stranger"
+"""Where the scope of a request has its client's address, if that is known to be no API server."""
+
+Target = tuple[bytes, str, bytes, bytes]
+"""As it came, its path with escapes resolved and without, its query."""
+
+HeadRefusal = tuple[int, str, str]
+"""Status, reason for the metric, message."""
+
+
+def connection_scope(transport: asyncio.BaseTransport) -> dict[str, Any]:
+    """What the ASGI scopes of all requests of a connection have in common."""
+    client = transport.get_extra_info("peername")
+    server = transport.get_extra_info("sockname")
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "scheme": "https" if transport.get_extra_info("sslcontext") else "http",
+        "server": server[:2] if server else None,
+        "client": client[:2] if client else None,
+        "root_path": "",
+    }
+
+
+def client_of(address: object) -> str:
+    """Whose a connection is, by the address that the system gives of its peer; empty if none."""
+    return str(address[0]) if isinstance(address, tuple) and address else ""
+
+
+def fault_in(
+    headers: list[tuple[bytes, bytes]], fields: dict[bytes, bytes], version: str
+) -> HeadRefusal | None:
+    """Why a request with these header fields is refused; None where it is not.
+
+    ``fields`` are the headers by name, the last of each.
+    """
+    if b"host" not in fields and version == "1.1":
+        return 400, "malformed", "malformed HTTP request: no Host header"
+    if len(fields) != len(headers):
+        # RFC 9112, 3.2; codings given twice are applied twice.
+        for name in (b"host", b"transfer-encoding"):
+            if sum(1 for given, _ in headers if given == name) > 1:
+                shown = name.decode().title()
+                return 400, "malformed", f"malformed HTTP request: more than one {shown} header"
+    coding = fields.get(b"transfer-encoding")
+    if coding is not None and coding.strip().lower() != b"chunked":
+        # The parser looks at the last coding only, and hands out what the others have made of it.
+        return 400, "malformed", "transfer codings other than chunked are not supported"
+    return None
+
+
+def size_of(url: bytes, headers: list[tuple[bytes, bytes]]) -> int:
+    """Bytes of a head with this target and these fields."""
+    return len(url) + sum(len(name) + len(value) + 4 for name, value in headers)
+
+
+def size_fault(size: int, count: int, bytes_max: int) -> HeadRefusal | None:
+    """Why a head of so many bytes and fields is refused; None where it is not."""
+    if size > bytes_max:
+        return 431, "header_too_large", f"request line and headers exceed {bytes_max} bytes"
+    if count > HEADERS_MAX:
+        return 431, "header_too_large", f"more than {HEADERS_MAX} headers"
+    return None
+
+
+def request_scope(
+    connection: dict[str, Any],
+    parser: httptools.HttpRequestParser,
+    target: Target,
+    headers: list[tuple[bytes, bytes]],
+) -> dict[str, Any]:
+    """The ASGI scope of a request, made of its connection's."""
+    scope = connection.copy()
+    scope["http_version"] = parser.get_http_version()
+    scope["method"] = parser.get_method().decode("ascii")
+    _, scope["path"], scope["raw_path"], scope["query_string"] = target
+    scope["headers"] = headers
+    return scope
+
+
+def target_of(url: bytes) -> Target | None:
+    """A request's target, taken apart; None where it has no path."""
+    target = url if url.startswith(b"/") else origin_form(url)
+    if not target:
+        return None
+    path, _, query = target.partition(b"?")
+    decoded = path.decode("latin-1")
+    return url, unquote(decoded) if "%" in decoded else decoded, path, query
+
+
+def origin_form(target: bytes) -> bytes:
+    """The path and query of a target in absolute form (RFC 9112, 3.2.2); empty if it has none."""
+    try:
+        url = httptools.parse_url(target)
+    except httptools.HttpParserInvalidURLError:
+        return b""
+    if not url.schema or not url.path:
+        return b""
+    return url.path + b"?" + url.query if url.query else url.path

@@ -1,0 +1,103 @@
+"""What a connection may cost: bytes, seconds and numbers, each with its reason."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from webhook.values import dataclass
+
+Reading = Literal["start", "head", "body"]
+"""Where the parser of a connection is: between requests, or in which part of one."""
+
+Ending = Literal["", "linger", "closing"]
+"""How a connection ends: not yet, once its answer has arrived, or now."""
+
+HEADERS_MAX: Final = 100
+"""Header fields of a request; the API server sends seven, proxies add a few."""
+
+PIPELINED_MAX: Final = 8
+"""Requests that may wait behind another on one connection; Go's client sends none so."""
+
+LINGER_SECONDS: Final = 0.3
+"""How long bytes are read and dropped after a refusal. A connection closed with unread bytes is
+reset, and the reset may overtake the answer that says why."""
+
+DROP_SECONDS: Final = 10.0
+"""How long a client may go on sending after a refusal: as long as an API server waits for a webhook
+by default. One that sends all before it reads gets its answer by then."""
+
+LARGE_BODY_BYTES: Final = 256 * 1024
+"""A body beyond this needs a place among the large ones before it is read. Those of 64 connections
+below it are 16 MiB together. Hardly any object is as large."""
+
+LARGE_BODY_SECONDS: Final = 2.0
+LARGE_BODY_BYTES_A_SECOND: Final = 5 * 1024 * 1024
+"""For a large body once it has its place, which others wait for: an API server sends it in one, and
+several are read at 40 MB a second together. One of 40 MiB has 10 s."""
+
+CHUNK_BYTES_MIN: Final = 256
+CHUNKS_FREE: Final = 1024
+"""How small the chunks of a body may be on average, after the first few: each costs as much as
+parsing a hundred bytes does, half a microsecond. An API server sends no chunks at all, curl some of 64 KiB."""
+
+PREFIX_BYTES: Final = 4096
+"""What is read of a body that is too large, or waits: it begins with the request's uid and user."""
+
+LATE_BODY: Final = (504, "deadline", "the request's body did not arrive within its time")
+"""Status, reason and message where an answer is due and its request's body is not there."""
+
+CLOSE_SECONDS: Final = 5.0
+"""How long a closing connection may take to send what is left and take leave of TLS."""
+
+LAST_CHANCE_SECONDS: Final = 0.5
+"""How long an open connection may still send a request after its port was closed: one that is on
+its way would be lost, and no client repeats a POST."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """Bounds for the connections of one port; the admission port's are flags."""
+
+    connections_max: int
+    header_bytes_max: int
+    """Of a request's line and headers."""
+    body_bytes_max: int
+    """Of one request's body."""
+    waiting_bytes_max: int
+    """Of all bodies that were received and are not answered."""
+    in_flight_max: int
+    """Requests accepted and not yet answered."""
+    handshake_timeout_seconds: float
+    header_timeout_seconds: float
+    body_timeout_seconds: float
+    idle_timeout_seconds: float
+    newest_first: bool = False
+    """Whether one more ends the connection that would be ended soonest for what its client does not
+    send; else the new one is closed, unless another client has more connections than its own. For
+    probes and people: who asks does so at once, and must be answered."""
+    connections_per_client_max: int = 0
+    """Of one address, so that there is room for others; 0 for as many as all may have."""
+
+    def seconds_for(self, reading: Reading, large_bytes: int) -> float:
+        """How long a client may take for a part of a request; others wait for the place of ``large_bytes``."""
+        if reading == "start":
+            return self.idle_timeout_seconds
+        if reading == "head":
+            return self.header_timeout_seconds
+        if large_bytes:
+            longest = LARGE_BODY_SECONDS + large_bytes / LARGE_BODY_BYTES_A_SECOND
+            return min(self.body_timeout_seconds, longest)
+        return self.body_timeout_seconds
+
+    @property
+    def raw_body_bytes_max(self) -> int:
+        """Of a body with what frames it: chunks' heads, extensions and trailers."""
+        return 2 * self.body_bytes_max + self.header_bytes_max
+
+    @property
+    def sweep_interval_seconds(self) -> float:
+        """How often deadlines are looked at: one timer for all connections, not one each."""
+        shortest = min(
+            self.header_timeout_seconds, self.body_timeout_seconds, self.idle_timeout_seconds
+        )
+        return min(1.0, max(0.02, shortest / 4))
