@@ -54,10 +54,8 @@ class RegoError(WaddleError):
         self.location = location
 
     def __str__(self) -> str:
-        # A whole file at fault has no row.
-        place = f"{self.location}: " if self.location.row else ""
-        if not place and self.location.file:
-            place = f"{self.location.file}: "
+        # A whole file at fault has row 0, as OPA tells it.
+        place = f"{self.location}: " if self.location.row or self.location.file else ""
         return f"{place}{self.code}: {self.message}"
 
 

@@ -66,4 +66,5 @@ def _bad_until(source: str, at: int) -> int:
     if source[at] in "'\"`":
         end = source.find("\n", at)
         return len(source) if end < 0 else end
-    return at + 1
+    # Of `==`, `&&` and `||` the first half was read, and with it what is no second one.
+    return min(at + 2, len(source)) if source[at] in "=&|" else at + 1

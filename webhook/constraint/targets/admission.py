@@ -139,10 +139,11 @@ def _review(
 ) -> Review:
     """``gvk`` is the object's, where that is known."""
     obj, old = document["object"], document["oldObject"]
+    named = document.get("namespace") or ""
     if obj is not None and (old is None or old is obj):
         gvk = gvk_of(obj) if gvk is None else gvk
         if gvk.kind:  # As nearly always.
-            subject = MatchSubject((View(obj, gvk),), namespace, source)
+            subject = MatchSubject((View(obj, gvk),), namespace, source, place=named)
             place = place_of(subject)
             return Review(NAME, document, (gvk.group, gvk.kind), operation, subject, place, size)
     views: list[View] = []
@@ -158,7 +159,7 @@ def _review(
         first, last = views[0], views[-1]
         if first.kind == last.kind and first.group == last.group:
             key = (first.group, first.kind)
-    subject = MatchSubject(tuple(views), namespace, source, fault)
+    subject = MatchSubject(tuple(views), namespace, source, fault, named)
     return Review(NAME, document, key, operation, subject, place_of(subject), size)
 
 
