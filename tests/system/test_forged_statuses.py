@@ -41,6 +41,7 @@ def test_what_is_said_in_a_replica_s_name_under_another_counts_for_nothing(
     for replica in trio:
         until(lambda replica=replica: replica.denies("voiced"), "each denies")
     until(lambda: "Enforced" in states(plane, PATH, 1), "it is enforced")
+    until(lambda: len(plane.by_pod(PATH)) == len(trio), "each says so")
     document = plane.api.request("GET", PATH)
     uids = [replica.uid for replica in trio]
     made = [forged(replica, document, uids) for replica in trio]
