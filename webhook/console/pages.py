@@ -11,9 +11,10 @@ from webhook.api.revision import InvalidRevision
 from webhook.api.shapes import annotations_of, object_of
 from webhook.api.timestamp import seconds_of
 from webhook.console import kubectl, violations
+from webhook.console.listing import PAGE_ROWS, page_of
 from webhook.console.picture import CATEGORIES, STATES
 from webhook.console.source_text import as_yaml, numbered, sources
-from webhook.console.violations import Search, counted, groups, page_of
+from webhook.console.violations import Search, counted, groups
 from webhook.constraint.errors import InvalidConstraint
 from webhook.constraint.rollout import ANNOTATION, read_rollout
 
@@ -180,7 +181,7 @@ def policies(picture: Picture, query: Query) -> ObjectDocument:
         and (not text or text in f"{item.kind}/{item.name}".casefold())
     ]
     listed.sort(key=_gravity)
-    rows, position = page_of(listed, _number(query), POLICIES_PAGE)
+    rows, position = page_of(listed, page_number(query), POLICIES_PAGE)
     return {
         "policies": [summary(item) for item in rows],
         "position": position,
@@ -283,7 +284,7 @@ def violation_page(picture: Picture, query: Query) -> ObjectDocument:
     group = query.get("group", "") if query.get("group") in violations.GROUPS else ""
     sort = query.get("sort", "") if query.get("sort") in violations.SORTS else violations.SORTS[0]
     count, listed, choices = _listed(picture, search, group, sort)
-    rows, position = page_of(listed, _number(query))
+    rows, position = page_of(listed, page_number(query))
     return {
         "known": picture.violations is not None,
         "why": picture.why_no_violations,
@@ -396,7 +397,7 @@ def health(picture: Picture, query: Query) -> ObjectDocument:
                     for item in picture.policies
                     for standing in item.standings
                     if standing.replica == one.name and standing.state != "enforced"
-                ][: violations.PAGE_ROWS],
+                ][:PAGE_ROWS],
                 "commands": kubectl.of_replica(picture.namespace, one.name),
             }
             for one in picture.pods
@@ -406,6 +407,7 @@ def health(picture: Picture, query: Query) -> ObjectDocument:
     }
 
 
-def _number(query: Query) -> int:
+def page_number(query: Query) -> int:
+    """The page that is asked for, of which the first is 1."""
     text = query.get("page", "1")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 1
