@@ -162,9 +162,9 @@ class Policies:
         excludes from the webhook is spared. An AdmissionReview is reviewed as the request that it
         holds.
 
-        ``namespace`` is the Namespace it is in, for constraints that select by its labels; without
-        it the one of its name among the policies' files, and an object of a namespaced kind that
-        names none is in a Namespace without name and labels.
+        ``namespace`` is the Namespace it is in, for constraints that select by its labels.
+        Without it, it is the one of that name among the policies' files. An object of a namespaced
+        kind that names none is in a Namespace without name and labels.
         ``operation`` plays a request (CREATE, UPDATE, DELETE, CONNECT), of a ``user`` (``username``,
         ``groups``); an UPDATE needs the ``old_object``. Raises TypeError and ValueError for
         what is no object of Kubernetes, a list of them, or no JSON, for an operation that there

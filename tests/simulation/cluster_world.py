@@ -37,7 +37,7 @@ from tests.simulation.policies import (
 from tests.simulation.process import Process
 from webhook import log as product_log
 from webhook.api.pod_status import Pod
-from webhook.app.generation_options import generation_options
+from webhook.app.cluster import generation_options
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import Credentials
 from webhook.constraint.client import Client

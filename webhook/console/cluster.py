@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from webhook.cluster.credentials import Credentials
-    from webhook.cluster.reflector_statistics import ReflectorStatistics
+    from webhook.cluster.reflector import ReflectorStatistics
     from webhook.cluster.store import Change, Key, Object
     from webhook.console.picture import Shown, ShownCertificate, ShownPolicy
     from webhook.constraint.client import Client

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from webhook.api.gvk import GroupVersionKind
-from webhook.cluster.reflector_statistics import ReflectorStatistics
+from webhook.cluster.reflector import ReflectorStatistics
 from webhook.controllers.follow.watch_metrics import WatchMetrics
 from webhook.metrics.cluster import WATCH_EVENTS, WATCH_LISTS, WATCHED_KINDS
 from webhook.metrics.registry import Registry

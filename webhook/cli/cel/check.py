@@ -6,7 +6,12 @@ from typing import Any
 
 import click
 
+from webhook.cel.check.types import DYN
+from webhook.cel.engine import compile_expression
+from webhook.cel.errors import CompileError
+from webhook.cel.kubernetes import admission
 from webhook.cli import exit_codes
+from webhook.cli.terminal import complain, printable, write
 
 _HELP = """Check expressions: print the type of each, or what is wrong, with line, column and mark.
 
@@ -17,6 +22,20 @@ whatever is named with --variable may be read.
   waddle cel check 'has(object.metadata.labels) && "a" in object.metadata.labels'
   waddle cel check --variable names 'size(variables.names) > 0'
 """
+
+
+def run(expressions: tuple[str, ...], *, names: tuple[str, ...]) -> int:
+    """Compile and report."""
+    declared = dict.fromkeys(("params", "anyObject", *names), DYN)
+    environment = admission(declared, params=False)
+    code = exit_codes.OK
+    for expression in expressions:
+        try:
+            write(compile_expression(expression, environment).type.text)
+        except CompileError as error:
+            complain("\n".join(printable(line) for line in str(error).split("\n")))
+            code = exit_codes.NO
+    return code
 
 
 @click.command(name="check", help=_HELP + exit_codes.paragraph("cel check"))
@@ -30,7 +49,4 @@ whatever is named with --variable may be read.
 )
 def command(**options: Any) -> int:
     """Compile and report."""
-    # The engine takes long to import: help and errors of usage do without it.
-    from webhook.cli.cel.check_run import run  # noqa: PLC0415
-
     return run(**options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.cli.formats.document import as_json as document_json
-from webhook.cli.formats.patch import patch_lines
+from webhook.cli.formats.document import patch_lines
 from webhook.cli.terminal import printable, printable_name, styled
 
 if TYPE_CHECKING:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import click
 
 from webhook.cli import exit_codes
 from webhook.cli.conftest.options import CONFIG_FILE, ConftestExit, Flags
 from webhook.cli.terminal import complain
+from webhook.parsers import numbers
+from webhook.rego.run.text import laid_out
 
 _HELP = """Show what policies see of configuration files, as JSON.
 
@@ -16,6 +19,11 @@ _HELP = """Show what policies see of configuration files, as JSON.
   waddle conftest parse Dockerfile
   waddle conftest parse --parser hcl2 - < main.tf
 """
+
+
+def as_json(value: Any, indent: str) -> str:
+    """The value in lines; numbers as Go's JSON writes a ``float64``."""
+    return laid_out(numbers.plain(value), "", indent)
 
 
 @click.command(name="parse", cls=Flags, help=_HELP + exit_codes.paragraph("conftest parse"))
@@ -33,7 +41,6 @@ def command(files: tuple[str, ...], *, combine: bool, parser: str, config_file: 
         combined,
         read,
     )
-    from webhook.conftest.shown import as_json  # noqa: PLC0415  # as above
 
     faults: list[FileError] = []
     read_files = list(read(list(dict.fromkeys(files)), parser, faults))

@@ -7,8 +7,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cli.formats.document import as_yaml as yaml_of
+from webhook.cli.formats.document import patch_lines
 from webhook.cli.formats.finding import Report, ShownFinding, level_of
-from webhook.cli.formats.patch import patch_lines
 from webhook.cli.formats.pipelines import as_read_by
 from webhook.cli.table import table
 from webhook.cli.terminal import one_line, printable_json, printable_name, styled

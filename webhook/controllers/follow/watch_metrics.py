@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.cluster.client import ClusterClient
-    from webhook.cluster.reflector_statistics import ReflectorStatistics
+    from webhook.cluster.reflector import ReflectorStatistics
     from webhook.metrics.declaration import Metric
     from webhook.metrics.registry import Registry
     from webhook.watch.manager import Manager
