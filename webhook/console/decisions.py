@@ -65,8 +65,8 @@ class DecisionSearch:
 def _values(record: Mapping[str, Any], name: str) -> list[str]:
     """What a record is by a filter."""
     if name == "policy":
-        found = [object_of(one.get("constraint")) for one in objects_of(record.get("results"))]
-        return [f"{one.get('kind', '')}/{one.get('name', '')}" for one in found]
+        named = [object_of(one.get("constraint")) for one in objects_of(record.get("results"))]
+        return [f"{one.get('kind', '')}/{one.get('name', '')}" for one in named]
     value = record.get(_FIELDS[name])
     return [value] if isinstance(value, str) and value else []
 

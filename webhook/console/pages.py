@@ -331,7 +331,7 @@ def resource(picture: Picture, query: Query) -> ObjectDocument:
     rows = [item for item in picture.violations or () if item.resource == wanted]
     api_version, kind, namespace, name = wanted
     policies = dict.fromkeys(item.policy.partition("/")[::2] for item in rows)
-    found = [policy for key in policies if (policy := picture.policy(*key)) is not None]
+    violated = [policy for key in policies if (policy := picture.policy(*key)) is not None]
     return {
         "apiVersion": api_version,
         "kind": kind,
@@ -340,7 +340,7 @@ def resource(picture: Picture, query: Query) -> ObjectDocument:
         "rows": [violations.row(item) for item in rows],
         "known": picture.violations is not None,
         "why": picture.why_no_violations,
-        "commands": kubectl.of_resource(wanted, found) if picture.over == "cluster" else [],
+        "commands": kubectl.of_resource(wanted, violated) if picture.over == "cluster" else [],
     }
 
 

@@ -9,6 +9,7 @@ from collections import Counter
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.names import CLUSTER_WIDE
 from webhook.api.timestamp import text_of
 from webhook.console.listing import choices
 from webhook.values import dataclass
@@ -32,9 +33,6 @@ COLUMNS: Final = (
     "since",
 )
 FILTERS: Final = ("policy", "action", "severity", "namespace", "kind")
-CLUSTER_WIDE: Final = "(cluster-wide)"
-"""The choice of no namespace; no namespace has such a name."""
-
 SORTS: Final = ("gravity", "newest", "oldest")
 
 _ACTIONS: Final = ("deny", "fail", "error", "warn", "dryrun")

@@ -5,8 +5,8 @@ import io
 from dataclasses import replace
 
 from tests.webhook.console.pictures import HOSTILE, violation
+from webhook.api.names import CLUSTER_WIDE
 from webhook.console.violations import (
-    CLUSTER_WIDE,
     FILTERS,
     Search,
     as_csv,
