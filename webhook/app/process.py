@@ -11,8 +11,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
-import uvloop
-
 from webhook import __version__, garbage, log
 from webhook.app.admission_port import AdmissionPort
 from webhook.app.certificate_options import certificate_options
@@ -24,6 +22,7 @@ from webhook.app.specialisation import SpecialisingThread
 from webhook.app.telemetry import Telemetry, UnusableTelemetry
 from webhook.app.threads import ProbeThread, ReloadThread
 from webhook.certificates.loader import CertificateLoader
+from webhook.cluster.event_loop import new_event_loop
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.cel import CelDriver
 from webhook.constraint.drivers.rego import NEEDS_A_DOOR, RegoDriver
@@ -105,7 +104,7 @@ def serve(settings: ServeSettings) -> int:
     process = Process(settings, lines)
     garbage.running(GC_THRESHOLDS)
     go_first()
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
         return runner.run(process.run())
 
 
@@ -124,6 +123,7 @@ class Process:
         scrapes = _bind(settings.prometheus_host, settings.prometheus_port, "--prometheus-port")
         self._bound |= {"health": health, "metrics": scrapes}
         self._draining = False
+        self._delay_seconds = settings.shutdown_delay_seconds
         self._registry = Registry(constraint_series_max=settings.max_constraint_series)
         self._registry.set(BUILD, 1, __version__)
         self._certificate = (
@@ -227,7 +227,7 @@ class Process:
             if self._audit is not None:
                 await asyncio.to_thread(self._audit.stop)
             if self._admission is not None:
-                await asyncio.sleep(self._settings.shutdown_delay_seconds)
+                await asyncio.sleep(self._delay_seconds)
                 self._log.info("closing the admission port")
                 self._admission.listener.stop()
                 await asyncio.wait(answering)  # the last answer has its record
@@ -438,10 +438,13 @@ class Process:
         self._draining = True
         if self._admission is not None:
             self._admission.listener.drain()
+            # Who waits at a terminal waits for nobody, unless somebody is served.
+            if number == signal.SIGINT and not self._admission.listener.hub.connections:
+                self._delay_seconds = 0
         self._log.info(
             "draining: not ready from now on",
             signal=name,
-            delay_seconds=self._settings.shutdown_delay_seconds,
+            delay_seconds=self._delay_seconds,
         )
         stop.set()
 
