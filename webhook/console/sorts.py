@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from webhook.api.gvk import gvk_of
-from webhook.api.shapes import object_of
+from webhook.api.shapes import annotations_of
 from webhook.constraint import constraint, enforcement, expansion, template
 from webhook.constraint.errors import InvalidConstraint
 from webhook.mutation.reading import is_mutator
@@ -39,7 +39,7 @@ def category_of(document: Mapping[str, Any]) -> Category | None:
 
 def severity_of(document: Mapping[str, Any]) -> str:
     """The severity in an object's annotations; empty where it has none that is known."""
-    annotations = object_of(object_of(document.get("metadata")).get("annotations"))
+    annotations = annotations_of(document)
     for name in SEVERITY_ANNOTATIONS:
         text = annotations.get(name)
         if isinstance(text, str) and text:
@@ -70,7 +70,7 @@ def _described(item: ShownPolicy, template_document: Mapping[str, Any]) -> Shown
 def _first(documents: Iterable[Mapping[str, Any]], names: Iterable[str]) -> str:
     """The first such annotation that is a text."""
     for document in documents:
-        annotations = object_of(object_of(document.get("metadata")).get("annotations"))
+        annotations = annotations_of(document)
         for name in names:
             text = annotations.get(name)
             if isinstance(text, str) and text.strip():
