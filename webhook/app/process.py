@@ -11,8 +11,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
-import uvloop
-
 from webhook import __version__, garbage, log
 from webhook.app.admission_port import AdmissionPort
 from webhook.app.certificate_options import certificate_options
@@ -24,6 +22,7 @@ from webhook.app.specialisation import SpecialisingThread
 from webhook.app.telemetry import Telemetry, UnusableTelemetry
 from webhook.app.threads import ProbeThread, ReloadThread
 from webhook.certificates.loader import CertificateLoader
+from webhook.cluster.event_loop import new_event_loop
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.cel import CelDriver
 from webhook.constraint.drivers.rego import NEEDS_A_DOOR, RegoDriver
@@ -104,7 +103,7 @@ def serve(settings: ServeSettings) -> int:
     process = Process(settings, lines)
     garbage.running(GC_THRESHOLDS)
     go_first()
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
         return runner.run(process.run())
 
 

@@ -12,14 +12,13 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import aiohttp
-import uvloop
 
 from webhook import __version__
 from webhook.api.encoding import DecodeError, decode, encode
 from webhook.backoff import Backoff
 from webhook.cluster.credentials import CredentialsError
 from webhook.cluster.errors import AnswerTooLarge, ApiError, ApiUnreachable, api_error
-from webhook.cluster.event_loop import EventLoop
+from webhook.cluster.event_loop import EventLoop, is_uvloop
 from webhook.cluster.store import Object, slim
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ class ClusterClient:
 
     async def __aenter__(self) -> Self:
         loop = asyncio.get_running_loop()
-        if isinstance(loop, uvloop.Loop) and not isinstance(loop, EventLoop):
+        if is_uvloop(loop) and not isinstance(loop, EventLoop):
             raise TypeError("uvloop's own loop closes descriptors twice: use cluster.event_loop")
         connector = aiohttp.TCPConnector(
             limit=0, limit_per_host=0, ssl=self.credentials.tls or True, ttl_dns_cache=60

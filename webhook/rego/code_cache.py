@@ -62,6 +62,8 @@ class CodeCache:
 
     def __init__(self, directory: Path) -> None:
         """Use the directory, made where it is missing. Raises :class:`UnsafeDirectory`, OSError."""
+        if not hasattr(os, "geteuid"):
+            raise UnsafeDirectory("Windows does not say whose a file is by its mode")
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = directory.lstat()
         if not stat.S_ISDIR(status.st_mode):
