@@ -122,6 +122,7 @@ class Process:
         scrapes = _bind(settings.prometheus_host, settings.prometheus_port, "--prometheus-port")
         self._bound |= {"health": health, "metrics": scrapes}
         self._draining = False
+        self._delay_seconds = settings.shutdown_delay_seconds
         self._registry = Registry(constraint_series_max=settings.max_constraint_series)
         self._registry.set(BUILD, 1, __version__)
         self._certificate = (
@@ -225,7 +226,7 @@ class Process:
             if self._audit is not None:
                 await asyncio.to_thread(self._audit.stop)
             if self._admission is not None:
-                await asyncio.sleep(self._settings.shutdown_delay_seconds)
+                await asyncio.sleep(self._delay_seconds)
                 self._log.info("closing the admission port")
                 self._admission.listener.stop()
                 await asyncio.wait(answering)  # the last answer has its record
@@ -436,10 +437,13 @@ class Process:
         self._draining = True
         if self._admission is not None:
             self._admission.listener.drain()
+            # Who waits at a terminal waits for nobody, unless somebody is served.
+            if number == signal.SIGINT and not self._admission.listener.hub.connections:
+                self._delay_seconds = 0
         self._log.info(
             "draining: not ready from now on",
             signal=name,
-            delay_seconds=self._settings.shutdown_delay_seconds,
+            delay_seconds=self._delay_seconds,
         )
         stop.set()
 

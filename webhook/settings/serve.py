@@ -133,7 +133,7 @@ class ServeSettings(TelemetrySettings):
     shutdown_delay_seconds: int = flag(
         10,
         "Seconds that serving goes on after SIGTERM, unready and closing each connection after its "
-        "answer, before the port is closed.",
+        "answer, before the port is closed. Control-C skips them when no client is connected.",
         name="shutdown-delay",
         gatekeeper=True,
         group=_SERVING,
