@@ -8,6 +8,7 @@ connection of its own (aiohttp's default of 100 connections would starve the
 from __future__ import annotations
 
 import asyncio
+import os
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -423,4 +424,8 @@ def _decoded(method: str, path: str, content: bytes) -> Any:
 
 
 def _described(error: BaseException) -> str:
+    if type(error) is aiohttp.ClientConnectorError and error.os_error.errno is not None:
+        # The system may list each address that it tried: one of them says what is wrong.
+        why = os.strerror(error.os_error.errno) if error.os_error.errno > 0 else error.strerror
+        return f"no API server answers at {error.host}:{error.port}: {why}"
     return str(error) or type(error).__name__

@@ -272,7 +272,7 @@ def test_a_busy_server_is_asked_again_as_it_says(tmp_path):
 
 
 def test_credentials_that_are_missing_or_unsafe_say_so(cluster, tmp_path):
-    with pytest.raises(CredentialsError, match=r"cannot read credentials from .*nothing"):
+    with pytest.raises(CredentialsError, match=r"there is no kubeconfig .*nothing"):
         load_credentials(tmp_path / "nothing")
     config = yaml.safe_load(cluster.kubeconfig.read_text())
     del config["clusters"][0]["cluster"]["certificate-authority-data"]

@@ -10,6 +10,7 @@ import orjson
 
 from webhook.cel.errors import CompileError, EvaluationError
 from webhook.cli import exit_codes
+from webhook.cli.policy_options import InputPath
 from webhook.cli.terminal import complain, printable, printable_json, write
 from webhook.policies.expression import evaluate
 
@@ -24,7 +25,7 @@ object alone is deleted, both are an update.
   waddle cel eval --object pod.yaml --params params.yaml 'variables.params.labels'
 """
 
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_FILE = InputPath(dir_okay=False)
 
 
 def run(
