@@ -18,11 +18,11 @@ import asyncio
 import time
 import warnings
 from collections.abc import Mapping
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, Unpack
 
 from webhook.api.admission import OPERATIONS, InvalidReview
+from webhook.api.plain_values import plain
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.cel import CelDriver
 from webhook.constraint.drivers.rego import NEEDS_A_DOOR, RegoDriver
@@ -33,7 +33,7 @@ from webhook.constraint.review import AugmentedObject
 from webhook.constraint.targets import admission
 from webhook.constraint.targets.documents import DocumentTarget
 from webhook.constraint.targets.known import DOCUMENT_TARGETS, TARGETS
-from webhook.errors import WaddleError as WaddleError  # noqa: PLC0414  # a name of this door
+from webhook.errors import InvalidInputError, WaddleError
 from webhook.policies.advice import Matched, advice_on, advice_on_template
 from webhook.policies.manifests import Manifest, UnreadableFile, read_text
 from webhook.policies.policy_files import PolicyFiles
@@ -54,6 +54,19 @@ if TYPE_CHECKING:
     from webhook.review.outcome import Found
     from webhook.review.policy_set import PolicySet
 
+__all__ = [
+    "Answer",
+    "InvalidInputError",
+    "InvalidPoliciesError",
+    "NoVerdictError",
+    "Policies",
+    "PolicyWarning",
+    "Rego",
+    "UnknownPathError",
+    "Violation",
+    "WaddleError",
+]
+
 _SECONDS: Final = 10.0
 _VERSIONS: Final = ("v0", "v1")
 
@@ -68,10 +81,6 @@ class InvalidPoliciesError(WaddleError, ValueError):
 
 class NoVerdictError(WaddleError, RuntimeError):
     """A review that came to no verdict: a policy failed, or took too long."""
-
-
-class InvalidInputError(WaddleError, ValueError, TypeError):
-    """What was given is nothing that can be reviewed or evaluated: the text says what, and where."""
 
 
 class UnknownPathError(WaddleError, KeyError):
@@ -262,7 +271,7 @@ class Policies:
         if target not in self._targets:
             raise InvalidInputError(f"no target {target}; there are {', '.join(self._targets)}")
         try:
-            documents = list(self._targets[target].documents(_plain(value, ""), name))
+            documents = list(self._targets[target].documents(plain(value, ""), name))
         except ReviewError as error:
             raise InvalidInputError(str(error)) from None
         # An asset may be an object of a cluster, for policies of admission.
@@ -320,7 +329,7 @@ def _object(obj: Mapping[str, Any], place: str) -> dict[str, Any]:
             f"{what}expected an object of Kubernetes, which this is not: "
             f"no {' and no '.join(missing)}; review_document takes any JSON value"
         )
-    document: dict[str, Any] = _plain(obj, place)
+    document: dict[str, Any] = plain(obj, place)
     if _is_list(document):
         raise InvalidInputError(
             f"{what}a {document['kind']} holds objects: review each of its items"
@@ -332,7 +341,7 @@ def _fields(value: Mapping[str, Any], place: str) -> dict[str, Any]:
     """Fields as JSON has them; raises TypeError for what has none."""
     if not isinstance(value, Mapping):
         raise InvalidInputError(f"{place}: expected a dictionary, got {type(value).__name__}")
-    fields: dict[str, Any] = _plain(value, place)
+    fields: dict[str, Any] = plain(value, place)
     return fields
 
 
@@ -346,41 +355,6 @@ def _check_operation(operation: str, old_object: Mapping[str, Any] | None) -> No
         raise InvalidInputError("an UPDATE is reviewed with what it changes: give old_object, too")
     if old_object is not None and operation not in ("UPDATE", "DELETE"):
         raise InvalidInputError("old_object is for an UPDATE or a DELETE: say which by operation")
-
-
-def _plain(value: Any, place: str) -> Any:
-    """The value as JSON has it; raises TypeError and ValueError for what JSON has not.
-
-    Policies know values by their types: of any other they would find nothing.
-    """
-    try:
-        return _converted(value, place)
-    except RecursionError:
-        raise InvalidInputError(f"{place or 'the value'} is nested too deeply") from None
-
-
-def _converted(value: Any, place: str) -> Any:
-    if value is None or value is True or value is False:
-        return value
-    if isinstance(value, str):
-        return str.__str__(value)
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        if not isfinite(value):
-            raise InvalidInputError(f"{place or 'the value'}: {value} is no number of JSON")
-        return float(value)
-    if isinstance(value, Mapping):
-        for name in value:
-            if not isinstance(name, str):
-                raise InvalidInputError(f"{place or 'the value'}: JSON has no name {name!r}")
-        return {
-            str.__str__(name): _converted(inner, f"{place}.{name}" if place else name)
-            for name, inner in value.items()
-        }
-    if isinstance(value, list | tuple):
-        return [_converted(inner, f"{place}[{at}]") for at, inner in enumerate(value)]
-    raise InvalidInputError(f"{place or 'the value'}: {type(value).__name__} is no type of JSON")
 
 
 def _is_list(value: Mapping[str, Any]) -> bool:
@@ -444,7 +418,7 @@ class Rego:
         Raises ``webhook.rego.RegoErrors`` for the query, ``webhook.rego.EvaluationError``, TypeError
         and ValueError for input and data that are no JSON.
         """
-        given = UNDEFINED if input is UNDEFINED else _plain(input, "input")
+        given = UNDEFINED if input is UNDEFINED else plain(input, "input")
         if query not in self._queries:
             self._queries[query] = ResultQuery(self._program, query, version=self._version)
         context = EvaluationContext(time.monotonic() + seconds, UNBOUNDED_STEPS)
@@ -453,7 +427,7 @@ class Rego:
                 tuple(to_json(one.value) for one in solution.expressions),
                 {name: to_json(value) for name, value in solution.bindings.items()},
             )
-            for solution in self._queries[query](given, _plain(data or {}, "data"), context)
+            for solution in self._queries[query](given, plain(data or {}, "data"), context)
         ]
 
     def value(
@@ -470,13 +444,13 @@ class Rego:
         Raises UnknownPathError where no rule or package has this path, ``webhook.rego.EvaluationError``,
         TypeError and ValueError for input and data that are no JSON.
         """
-        given = UNDEFINED if input is UNDEFINED else _plain(input, "input")
+        given = UNDEFINED if input is UNDEFINED else plain(input, "input")
         context = EvaluationContext(time.monotonic() + seconds, UNBOUNDED_STEPS)
         try:
             rule = self._program.rule(path)
         except KeyError:
             raise UnknownPathError(f"there is no rule and no package at {path}") from None
-        result = rule(given, _plain(data or {}, "data"), context)
+        result = rule(given, plain(data or {}, "data"), context)
         return default if result is UNDEFINED else to_json(result)
 
     async def query_async(

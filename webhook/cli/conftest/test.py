@@ -10,7 +10,15 @@ import click
 
 from webhook import __version__
 from webhook.cli import exit_codes
-from webhook.cli.conftest.options import CONFIG_FILE, LOADING, SHOWING, ConftestExit, Flags, is_coloured, lists
+from webhook.cli.conftest.options import (
+    CONFIG_FILE,
+    LOADING,
+    SHOWING,
+    ConftestExit,
+    Flags,
+    is_coloured,
+    lists,
+)
 from webhook.cli.terminal import complain
 
 if TYPE_CHECKING:
