@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import orjson
@@ -13,6 +12,9 @@ from webhook.cli import exit_codes
 from webhook.cli.policy_options import InputPath
 from webhook.cli.terminal import complain, printable, printable_json, write
 from webhook.policies.expression import evaluate
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _HELP = """Evaluate an expression and print its value as JSON.
 
