@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.api.gvk import gvk_of
-from webhook.api.shapes import object_of
 from webhook.constraint import constraint, enforcement, expansion, template
+from webhook.constraint.description import describe
 from webhook.constraint.errors import InvalidConstraint
 from webhook.mutation.reading import is_mutator
-from webhook.reports.finding import SEVERITIES
-from webhook.reports.results import SEVERITY_ANNOTATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,12 +31,7 @@ def category_of(document: Mapping[str, Any]) -> Category | None:
 
 def severity_of(document: Mapping[str, Any]) -> str:
     """The severity in an object's annotations; empty where it has none that is known."""
-    annotations = object_of(object_of(document.get("metadata")).get("annotations"))
-    for name in SEVERITY_ANNOTATIONS:
-        text = annotations.get(name)
-        if isinstance(text, str) and text:
-            return text.lower() if text.lower() in SEVERITIES else ""
-    return ""
+    return describe(document).severity
 
 
 def action_of(document: Mapping[str, Any]) -> str:
