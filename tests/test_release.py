@@ -54,7 +54,9 @@ def test_a_release_is_whole_and_agrees_with_itself(released):
     papers = {"SHA256SUMS", "notes.md", "provenance.intoto.json", "sbom.cdx.json"}
     assert names == packages | papers | {"waddle.pyz", "install.yaml", f"waddle-{__version__}.tgz"}
 
-    sums = dict(reversed(line.split()) for line in (released / "SHA256SUMS").open())
+    sums = dict(
+        reversed(line.split()) for line in (released / "SHA256SUMS").read_text().splitlines()
+    )
     assert sums.keys() == names - {"SHA256SUMS", "provenance.intoto.json"}
     for name, digest in sums.items():
         assert hashlib.sha256((released / name).read_bytes()).hexdigest() == digest
