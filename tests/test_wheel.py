@@ -15,7 +15,7 @@ from tests.patience import PATIENCE_SECONDS
 from tests.programs import ROOT
 from webhook import __version__
 
-DEMONSTRATION = "webhook/cli/demonstration/data/"
+DEMONSTRATION = "webhook/cli/demo/data/"
 
 
 @pytest.fixture(scope="module")

@@ -382,7 +382,7 @@ def test_whatever_goes_wrong_is_one_error(policies):
         lambda: policies.review(pod(), operation="create"),
         lambda: policies.review_document({}, target="none"),
         lambda: Rego.compile("package"),
-        lambda: Rego.compile("package p", version="v2"),
+        lambda: Rego.compile("package p", version="v2"),  # type: ignore[arg-type]  # as a caller may
         lambda: rego.value("data.q"),
         lambda: rego.value("data.p.x", {1: 2}),
     )

@@ -36,6 +36,7 @@ from webhook.policies.loader import PolicyLoader
 from webhook.policies.metered import MeteredClient
 from webhook.rego import program as _  # noqa: F401  # the compiler, now and not beside admissions
 from webhook.rego.code_cache import CodeCache, UnsafeDirectory
+from webhook.server.http.bound_socket import bind
 from webhook.server.http.listener import BACKLOG
 from webhook.server.probes import make_health_application, make_metrics_application
 from webhook.server.profiling import make_profiling_application
@@ -469,19 +470,7 @@ class Process:
 def _bind(host: str, port: int, flag: str) -> socket.socket:
     """A bound socket, so that a taken port is told at once; raises :class:`CannotStart`."""
     try:
-        if host:
-            family, kind, protocol, _, where = socket.getaddrinfo(
-                host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-            )[0]
-            bound = socket.socket(family, kind, protocol)
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            bound.bind(where)
-        elif socket.has_dualstack_ipv6():
-            bound = socket.create_server(
-                ("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=BACKLOG
-            )
-        else:
-            bound = socket.create_server(("", port), backlog=BACKLOG)
+        bound = bind(host, port, backlog=BACKLOG)
     except (OSError, OverflowError) as error:
         where_ = f"{host}:{port}" if host else f":{port}"
         # No other port would help where the address is not ours, or no name is known.

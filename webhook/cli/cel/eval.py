@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
-import orjson
 
-from webhook.cel.errors import CompileError, EvaluationError
 from webhook.cli import exit_codes
 from webhook.cli.policy_options import InputPath
 from webhook.cli.terminal import complain, printable, printable_json, write
-from webhook.policies.expression import evaluate
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,6 +39,12 @@ def run(
     params: Path | None,
 ) -> int:
     """Compile, evaluate, print."""
+    # The engine takes long to import: help and errors of usage do without it.
+    import orjson  # noqa: PLC0415
+
+    from webhook.cel.errors import CompileError, EvaluationError  # noqa: PLC0415
+    from webhook.policies.expression import evaluate  # noqa: PLC0415
+
     given = {"obj": object_, "old": old, "namespace": namespace, "params": params}
     try:
         value = evaluate(expression, **{name: _read(path) for name, path in given.items()})
