@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.shapes import object_of
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ TITLES: Final = ("metadata.gatekeeper.sh/title", "policies.kyverno.io/title")
 DESCRIPTIONS: Final = ("description", "policies.kyverno.io/description")
 SEVERITY_ANNOTATIONS: Final = ("waddle.dev/severity", "policies.kyverno.io/severity")
 CATEGORIES: Final = ("waddle.dev/category", "policies.kyverno.io/category")
+OWNERS: Final = ("waddle.dev/owner", "owner")
 """On a constraint or its template, ours or Gatekeeper's before Kyverno's: libraries carry the latter."""
 
 SEVERITIES: Final = frozenset({"critical", "high", "medium", "low", "info"})
@@ -29,6 +31,7 @@ class Description:
     description: str = ""
     severity: str = ""
     category: str = ""
+    owner: str = ""
 
 
 def describe(*documents: Mapping[str, Any]) -> Description:
@@ -43,6 +46,7 @@ def describe(*documents: Mapping[str, Any]) -> Description:
         " ".join(_first(annotations, DESCRIPTIONS).split()),
         severity if severity in SEVERITIES else "",
         _first(annotations, CATEGORIES),
+        _first(annotations, OWNERS),
     )
 
 
@@ -56,10 +60,9 @@ def described(snapshot: Snapshot) -> dict[tuple[str, str], Description]:
 
 
 def _annotations(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    annotations = (document.get("metadata") or {}).get("annotations")
-    return annotations if isinstance(annotations, dict) else {}
+    return object_of(object_of(document.get("metadata")).get("annotations"))
 
 
 def _first(annotations: Iterable[Mapping[str, Any]], names: Iterable[str]) -> str:
     texts = (one.get(name) for one in annotations for name in names)
-    return next((text for text in texts if isinstance(text, str) and text), "")
+    return next((text.strip() for text in texts if isinstance(text, str) and text.strip()), "")
