@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from webhook.reports.finding import RESULTS_MAX, SEVERITIES, Finding, bounded, settled
+from webhook.constraint.description import described
+from webhook.reports.finding import RESULTS_MAX, Finding, bounded, settled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.result import Responses, Result, Undecided
     from webhook.constraint.snapshot import Snapshot
     from webhook.mutation.drift import Drift
     from webhook.reports.finding import ReportResult
-
-SEVERITY_ANNOTATIONS: Final = ("waddle.dev/severity", "policies.kyverno.io/severity")
-CATEGORY_ANNOTATIONS: Final = ("waddle.dev/category", "policies.kyverno.io/category")
-"""On a constraint or its template, ours before Kyverno's: libraries carry the latter."""
 
 CATEGORY_BYTES_MAX: Final = 128
 
@@ -42,26 +39,10 @@ class Descriptions:
 
 
 def _described(snapshot: Snapshot) -> dict[tuple[str, str], tuple[str, str]]:
-    described = {}
-    for entry in snapshot.entries:
-        template = _annotations(entry.template.document)
-        for constraint in entry.constraints:
-            # The constraint's own word counts, and then its template's.
-            annotations = {**template, **_annotations(constraint.document)}
-            severity = _first(annotations, SEVERITY_ANNOTATIONS).lower()
-            category = bounded(_first(annotations, CATEGORY_ANNOTATIONS), CATEGORY_BYTES_MAX)
-            described[constraint.key] = (severity if severity in SEVERITIES else "", category)
-    return described
-
-
-def _annotations(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    annotations = (document.get("metadata") or {}).get("annotations")
-    return annotations if isinstance(annotations, dict) else {}
-
-
-def _first(annotations: Mapping[str, Any], names: Iterable[str]) -> str:
-    texts = (annotations.get(name) for name in names)
-    return next((text for text in texts if isinstance(text, str) and text), "")
+    return {
+        key: (one.severity, bounded(one.category, CATEGORY_BYTES_MAX))
+        for key, one in described(snapshot).items()
+    }
 
 
 def findings_of(
