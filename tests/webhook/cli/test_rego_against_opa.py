@@ -226,7 +226,17 @@ PROFILED = ["data.p.names", "data.p.j", "data.p.allow", "data.p.h"]
 
 @pytest.mark.parametrize("query", PROFILED)
 def test_a_profile_counts_what_opa_counts(query: str, folder: Path, program: Programs) -> None:
-    words = ["eval", "-d", "p/p.rego", "-i", "in.json", "--profile-limit", "0", "--profile-sort", "file"]
+    words = [
+        "eval",
+        "-d",
+        "p/p.rego",
+        "-i",
+        "in.json",
+        "--profile-limit",
+        "0",
+        "--profile-sort",
+        "file",
+    ]
     words += ["--profile-sort", "line", "-f", "json", query]
 
     def counts(command: list[str]) -> list[str]:
