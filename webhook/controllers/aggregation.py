@@ -127,7 +127,7 @@ class Aggregation:
             backoff=lambda: Backoff(initial_seconds=TURN_SECONDS, max_seconds=RETRY_SECONDS_MAX)
         )
         self._orphans = Orphans(client, pod, log, self._indexes, self.replicas, self.spoiled)
-        self._pods_known: tuple[frozenset[str], frozenset[str]] | None = None
+        self._pods_known: tuple[frozenset[str], ...] | None = None
         # Since when an object's status differs from what it should be, and what it has of ours.
         self._since: dict[LabelledSubject, tuple[float, Any]] = {}
         self._swapped: dict[LabelledSubject, str] = {}
@@ -214,10 +214,11 @@ class Aggregation:
         """The Pods that count, and those of them that write."""
         if self._pods_known is None:
             everyone = list(self._pods.store)
-            self._pods_known = pods.live(everyone), pods.working(everyone)
-        live, working = self._pods_known
+            ours = [pod for pod in everyone if pods.is_ours(pod)]
+            self._pods_known = pods.live(everyone), pods.live(ours), pods.working(ours)
+        existing, live, working = self._pods_known
         said = frozenset().union(*(index.writers for index in self._indexes))
-        return Replicas(live, working, said & working | {self._pod.uid})
+        return Replicas(existing, live, working, said & working | {self._pod.uid})
 
     def writers(self) -> frozenset[str]:
         """The replicas that carry out the operation, by the UIDs of their Pods."""
@@ -331,7 +332,8 @@ class Aggregation:
         wanted = self.conditions.merged(subject, document, wanted, statuses, pods_known)
         due = [self.conditions.due(subject)]
         if subject.kind in _POLICIES:
-            wanted = audit_keeper.merged(subject, document, wanted, statuses, pods_known)
+            ours = [pod for pod in pods_known if pods.is_ours(pod)]
+            wanted = audit_keeper.merged(subject, document, wanted, statuses, ours)
         wanted = self.rollouts.merged(subject, document, wanted, statuses, pods_known)
         due.append(self.rollouts.due(subject))
         for again in due:
