@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.reflector import Settings
-    from webhook.cluster.store import Change, Key
+    from webhook.cluster.store import Change, Key, Object
     from webhook.controllers.rollout_keeper import RecordEvent
     from webhook.log import Logger
     from webhook.watch.manager import Manager
@@ -75,14 +75,31 @@ _JUDGED: Final = _POLICIES | {pod_status.MUTATOR.kind, pod_status.EXPANSION.kind
 
 
 class _Pods:
-    """Receives the Pods' changes: every entry may depend on them."""
+    """Receives the Pods' changes, of which every entry may depend; knows Waddle's own among them."""
 
-    def __init__(self, changed: Callable[[], None]) -> None:
+    def __init__(self, changed: Callable[[], None], spoiled: Spoiled) -> None:
         self._changed = changed
+        self._spoiled = spoiled
+        self.existing: dict[Key, str] = {}
+        """The UIDs of those that are not finished, or that cannot be read."""
+        self.ours: dict[Key, Object] = {}
+        """Those with the labels of Waddle's Pods that can be read."""
 
     def change(self, changes: Iterable[Change]) -> None:
-        del changes
+        self._spoiled.each("pod", "Pod", changes, self._take)
         self._changed()
+
+    def _take(self, change: Change) -> None:
+        self.ours.pop(change.key, None)
+        self.existing.pop(change.key, None)
+        if change.kind == "delete":
+            return
+        pod = change.object
+        self.existing[change.key] = pod["metadata"]["uid"]
+        if not pods.live([pod]):
+            del self.existing[change.key]
+        if pods.is_ours(pod) and pods.replica(pod).uid:
+            self.ours[change.key] = pod
 
     def synced(self) -> None:
         self._changed()
@@ -114,8 +131,9 @@ class Aggregation:
         self._log = log
         selection = ObjectSelection(pod.namespace)
         self._indexes = [StatusIndex(kind, self, self.spoiled) for kind in STATUS_KINDS]
+        self._pods_known = _Pods(self._pods_changed, self.spoiled)
         self._pods = Reflector(
-            client, PODS, _Pods(self._pods_changed), selection=selection, settings=settings
+            client, PODS, self._pods_known, selection=selection, settings=settings
         )
         self._reflectors = [
             Reflector(
@@ -127,7 +145,7 @@ class Aggregation:
             backoff=lambda: Backoff(initial_seconds=TURN_SECONDS, max_seconds=RETRY_SECONDS_MAX)
         )
         self._orphans = Orphans(client, pod, log, self._indexes, self.replicas, self.spoiled)
-        self._pods_known: tuple[frozenset[str], ...] | None = None
+        self._replicas: tuple[frozenset[str], ...] | None = None
         # Since when an object's status differs from what it should be, and what it has of ours.
         self._since: dict[LabelledSubject, tuple[float, Any]] = {}
         self._swapped: dict[LabelledSubject, str] = {}
@@ -152,7 +170,7 @@ class Aggregation:
         self._orphans.look()
 
     def _pods_changed(self) -> None:
-        self._pods_known = None
+        self._replicas = None
         self.touch_all()
 
     def follow(self, kinds: Iterable[str]) -> None:
@@ -193,7 +211,8 @@ class Aggregation:
             tasks.create_task(self._listen())
             for reflector in (self._pods, *self._reflectors):
                 await reflector.wait_synced()
-            tasks.create_task(self._queue.run(self._settle, WRITES_AT_ONCE))
+            run = self.spoiled.run
+            tasks.create_task(run("by_pod", self._queue, self._settle, WRITES_AT_ONCE))
             tasks.create_task(self._orphans.run())
 
     async def _listen(self) -> None:
@@ -212,11 +231,11 @@ class Aggregation:
 
     def replicas(self) -> Replicas:
         """The Pods that count, and those of them that write."""
-        if self._pods_known is None:
-            everyone = list(self._pods.store)
-            ours = [pod for pod in everyone if pods.is_ours(pod)]
-            self._pods_known = pods.live(everyone), pods.live(ours), pods.working(ours)
-        existing, live, working = self._pods_known
+        if self._replicas is None:
+            ours = self._pods_known.ours.values()
+            existing = frozenset(self._pods_known.existing.values())
+            self._replicas = existing, pods.live(ours), pods.working(ours)
+        existing, live, working = self._replicas
         said = frozenset().union(*(index.writers for index in self._indexes))
         return Replicas(existing, live, working, said & working | {self._pod.uid})
 
@@ -234,8 +253,7 @@ class Aggregation:
                 for known in index.subjects:
                     self._queue.add(known)
             return
-        with self.spoiled.object("by_pod", *subject):
-            await self._write(subject, self.replicas())
+        await self._write(subject, self.replicas())
 
     async def _write(self, subject: LabelledSubject, replicas: Replicas) -> None:
         """Write one object's status if it differs and it is our turn."""
@@ -328,12 +346,11 @@ class Aggregation:
         """The status with what the replicas together make of the object; None where it has that."""
         if subject.kind not in _JUDGED:
             return wanted
-        pods_known = self._pods.store
+        pods_known = list(self._pods_known.ours.values())
         wanted = self.conditions.merged(subject, document, wanted, statuses, pods_known)
         due = [self.conditions.due(subject)]
         if subject.kind in _POLICIES:
-            ours = [pod for pod in pods_known if pods.is_ours(pod)]
-            wanted = audit_keeper.merged(subject, document, wanted, statuses, ours)
+            wanted = audit_keeper.merged(subject, document, wanted, statuses, pods_known)
         wanted = self.rollouts.merged(subject, document, wanted, statuses, pods_known)
         due.append(self.rollouts.due(subject))
         for again in due:

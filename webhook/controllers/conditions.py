@@ -68,6 +68,7 @@ _REASONS: Final = {
 
 _DELETED: Final = "it is being deleted: no replica enforces it any more"
 
+
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """What holds of an object; ``reason`` is one word, ``faults`` and ``enforced`` are sentences."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from webhook.api import pod_status
@@ -157,11 +158,10 @@ def applied(
     spoiled: Spoiled,
 ) -> ExtensionState:
     """The object with what of it can be in force, and what is wrong with its newest generation."""
-    try:
-        return _attempted(key, state, strategy, revisions, spoiled)
-    except Exception as error:  # noqa: BLE001  # the object's boundary: it ends in its status
-        spoiled.take("extension", *key, error=error)
-        return replace(state, error=described(error))
+    found = spoiled.attempt(
+        "extension", key, lambda: _attempted(key, state, strategy, revisions, spoiled)
+    )
+    return replace(state, error=described(found)) if isinstance(found, Exception) else found
 
 
 def _attempted(
@@ -176,11 +176,10 @@ def _attempted(
         if not isinstance(attempt, InForce):
             fault = fault or str(attempt)
             continue
-        try:
-            refusal = strategy.put(attempt.document, state.document.get("status"))
-        except Exception as error:  # noqa: BLE001  # the object's boundary, as above
-            spoiled.take("extension", *key, error=error)
-            refusal, is_foreseen = described(error), False
+        status = state.document.get("status")
+        put = spoiled.attempt("extension", key, partial(strategy.put, attempt.document, status))
+        refusal = put if isinstance(put, str) else described(put)
+        is_foreseen = is_foreseen and isinstance(put, str)
         if not refusal:
             state = replace(state, in_force=attempt)
             break

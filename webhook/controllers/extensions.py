@@ -23,7 +23,7 @@ from webhook.controllers.extension_state import (
 )
 from webhook.controllers.extension_strategies import ExpansionStrategy, MutatorStrategy, applied
 from webhook.controllers.revisions import NoRevisions, rollback_of
-from webhook.controllers.spoiled import Spoiled
+from webhook.controllers.spoiled import Spoiled, described
 from webhook.controllers.told import PolicyTold
 from webhook.metrics.mutation import INGESTION_DURATION, INGESTIONS
 from webhook.mutation.snapshot import MutationSnapshot
@@ -110,6 +110,14 @@ class ExtensionController:
             seconds = self._registry.histogram(INGESTION_DURATION, status)
             seconds.observe(time.perf_counter() - began)
 
+    def spoil(self, kind: str, name: str, document: Mapping[str, Any], error: Exception) -> None:
+        """Taking an object raised what nobody foresaw: what was in force stays, its status says so."""
+        known = self._states.get((kind, name))
+        is_same = known is not None and known.uid == uid_of(document)
+        state = replace(known, document=document) if known and is_same else ExtensionState(document)
+        self._states[kind, name] = replace(state, error=described(error))
+        self._touched.add((kind, name))
+
     def _strategy(self, kind: str) -> ExtensionStrategy:
         return self._of_expansions if kind == EXPANSION.kind else self._of_mutators
 
@@ -169,10 +177,8 @@ class ExtensionController:
 
         What they raise together is no single object's fault, and ends no following of the others.
         """
-        try:
-            made = make()
-        except Exception as error:  # noqa: BLE001  # the boundary of all objects of these kinds
-            self._spoiled.take("extension", what, error=error)
+        made = self._spoiled.attempt("extension", (what,), make)
+        if isinstance(made, Exception):
             kept: TogetherT = self._last.get(what, nothing)
             return kept
         self._spoiled.clear("extension", what)

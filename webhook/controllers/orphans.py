@@ -75,11 +75,7 @@ class Orphans:
 
     async def run(self) -> None:
         """Delete until cancelled."""
-        await self._queue.run(
-            self._settle,
-            1,
-            fault=lambda key, error: self._spoiled.take("orphan", *key, error=error),
-        )
+        await self._spoiled.run("orphan", self._queue, self._settle, 1)
 
     async def _settle(self, key: _Key) -> None:
         existing = self._replicas().existing
@@ -90,7 +86,6 @@ class Orphans:
                 for item in by_pod.orphans(index.items.values(), existing):
                     self._queue.add(_Key(kind, item["metadata"]["name"]))
             self._queue.forget(key)
-        self._spoiled.clear("orphan", *key)
 
     async def _settle_one(self, key: _Key, existing: frozenset[str]) -> None:
         item = self._indexes[key.kind].items.get(key.name)

@@ -22,6 +22,7 @@ from webhook import __version__
 from webhook.api import revision, timestamp
 from webhook.api.revision_outcome import TrialOutcome
 from webhook.api.shapes import is_deleted
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.constraint import constraint
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.template import read_template
@@ -454,12 +455,9 @@ class Prevalidation:
         """
         document = held.document
         name = "outcome", document["kind"], document["metadata"]["name"]
-        try:
+        standing = None
+        with contextlib.suppress(ApiError, ApiUnreachable), self._spoiled.object("revision", *name):
             standing = await self._records.record(document, held.digest, outcome, over=over)
-        except Exception as error:  # noqa: BLE001  # one write's boundary: counted, logged
-            self._spoiled.take("revision", *name, error=error)
-            return None
-        self._spoiled.clear("revision", *name)
         return standing
 
     # --- on other threads ----------------------------------------------------------------------

@@ -164,12 +164,14 @@ class RevisionKeeper:
     def change(self, changes: Iterable[Change]) -> None:
         """Take in revisions that came or went; what cannot be read does not count."""
         subjects: list[PolicyKey] = []
-        for change in changes:
-            with self._spoiled.object("revision", change.key.name):
-                try:
-                    subjects.append(self._change(change))
-                except InvalidRevision as error:
-                    self._log.warning("revision ignored", error=str(error))
+
+        def take(change: Change) -> None:
+            try:
+                subjects.append(self._change(change))
+            except InvalidRevision as error:
+                self._log.warning("revision ignored", error=str(error))
+
+        self._spoiled.each("revision", "", changes, take)
         self._tell(subjects)
 
     def _change(self, change: Change) -> PolicyKey:
@@ -266,12 +268,12 @@ class RevisionKeeper:
             tasks.create_task(self._reflector.run())
             if self._writers is not None:
                 await self._reflector.wait_synced()
-                tasks.create_task(self._queue.run(self._settle, WRITES_AT_ONCE))
+                run = self._spoiled.run
+                tasks.create_task(run("revision", self._queue, self._settle, WRITES_AT_ONCE))
 
     async def _settle(self, subject: _Subject) -> None:
-        with self._spoiled.object("revision", *subject[0]):
-            assert self._writers is not None
-            await self._keep(subject, self._writers())
+        assert self._writers is not None
+        await self._keep(subject, self._writers())
 
     async def _keep(self, subject: _Subject, writers: frozenset[str]) -> None:
         """Keep what is in force of an object, drop what nobody needs, if it is our turn."""

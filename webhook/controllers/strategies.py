@@ -8,6 +8,7 @@ nobody foresaw is caught here, whatever its class, and is a refusal, too.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from webhook.api.pod_status import StatusError
@@ -201,11 +202,20 @@ def applied(
     state: State, strategy: Strategy, revisions: Revisions, spoiled: Spoiled
 ) -> tuple[State, ConstraintFrameworkError | None]:
     """The object with what of it can be enforced, and why the newest cannot, if so."""
-    try:
-        return _attempted(state, strategy, revisions, spoiled)
-    except Exception as error:  # noqa: BLE001  # the object's boundary: it ends in its status
-        refusal = _unforeseen(state, strategy, spoiled, error)
-        return replace(state, error=strategy.told(refusal)), refusal
+    found = spoiled.attempt(
+        strategy.follower,
+        strategy.path(state),
+        lambda: _attempted(state, strategy, revisions, spoiled),
+    )
+    return spoilt(state, strategy, found) if isinstance(found, Exception) else found
+
+
+def spoilt(
+    state: State, strategy: Strategy, error: Exception
+) -> tuple[State, ConstraintFrameworkError | None]:
+    """The object where reading it raised what nobody foresaw: its status says so."""
+    refusal = strategy.unforeseen(error)
+    return replace(state, error=strategy.told(refusal)), refusal
 
 
 def _attempted(
@@ -218,13 +228,16 @@ def _attempted(
         if not isinstance(attempt, InForce):
             fault = fault or StatusError(MISSING_REVISION, str(attempt))
             continue
-        try:
-            if why := revisions.refusal(attempt.document, attempt.digest):
-                refusal: ConstraintFrameworkError | None = strategy.beyond_bounds(why)
-            else:
-                state, refusal = strategy.attempt(state, attempt)
-        except Exception as error:  # noqa: BLE001  # the object's boundary, as above
-            refusal, is_foreseen = _unforeseen(state, strategy, spoiled, error), False
+        found = spoiled.attempt(
+            strategy.follower,
+            strategy.path(state),
+            partial(_tried, state, strategy, revisions, attempt),
+        )
+        refusal: ConstraintFrameworkError | None
+        if isinstance(found, Exception):
+            refusal, is_foreseen = strategy.unforeseen(found), False
+        else:
+            state, refusal = found
         if refusal is None:
             break
         fault = fault or strategy.told(refusal)
@@ -239,8 +252,9 @@ def _attempted(
     return replace(state, error=fault), broken
 
 
-def _unforeseen(
-    state: State, strategy: Strategy, spoiled: Spoiled, error: Exception
-) -> ConstraintFrameworkError:
-    spoiled.take(strategy.follower, *strategy.path(state), error=error)
-    return strategy.unforeseen(error)
+def _tried(
+    state: State, strategy: Strategy, revisions: Revisions, attempt: InForce
+) -> tuple[State, ConstraintFrameworkError | None]:
+    if why := revisions.refusal(attempt.document, attempt.digest):
+        return state, strategy.beyond_bounds(why)
+    return strategy.attempt(state, attempt)
