@@ -104,6 +104,7 @@ class MutatorStrategy:
         return ExtensionStanding(
             pod_status.mutator_subject(document),
             {"message": shared, "type": CONFLICT} if shared else None,
+            self._mutators.warnings_of(MutatorId(*key)),
             is_preview=MutatorId(*key) in self._mutators.previews,
             says_enforced=True,
         )

@@ -63,6 +63,11 @@ class Mutators:
     def __contains__(self, mutator: object) -> bool:
         return mutator in self._mutators
 
+    def warnings_of(self, mutator: MutatorId) -> tuple[str, ...]:
+        """What is likely to be wrong with a mutator, though it can be applied."""
+        known = self._mutators.get(mutator)
+        return () if known is None else known.warnings
+
     def add(self, document: Mapping[str, Any]) -> Mutator:
         """Add or replace a mutator; raises :class:`~webhook.mutation.errors.InvalidMutator`.
 

@@ -2,7 +2,15 @@
 
 from functools import partial
 
-from webhook.replicas.pods import AUDIT_PODS, WEBHOOK_PODS, is_ours, is_webhook, live, status_writers_of, working
+from webhook.replicas.pods import (
+    AUDIT_PODS,
+    WEBHOOK_PODS,
+    is_ours,
+    is_webhook,
+    live,
+    status_writers_of,
+    working,
+)
 from webhook.replicas.rendezvous import chosen, rank
 
 
