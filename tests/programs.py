@@ -23,7 +23,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook.cli.demonstration.build import (
+from webhook.cli.demo.build import (
     BUILD_SECONDS_MAX,
     GO_MINIMUM,
     KUBERNETES_VERSION,

@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from tests.manifests import MANIFESTS
-from webhook.controllers.condition_keeper import ConditionKeeper
-from webhook.controllers.policies import PolicyController
+from webhook.controllers.apply.policies import PolicyController
+from webhook.controllers.status.condition_keeper import ConditionKeeper
 from webhook.metrics.catalogue import METRICS
 
 NOBODY: Any = None

@@ -15,7 +15,7 @@ import pytest
 from tests.cluster import Api, ApiError, Cluster
 from tests.patience import PATIENCE_SECONDS
 from tests.programs import Programs
-from webhook.cli.demonstration.build import KUBERNETES_VERSION
+from webhook.cli.demo.build import KUBERNETES_VERSION
 
 
 def config_map(name: str) -> dict[str, object]:

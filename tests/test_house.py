@@ -171,7 +171,7 @@ LANGUAGES = (
     "webhook.rego.builtins.templates",
     "webhook.rego.builtins.x509",
     "webhook.rego.check.ir",
-    "webhook.rego.go.templates",
+    "webhook.golang.templates",
     "webhook.rego",
     "webhook.cel",
     "webhook.parsers",

@@ -26,9 +26,9 @@ from webhook import __version__
 from webhook.api.pod_status import CONFIG as CONFIG_STATUS
 from webhook.api.pod_status import EXPANSION as EXPANSION_STATUS
 from webhook.api.pod_status import MUTATOR as MUTATOR_STATUS
-from webhook.cli.console import command
+from webhook.cli.console.command import command
 from webhook.constraint.selector import compile_selector
-from webhook.controllers.status_fields import OWN_FIELDS
+from webhook.controllers.status.status_fields import OWN_FIELDS
 from webhook.settings.reading import read
 
 pytestmark = pytest.mark.usefixtures("program")  # kustomize and Helm

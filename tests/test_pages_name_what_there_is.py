@@ -12,7 +12,7 @@ import yaml
 from tests.manifests import MANIFESTS, helmed, with_components
 from tests.programs import ROOT, Programs
 from tests.test_alerts import SUFFIXES, alerts
-from webhook.cli.documents import PAGES as GENERATED
+from webhook.cli.pages.documents import PAGES as GENERATED
 from webhook.metrics.catalogue import METRICS
 
 PAGES = ("troubleshooting", "sizing", "security", "operating", "telemetry", "console", "monitoring")

@@ -14,7 +14,7 @@ from tests.patience import PATIENCE_SECONDS
 from tests.programs import ROOT
 from webhook import __version__
 
-LINES_MAX = 500
+LINES_MAX = 800
 TABLES = {"tests/webhook/rego/builtins/operand_tables.py"}  # data, not code
 BYTES_MAX = 1_000_000
 
@@ -82,7 +82,7 @@ def test_no_file_speaks_of_what_is_written_elsewhere() -> None:
 
 
 def test_modules_fit_in_a_head() -> None:
-    """No module is longer than 500 lines."""
+    """No module is longer than 800 lines."""
     long = {
         str(path): count
         for path, text in texts().items()

@@ -4,9 +4,9 @@ from tests.verified_code import verify
 from webhook.cel.check.environment import Environment
 from webhook.cel.check.types import DYN, Type
 from webhook.cel.engine import checked_expression, compile_checked
-from webhook.cel.fast import NAMESPACE, fast_source
+from webhook.cel.fast.expression import NAMESPACE, fast_source
+from webhook.cel.fast.policy import GIVEN, Part, whole_source
 from webhook.cel.kubernetes import admission
-from webhook.cel.whole import GIVEN, Part, whole_source
 from webhook.constraint.drivers.cel_source import CelSource
 
 

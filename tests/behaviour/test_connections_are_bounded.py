@@ -22,7 +22,7 @@ from tests.behaviour.serving import (
     write_policies,
 )
 from tests.patience import PATIENCE_SECONDS
-from webhook.server.acceptor import HANDSHAKES_MAX
+from webhook.server.http.acceptor import HANDSHAKES_MAX
 
 HEAD = b"POST /v1/admit HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 

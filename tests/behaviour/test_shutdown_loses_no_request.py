@@ -25,7 +25,7 @@ from tests.behaviour.serving import (
     write_policies,
 )
 from tests.patience import PATIENCE_SECONDS
-from webhook.server.limits import LAST_CHANCE_SECONDS
+from webhook.server.http.limits import LAST_CHANCE_SECONDS
 
 JSON = {"Content-Type": "application/json"}
 

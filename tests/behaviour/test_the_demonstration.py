@@ -20,7 +20,7 @@ from tests.cluster import ApiError, Cluster
 from tests.conformance.gatekeeper import waddle
 from tests.patience import PATIENCE_SECONDS, until
 from tests.programs import Programs
-from webhook.cli.demonstration.installation import CONFIGURATION, NAMES
+from webhook.cli.demo.installation import CONFIGURATION, NAMES
 
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 
@@ -203,7 +203,7 @@ def test_where_no_go_is_that_can_build_the_control_plane_it_says_what_helps(tmp_
     go.write_text("#!/bin/sh\necho go version go1.20 linux/amd64\n")
     go.chmod(0o755)
     script = (
-        "import sys, webhook.cli.demonstration.build as build\n"
+        "import sys, webhook.cli.demo.build as build\n"
         "build._GO = ('go',)\n"
         "from webhook.cli.main import main; main()"
     )

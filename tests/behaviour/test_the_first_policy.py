@@ -8,7 +8,7 @@ import pytest
 from tests.behaviour.serving import Server
 from tests.conformance.gatekeeper import waddle
 from tests.programs import ROOT
-from webhook.cli.documents import PAGES
+from webhook.cli.pages.documents import PAGES
 
 PAGE = (ROOT / "docs" / "first-policy.md").read_text()
 FILES = dict(re.findall(r"`(first/[\w.]+)`:\n\n```yaml\n(.*?)```", PAGE, re.DOTALL))

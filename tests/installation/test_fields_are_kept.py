@@ -13,7 +13,7 @@ from webhook.api.pod_status import Pod, StatusError
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
-from webhook.controllers.conditions import Judgement, merged
+from webhook.controllers.status.conditions import Judgement, merged
 
 POD = Pod("waddle-0", NAMESPACE, "uid-of-the-pod", ("generate", "status", "webhook"))
 SUBJECT = {"uid": "uid-of-the-object", "generation": 7}

@@ -46,6 +46,6 @@ def test_a_flame_graph_shows_what_an_admission_does(
     except flame.ForbiddenError as forbidden:
         pytest.skip(str(forbidden))
     drawn = (tmp_path / "flame-p1.svg").read_text()
-    assert "Hub._run (webhook/server/hub.py" in drawn
+    assert "Hub._run (webhook/server/http/hub.py" in drawn
     assert "decode (webhook/api/encoding.py" in drawn
     assert "Thread._bootstrap" not in drawn

@@ -9,7 +9,7 @@ import pytest
 from loadtest.curves import fit, page
 from loadtest.curves.admission import padded
 from loadtest.curves.points import FULL, QUICK, Store
-from webhook.cli.size_model import Figures
+from webhook.cli.size.model import Figures
 
 FIGURES = {
     "requests_per_second": 100.0,

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.webhook.rego.builtins.calling import call, fault
+from webhook.golang import url as go_url
 from webhook.rego.errors import BuiltinError, EvaluationError
-from webhook.rego.go import url as go_url
 from webhook.rego.run.text import json_text
 from webhook.rego.run.values import UNDEFINED
 

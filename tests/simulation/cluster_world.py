@@ -37,12 +37,12 @@ from tests.simulation.policies import (
 from tests.simulation.process import Process
 from webhook import log as product_log
 from webhook.api.pod_status import Pod
-from webhook.app.generation_options import generation_options
+from webhook.app.cluster import generation_options
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import Credentials
 from webhook.constraint.client import Client
-from webhook.controllers.following import TICK_SECONDS, Following
-from webhook.controllers.prevalidation import Trier
+from webhook.controllers.apply.prevalidation import Trier
+from webhook.controllers.follow.following import TICK_SECONDS, Following
 from webhook.metrics.registry import Registry
 from webhook.serving.revision import Serving
 from webhook.settings.serve import ServeSettings

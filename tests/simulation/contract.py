@@ -13,7 +13,7 @@ from webhook.api.gvk import GroupVersionKind
 from webhook.api.resource import Resource
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.errors import ApiError
-from webhook.cluster.lines import read_lines
+from webhook.cluster.reflector import read_lines
 
 CONFIG_MAPS: Final = Resource(
     GroupVersionKind("", "v1", "ConfigMap"), "configmaps", namespaced=True

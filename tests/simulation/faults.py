@@ -243,7 +243,7 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "a status that is written without comparing": Fault(
         "cluster",
-        "webhook.controllers.statuses",
+        "webhook.controllers.status.statuses",
         "overlay_status",
         "return None",
         "pass",
@@ -251,8 +251,8 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "a byPod that is taken back by who has not heard": Fault(
         "cluster",
-        "webhook.controllers.doubts",
-        "Doubts.until",
+        "webhook.controllers.status.overwrites",
+        "Overwrites.until",
         "began = self._doubted.setdefault(subject, now)",
         "return 0.0",
         found_by=150,
@@ -288,7 +288,7 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "what was taken is not served": Fault(
         "cluster",
-        "webhook.controllers.publication",
+        "webhook.controllers.apply.publication",
         "ClusterPolicies.publish",
         "self._swap()\n        changed = ",
         "changed = ",
@@ -296,14 +296,14 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "a replica that is ready before it has all that there was": Fault(
         "cluster",
-        "webhook.controllers.publication",
+        "webhook.controllers.apply.publication",
         "ClusterPolicies.publish",
         "if self.tracker.satisfied:",
         "if True:",
     ),
     "a constraint that says it is enforced though nothing of it is": Fault(
         "cluster",
-        "webhook.controllers.policy_statuses",
+        "webhook.controllers.status.policy_statuses",
         "policy_status",
         "state.active > 0",
         "True",
@@ -340,7 +340,7 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "a watch of a definition that went": Fault(
         "cluster",
-        "webhook.controllers.following",
+        "webhook.controllers.follow.following",
         "Following._crds_changed",
         "self._manager.restart(gvk)",
         "self._manager.wake(gvk)",
@@ -348,7 +348,7 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "a turn that nobody takes over": Fault(
         "cluster",
-        "webhook.controllers.aggregation",
+        "webhook.controllers.status.aggregation",
         "Aggregation._write",
         "since + TURN_SECONDS * rank",
         "since + 3600.0 * rank",
@@ -356,7 +356,7 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "data that stays though it is deleted": Fault(
         "cluster",
-        "webhook.controllers.sync",
+        "webhook.controllers.apply.sync",
         "SyncController.data",
         "self._remove(known)",
         "pass",
@@ -364,7 +364,7 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "a Namespace that stays though it is deleted": Fault(
         "cluster",
-        "webhook.controllers.reconciler",
+        "webhook.controllers.apply.reconciler",
         "Reconciler._take_object",
         "self._client.set_namespace(name, document)",
         "self._client.set_namespace(name, document or {'metadata': {'uid': ''}})",
@@ -372,7 +372,7 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "statuses of a Pod that has failed": Fault(
         "cluster",
-        "webhook.controllers.orphans",
+        "webhook.controllers.status.orphans",
         "Orphans._settle_one",
         "turn > now",
         "True",
@@ -396,7 +396,7 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "a mutator that stays though it is deleted": Fault(
         "extensions",
-        "webhook.controllers.extension_strategies",
+        "webhook.controllers.apply.extension_strategies",
         "MutatorStrategy.remove",
         "self._mutators.remove(MutatorId(*key))",
         "pass",
@@ -420,7 +420,7 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "a last good mutator that says nothing of it is in force": Fault(
         "extensions",
-        "webhook.controllers.extensions",
+        "webhook.controllers.apply.extensions",
         "ExtensionController.take",
         "replace(before, document=document)",
         "ExtensionState(document)",
@@ -428,7 +428,7 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "a conflict that the other mutator does not tell of": Fault(
         "extensions",
-        "webhook.controllers.extensions",
+        "webhook.controllers.apply.extensions",
         "ExtensionController.published",
         "before.get(key) != self._shared.get(key)",
         "False",
@@ -436,14 +436,14 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "a previewed mutator that says it is enforced": Fault(
         "extensions",
-        "webhook.controllers.extension_state",
+        "webhook.controllers.revisions.extension_state",
         "extension_status",
         "not errors and not standing.is_preview",
         "not errors",
     ),
     "a long trial that is not announced": Fault(
         "trials",
-        "webhook.controllers.prevalidation",
+        "webhook.controllers.apply.prevalidation",
         "Prevalidation._claim",
         'await self._say(held, "trying")',
         "None",
@@ -451,7 +451,7 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "an outcome that is not told": Fault(
         "trials",
-        "webhook.controllers.prevalidation",
+        "webhook.controllers.apply.prevalidation",
         "Prevalidation._try_here",
         "await self._say(held, tried.verdict, tried, seconds=WRITE_SECONDS)",
         "pass",
@@ -459,7 +459,7 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "a change that is held for ever": Fault(
         "trials",
-        "webhook.controllers.prevalidation",
+        "webhook.controllers.apply.prevalidation",
         "Prevalidation._settle",
         "self._release(held.event)",
         "pass",
@@ -467,7 +467,7 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "a word that is not taken back": Fault(
         "trials",
-        "webhook.controllers.prevalidation",
+        "webhook.controllers.apply.prevalidation",
         "Prevalidation._forget",
         "self._tasks.create_task(self._withdraw(held.revision))",
         "pass",
@@ -475,7 +475,7 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "a generated policy that stays though its template asks no more": Fault(
         "generated",
-        "webhook.controllers.generation_keeper",
+        "webhook.controllers.generate.keeper",
         "GenerationKeeper._is_stale",
         "return is_owned_by(document, self._plan.owners)",
         "return False",
@@ -483,7 +483,7 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "a generated policy that somebody changed and nobody puts right": Fault(
         "generated",
-        "webhook.controllers.generated_objects",
+        "webhook.controllers.generate.objects",
         "Rewrites.__call__",
         "if not self.differs(wanted, current) or",
         "if True or",

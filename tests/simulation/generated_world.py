@@ -14,9 +14,9 @@ from tests.simulation.cluster_world import ClusterWorld
 from tests.simulation.control_plane import TEMPLATES
 from tests.simulation.loop import Loop
 from tests.simulation.policies import KINDS, asks_for_policy, is_broken, native_template
-from webhook.app.generation_options import generation_options
+from webhook.app.cluster import generation_options
 from webhook.constraint.enforcement import action_of
-from webhook.controllers.generated_objects import owner_of, says_the_same
+from webhook.controllers.generate.objects import owner_of, says_the_same
 from webhook.generation.plan import Enforced, Planner
 from webhook.generation.scope import scope_of
 from webhook.settings.serve import ServeSettings

@@ -21,7 +21,7 @@ from webhook.constraint.client import Client
 from webhook.constraint.errors import CompileError
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.constraint.template import Code
-from webhook.controllers.prevalidation import LONGEST_SECONDS, Trier
+from webhook.controllers.apply.prevalidation import LONGEST_SECONDS, Trier
 from webhook.policies.validation import validate
 from webhook.trials.driver import TriedDriver
 from webhook.trials.trials import Asked, Trials, Tried

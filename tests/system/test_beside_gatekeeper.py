@@ -25,7 +25,7 @@ from tests.system.replicas import (
     template,
 )
 from tests.system.rounds import others, rest
-from webhook.controllers.constraint_crds import COLUMNS
+from webhook.controllers.apply.constraint_crds import COLUMNS
 
 PATH = f"{CONSTRAINTS}/shared/words"
 PRUNED = 'waddle_status_fields_pruned{kind="ConstraintPodStatus"}'

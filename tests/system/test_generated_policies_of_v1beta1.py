@@ -9,7 +9,7 @@ from tests.patience import until
 from tests.system.conftest import control_plane
 from tests.system.replicas import Plane, Replica, config_map
 from tests.system.test_generated_policies import UNLIKE, constraint, refusal, template
-from webhook.controllers.generated_objects import says_the_same
+from webhook.controllers.generate.objects import says_the_same
 from webhook.generation.plan import Enforced, Options, Planner
 from webhook.generation.policy import GROUP
 from webhook.generation.scope import PolicyScope

@@ -25,7 +25,7 @@ from tests.system.test_generated_policies import (
     state,
     template,
 )
-from webhook.controllers.generated_objects import REWRITES_MAX
+from webhook.controllers.generate.objects import REWRITES_MAX
 
 NAMES = [f"generates-{number}" for number in range(2)]
 

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from webhook.api.encoding import BeyondBounds, DecodeError, decode, encode
 from webhook.api.gvk import GroupVersionKind
-from webhook.api.pieces import decode_in_pieces
+from webhook.api.json_decoder import decode_in_pieces
 
 VERSIONS: Final = {"admission.k8s.io/v1": "v1", "admission.k8s.io/v1beta1": "v1beta1"}
 

@@ -2,7 +2,7 @@
 
 orjson is the decoder, with repairs: integers beyond 64 bits stay exact, and what
 nests deeper than orjson goes is decoded all the same, more slowly
-(:mod:`webhook.api.pieces`). It accepts any size, so the caller names a cap.
+(:mod:`webhook.api.json_decoder`). It accepts any size, so the caller names a cap.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from webhook.api.pieces import (
+from webhook.api.json_decoder import (
     BeyondBounds,
     DecodeError,
     TooDeep,

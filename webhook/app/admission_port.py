@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import queue
 import time
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from webhook import heap
+from webhook.app.bounded_thread import BoundedThread
 from webhook.app.compilation import CompileThread
 from webhook.app.fault_injection import blames_nobody
 from webhook.app.isolation import OWN_NAMESPACES
@@ -15,6 +19,11 @@ from webhook.app.priority import give_precedence
 from webhook.app.review_memory import ReviewMemory
 from webhook.app.slow_reviews import FAST_SECONDS, SlowReviews
 from webhook.certificates import pairs
+from webhook.cluster import authorization
+from webhook.cluster.discovery import UnknownKind
+from webhook.cluster.errors import ApiError, ApiUnreachable
+from webhook.cluster.kinds import NAMESPACE
+from webhook.constraint.inventory import kinds_of
 from webhook.constraint.limits import Budget
 from webhook.metrics.admission import BREAKERS
 from webhook.metrics.mutation import MUTATORS_FIGHTING
@@ -22,24 +31,35 @@ from webhook.metrics.server import CONNECTIONS, HANDSHAKES, IN_FLIGHT, WAITING_B
 from webhook.server.admission import Admission, AdmissionOptions
 from webhook.server.application import make_application
 from webhook.server.decoding import Decoding, Memory
-from webhook.server.hub import Hub
-from webhook.server.limits import ConnectionLimits
-from webhook.server.listener import Listener
+from webhook.server.http.hub import Hub
+from webhook.server.http.limits import ConnectionLimits
+from webhook.server.http.listener import Listener
 from webhook.server.mutation import Mutation, MutationOptions
 from webhook.server.namespace_label import Exemptions
 from webhook.server.preparation import Preparations
 from webhook.server.responsibility import ProcessorTime
-from webhook.server.validation import ValidationEndpoint
+from webhook.server.validation import (
+    ANSWER_SECONDS,
+    PATH,
+    WAITING_MAX,
+    Access,
+    PoliciesRefused,
+    ValidationEndpoint,
+    read_policies,
+)
 from webhook.serving.recorder import ListenedRecorder
+from webhook.trials.validated import validated
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.api.shapes import Json
     from webhook.app.cluster import ClusterThread
     from webhook.app.decisions import DecisionLog
-    from webhook.app.policy_validation import ValidationThread
     from webhook.certificates.loader import CertificateLoader
+    from webhook.cluster.client import ClusterClient
     from webhook.constraint.breaker import BreakerView
     from webhook.constraint.client import Client
     from webhook.log import Logger
@@ -52,6 +72,7 @@ if TYPE_CHECKING:
     from webhook.settings.serve import ServeSettings
     from webhook.trials.trials import Trials
 
+
 STALLED_SECONDS: Final = 60.0
 """Twice the longest time a review may have: an admission thread silent for longer hangs."""
 
@@ -62,6 +83,102 @@ _CHANGES: Final = {
 }
 
 _ACCOUNTS: Final = ("waddle", "gatekeeper-admin")
+
+
+ASK_SECONDS: Final = 5.0
+"""For all questions to the API server about one caller."""
+
+
+class ValidationThread:
+    """Validates policies on top of those in force."""
+
+    def __init__(
+        self,
+        make_in_force: Callable[[], Client],
+        trials: Trials,
+        evaluation_seconds: float,
+        around: Callable[[], PolicySet | None],
+    ) -> None:
+        """``make_in_force`` gives a client with the policies in force, thrown away after a call.
+
+        ``around`` gives all that is in force, for what decides beside templates and constraints.
+        """
+        self._around = around
+        self._make_in_force = make_in_force
+        self._trials = trials
+        self._seconds = evaluation_seconds
+        self._thread = BoundedThread("validate", waiting_max=WAITING_MAX)
+
+    def validate(self, body: bytes, *, with_effect: bool) -> Future[Json]:
+        """What is wrong with policies, and how many violations of synced objects they change."""
+        try:
+            return self._thread.submit(
+                lambda: validated(
+                    self._make_in_force,
+                    read_policies(body),
+                    self._seconds,
+                    self._trials,
+                    around=self._around(),
+                    with_effect=with_effect,
+                ),
+                ANSWER_SECONDS,
+            )
+        except queue.Full:
+            raise PoliciesRefused(429, "other policies are being validated: try later") from None
+
+    def stop(self) -> None:
+        """Validate nothing more."""
+        self._thread.stop()
+
+
+class CertifiedCallers:
+    """Who has reached the port has shown a certificate that says who they are: trusted with all."""
+
+    def ask(self, token: str) -> Future[Access]:
+        """Anybody may."""
+        del token
+        access: Future[Access] = Future()
+        access.set_result(Access(200, reads=True))
+        return access
+
+
+class ClusterCallers:
+    """Whom the cluster lets: tokens are reviewed by the API server, and rights asked of it."""
+
+    def __init__(self, cluster: ClusterThread, serving: Serving) -> None:
+        self._cluster = cluster
+        self._serving = serving
+
+    def ask(self, token: str) -> Future[Access]:
+        """What a caller with this token may; called by any thread."""
+        return self._cluster.ask(lambda client: self._ask(client, token))
+
+    async def _ask(self, client: ClusterClient, token: str) -> Access:
+        if not token:
+            return Access(401, "a bearer token is needed")
+        try:
+            async with asyncio.timeout(ASK_SECONDS):
+                return await self._access(client, token)
+        except (ApiError, ApiUnreachable, TimeoutError, UnknownKind) as error:
+            why = str(error) or "no answer in time"
+            return Access(503, f"who you are, and what you may, could not be asked: {why}")
+
+    async def _access(self, client: ClusterClient, token: str) -> Access:
+        user = await authorization.user_of(client, token)
+        if user is None:
+            return Access(401, "the bearer token is not valid")
+        path = {"nonResourceAttributes": {"path": PATH, "verb": "post"}}
+        if not await authorization.may(client, user, path):
+            name = user["username"]
+            return Access(403, f"{name} may not post to the path {PATH} (nonResourceURLs of RBAC)")
+        return Access(200, reads=await authorization.may_list_all(client, user, self._kinds()))
+
+    def _kinds(self) -> list[GroupVersionKind]:
+        """Each kind that policies can read."""
+        revision = self._serving.revision
+        synced = () if revision is None else kinds_of(revision.snapshot.inventory)
+        # Policies see the Namespace of what is reviewed, too.
+        return sorted({NAMESPACE, *synced})
 
 
 class AdmissionPort:
@@ -188,8 +305,6 @@ class AdmissionPort:
         if not settings.enable_validate_policy:
             return None
         # Only if it is on: an import that nobody asked for would cost memory and start-up.
-        from webhook.app.callers import CertifiedCallers, ClusterCallers  # noqa: PLC0415
-        from webhook.app.policy_validation import ValidationThread  # noqa: PLC0415
 
         callers: Callers = CertifiedCallers()
         if not settings.client_ca_name:

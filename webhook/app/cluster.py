@@ -14,17 +14,19 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from webhook.api.pod_status import Pod
 from webhook.api.resource import Resource
 from webhook.app.certificate_options import certificate_place
-from webhook.app.generation_options import generation_options
 from webhook.app.loop_thread import LoopThread
 from webhook.backoff import Backoff
 from webhook.certificates.session import ClusterCertificate
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.errors import ApiError, ApiUnreachable
-from webhook.controllers.following import Following
-from webhook.controllers.own_pod import uid_of_pod
-from webhook.controllers.reconciler import TEMPLATE
-from webhook.controllers.unserved import tell_unserved
+from webhook.controllers.follow.following import Following
+from webhook.controllers.follow.unserved import tell_unserved
+from webhook.controllers.generate.scope import GenerationOptions
+from webhook.controllers.kinds import TEMPLATE
+from webhook.controllers.status.own_pod import uid_of_pod
+from webhook.generation.plan import Options
+from webhook.generation.scope import exempted_patterns
 from webhook.metrics.cluster import CLUSTER_FAULTS
 from webhook.serving.namespaces import NamespaceAnswer
 
@@ -35,14 +37,15 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
     from webhook.certificates.loader import CertificateLoader
     from webhook.constraint.client import Client
-    from webhook.controllers.prevalidation import Trier
-    from webhook.controllers.rollout_keeper import RecordEvent
+    from webhook.controllers.apply.prevalidation import Trier
+    from webhook.controllers.status.rollout_keeper import RecordEvent
     from webhook.events.admissions import AdmissionEvents
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.reports.feed import AdmissionReports
     from webhook.serving.revision import Serving
     from webhook.settings.serve import ServeSettings
+
 
 AnswerT = TypeVar("AnswerT")
 
@@ -51,6 +54,26 @@ TEMPLATE_SECONDS: Final = 2.0
 requests about one object. Who asked waits as long again for this thread's turn, and no longer."""
 
 _TEMPLATES: Final = Resource(TEMPLATE, "constrainttemplates", namespaced=False)
+
+
+def generation_options(settings: ServeSettings) -> GenerationOptions:
+    """What the flags say of generated policies."""
+    return GenerationOptions(
+        Options(
+            settings.default_create_vap_for_templates,
+            settings.default_create_vap_binding_for_constraints,
+            alone=settings.vap_generation_mode == "constraint",
+            fails=settings.default_k8s_native_validation_failure_policy == "Fail",
+        ),
+        wait_seconds=settings.default_wait_for_vapb_generation,
+        synced=settings.sync_vap_enforcement_scope,
+        configuration=settings.validating_webhook_configuration_name,
+        exempted=exempted_patterns(
+            settings.exempt_namespace,
+            settings.exempt_namespace_prefix,
+            settings.exempt_namespace_suffix,
+        ),
+    )
 
 
 class ClusterThread:

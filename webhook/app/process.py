@@ -37,7 +37,7 @@ from webhook.policies.loader import PolicyLoader
 from webhook.policies.metered import MeteredClient
 from webhook.rego import program as _  # noqa: F401  # the compiler, now and not beside admissions
 from webhook.rego.code_cache import CodeCache, UnsafeDirectory
-from webhook.server.listener import BACKLOG
+from webhook.server.http.listener import BACKLOG
 from webhook.server.probes import make_health_application, make_metrics_application
 from webhook.server.profiling import make_profiling_application
 from webhook.serving.revision import Serving
@@ -340,7 +340,7 @@ class Process:
         # Only with a cluster: an import that nobody asked for would cost memory and start-up.
         from webhook.app.cluster import ClusterThread  # noqa: PLC0415
         from webhook.cluster.credentials import CredentialsError  # noqa: PLC0415
-        from webhook.controllers.prevalidation import Trier  # noqa: PLC0415
+        from webhook.controllers.apply.prevalidation import Trier  # noqa: PLC0415
 
         try:
             return ClusterThread(

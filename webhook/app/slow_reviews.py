@@ -18,7 +18,7 @@ from webhook.app.review_memory import ReviewMemory
 from webhook.constraint import enforcement
 from webhook.constraint.limits import Budget, Limits
 from webhook.rego.errors import EvaluationError
-from webhook.server.fair_queue import FairQueue, Party
+from webhook.server.http.fair_queue import FairQueue, Party
 from webhook.server.preparation import SlowReview
 from webhook.server.profiling import SLOW_REVIEWS
 from webhook.server.responsibility import requester

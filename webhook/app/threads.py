@@ -11,9 +11,9 @@ import uvloop
 from webhook.app.priority import stand_behind
 from webhook.file_changes import Watched, watch
 from webhook.metrics.registry import Registry
-from webhook.server.hub import Hub
-from webhook.server.limits import ConnectionLimits
-from webhook.server.listener import Listener
+from webhook.server.http.hub import Hub
+from webhook.server.http.limits import ConnectionLimits
+from webhook.server.http.listener import Listener
 
 if TYPE_CHECKING:
     import socket

@@ -10,13 +10,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
+from webhook.audit.kinds import group_kinds
 from webhook.audit.sink import Audited, identity_of
-from webhook.audit.touched import changed_constraints, touched_kinds
 from webhook.cluster.errors import ApiError, ApiUnreachable
+from webhook.constraint import enforcement
 from webhook.constraint.result import Responses
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.audit.ledger import AuditLedger
@@ -24,11 +25,50 @@ if TYPE_CHECKING:
     from webhook.audit.scope import Scope
     from webhook.audit.sink import AuditSink
     from webhook.audit.watches import Changed, ObjectWatches
+    from webhook.constraint.constraint import Constraint
+    from webhook.constraint.expansion import Expansion
+    from webhook.constraint.snapshot import Snapshot
     from webhook.log import Logger
     from webhook.serving.revision import Revision
 
+
 PUBLISH_SECONDS: Final = 5.0
 """Between two writes of totals: a rollout changes hundreds of objects, and one write tells of all."""
+
+
+def changed_constraints(before: Snapshot, after: Snapshot) -> tuple[Constraint, ...]:
+    """The constraints that decide otherwise than before, or did not exist.
+
+    Of one that is gone nothing is to be reviewed: its results go with it.
+    """
+    # By identity: a client makes another object of each only where something changed.
+    known = {
+        (id(constraint), id(entry.evaluator))
+        for entry in before.entries
+        for constraint in entry.constraints
+    }
+    return tuple(
+        constraint
+        for entry in after.entries
+        for constraint in entry.constraints
+        if (id(constraint), id(entry.evaluator)) not in known
+    )
+
+
+def touched_kinds(
+    constraints: Iterable[Constraint], expansion: Expansion, kinds: Iterable[GroupVersionKind]
+) -> frozenset[GroupVersionKind]:
+    """The kinds that these constraints may match, or that would make what they match."""
+    audited = [item for item in constraints if enforcement.applies(item, (enforcement.AUDIT,))]
+    return frozenset(
+        gvk
+        for gvk in kinds
+        if any(
+            constraint.match is None or constraint.match.selects(key)
+            for constraint in audited
+            for key in group_kinds(expansion, gvk)
+        )
+    )
 
 
 class Continuous:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from webhook.api import timestamp
+from webhook.api.audit_shard import shard
 from webhook.audit.continuous import Continuous
-from webhook.audit.drift_totals import DriftTotals
-from webhook.audit.events import AuditEvents
 from webhook.audit.ledger import AuditLedger
 from webhook.audit.namespaces import Namespaces
-from webhook.audit.results import Results
 from webhook.audit.reviewer import Reviewer
 from webhook.audit.scope import Scope
 from webhook.audit.sink import Sinks, SweepEnd
@@ -24,24 +23,28 @@ from webhook.audit.totals import Totals
 from webhook.audit.violation_log import ViolationLog
 from webhook.audit.watches import ObjectWatches
 from webhook.cluster.errors import ApiError, ApiUnreachable
+from webhook.metrics.mutation import MUTATION_DRIFT
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.api.resource import Resource
     from webhook.api.shapes import Json
     from webhook.audit.events import AuditEvents
+    from webhook.audit.members import Members
     from webhook.audit.shares import Shares
-    from webhook.audit.sink import AuditSink
+    from webhook.audit.sink import Audited, AuditSink, Identity, SweepStart
     from webhook.audit.tally import ConstraintKey, Count
     from webhook.audit.totals import TotalsReceiver
     from webhook.cluster.client import ClusterClient
     from webhook.constraint.limits import Limits
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
+    from webhook.mutation.mutator import MutatorId
     from webhook.serving.revision import Revision, Serving
+
 
 MEMBERS_SECONDS: Final = 5.0
 """How often audits look for each other: one that is gone is missed for no longer."""
@@ -54,6 +57,97 @@ STEP_SECONDS: Final = 0.5
 
 WATCHES_SECONDS: Final = 30.0
 """How long a sweep waits for the watches' first lists; without them it sweeps all the same."""
+
+
+SERIES_MAX: Final = 1000
+"""Mutators that are told of; of those beyond, the ones with most objects are."""
+
+
+class Results:
+    """A receiver of totals. Used by one task."""
+
+    def __init__(
+        self,
+        statuses: ConstraintStatuses,
+        tell: Callable[[Mapping[ConstraintKey, Json | None]], None],
+        is_current: Callable[[], Awaitable[bool]],
+        limit: int,
+    ) -> None:
+        """``tell`` takes a share's results, for this replica's own statuses; None for none.
+
+        ``is_current`` says whether the members are those among whom shares were made:
+        if not, what was found is no share any more, and the old total stays.
+        """
+        self._is_current = is_current
+        self._statuses = statuses
+        self._tell = tell
+        self._limit = limit
+        self._told: set[ConstraintKey] = set()
+        self.members: Members | None = None
+        """Among whom shares were made for this sweep; None where there never are others."""
+
+    async def publish(self, end: SweepEnd, totals: Mapping[ConstraintKey, Count]) -> None:
+        """Write the totals, or tell this share's."""
+        if not await self._is_current():
+            return
+        if self.members is None or self.members.is_alone:
+            if self._told:
+                self._tell(dict.fromkeys(self._told))
+                self._told.clear()
+            await self._statuses.publish(end, totals)
+            return
+        digest = self.members.digest
+        self._told |= totals.keys()
+        self._tell(
+            {
+                key: shard(end.audit_id, digest, count.total, count.documents(), limit=self._limit)
+                for key, count in totals.items()
+            }
+        )
+
+
+class DriftTotals:
+    """A sink of the audit. Used by one task."""
+
+    def __init__(self, registry: Registry, log: Logger) -> None:
+        self._registry = registry
+        self._log = log
+        self._objects: Counter[MutatorId] = Counter()
+
+    async def start(self, start: SweepStart) -> None:
+        """A sweep begins."""
+        del start
+        self._objects.clear()
+
+    async def audited(self, audited: Audited) -> None:
+        """Count an object with each mutator that would change it."""
+        if audited.audit_id:
+            self._objects.update(drift.mutator for drift in audited.drifts)
+
+    async def gone(self, identity: Identity) -> None:
+        """Nothing: the next sweep does not come across it."""
+
+    async def end(self, end: SweepEnd) -> None:
+        """Tell the numbers of a sweep of every kind."""
+        if not end.is_whole:
+            return
+        self._registry.replace(
+            MUTATION_DRIFT,
+            {
+                (mutator.kind, mutator.name): float(number)
+                for mutator, number in self._objects.most_common(SERIES_MAX)
+            },
+        )
+        if self._objects:
+            self._log.info(
+                "mutators would change objects that exist",
+                process="audit",
+                audit_id=end.audit_id,
+                mutators={str(mutator): self._objects[mutator] for mutator in self._told()},
+            )
+
+    def _told(self) -> list[MutatorId]:
+        return sorted(mutator for mutator, _ in self._objects.most_common(20))
 
 
 def _every_kind(gvk: GroupVersionKind) -> bool:

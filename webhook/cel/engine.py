@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from webhook.cel.check.checker import Checked, check, planned
 from webhook.cel.check.literals import fault_of_constants, problems_of_literals
 from webhook.cel.check.types import DYN
-from webhook.cel.costed import may_end
 from webhook.cel.errors import (
     CompileError,
     EvaluationError,
@@ -18,9 +17,10 @@ from webhook.cel.errors import (
     ShownError,
     TimeUp,
 )
-from webhook.cel.exact import exact_form
-from webhook.cel.fast import fast_form
-from webhook.cel.run.given import given_of
+from webhook.cel.exact.costed import may_end
+from webhook.cel.exact.evaluator import exact_form
+from webhook.cel.fast.expression import fast_form
+from webhook.cel.run.inputs import given_of
 from webhook.cel.run.texts import retold
 from webhook.cel.run.values import lost_within
 from webhook.cel.syntax.ast import Call, Constant, Fold, children

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from webhook.cel.errors import Ended, EvaluationError
 from webhook.cel.run import access
-from webhook.cel.run.given import given_of
+from webhook.cel.run.inputs import given_of
 from webhook.cel.run.values import from_key, type_name
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from webhook.cel.check.types import DYN
 from webhook.cel.library import optionals
 from webhook.cel.library.all import invoke
 from webhook.cel.run import access
-from webhook.cel.run.given import given_of
+from webhook.cel.run.inputs import given_of
 from webhook.cel.run.values import NONE, NOTHING, Optional, Uint, held, there
 from webhook.cel.syntax.ast import Call, Constant, Name, OptMap, Select
 from webhook.values import dataclass

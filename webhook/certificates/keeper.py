@@ -38,11 +38,9 @@ if TYPE_CHECKING:
 
     from webhook.api.resource import Resource
     from webhook.api.shapes import Json
-    from webhook.certificates.place import CertificatePlace
     from webhook.certificates.plan import CertificatePlan
     from webhook.cluster.client import ClusterClient
-    from webhook.cluster.reflector import Settings
-    from webhook.cluster.reflector_statistics import ReflectorStatistics
+    from webhook.cluster.reflector import ReflectorStatistics, Settings
     from webhook.cluster.store import Change
     from webhook.log import Logger
 
@@ -50,6 +48,18 @@ if TYPE_CHECKING:
 CHECK_SECONDS: Final = 30.0
 """How often the plan is made anew without an event. It costs a millisecond and no request, and half
 of :data:`~webhook.certificates.plan.TRUST_SECONDS` adds little to a rotation."""
+
+
+@dataclass(frozen=True, slots=True)
+class CertificatePlace:
+    """Where the certificate is kept, and the DNS names that it is for."""
+
+    namespace: str
+    secret: str
+    configuration: str
+    names: tuple[str, ...]
+    mutating_configuration: str = ""
+    """The name of a MutatingWebhookConfiguration; empty where nothing is mutated."""
 
 
 class Install(Protocol):

@@ -9,8 +9,8 @@ import click
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.resource import Resource
 from webhook.constraint import constraint
-from webhook.controllers import extension_kinds
-from webhook.controllers.convergence import TEMPLATE_KIND
+from webhook.controllers import kinds
+from webhook.controllers.status.convergence import TEMPLATE_KIND
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,7 +33,7 @@ TEMPLATES: Final = Resource(
 
 
 EXTENSIONS: Final = tuple(
-    Resource(gvk, gvk.kind.lower(), namespaced=False) for gvk in extension_kinds.KINDS
+    Resource(gvk, gvk.kind.lower(), namespaced=False) for gvk in kinds.EXTENSIONS
 )
 """Mutators and ExpansionTemplates; their plurals are their kinds in lower case."""
 

@@ -16,7 +16,6 @@ from webhook.api.targets import declares_target
 from webhook.cli.terminal import complain, listed
 from webhook.constraint import constraint, template
 from webhook.constraint.review import Document
-from webhook.policies.belongings import IGNORED_GROUPS, SUITES, is_input, suite_inputs
 from webhook.policies.manifests import (
     EXTENSIONS,
     Manifest,
@@ -29,6 +28,7 @@ from webhook.policies.manifests import (
     read_values,
     text_of,
 )
+from webhook.policies.supporting_files import IGNORED_GROUPS, SUITES, is_input, suite_inputs
 from webhook.values import dataclass
 
 if TYPE_CHECKING:

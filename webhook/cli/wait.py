@@ -11,7 +11,7 @@ from webhook.cli import exit_codes
 from webhook.cli.cluster_access import EXTENSIONS, TEMPLATES, cluster_options, constraints_of
 from webhook.cli.terminal import complain, printable, write
 from webhook.cluster.kinds import PODS
-from webhook.controllers.convergence import TEMPLATE_KIND, converge, status_kind_of
+from webhook.controllers.status.convergence import TEMPLATE_KIND, converge, status_kind_of
 from webhook.controllers.status_kinds import name_label, status_resource
 from webhook.replicas.pods import WEBHOOK_PODS, replica
 from webhook.settings.flags import InvalidFlag, read_duration
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.reflector import Reflector
     from webhook.cluster.store import Change
-    from webhook.controllers.convergence import Convergence
+    from webhook.controllers.status.convergence import Convergence
 
 _HELP = """Wait until every replica of Waddle enforces each KIND/NAME as it is now.
 

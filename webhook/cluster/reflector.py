@@ -19,6 +19,7 @@ import asyncio
 import random
 import time
 from contextlib import aclosing
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import aiohttp
@@ -28,12 +29,9 @@ from webhook.api.shapes import object_of
 from webhook.backoff import Backoff
 from webhook.cluster.client import RETRY_AFTER_SECONDS_MAX
 from webhook.cluster.errors import ApiError, ApiUnreachable, status_error
-from webhook.cluster.lines import LINE_SECONDS_MAX, LineTooLong, read_lines
 from webhook.cluster.page_size import PageSize, sized_page
 from webhook.cluster.pages import check_object, read_event, read_page
-from webhook.cluster.reflector_statistics import ReflectorStatistics
 from webhook.cluster.store import Change, Store, slim
-from webhook.cluster.versions import is_older
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -43,6 +41,7 @@ if TYPE_CHECKING:
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Object
 
+
 _INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 _GONE: Final = 410
 _MISSING: Final = frozenset((403, 404))
@@ -50,6 +49,91 @@ _MISSING: Final = frozenset((403, 404))
 _NO_WATCH_LIST: Final = frozenset((400, 422))
 # A watch that ended sooner than this, and with nothing in it, was refused politely.
 _SHORT_SECONDS: Final = 1.0
+
+
+LINE_BYTES_MAX: Final = 32 << 20
+"""An event holds one object, and etcd takes 1.5 MiB by default; JSON may triple that."""
+
+
+PARTS_MAX: Final = 4096
+"""Parts of a line that are held apart: each costs more than its few bytes."""
+
+LINE_SECONDS_MAX: Final = 60.0
+"""From a line's first byte to its end. One that drips is never silent, and never whole."""
+
+
+@dataclass(slots=True)
+class ReflectorStatistics:
+    """What a reflector has seen: counts since its start, and how it is now."""
+
+    lists: int = 0
+    watches: int = 0
+    events: int = 0
+    bookmarks: int = 0
+    gone: int = 0
+    errors: int = 0
+    silences: int = 0
+    restores: int = 0
+    """Times that the API server was at an older version than before."""
+    malformed: int = 0
+    objects: int = 0
+    synced: bool = False
+    absent: bool = False
+    outdated: bool = False
+    """Whether the API server is at an older version, and nothing has been listed anew yet."""
+    last_error: str = ""
+    last_event_at: float = field(default=0.0)
+    resource_version: str = ""
+    """Where the watch stands."""
+
+
+def is_older(version: str, known: str) -> bool:
+    """Whether a version is certainly of an earlier moment than the one that is known."""
+    if not (_is_number(version) and _is_number(known)):
+        return False
+    one, other = version.lstrip("0"), known.lstrip("0")
+    return (len(one), one) < (len(other), other)
+
+
+def _is_number(version: str) -> bool:
+    return version.isascii() and version.isdigit()
+
+
+class LineTooLong(Exception):
+    """The stream is no stream of events."""
+
+
+async def read_lines(
+    content: aiohttp.StreamReader, line_seconds_max: float = LINE_SECONDS_MAX
+) -> AsyncGenerator[bytes, None]:
+    """Each line without its end; what is left at the end of the stream was torn, and is dropped.
+
+    Raises :class:`LineTooLong`, for a line that is so in bytes or in time.
+    """
+    pending: list[bytes] = []
+    length = 0
+    begun = time.monotonic()
+    async for chunk in content.iter_any():
+        if not length:
+            begun = time.monotonic()
+        elif time.monotonic() - begun > line_seconds_max:
+            raise LineTooLong(f"a line that takes over {line_seconds_max:g} s")
+        first, *rest = chunk.split(b"\n")
+        pending.append(first)
+        length += len(first)
+        if len(pending) > PARTS_MAX:
+            pending = [b"".join(pending)]
+        if length > LINE_BYTES_MAX:
+            raise LineTooLong(f"a line of over {LINE_BYTES_MAX} bytes")
+        if not rest:
+            continue
+        *whole, last = rest
+        if line := b"".join(pending):
+            yield line
+        for line in whole:
+            if line:
+                yield line
+        pending, length = [last], len(last)
 
 
 @dataclass(frozen=True, slots=True)

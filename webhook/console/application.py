@@ -16,7 +16,6 @@ from starlette.routing import Route
 
 from webhook.api.gvk import gvk_of
 from webhook.console import decisions, pages, violations
-from webhook.console.answers import as_file, as_json, ok, static
 from webhook.console.drawing import Drawing
 from webhook.console.entrance import VISITOR, Entrance
 from webhook.console.gate import LOOPBACK
@@ -24,6 +23,7 @@ from webhook.console.live import NamedObject, NotReadable
 from webhook.console.pages import NotThere
 from webhook.console.picture import EMPTY, Picture
 from webhook.console.playground import MODES, TEXT_CHARACTERS_MAX, Attempt, Busy, Playground
+from webhook.console.responses import as_file, as_json, ok, static
 from webhook.console.rights import RightsUnknown
 from webhook.console.session import BEGIN, END, SignInRefused
 from webhook.values import dataclass

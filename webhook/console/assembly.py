@@ -19,7 +19,7 @@ from webhook.console.picture import (
 from webhook.console.sorts import action_of, category_of, severity_of
 from webhook.console.visitor import Right
 from webhook.constraint.rollout import read_record, stage_of
-from webhook.controllers.convergence import by_subject, converge, subject_for
+from webhook.controllers.status.convergence import by_subject, converge, subject_for
 from webhook.policies.advice import advice_on_document
 from webhook.replicas.pods import replica
 from webhook.reports.known import results_by_subject
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from webhook.api.resource import Resource
     from webhook.api.revision import PolicyRevision
     from webhook.console.picture import PictureState, ShownCertificate
-    from webhook.controllers.convergence import Convergence
+    from webhook.controllers.status.convergence import Convergence
 
     Object = dict[str, Any]
 

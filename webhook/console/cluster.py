@@ -27,7 +27,7 @@ from webhook.console.sorts import category_of
 from webhook.constraint import constraint, enforcement, rollout, template
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.template import kind_of
-from webhook.controllers import extension_kinds
+from webhook.controllers import kinds
 from webhook.controllers.status_kinds import STATUS_KINDS, status_resource
 from webhook.mutation import staging
 from webhook.policies.extensions import Extensions, on_top
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from webhook.cluster.credentials import Credentials
-    from webhook.cluster.reflector_statistics import ReflectorStatistics
+    from webhook.cluster.reflector import ReflectorStatistics
     from webhook.cluster.store import Change, Key, Object
     from webhook.console.picture import Shown, ShownCertificate, ShownPolicy
     from webhook.constraint.client import Client
@@ -58,7 +58,7 @@ OWN: Final = frozenset((*STATUSES, PODS.gvk, CONFIG))
 
 CONFIGURATIONS: Final = WEBHOOK_CONFIGURATIONS.gvk
 FIXED: Final = (
-    *(TEMPLATES, *extension_kinds.KINDS, REVISIONS, *STATUSES),
+    *(TEMPLATES, *kinds.EXTENSIONS, REVISIONS, *STATUSES),
     *(PODS.gvk, NAMESPACE, CONFIGURATIONS, CONFIG),
 )
 PLURALS: Final = {

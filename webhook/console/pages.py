@@ -12,8 +12,8 @@ from webhook.api.shapes import object_of
 from webhook.api.timestamp import seconds_of
 from webhook.console import violations
 from webhook.console.picture import CATEGORIES, STATES
+from webhook.console.rollout_steps import commands, to_come
 from webhook.console.source_text import as_yaml, numbered, sources
-from webhook.console.steering import commands, to_come
 from webhook.console.violations import Search, counted, groups, page_of
 
 if TYPE_CHECKING:

@@ -50,7 +50,7 @@ _WAITING_MAX: Final = 4
 _RECORDS_BYTES_MAX: Final = 4 << 20
 """Of recorded decisions in one attempt: as Python's values they are some eight times as much."""
 _TOO_MUCH_MEMORY: Final = f"it was ended: it takes more than {MEMORY_BYTES >> 20} MiB of memory"
-_PROGRAM: Final = "webhook.console.tried"
+_PROGRAM: Final = "webhook.console.playground_worker"
 
 
 _NOT_TRIED: Final = (

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from webhook.console.application import FORM_BYTES_MAX, Console, Source
 from webhook.metrics.registry import Registry
-from webhook.server.hub import Hub
-from webhook.server.limits import ConnectionLimits
-from webhook.server.listener import Listener
+from webhook.server.http.hub import Hub
+from webhook.server.http.limits import ConnectionLimits
+from webhook.server.http.listener import Listener
 
 if TYPE_CHECKING:
     from webhook.console.application import ConsoleOptions

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from webhook.cluster import authorization
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import ACCESS_REVIEWS
-from webhook.console import sight
+from webhook.console import visibility as sight
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

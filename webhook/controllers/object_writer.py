@@ -16,8 +16,8 @@ from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.reflector import Reflector
 from webhook.cluster.work_queue import WorkQueue
-from webhook.controllers.spoiled import Spoiled
-from webhook.controllers.turns import WRITES_AT_ONCE
+from webhook.controllers.object_faults import ObjectFaults
+from webhook.controllers.write_pace import WRITES_AT_ONCE
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.reflector import ObjectSelection, Settings
     from webhook.cluster.store import Change, Store
-    from webhook.controllers.spoiled import Follower
+    from webhook.controllers.object_faults import Follower
     from webhook.log import Logger
 
 
@@ -99,7 +99,7 @@ class ObjectWriter:
         *,
         settings: Settings | None = None,
         listener: Callable[[Iterable[Change]], None] | None = None,
-        spoiled: Spoiled | None = None,
+        object_faults: ObjectFaults | None = None,
         stale: Callable[[Json], bool] = every,
         failed: Callable[[str, str], None] | None = None,
         retry_seconds_max: float = RETRY_SECONDS_MAX,
@@ -108,11 +108,11 @@ class ObjectWriter:
         """``selection`` says which objects of the kind are ours to keep.
 
         ``listener`` is told what changed at the API server, and of nothing when a whole list is
-        in. ``spoiled`` takes what an object raises that nobody foresaw. Of objects that are not wanted, ``stale`` says which
+        in. ``object_faults`` takes what an object raises that nobody foresaw. Of objects that are not wanted, ``stale`` says which
         may be deleted, once they have not been wanted for ``grace_seconds``; ``failed`` is told a
         name and why it was not written, or an empty text.
         """
-        self._spoiled = spoiled or Spoiled(log)
+        self._object_faults = object_faults or ObjectFaults(log)
         self._follower: Follower = "crd" if resource.gvk.kind == _CRD else "status"
         self._client = client
         self._resource = resource
@@ -167,7 +167,9 @@ class ObjectWriter:
     def change(self, changes: Iterable[Change]) -> None:
         """Objects changed at the API server: compare again."""
         if (listener := self._listener) is not None:
-            self._spoiled.each(self._follower, "", changes, lambda change: listener((change,)))
+            self._object_faults.each(
+                self._follower, "", changes, lambda change: listener((change,))
+            )
         self._compare(change.key.name for change in changes)
 
     def synced(self) -> None:
@@ -186,7 +188,7 @@ class ObjectWriter:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._reflector.run())
             await self._reflector.wait_synced()
-            run = self._spoiled.run
+            run = self._object_faults.run
             tasks.create_task(run(self._follower, self._queue, self._settle, WRITES_AT_ONCE))
 
     async def _settle(self, name: str) -> None:

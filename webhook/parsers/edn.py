@@ -6,8 +6,8 @@ import datetime as dt
 import re
 from typing import Any, Final
 
+from webhook.golang.floats import float_text
 from webhook.parsers.errors import ParseError, line_at
-from webhook.rego.go.floats import float_text
 
 _DEPTH_MAX: Final = 300
 _BLANK: Final = re.compile(r"(?:[\s,]+|;[^\n]*)+")

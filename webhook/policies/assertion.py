@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from webhook.golang.strings import quote
 from webhook.rego.errors import BuiltinError
-from webhook.rego.go.strings import quote
 from webhook.rego.run.patterns import pattern
 from webhook.values import dataclass
 

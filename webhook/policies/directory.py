@@ -18,7 +18,6 @@ from webhook.constraint import constraint, enforcement, template
 from webhook.constraint.errors import ConstraintFrameworkError, MissingEngine
 from webhook.constraint.targets.declared import InvalidTarget, read_target
 from webhook.constraint.targets.known import TARGETS
-from webhook.policies.belongings import IGNORED_GROUPS, is_input, suite_inputs
 from webhook.policies.manifests import (
     Manifest,
     PolicyFault,
@@ -28,6 +27,7 @@ from webhook.policies.manifests import (
     is_object,
     read_file,
 )
+from webhook.policies.supporting_files import IGNORED_GROUPS, is_input, suite_inputs
 from webhook.values import dataclass
 
 if TYPE_CHECKING:

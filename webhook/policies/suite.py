@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api.documents import InvalidDocument, read_objects
 from webhook.api.gvk import gvk_of
 from webhook.policies.assertion import Assertion, read_assertion
-from webhook.policies.belongings import SUITES
 from webhook.policies.manifests import find_files
+from webhook.policies.supporting_files import SUITES
 from webhook.values import dataclass
 
 if TYPE_CHECKING:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.audit.kinds import listable
 from webhook.audit.scope import Scope
+from webhook.cluster.discovery import FRESH_SECONDS, UnknownKind
 from webhook.metrics.reports import (
     REPORT_LIMIT_REACHED,
     REPORT_OUTCOMES,
@@ -13,20 +16,23 @@ from webhook.metrics.reports import (
     REPORTS_LOST,
     REPORTS_WAITING,
 )
+from webhook.reports.admitted import whole
 from webhook.reports.assessor import ReportedFindings, SnapshotAssessor
 from webhook.reports.capacity import Capacity
 from webhook.reports.faults import Faults
 from webhook.reports.finding import RESULTS_MAX, digest
 from webhook.reports.policy_reports import PolicyReports
-from webhook.reports.preferred_kinds import PreferredKinds
 from webhook.reports.refresher import Refresher
+from webhook.reports.report import finding_in, report, results_in
 from webhook.reports.report_api import APIS
-from webhook.reports.resource_reports import ResourceReports
 from webhook.reports.writer import ReportWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from webhook.api.gvk import GroupKind, GroupVersionKind
+    from webhook.api.resource import Resource
+    from webhook.api.shapes import Json
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Key
     from webhook.constraint.limits import Limits
@@ -35,13 +41,81 @@ if TYPE_CHECKING:
     from webhook.metrics.registry import Registry
     from webhook.reports.finding import Assessment, ReportSubject
     from webhook.reports.options import ReportOptions
+    from webhook.reports.report_api import ReportApi
     from webhook.serving.revision import Serving
+
 
 AUDIT: Final = "audit"
 ADMISSION: Final = "admission"
 
 COUNT_SECONDS: Final = 1.0
 """How often the metrics are brought up to date."""
+
+
+MISSING_SECONDS: Final = 5.0
+"""A kind that is not known may be new: the whole list is asked for again, at most so often."""
+
+
+class ResourceReports:
+    """Keeps one report for each resource that has findings, and none for the others."""
+
+    def __init__(
+        self, writer: ReportWriter, api: ReportApi, now: Callable[[], float] = time.time
+    ) -> None:
+        self._writer = writer
+        self._api = api
+        self._now = now
+
+    async def put(self, subject: ReportSubject, assessment: Assessment, *, is_new: bool) -> None:
+        """Make the resource's report say what was found; raises as :class:`ReportWriter`."""
+        seconds = int(self._now())
+
+        def wanted(current: Json | None) -> Json | None:
+            stored = [] if current is None else [finding_in(item) for item in results_in(current)]
+            findings = whole(
+                assessment.findings,
+                stored,
+                assessment.admitted,
+                assessment.state,
+                assessment.only,
+            )
+            return report(subject, findings, self._api, seconds)
+
+        outcome = await self._writer.revise(subject.uid, subject.namespace, wanted, is_new=is_new)
+        if outcome == "conflict":
+            raise self._writer.lost_race(subject.uid)
+
+
+class PreferredKinds:
+    """Looks kinds up by group and kind. Used on one event loop."""
+
+    def __init__(self, client: ClusterClient) -> None:
+        self._client = client
+        self._known: dict[GroupKind, Resource] = {}
+        self._asked_at: float | None = None
+        self._asking = asyncio.Lock()
+
+    async def resource(self, gvk: GroupVersionKind) -> Resource:
+        """The kind at the version that its group prefers.
+
+        Raises :class:`~webhook.cluster.discovery.UnknownKind`,
+        :class:`~webhook.cluster.errors.ApiError` and
+        :class:`~webhook.cluster.errors.ApiUnreachable`.
+        """
+        async with self._asking:
+            if self._is_stale(gvk.group_kind):
+                self._known = {item.gvk.group_kind: item for item in await listable(self._client)}
+                self._asked_at = time.monotonic()
+        preferred = self._known.get(gvk.group_kind)
+        if preferred is None:
+            raise UnknownKind(f"the API server lists no {gvk}")
+        return preferred
+
+    def _is_stale(self, kind: GroupKind) -> bool:
+        if self._asked_at is None:
+            return True
+        limit = FRESH_SECONDS if kind in self._known else MISSING_SECONDS
+        return time.monotonic() - self._asked_at >= limit
 
 
 class Reports:

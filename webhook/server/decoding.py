@@ -25,7 +25,7 @@ from webhook.api.admission import (
     username_in,
 )
 from webhook.api.footprint import footprint
-from webhook.server.limits import PREFIX_BYTES
+from webhook.server.http.limits import PREFIX_BYTES
 from webhook.server.responsibility import (
     Delay,
     ProcessorTime,

@@ -24,9 +24,9 @@ from webhook.api.footprint import footprint
 from webhook.metrics.admission import REFUSED, STRANGERS, UNDECIDABLE
 from webhook.server import deadline, verdict
 from webhook.server.decoding import LARGE_BYTES, NOTHING, NoRoom
-from webhook.server.exchange import JSON, JSON_ALONE, RELEASE
-from webhook.server.head import STRANGER
-from webhook.server.limits import PREFIX_BYTES
+from webhook.server.http.exchange import JSON, JSON_ALONE, RELEASE
+from webhook.server.http.head import STRANGER
+from webhook.server.http.limits import PREFIX_BYTES
 from webhook.server.outcome import Pending, Unanswerable
 from webhook.server.responsibility import requester_of, responsible_for
 from webhook.server.status import failure
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.server.decoding import Decoded, Decoding, Room
-    from webhook.server.exchange import Receive, Send
+    from webhook.server.http.exchange import Receive, Send
+    from webhook.server.http.responder import HttpAnswer
     from webhook.server.outcome import Outcome
-    from webhook.server.responder import HttpAnswer
 
 _EMPTY: Final = encode(
     {

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from webhook.metrics.registry import Registry
     from webhook.server.decoding import Decoded, Decoding
     from webhook.server.endpoint import Decide
-    from webhook.server.exchange import Receive, Send
+    from webhook.server.http.exchange import Receive, Send
+    from webhook.server.http.responder import HttpAnswer
     from webhook.server.outcome import Outcome
-    from webhook.server.responder import HttpAnswer
     from webhook.serving.trace import Attribute, Tracing
 
 _TRACE: Final = "waddle.trace"

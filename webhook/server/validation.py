@@ -19,7 +19,7 @@ from webhook.api.encoding import encode
 from webhook.api.gvk import gvk_of, name_of
 from webhook.metrics.admission import REFUSED
 from webhook.policies.validation import is_policy
-from webhook.server.exchange import JSON, JSON_ALONE
+from webhook.server.http.exchange import JSON, JSON_ALONE
 from webhook.server.status import failure
 from webhook.values import dataclass
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
-    from webhook.server.exchange import Receive, Send
-    from webhook.server.responder import HttpHeader
+    from webhook.server.http.exchange import Receive, Send
+    from webhook.server.http.responder import HttpHeader
 
 PATH: Final = "/v1/validate-policy"
 

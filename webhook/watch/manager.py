@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from webhook.backoff import Backoff
 from webhook.cluster.discovery import UnknownKind
 from webhook.cluster.errors import ApiError, ApiUnreachable
-from webhook.cluster.reflector import ObjectSelection, Reflector, Settings
-from webhook.cluster.reflector_statistics import ReflectorStatistics
+from webhook.cluster.reflector import ObjectSelection, Reflector, ReflectorStatistics, Settings
 from webhook.cluster.store import Change, key_of
 from webhook.watch.registrar import Registrar
 

@@ -17,7 +17,7 @@ from webhook.api.gvk import GroupVersionKind
 from webhook.cel.check.objects import ObjectType
 from webhook.cel.check.types import Type
 from webhook.constraint.drivers.cel_source import CelSource, read_source
-from webhook.controllers.openapi import kind_type, schema_name
+from webhook.controllers.apply.openapi import kind_type, schema_name
 from webhook.generation.type_warnings import type_warnings
 
 KINDS = {

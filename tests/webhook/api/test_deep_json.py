@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.api.encoding import DecodeError, decode, encode
-from webhook.api.pieces import decode_in_pieces, encode_deep
+from webhook.api.json_decoder import decode_in_pieces, encode_deep
 
 NUMBER = re.compile(r"(?:(?<=[\[:,])|^)-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?=[\],}]|$)")
 VALUES = st.recursive(

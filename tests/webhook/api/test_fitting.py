@@ -13,7 +13,7 @@ from webhook.api.fitting import (
     status_room,
 )
 from webhook.api.pod_status import TEMPLATE, Pod, StatusError, pod_status, template_subject
-from webhook.controllers.by_pod import merged_status
+from webhook.controllers.status.by_pod import merged_status
 from webhook.reports.finding import Finding
 from webhook.reports.report import fill, result
 

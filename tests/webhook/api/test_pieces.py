@@ -9,9 +9,10 @@ from typing import Any
 import orjson
 import pytest
 
-from webhook.api import long_texts, pieces
+from webhook.api import json_decoder as pieces
+from webhook.api import long_texts
 from webhook.api.encoding import decode, encode
-from webhook.api.pieces import BeyondBounds, DecodeError, decode_in_pieces, decode_piece
+from webhook.api.json_decoder import BeyondBounds, DecodeError, decode_in_pieces, decode_piece
 
 SCALARS = (1, None, True, 'x,"]{}\\', 1.5, 10**25, "é", -0.0, "", 10**19)
 

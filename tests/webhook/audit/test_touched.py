@@ -2,7 +2,7 @@
 
 from tests.webhook.constraint.policies import client, constraint, template
 from webhook.api.gvk import GroupVersionKind
-from webhook.audit.touched import changed_constraints, touched_kinds
+from webhook.audit.continuous import changed_constraints, touched_kinds
 from webhook.constraint.expansion import Expansion
 
 POD = GroupVersionKind("", "v1", "Pod")

@@ -10,7 +10,7 @@ from tests.conformance.gatekeeper import CONFORMANCE
 from tests.verified_code import verify
 from webhook.cel.engine import checked_expression, compile_expression
 from webhook.cel.errors import CompileError, EvaluationError
-from webhook.cel.fast import NAMESPACE, fast_source
+from webhook.cel.fast.expression import NAMESPACE, fast_source
 from webhook.cel.kubernetes import admission
 from webhook.cel.run.meter import Meter
 from webhook.cel.run.values import Duration, Opaque, Optional, Uint

@@ -13,8 +13,8 @@ from tests.webhook.cli.test_formats import code_scanning
 from tests.webhook.constraint.policies import client, constraint, pod, template
 from webhook.audit.sink import SweepEnd, identity_of
 from webhook.audit.tally import Count
-from webhook.cli import audit_report
-from webhook.cli.audit_run import AuditedViolation, AuditOutcome
+from webhook.cli.audit import report as audit_report
+from webhook.cli.audit.run import AuditedViolation, AuditOutcome
 from webhook.constraint.review import AugmentedObject
 
 

@@ -10,7 +10,7 @@ import pytest
 import uvloop
 
 from tests.patience import turns_until
-from webhook.cli.demonstration.balancer import carry
+from webhook.cli.demo.balancer import carry
 
 RESET_AT_CLOSE = struct.pack("ii", 1, 0)
 

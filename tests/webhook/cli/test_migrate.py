@@ -8,7 +8,7 @@ import yaml
 
 from tests.conformance.gatekeeper import waddle
 from tests.programs import ROOT
-from webhook.cli.migrate_rules import ROWS
+from webhook.cli.migrate.rules import ROWS
 
 DENIED = """
 apiVersion: templates.gatekeeper.sh/v1

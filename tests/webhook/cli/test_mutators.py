@@ -10,7 +10,7 @@ import yaml
 from tests.behaviour.serving import REQUIRED_LABELS, constraint
 from tests.webhook.cli.in_process import waddle
 from tests.webhook.mutation.documents import assign, label, pod
-from webhook.cli import extension_run
+from webhook.cli.extensions import run as extension_run
 from webhook.cli.sources import CannotTest
 from webhook.constraint.expansion import Expansion
 from webhook.mutation.registry import Mutators

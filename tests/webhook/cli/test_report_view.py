@@ -4,7 +4,7 @@ import json
 
 from tests.webhook.reports.made import finding, subject
 from webhook.api.gvk import GroupVersionKind
-from webhook.cli.report_view import as_json, as_tables
+from webhook.cli.report.view import as_json, as_tables
 from webhook.reports.summary import ReportSummary
 
 NAMESPACE = GroupVersionKind("", "v1", "Namespace")

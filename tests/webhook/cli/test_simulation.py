@@ -8,7 +8,7 @@ import pytest
 
 from tests.programs import ROOT
 from tests.webhook.cli.in_process import waddle
-from webhook.cli.simulation import (
+from webhook.cli.simulate.run import (
     LogNormal,
     Measured,
     all_quantile,
@@ -21,7 +21,7 @@ DRAWS = 20_000
 ENFORCEMENT = ROOT / "loadtest/results/enforcement.json"
 
 ERROR_MAX, LATE_ERROR_MAX = 0.35, 0.1
-"""Of P(t)^N, at any t and at the 95th percentile, as CHANGELOG says it."""
+"""Of P(t)^N, at any t and at the 95th percentile, as docs/sizing.md says it."""
 
 TOLERANCE = 0.02  # five standard errors of a share of 20,000 draws: 5 * 0.5 / sqrt(20,000)
 

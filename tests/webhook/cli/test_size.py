@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from loadtest.curves import fit
 from loadtest.curves.points import QUICK, Store
 from webhook.cli.main import waddle
-from webhook.cli.size_model import UTILISATION_MAX, Figures, Load, NoPlan
+from webhook.cli.size.model import UTILISATION_MAX, Figures, Load, NoPlan
 
 BUSY = (
     "the points were measured on a machine that had other work: `make bench-curves` on a quiet one"

@@ -10,7 +10,7 @@ import pytest
 
 from tests.programs import ROOT
 from webhook.api.gvk import GroupVersionKind
-from webhook.cli.audit_progress import Progress
+from webhook.cli.audit.progress import Progress
 from webhook.cli.table import framed, table
 
 

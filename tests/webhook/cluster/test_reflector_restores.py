@@ -12,8 +12,7 @@ from tests.webhook.cluster.fault_server import event, listed, obj, scripted, sta
 from tests.webhook.cluster.recording import Recorder, running
 from tests.webhook.cluster.test_reflector_faults import CONFIG_MAP, PAGES
 from webhook.cluster.client import ClusterClient
-from webhook.cluster.reflector import Reflector
-from webhook.cluster.versions import is_older
+from webhook.cluster.reflector import Reflector, is_older
 
 
 def follow(folder, script, version, until, settings=PAGES):

@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from tests.webhook.console.pictures import picture, violation
-from webhook.console import pages, sight
+from webhook.console import pages
+from webhook.console import visibility as sight
 from webhook.console.picture import Picture
 from webhook.console.visitor import Right, Visitor
 

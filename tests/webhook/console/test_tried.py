@@ -14,7 +14,7 @@ import yaml
 from tests.patience import PATIENCE_SECONDS
 from tests.webhook.console.typed import CONSTRAINT, POLICY, decision
 from webhook.api.encoding import decode, encode
-from webhook.console import tried
+from webhook.console import playground_worker as tried
 
 POD = "{apiVersion: v1, kind: Pod, metadata: {name: %s}}\n---\n"
 PLACED = "{apiVersion: v1, kind: Pod, metadata: {name: sample, namespace: %s}}\n---\n"

@@ -9,7 +9,7 @@ from webhook.constraint.driver import DriverViolation
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.errors import CompileError, PolicyError
 from webhook.constraint.targets.admission import AdmissionTarget
-from webhook.constraint.targets.json import JsonTarget
+from webhook.constraint.targets.known import JsonTarget
 
 DENY = 'package p\nviolation[{"msg": "no"}] { true }\n'
 

@@ -17,10 +17,10 @@ from tests.verified_cel import verified_policy
 from webhook.cel.check.types import DYN, Type
 from webhook.cel.engine import Expression, compile_checked
 from webhook.cel.errors import CompileError, EvaluationError
+from webhook.cel.fast.policy import Part, Whole, whole_form
 from webhook.cel.kubernetes import admission
 from webhook.cel.run.meter import Meter
 from webhook.cel.run.values import NOTHING
-from webhook.cel.whole import Part, Whole, whole_form
 from webhook.constraint.driver import DriverViolation
 from webhook.constraint.drivers.cel_evaluation import CelEvaluator
 from webhook.constraint.drivers.cel_source import read_source

@@ -18,11 +18,11 @@ from webhook.cluster.store import Change, Key
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
-from webhook.controllers.outcome_records import OutcomeRecords
-from webhook.controllers.prevalidation import Prevalidation, Trier
-from webhook.controllers.reconciler import TEMPLATE, constraint_gvk
-from webhook.controllers.revision_keeper import RevisionKeeper
-from webhook.controllers.spoiled import Spoiled
+from webhook.controllers.apply.prevalidation import Prevalidation, Trier
+from webhook.controllers.kinds import TEMPLATE, constraint_gvk
+from webhook.controllers.object_faults import ObjectFaults
+from webhook.controllers.revisions.keeper import RevisionKeeper
+from webhook.controllers.revisions.outcome_records import OutcomeRecords
 from webhook.log import Log
 from webhook.replicas import rendezvous
 from webhook.trials.trials import LARGE_BYTES
@@ -56,7 +56,7 @@ class Held:
             writers=lambda: frozenset(self.writers),
             working=lambda: frozenset(self.writers | self.unheard),
             release=self.released.append,
-            spoiled=Spoiled(log),
+            object_faults=ObjectFaults(log),
         )
 
     def is_new(self, group, name, document, digest):

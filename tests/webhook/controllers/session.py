@@ -21,9 +21,9 @@ from webhook.constraint.client import Client
 from webhook.constraint.drivers.cel import CelDriver
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
-from webhook.controllers.following import Following
-from webhook.controllers.generation_scope import GenerationOptions
-from webhook.controllers.prevalidation import Trier
+from webhook.controllers.apply.prevalidation import Trier
+from webhook.controllers.follow.following import Following
+from webhook.controllers.generate.scope import GenerationOptions
 from webhook.generation.plan import Options
 from webhook.log import Log
 from webhook.metrics.registry import Registry

@@ -14,7 +14,7 @@ from webhook.api.pod_status import (
     pod_status,
     template_subject,
 )
-from webhook.controllers.by_pod import merged_status, orphans
+from webhook.controllers.status.by_pod import merged_status, orphans
 from webhook.replicas.rendezvous import chosen
 
 REPLICAS = st.sets(st.text("abcdef0123456789", min_size=1, max_size=8), min_size=1, max_size=8)

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from tests.webhook.controllers.test_conditions import FAULT, pod, says, template
-from webhook.controllers import condition_keeper
-from webhook.controllers.condition_keeper import PRUNED_SECONDS, ConditionKeeper
-from webhook.controllers.conditions import BEHIND_SECONDS
+from webhook.controllers.status import condition_keeper
+from webhook.controllers.status.condition_keeper import PRUNED_SECONDS, ConditionKeeper
+from webhook.controllers.status.conditions import BEHIND_SECONDS
 from webhook.controllers.status_kinds import LabelledSubject
 
 NOBODY: Any = None

@@ -12,8 +12,14 @@ from webhook.api.pod_status import (
     pod_status,
     template_subject,
 )
-from webhook.controllers.condition_keeper import is_news
-from webhook.controllers.conditions import FAULT_CHARACTERS_MAX, TYPES, judge, merged, state_of
+from webhook.controllers.status.condition_keeper import is_news
+from webhook.controllers.status.conditions import (
+    FAULT_CHARACTERS_MAX,
+    TYPES,
+    judge,
+    merged,
+    state_of,
+)
 
 FAULT = StatusError("ingest_error", "does not compile", "x:1")
 LABELS = {"app.kubernetes.io/name": "waddle", "gatekeeper.sh/operation": "webhook"}

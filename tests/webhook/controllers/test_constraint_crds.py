@@ -13,7 +13,7 @@ from webhook.cluster.credentials import load_credentials
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.known import TARGETS
-from webhook.controllers.constraint_crds import COLUMNS, GENERATION, overlay_crd, owned
+from webhook.controllers.apply.constraint_crds import COLUMNS, GENERATION, overlay_crd, owned
 
 POLICIES = Path(__file__).parents[3] / "policies"
 CRD = Resource(

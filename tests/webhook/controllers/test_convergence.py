@@ -4,7 +4,7 @@ import pytest
 
 from webhook.api import pod_status
 from webhook.api.pod_status import Pod, StatusError
-from webhook.controllers.convergence import by_subject, converge, status_kind_of, subject_for
+from webhook.controllers.status.convergence import by_subject, converge, status_kind_of, subject_for
 from webhook.replicas.pods import replica
 
 TEMPLATE = {

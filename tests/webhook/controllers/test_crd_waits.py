@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from webhook.controllers.crd_waits import WAIT_SECONDS, CrdWaits
+from webhook.controllers.follow.crd_waits import WAIT_SECONDS, CrdWaits
 
 NAME = "a.constraints.gatekeeper.sh"
 NOT_YET = "the API server has not established it yet"

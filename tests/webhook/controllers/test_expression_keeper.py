@@ -11,9 +11,9 @@ from tests.webhook.cluster.fault_server import scripted, status
 from webhook.api.gvk import GroupKind, GroupVersionKind
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.errors import ApiError, ApiUnreachable
-from webhook.controllers.expression_keeper import FIELD, ExpressionKeeper, named_kinds
-from webhook.controllers.observed import TEMPLATES
-from webhook.controllers.openapi import KindTypes, kind_type
+from webhook.controllers.apply.expression_keeper import FIELD, ExpressionKeeper, named_kinds
+from webhook.controllers.apply.openapi import KindTypes, kind_type
+from webhook.controllers.policy_keys import TEMPLATES
 from webhook.generation.plan import Enforced
 from webhook.log import Log
 

@@ -8,7 +8,7 @@ import pytest
 from tests.webhook.mutation.documents import assign, label
 from webhook.api.pod_status import Pod
 from webhook.api.revision import PolicyRevision, digest_of, read_revision, revision_object
-from webhook.controllers.extensions import ExtensionController
+from webhook.controllers.apply.extensions import ExtensionController
 from webhook.metrics.mutation import INGESTION_DURATION, INGESTIONS
 from webhook.metrics.registry import Registry
 from webhook.mutation.fights import Fight

@@ -21,7 +21,7 @@ from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.isolation import ANNOTATION
 from webhook.constraint.targets.known import ADMISSION_ALONE, TARGETS
 from webhook.constraint.targets.terraform import TerraformTarget
-from webhook.controllers.crd_waits import WAIT_SECONDS, CrdWaits
+from webhook.controllers.follow.crd_waits import WAIT_SECONDS, CrdWaits
 from webhook.controllers.retries import FIRST_SECONDS, MAX_SECONDS, Retries
 from webhook.rego.write.generate import compile_parts
 

@@ -7,12 +7,12 @@ import pytest
 
 from tests.webhook.cluster.fault_server import scripted, status
 from webhook.api.pod_status import Pod
-from webhook.app.generation_options import generation_options
+from webhook.app.cluster import generation_options
 from webhook.cluster.client import ClusterClient
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
-from webhook.controllers.following import Following
+from webhook.controllers.follow.following import Following
 from webhook.log import Log
 from webhook.metrics.registry import Registry
 from webhook.serving.namespaces import NamespaceAnswer

@@ -1,6 +1,6 @@
 """Generated objects, compared with those in the cluster."""
 
-from webhook.controllers.generated_objects import (
+from webhook.controllers.generate.objects import (
     REWRITES_MAX,
     WHILE_SECONDS,
     Rewrites,

@@ -11,10 +11,10 @@ from tests.patience import PATIENCE_SECONDS
 from tests.webhook.cluster.fault_server import scripted, status
 from webhook.cluster import discovery
 from webhook.cluster.client import ClusterClient
-from webhook.controllers import generation_keeper
-from webhook.controllers.generation_keeper import GenerationKeeper
-from webhook.controllers.generation_scope import GenerationOptions
-from webhook.controllers.spoiled import Spoiled
+from webhook.controllers.generate import keeper as generation_keeper
+from webhook.controllers.generate.keeper import GenerationKeeper
+from webhook.controllers.generate.scope import GenerationOptions
+from webhook.controllers.object_faults import ObjectFaults
 from webhook.generation.plan import Options
 from webhook.log import Log
 from webhook.metrics.registry import Registry
@@ -52,7 +52,7 @@ def asked(folder: Path, script: list[Any]) -> tuple[list[str], list[str]]:
         ):
             log = Log(lines.append).logger("generation")
             keeper = GenerationKeeper(
-                client, options, NOBODY, log, Registry(), Spoiled(), tell=lambda _: None
+                client, options, NOBODY, log, Registry(), ObjectFaults(), tell=lambda _: None
             )
             async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
                 running = tasks.create_task(keeper.run())

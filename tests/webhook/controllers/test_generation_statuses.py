@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.webhook.generation.test_plan import constraint, plan_of, template
-from webhook.controllers.generation_statuses import Told, generation_statuses
-from webhook.controllers.observed import TEMPLATES
+from webhook.controllers.generate.statuses import Told, generation_statuses
+from webhook.controllers.policy_keys import TEMPLATES
 from webhook.generation.plan import Options
 
 OF_TEMPLATE, OF_CONSTRAINT = (TEMPLATES, "named"), ("Named", "one")

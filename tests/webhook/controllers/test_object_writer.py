@@ -20,7 +20,7 @@ from webhook.cluster.credentials import load_credentials
 from webhook.cluster.errors import ApiError
 from webhook.cluster.reflector import ObjectSelection
 from webhook.controllers.object_writer import ObjectWriter, changed_names, difference
-from webhook.controllers.statuses import overlay_status, own_statuses
+from webhook.controllers.status.statuses import overlay_status, own_statuses
 from webhook.log import open_log
 
 CRDS = Path(__file__).parents[3] / "manifests" / "crds"

@@ -19,15 +19,16 @@ from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.limits import Limits
 from webhook.constraint.review import AugmentedObject
 from webhook.constraint.targets.admission import AdmissionTarget
-from webhook.controllers import audit_keeper, by_pod
-from webhook.controllers.condition_keeper import ConditionKeeper
-from webhook.controllers.extensions import ExtensionController
-from webhook.controllers.policies import PolicyController
-from webhook.controllers.reconciler import TEMPLATE, Reconciler, constraint_gvk
-from webhook.controllers.rollout_keeper import RolloutKeeper
-from webhook.controllers.spoiled import Spoiled
+from webhook.controllers.apply.extensions import ExtensionController
+from webhook.controllers.apply.policies import PolicyController
+from webhook.controllers.apply.reconciler import Reconciler
+from webhook.controllers.apply.sync import SyncController
+from webhook.controllers.kinds import TEMPLATE, constraint_gvk
+from webhook.controllers.object_faults import ObjectFaults
+from webhook.controllers.status import audit_keeper, by_pod
+from webhook.controllers.status.condition_keeper import ConditionKeeper
+from webhook.controllers.status.rollout_keeper import RolloutKeeper
 from webhook.controllers.status_kinds import LabelledSubject
-from webhook.controllers.sync import SyncController
 from webhook.events.policies import EventWriter
 from webhook.log import Log
 from webhook.metrics.cluster import OBJECT_FAULTS, OBJECTS_SPOILED
@@ -97,11 +98,11 @@ class Bench:
     def __init__(self):
         self.lines = []
         self.registry = Registry()
-        spoiled = Spoiled(Log(self.lines.append).logger("cluster"), self.registry)
+        object_faults = ObjectFaults(Log(self.lines.append).logger("cluster"), self.registry)
         self.client = Client(targets=(AdmissionTarget(),), drivers=(RegoDriver(),))
         tracker = Tracker(lambda: 0.0)
         self.policy = PolicyController(
-            self.client, tracker, POD, lambda: "2026-01-01T00:00:00Z", spoiled=spoiled
+            self.client, tracker, POD, lambda: "2026-01-01T00:00:00Z", object_faults=object_faults
         )
         self.data = SyncController(self.client, tracker, POD)
         self.reconciler = Reconciler(
@@ -109,11 +110,11 @@ class Bench:
             tracker,
             self.policy,
             self.data,
-            ExtensionController(tracker, POD, spoiled=spoiled),
+            ExtensionController(tracker, POD, object_faults=object_faults),
             namespace="waddle-system",
             policy_watches=Wishes(),
             data_watches=Wishes(),
-            spoiled=spoiled,
+            object_faults=object_faults,
         )
         self.reconciler.begin()
         self.conditions = ConditionKeeper(EventWriter(NOBODY, NOBODY), POD, NOBODY)
@@ -412,16 +413,16 @@ def test_a_replica_follows_a_canary_whatever_is_written_around_it(data):
 
 def test_the_boundary_tells_of_an_object_once_and_forgets_it_when_it_is_well():
     lines, registry = [], Registry()
-    spoiled = Spoiled(Log(lines.append).logger("x"), registry)
+    object_faults = ObjectFaults(Log(lines.append).logger("x"), registry)
     for _ in range(3):
-        with spoiled.object("data", "v1/Pod", "ns", "bad"):
+        with object_faults.object("data", "v1/Pod", "ns", "bad"):
             raise KeyError("metadata")
-    with spoiled.object("data", "v1/Pod", "ns", "good"):
+    with object_faults.object("data", "v1/Pod", "ns", "good"):
         pass
     assert len(lines) == 1
     assert b'"object":"v1/Pod/ns/bad"' in lines[0]
     assert registry.counters[OBJECT_FAULTS] == {("data",): 3}
     assert registry.gauges[OBJECTS_SPOILED] == {("data",): 1}
-    with spoiled.object("data", "v1/Pod", "ns", "bad"):
+    with object_faults.object("data", "v1/Pod", "ns", "bad"):
         pass
     assert registry.gauges[OBJECTS_SPOILED] == {}

@@ -12,8 +12,8 @@ from webhook.api.pod_status import Pod
 from webhook.api.revision import digest_of, revision_object
 from webhook.api.revision_outcome import TrialOutcome
 from webhook.cluster.client import ClusterClient
-from webhook.controllers.outcome_records import TRIES, OutcomeRecords
-from webhook.controllers.revision_keeper import RevisionKeeper
+from webhook.controllers.revisions.keeper import RevisionKeeper
+from webhook.controllers.revisions.outcome_records import TRIES, OutcomeRecords
 from webhook.log import Log
 
 OUTCOME = TrialOutcome("passed", "waddle-1", "uid-1", "1", "2026-01-01T00:00:00Z")

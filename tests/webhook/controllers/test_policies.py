@@ -11,7 +11,7 @@ from webhook.constraint import schema
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
-from webhook.controllers.policies import PolicyController
+from webhook.controllers.apply.policies import PolicyController
 from webhook.readiness import Tracker
 
 POD = Pod("waddle-abc", "waddle-system", "pod-uid", ("webhook",))

@@ -17,8 +17,8 @@ from tests.webhook.controllers.test_policies import (
     template,
 )
 from webhook.api.revision import ROLLBACK, digest_of, read_revision, revision_object
-from webhook.controllers.observed import TEMPLATES
-from webhook.controllers.revisions import InForce, newest_first, surplus, target_of
+from webhook.controllers.policy_keys import TEMPLATES
+from webhook.controllers.revisions.revisions import InForce, newest_first, surplus, target_of
 
 SCHEMA = {"type": "object", "properties": {"word": {"type": "string"}}}
 

@@ -9,8 +9,9 @@ import pytest
 from tests.patience import PATIENCE_SECONDS
 from tests.webhook.controllers.held_policies import event, played
 from tests.webhook.controllers.test_policies import REGO, constraint, template
-from webhook.controllers import outcome_records, prevalidation
-from webhook.controllers.reconciler import TEMPLATE
+from webhook.controllers.apply import prevalidation
+from webhook.controllers.kinds import TEMPLATE
+from webhook.controllers.revisions import outcome_records
 from webhook.watch.queue import Event
 
 BROKEN = template(rego="package a\nviolation[")

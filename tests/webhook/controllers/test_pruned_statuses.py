@@ -6,7 +6,7 @@ import copy
 from tests.webhook.controllers.session import LABELS, NAMESPACE, session
 from tests.webhook.controllers.test_session import ALPHAS, EVERYTHING, STATUSES, enforced
 from webhook.api.pod_status import POD_LABEL
-from webhook.controllers import condition_keeper
+from webhook.controllers.status import condition_keeper
 
 
 def test_a_write_of_which_the_crd_keeps_nothing_does_not_keep_by_pod_from_following(

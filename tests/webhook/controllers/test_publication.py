@@ -9,8 +9,8 @@ from webhook.cluster.store import Key
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
-from webhook.controllers.publication import ClusterPolicies
-from webhook.controllers.reconciler import TEMPLATE
+from webhook.controllers.apply.publication import ClusterPolicies
+from webhook.controllers.kinds import TEMPLATE
 from webhook.metrics.registry import Registry
 from webhook.serving.revision import Serving
 from webhook.watch.queue import Event

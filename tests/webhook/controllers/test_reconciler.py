@@ -12,11 +12,11 @@ from webhook.cluster.store import Key
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
-from webhook.controllers.extension_kinds import KINDS as EXTENSIONS
-from webhook.controllers.extensions import ExtensionController
-from webhook.controllers.policies import PolicyController
-from webhook.controllers.reconciler import TEMPLATE, Reconciler, constraint_gvk
-from webhook.controllers.sync import SyncController
+from webhook.controllers.apply.extensions import ExtensionController
+from webhook.controllers.apply.policies import PolicyController
+from webhook.controllers.apply.reconciler import Reconciler
+from webhook.controllers.apply.sync import SyncController
+from webhook.controllers.kinds import EXTENSIONS, TEMPLATE, constraint_gvk
 from webhook.readiness import Tracker
 from webhook.watch.queue import Event
 

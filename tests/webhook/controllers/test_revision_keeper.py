@@ -18,10 +18,10 @@ from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.reflector import Settings
 from webhook.cluster.store import Change, Key
-from webhook.controllers import revision_keeper
-from webhook.controllers.observed import TEMPLATES
-from webhook.controllers.revision_keeper import RevisionKeeper
-from webhook.controllers.revisions import InForce
+from webhook.controllers.policy_keys import TEMPLATES
+from webhook.controllers.revisions import keeper as revision_keeper
+from webhook.controllers.revisions.keeper import RevisionKeeper
+from webhook.controllers.revisions.revisions import InForce
 from webhook.log import Log
 
 REVISIONS = "/apis/policy.waddle.dev/v1alpha1/policyrevisions"

@@ -19,14 +19,11 @@ from tests.webhook.controllers.session import (
 )
 from webhook.api.pod_status import Pod, StatusError, constraint_subject, pod_status
 from webhook.api.shapes import conditions_of
-from webhook.controllers import (
-    aggregation,
-    expression_keeper,
-    generation_keeper,
-    orphans,
-    revision_keeper,
-)
+from webhook.controllers.apply import expression_keeper
+from webhook.controllers.generate import keeper as generation_keeper
 from webhook.controllers.object_writer import ObjectWriter
+from webhook.controllers.revisions import keeper as revision_keeper
+from webhook.controllers.status import aggregation, orphans
 from webhook.generation.plan import Planner
 from webhook.metrics.cluster import OBJECT_FAULTS, OBJECTS_SPOILED
 

@@ -18,7 +18,7 @@ from tests.webhook.controllers.test_session import (
 )
 from tests.webhook.mutation.documents import assign, label
 from webhook.api.gvk import GroupVersionKind
-from webhook.controllers.prevalidation import Trier
+from webhook.controllers.apply.prevalidation import Trier
 from webhook.metrics.mutation import MUTATORS
 from webhook.serving.namespaces import NamespaceAnswer
 from webhook.trials.trials import Trials

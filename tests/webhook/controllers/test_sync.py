@@ -6,7 +6,7 @@ from webhook.api.pod_status import Pod
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
-from webhook.controllers.sync import SyncController
+from webhook.controllers.apply.sync import SyncController
 from webhook.readiness import Tracker
 
 POD = GroupVersionKind("", "v1", "Pod")

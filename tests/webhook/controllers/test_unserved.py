@@ -6,7 +6,7 @@ import json
 from tests.patience import PATIENCE_SECONDS, turns_until
 from tests.webhook.cluster.fault_server import scripted, status
 from webhook.cluster.client import ClusterClient
-from webhook.controllers.unserved import UNSERVED, look, tell_unserved
+from webhook.controllers.follow.unserved import UNSERVED, look, tell_unserved
 from webhook.log import Log
 from webhook.metrics.policies import UNSERVED_OBJECTS
 from webhook.metrics.registry import Registry

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from webhook.api.gvk import GroupVersionKind
-from webhook.cluster.reflector_statistics import ReflectorStatistics
-from webhook.controllers.watch_metrics import WatchMetrics
+from webhook.cluster.reflector import ReflectorStatistics
+from webhook.controllers.follow.watch_metrics import WatchMetrics
 from webhook.metrics.cluster import WATCH_EVENTS, WATCH_LISTS, WATCHED_KINDS
 from webhook.metrics.registry import Registry
 

@@ -11,8 +11,9 @@ from tests.webhook.controllers.held_policies import event, large_template, playe
 from tests.webhook.controllers.test_policies import template
 from webhook import __version__
 from webhook.api.revision import digest_of, name_of
-from webhook.controllers import outcome_records, prevalidation
-from webhook.controllers.policy_state import AppliedFault
+from webhook.controllers.apply import prevalidation
+from webhook.controllers.revisions import outcome_records
+from webhook.controllers.revisions.policy_state import AppliedFault
 from webhook.trials.trials import is_large
 
 

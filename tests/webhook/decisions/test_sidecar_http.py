@@ -4,7 +4,7 @@ import asyncio
 from contextlib import AsyncExitStack, suppress
 
 from tests.ports import free_port
-from webhook.decisions.sidecar.http import CONNECTIONS_MAX, serve
+from webhook.decisions.sidecar.process import CONNECTIONS_MAX, serve
 
 
 def test_of_too_many_connections_the_oldest_is_closed_and_the_newest_answered() -> None:

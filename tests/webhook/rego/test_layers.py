@@ -10,22 +10,24 @@ from pathlib import Path
 
 import pytest
 
-import webhook.rego
+import webhook
 
-ROOT = Path(webhook.rego.__file__).parent
-ROOMS = ("check", "go", "run", "syntax", "write")
+ROOT = Path(webhook.__file__).parent
+ROOMS = ("golang", "rego.check", "rego.run", "rego.syntax", "rego.write")
 
 
 def imports(room: str) -> dict[str, set[str]]:
     """Which modules of the room each of its modules names."""
     found: dict[str, set[str]] = {}
-    for file in (ROOT / room).glob("*.py"):
+    for file in (ROOT / room.replace(".", "/")).glob("*.py"):
         named = found[file.stem] = set()
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.ImportFrom) and node.module:
-                first, _, rest = node.module.removeprefix("webhook.rego.").partition(".")
-                if first == room:
-                    named |= {rest.split(".")[0]} if rest else {one.name for one in node.names}
+                package, _, rest = node.module.partition(f"webhook.{room}")
+                if not package and rest.startswith("."):
+                    named.add(rest.split(".")[1])
+                elif not package and not rest and node.module == f"webhook.{room}":
+                    named |= {alias.name for alias in node.names}
     return found
 
 

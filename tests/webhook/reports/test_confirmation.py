@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.cli.report_view import as_json, as_tables
+from webhook.cli.report.view import as_json, as_tables
 from webhook.reports.confirmation import Author, Confirmation, lease, oldest, read
 from webhook.reports.summary import ReportSummary
 

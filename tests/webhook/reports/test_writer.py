@@ -19,11 +19,11 @@ from webhook.cluster.errors import ApiUnreachable
 from webhook.log import open_log
 from webhook.reports.capacity import Capacity
 from webhook.reports.finding import Assessment, Policy, ReportSubject, digest, settled
+from webhook.reports.keeper import ResourceReports
 from webhook.reports.known import known_reports
 from webhook.reports.policy_reports import PolicyReports
 from webhook.reports.report import finding_in
 from webhook.reports.report_api import WGPOLICY
-from webhook.reports.resource_reports import ResourceReports
 from webhook.reports.writer import NotServed, ReportWriter
 
 MANIFESTS = Path(__file__).parents[3] / "manifests" / "reports" / "wgpolicyk8s"

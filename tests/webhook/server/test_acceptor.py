@@ -15,9 +15,9 @@ from tests.webhook.server.limits import ADMISSION_LIMITS
 from webhook.log import Log
 from webhook.metrics.registry import Registry
 from webhook.metrics.server import CLOSED
-from webhook.server.hub import Hub, Share
-from webhook.server.limits import ConnectionLimits
-from webhook.server.listener import Listener
+from webhook.server.http.hub import Hub, Share
+from webhook.server.http.limits import ConnectionLimits
+from webhook.server.http.listener import Listener
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 

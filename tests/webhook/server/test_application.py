@@ -18,10 +18,10 @@ from webhook.api.admission import AdmissionRequest, AdmissionResponse
 from webhook.log import Log, Logger
 from webhook.metrics.registry import Registry
 from webhook.server.application import make_application
-from webhook.server.connection import Connection
 from webhook.server.decoding import Decoding
-from webhook.server.hub import Hub
-from webhook.server.listener import Listener
+from webhook.server.http.connection import Connection
+from webhook.server.http.hub import Hub
+from webhook.server.http.listener import Listener
 from webhook.server.namespace_label import Exemptions
 
 REVIEW = json.dumps(

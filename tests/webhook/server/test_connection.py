@@ -15,10 +15,10 @@ from webhook.api.admission import AdmissionRequest, AdmissionResponse
 from webhook.log import Log
 from webhook.metrics.registry import Registry
 from webhook.server.application import make_application
-from webhook.server.connection import Connection
 from webhook.server.decoding import Decoding
 from webhook.server.endpoint import Decide
-from webhook.server.hub import Hub
+from webhook.server.http.connection import Connection
+from webhook.server.http.hub import Hub
 from webhook.server.namespace_label import Exemptions
 from webhook.server.outcome import Pending
 

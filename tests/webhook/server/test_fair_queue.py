@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webhook.server.fair_queue import USERS_MAX, FairQueue, Party
+from webhook.server.http.fair_queue import USERS_MAX, FairQueue, Party
 
 ALICE, BOB = "alice", "bob"
 

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from webhook.server.large_bodies import LargeBodies
-from webhook.server.turns import Turns
+from webhook.server.http.large_bodies import LargeBodies
+from webhook.server.http.read_queue import Turns
 
 
 class Reader:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook.cli.documents import PAGES
+from webhook.cli.pages.documents import PAGES
 from webhook.duration import duration_seconds
 from webhook.settings.flags import InvalidFlag, flags_of, usage
 from webhook.settings.gatekeeper import FLAGS
@@ -262,5 +262,5 @@ def test_the_help_names_every_flag_and_fits_a_terminal() -> None:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_reference_page_is_what_the_declarations_say(name: str) -> None:
-    """Otherwise run ``python -m webhook.cli.documents``."""
+    """Otherwise run ``python -m webhook.cli.pages.documents``."""
     assert (DOCUMENTS / name).read_text() == PAGES[name]()

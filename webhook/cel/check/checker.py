@@ -28,9 +28,9 @@ from webhook.cel.syntax.ast import (
     Parsed,
     Select,
     SortBy,
+    place_of,
     qualified,
 )
-from webhook.cel.syntax.places import place_of
 from webhook.values import dataclass
 
 if TYPE_CHECKING:

@@ -6,17 +6,26 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.cel.check.checker import MAX_COPIES
 from webhook.cel.check.environment import UNDEFINED, VALUES
-from webhook.cel.check.format_literals import problem_of_format
 from webhook.cel.check.types import unwrapped
 from webhook.cel.errors import EvaluationError, Problem
 from webhook.cel.library.all import invoke
+from webhook.cel.library.formatting import REFUSALS, clauses_of
 from webhook.cel.run.access import go_type
 from webhook.cel.run.conversions import CONVERSIONS
 from webhook.cel.run.membership import constants, is_unhashable
 from webhook.cel.run.meter import Meter
 from webhook.cel.run.values import NOTHING, TypeValue
-from webhook.cel.syntax.ast import Call, Constant, ListOf, MapOf, Message, Name, OptMap, children
-from webhook.cel.syntax.places import place_of
+from webhook.cel.syntax.ast import (
+    Call,
+    Constant,
+    ListOf,
+    MapOf,
+    Message,
+    Name,
+    OptMap,
+    children,
+    place_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -26,10 +35,74 @@ if TYPE_CHECKING:
     from webhook.cel.run.values import Value
     from webhook.cel.syntax.ast import Expr
 
+
 _PROVIDED: Final = (VALUES | UNDEFINED.keys()) - {"type", "optional_type"}
 
 _EXEMPT: Final = "format"
 """The function whose arguments may be of different types."""
+
+
+_TAKES: Final[dict[str, frozenset[str]]] = {
+    "s": frozenset(
+        {
+            "list", "map", "int", "uint", "double", "bool", "string", "bytes", "type", "null_type",
+            "google.protobuf.Timestamp", "google.protobuf.Duration",
+        }
+    ),
+    "d": frozenset({"int", "uint"}),
+    "f": frozenset({"double", "string"}),
+    "e": frozenset({"double", "string"}),
+    "b": frozenset({"int", "uint", "bool"}),
+    "x": frozenset({"int", "uint", "string", "bytes"}),
+    "o": frozenset({"int", "uint"}),
+}  # fmt: skip
+
+
+def problem_of_format(node: Call, types: dict[Expr, Type]) -> tuple[int, str] | None:
+    """Where a format cannot be filled with the types of its arguments, and why."""
+    template, args = node.target, node.args[0] if len(node.args) == 1 else None
+    if not isinstance(template, Constant) or not isinstance(args, ListOf):
+        return None
+    if type(template.value) is not str:
+        return None
+    used = 0
+    try:
+        for letter, _ in clauses_of(template.value, len(args.items), early=True):
+            bad = _refused(args.items[used], letter.lower(), types)
+            if bad is not None:
+                refusal = REFUSALS[letter.lower()].format(types[bad].name)
+                return bad.at, f"error during formatting: {refusal}"
+            used += 1
+    except EvaluationError as error:
+        return node.at, error.text
+    if used < len(args.items):
+        given = len(args.items)
+        return node.at, (
+            f"too many arguments supplied to string.format (expected {used}, got {given})"
+        )
+    return None
+
+
+def _refused(item: Expr, letter: str, types: dict[Expr, Type]) -> Expr | None:
+    of = types[item]
+    if not of.is_dyn and of.name not in _TAKES[letter]:
+        return item
+    if letter != "s":
+        return None
+    for part in _parts(item):
+        bad = _refused(part, letter, types)
+        if bad is not None:
+            return bad
+    return None
+
+
+def _parts(item: Expr) -> Iterator[Expr]:
+    if isinstance(item, ListOf):
+        yield from item.items
+    elif isinstance(item, MapOf):
+        for entry in item.entries:
+            yield entry.key
+            yield entry.value
 
 
 def problems_of_literals(checked: Checked) -> list[Problem]:

@@ -6,7 +6,7 @@ import re
 from ipaddress import IPv4Address, IPv6Address
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from webhook.rego.go.strings import quote
+from webhook.golang.strings import quote
 
 if TYPE_CHECKING:
     from typing import NoReturn

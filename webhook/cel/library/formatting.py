@@ -21,7 +21,7 @@ from webhook.cel.run.values import (
     from_key,
     type_name,
 )
-from webhook.rego.go.strings import quote
+from webhook.golang.strings import quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -9,7 +9,7 @@ from webhook.cel.errors import EvaluationError
 from webhook.cel.library.addresses import InvalidAddress, parse_address, parse_prefix
 from webhook.cel.library.registry import form
 from webhook.cel.run.values import Opaque
-from webhook.rego.go.strings import quote
+from webhook.golang.strings import quote
 
 if TYPE_CHECKING:
     from webhook.cel.library.addresses import Address

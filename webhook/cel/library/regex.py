@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.cel.errors import EvaluationError
 from webhook.cel.library.registry import form
+from webhook.golang.strings import from_utf8, utf8
 from webhook.rego.errors import BuiltinError
-from webhook.rego.go.strings import from_utf8, utf8
 from webhook.rego.run.patterns import GROUPS_A_LOOK, Pattern, pattern
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Final, Self
 from webhook.cel.errors import EvaluationError
 from webhook.cel.library.registry import form
 from webhook.cel.run.values import UINT_MAX, Opaque
-from webhook.rego.go.strings import quote
+from webhook.golang.strings import quote
 
 NAME: Final = "kubernetes.Semver"
 _NUMBER: Final = re.compile(r"[0-9]+", re.ASCII)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from webhook.cel.errors import EvaluationError
 from webhook.cel.library.registry import form
 from webhook.cel.run.texts import showing
-from webhook.rego.go.strings import ESCAPES
+from webhook.golang.strings import ESCAPES
 
 if TYPE_CHECKING:
     from webhook.cel.run.meter import Meter

@@ -9,8 +9,8 @@ from urllib.parse import unquote_to_bytes
 from webhook.cel.errors import EvaluationError
 from webhook.cel.library.registry import form
 from webhook.cel.run.values import Opaque
-from webhook.rego.go import url as go_url
-from webhook.rego.go.strings import from_utf8, quote
+from webhook.golang import url as go_url
+from webhook.golang.strings import from_utf8, quote
 
 NAME: Final = "kubernetes.URL"
 

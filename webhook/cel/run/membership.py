@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.cel.errors import EvaluationError, InternalError, Unsure
 from webhook.cel.run import access
 from webhook.cel.run.equality import KEYS, NO_OVERLOAD, is_equal
-from webhook.cel.run.given import given_of
+from webhook.cel.run.inputs import given_of
 from webhook.cel.run.values import NOTHING, DoubleKey, Opaque, Uint, entry_of, equals_of, key_of
 
 if TYPE_CHECKING:

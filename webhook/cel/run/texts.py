@@ -23,8 +23,8 @@ from webhook.cel.run.values import (
     UintKey,
     from_key,
 )
-from webhook.rego.go.floats import float_text
-from webhook.rego.go.time import date_of
+from webhook.golang.floats import float_text
+from webhook.golang.time import date_of
 
 if TYPE_CHECKING:
     from collections.abc import Container

@@ -11,8 +11,8 @@ from webhook.cel.errors import EvaluationError
 from webhook.cel.run.arithmetic import SECOND
 from webhook.cel.run.values import INT_MAX, INT_MIN, UINT_MAX
 from webhook.duration import InvalidDuration, parse_duration
-from webhook.rego.go.strings import quote
-from webhook.rego.go.time import RFC3339, date_of, days_of, parse_time
+from webhook.golang.strings import quote
+from webhook.golang.time import RFC3339, date_of, days_of, parse_time
 from webhook.values import dataclass
 
 if TYPE_CHECKING:

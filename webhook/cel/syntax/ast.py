@@ -14,10 +14,17 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+
 FoldKind: TypeAlias = Literal[
     "all", "exists", "exists_one", "map", "filter", "list", "map_value", "map_entry"
 ]
 """What a comprehension makes: ``list`` is transformList, ``map_value`` transformMap."""
+
+
+def place_of(source: str, at: int) -> tuple[int, int]:
+    """The line, from 1, and the column in code points, from 0."""
+    line = source.count("\n", 0, at) + 1
+    return line, at - (source.rfind("\n", 0, at) + 1)
 
 
 @dataclass(slots=True, eq=False)

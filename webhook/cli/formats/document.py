@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from webhook.api.encoding import encode
-from webhook.cli.terminal import is_printable, printable_json
+from webhook.cli.terminal import is_printable, one_line, printable_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.mutation.patch import Operation
+
+
+def patch_lines(patch: Sequence[Operation]) -> list[str]:
+    """A line for each operation, indented below what is changed."""
+    lines = []
+    for item in patch:
+        value = f" {encode(item['value']).decode()}" if "value" in item else ""
+        lines.append(f"    {one_line(item['op'] + ' ' + item['path'] + value)}")
+    return lines
 
 
 def as_json(document: Any) -> str:

@@ -13,11 +13,11 @@ from webhook.cel.check.types import BOOL, DYN, STRING
 from webhook.cel.engine import compile_checked
 from webhook.cel.errors import CompileError as ExpressionError
 from webhook.cel.errors import EvaluationError, TimeUp
+from webhook.cel.fast.policy import Part, whole_form
 from webhook.cel.kubernetes import admission
 from webhook.cel.run.meter import EXPRESSION_COST, Meter
 from webhook.cel.run.values import NOTHING, VARIABLES
 from webhook.cel.syntax.ast import Select, children
-from webhook.cel.whole import Part, whole_form
 from webhook.constraint.driver import DriverViolation
 from webhook.constraint.drivers.cel_review import any_object, objects_of, variables_of
 from webhook.constraint.drivers.cel_source import ANY_OBJECT, INVENTORY, PARAMS
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from webhook.cel.check.checker import Checked
     from webhook.cel.check.types import Type
     from webhook.cel.engine import Expression
+    from webhook.cel.fast.policy import Whole
     from webhook.cel.syntax.ast import Expr
-    from webhook.cel.whole import Whole
     from webhook.constraint.drivers.cel_source import CelSource
     from webhook.constraint.limits import Budget, Limits
 

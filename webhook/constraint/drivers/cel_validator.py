@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cel.errors import EvaluationError, LimitExceeded, TimeUp
+from webhook.cel.fast.operators import KNOWN
 from webhook.cel.library.strings import SPACES
-from webhook.cel.operators import KNOWN
 from webhook.cel.run.meter import EXPRESSION_COST, MATCH_CONDITIONS_COST, Meter
 from webhook.values import dataclass
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from webhook.golang import bigfloat
 from webhook.rego.builtins.registry import builtin, wrong_element, wrong_operand
-from webhook.rego.go import bigfloat
 from webhook.rego.run import numbers
 from webhook.rego.run.values import (
     UNDEFINED,

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from webhook.golang import bigfloat
 from webhook.rego.builtins.registry import builtin, wrong_operand
 from webhook.rego.errors import BuiltinError
-from webhook.rego.go import bigfloat
 from webhook.rego.run import numbers
 from webhook.rego.run.values import RegoSet, type_name
 from webhook.rego.types import NUMBER, SET, any_of

@@ -7,12 +7,12 @@ import hashlib
 import hmac
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.golang.strings import utf8
 from webhook.rego.builtins.crypto import BYTES_A_STEP
 from webhook.rego.builtins.http.request import check_keys
 from webhook.rego.builtins.operands import url_of
 from webhook.rego.builtins.registry import Context, builtin, wrong_operand
 from webhook.rego.errors import BuiltinError
-from webhook.rego.go.strings import utf8
 from webhook.rego.run import numbers
 from webhook.rego.run.text import display, json_text
 from webhook.rego.run.values import RegoSet

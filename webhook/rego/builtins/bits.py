@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from webhook.golang import bigfloat
 from webhook.rego.builtins.operands import big_integer
 from webhook.rego.builtins.registry import builtin
 from webhook.rego.errors import BuiltinError
-from webhook.rego.go import bigfloat
 from webhook.rego.run.numbers import number_too_large
 from webhook.rego.types import NUMBER
 

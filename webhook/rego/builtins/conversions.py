@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from webhook.golang.strings import quote
 from webhook.rego.builtins.registry import builtin, wrong_operand
 from webhook.rego.errors import BuiltinError
-from webhook.rego.go.strings import quote
 from webhook.rego.run.numbers import number
 from webhook.rego.run.values import RegoObject, RegoSet, ordered
 from webhook.rego.run.values import type_name as name_of

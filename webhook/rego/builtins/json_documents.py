@@ -10,8 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from webhook.rego.builtins import go_json
-from webhook.rego.builtins.json_patch import apply_patches
-from webhook.rego.builtins.json_paths import read_path
+from webhook.rego.builtins.json_patch import apply_patches, read_path
 from webhook.rego.builtins.registry import builtin, wrong_operand
 from webhook.rego.errors import BuiltinError
 from webhook.rego.run.text import MAX_CHARACTERS, display, json_indented, json_text, text_too_large

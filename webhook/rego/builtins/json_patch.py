@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.rego.builtins.json_paths import read_path
 from webhook.rego.errors import BuiltinError
 from webhook.rego.run.numbers import as_index
 from webhook.rego.run.text import display
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from webhook.rego.builtins.registry import Context
     from webhook.rego.run.values import Value
 
+
 _GO_TYPES: Final = {
     "null": "ast.Null",
     "boolean": "ast.Boolean",
@@ -36,6 +36,22 @@ _GO_TYPES: Final = {
 }
 
 _DELETED: Final = "deleted node encountered during delete operation"
+
+
+def read_path(path: Value) -> list[Value]:
+    """The steps of a path; raises BuiltinError for what is none."""
+    if type(path) is list:
+        return path
+    if type(path) is not str:
+        raise BuiltinError(
+            "operand 2 must be one of {set, array} containing string paths or array of path "
+            f"segments but got {type_name(path)}",
+            kind="type",
+        )
+    if not path:
+        return []
+    parts = path.lstrip("/").split("/")
+    return [part.replace("~1", "/").replace("~0", "~") for part in parts]
 
 
 def apply_patches(context: Context, document: Value, operations: list[Value]) -> Value:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.rego.go.strings import utf8
+from webhook.golang.strings import utf8
 from webhook.rego.run.numbers import number
 from webhook.rego.run.text import json_text
 from webhook.rego.syntax import ast

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from webhook.golang import url
 from webhook.rego.builtins.registry import wrong_element, wrong_operand
 from webhook.rego.errors import BuiltinError
-from webhook.rego.go import url
 from webhook.rego.run.numbers import as_index, as_int
 from webhook.rego.run.values import RegoSet, ordered, type_name
 
 if TYPE_CHECKING:
-    from webhook.rego.go.url import Url
+    from webhook.golang.url import Url
     from webhook.rego.run.values import Value
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from webhook.golang.strings import quote
 from webhook.rego.builtins.registry import builtin
 from webhook.rego.errors import BuiltinError
-from webhook.rego.go.strings import quote
 from webhook.rego.types import ANY, BOOLEAN, NUMBER, STRING
 
 if TYPE_CHECKING:

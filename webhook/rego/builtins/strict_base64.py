@@ -1,9 +1,9 @@
-"""Base64 as Go reads it (:mod:`webhook.rego.go.base64`), whose complaints end a call of a built-in."""
+"""Base64 as Go reads it (:mod:`webhook.golang.base64`), whose complaints end a call of a built-in."""
 
 from __future__ import annotations
 
+from webhook.golang import base64
 from webhook.rego.errors import BuiltinError
-from webhook.rego.go import base64
 
 
 def decode(text: str | bytes) -> bytes:

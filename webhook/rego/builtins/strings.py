@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NoReturn
 
+from webhook.golang import bigfloat
+from webhook.golang.strings import from_utf8, utf8
 from webhook.rego.builtins.operands import integer
 from webhook.rego.builtins.registry import builtin, wrong_element, wrong_operand
 from webhook.rego.errors import BuiltinError
-from webhook.rego.go import bigfloat
-from webhook.rego.go.strings import from_utf8, utf8
 from webhook.rego.run import numbers
 from webhook.rego.run.sprintf import sprintf as go_sprintf
 from webhook.rego.run.text import MAX_CHARACTERS, text_too_large

@@ -8,14 +8,14 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from webhook.golang.format import TooLong
+from webhook.golang.templates.execution import render
+from webhook.golang.templates.functions import JsonNumber
+from webhook.golang.templates.syntax import Nodes, parse
+from webhook.golang.templates.tokens import TemplateError
 from webhook.rego.builtins import go_json
 from webhook.rego.builtins.registry import builtin
 from webhook.rego.errors import BuiltinError
-from webhook.rego.go.format import TooLong
-from webhook.rego.go.templates.execution import render
-from webhook.rego.go.templates.functions import JsonNumber
-from webhook.rego.go.templates.syntax import Nodes, parse
-from webhook.rego.go.templates.tokens import TemplateError
 from webhook.rego.run.numbers import number_text
 from webhook.rego.run.text import MAX_CHARACTERS, display, text_too_large
 from webhook.rego.types import ANY, STRING, object_of

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
 
 from webhook import duration as go_duration
+from webhook.golang import time as gotime
+from webhook.golang.floats import float_text
+from webhook.golang.time import Moment, date_of, days_in, days_of
 from webhook.rego.builtins.operands import integer
 from webhook.rego.builtins.registry import builtin, wrong_operand
 from webhook.rego.errors import BuiltinError
-from webhook.rego.go import time as gotime
-from webhook.rego.go.floats import float_text
-from webhook.rego.go.time import Moment, date_of, days_in, days_of
 from webhook.rego.run.numbers import binary
 from webhook.rego.run.values import type_name
 from webhook.rego.types import NUMBER, STRING, any_of, static_array

@@ -18,11 +18,11 @@ import yaml
 from yaml.emitter import Emitter, ScalarAnalysis
 
 from webhook.api.documents import TAG_PREFIX, InvalidDocument, is_merge, tagged_scalar
+from webhook.golang.floats import float_text
+from webhook.golang.strings import from_utf8, utf8
 from webhook.rego.builtins import strict_base64
 from webhook.rego.builtins.registry import builtin
 from webhook.rego.errors import BuiltinError
-from webhook.rego.go.floats import float_text
-from webhook.rego.go.strings import from_utf8, utf8
 from webhook.rego.run.numbers import number, number_text
 from webhook.rego.run.text import display, json_items
 from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, ordered

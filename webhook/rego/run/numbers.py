@@ -17,10 +17,10 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Self
 
+from webhook.golang import bigfloat
+from webhook.golang.bigfloat import Binary, int_from_text, int_text
+from webhook.golang.floats import float_text, general
 from webhook.rego.errors import EvaluationError
-from webhook.rego.go import bigfloat
-from webhook.rego.go.bigfloat import Binary, int_from_text, int_text
-from webhook.rego.go.floats import float_text, general
 from webhook.rego.syntax.magnitude import MAX_EXPONENT, fault_of_number
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _NUMBER: Final = re.compile(r"(-?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d+))?\Z", re.AS
 
 
 def number_too_large() -> EvaluationError:
-    """The end of an evaluation that computes beyond :data:`~webhook.rego.go.bigfloat.MAX_BITS`."""
+    """The end of an evaluation that computes beyond :data:`~webhook.golang.bigfloat.MAX_BITS`."""
     return EvaluationError("eval_cancel_error", "evaluation made a number too large or too small")
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import re2
 
+from webhook.golang.strings import from_utf8, utf8
 from webhook.rego.errors import BuiltinError
-from webhook.rego.go.strings import from_utf8, utf8
 from webhook.values import dataclass
 
 if TYPE_CHECKING:

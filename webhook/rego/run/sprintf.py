@@ -1,4 +1,4 @@
-"""``sprintf`` over Rego values, as OPA calls Go's (:mod:`webhook.rego.go.format`).
+"""``sprintf`` over Rego values, as OPA calls Go's (:mod:`webhook.golang.format`).
 
 OPA hands over a number as ``int64``, ``*big.Int`` or ``float64`` and everything
 else as a string (v1/topdown/strings.go, builtinSprintf); Gatekeeper's an ``int``
@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.rego.go.floats import float_text
-from webhook.rego.go.format import BigInt, GoInt, TooLong, format_text, simple_format
-from webhook.rego.go.strings import quote
+from webhook.golang.floats import float_text
+from webhook.golang.format import BigInt, GoInt, TooLong, format_text, simple_format
+from webhook.golang.strings import quote
 from webhook.rego.run.numbers import number_text
 from webhook.rego.run.text import MAX_CHARACTERS, display_of_affordable, text_too_large
 from webhook.rego.run.weight import afford_text
 
 if TYPE_CHECKING:
-    from webhook.rego.go.format import Argument
+    from webhook.golang.format import Argument
     from webhook.rego.run.values import Value
 
 

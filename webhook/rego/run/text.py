@@ -2,7 +2,7 @@
 
 A Rego string may hold bytes that are no UTF-8 (``base64.decode`` makes them).
 Each such byte is a lone surrogate here, as Python's ``surrogateescape`` makes
-it (:mod:`webhook.rego.go.strings`); JSON shows U+FFFD, as Go does.
+it (:mod:`webhook.golang.strings`); JSON shows U+FFFD, as Go does.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.patterns import LONE_SURROGATE
+from webhook.golang.strings import quote
 from webhook.rego.errors import EvaluationError
-from webhook.rego.go.strings import quote
 from webhook.rego.run.numbers import Numeral, number_text, numeral_argument
 from webhook.rego.run.values import (
     RegoObject,

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from webhook.rego.errors import RegoLoadError
 from webhook.rego.syntax import tokens as t
 from webhook.rego.syntax.ast import (
+    Array,
     ArrayComprehension,
     Boolean,
     Call,
     Expr,
     Head,
+    Object,
     ObjectComprehension,
     Ref,
     Rule,
@@ -22,7 +24,6 @@ from webhook.rego.syntax.ast import (
     Var,
 )
 from webhook.rego.syntax.cursor import Refused
-from webhook.rego.syntax.ground import is_ground
 from webhook.rego.syntax.parser_terms import KINDS_OF_TERM, ROOTS, WHITESPACE
 from webhook.values import dataclass
 
@@ -34,7 +35,29 @@ if TYPE_CHECKING:
     from webhook.rego.syntax.parser_scalars import ScalarParser
     from webhook.rego.syntax.parser_terms import TermParser
 
+
 _COMPREHENSIONS: Final = (ArrayComprehension, SetComprehension, ObjectComprehension)
+
+
+def is_ground(term: Term) -> bool:
+    """Whether the term contains no variable (the head of a reference counts as none).
+
+    OPA holds a call and a template string to be ground when their parts are;
+    a comprehension never is.
+    """
+    if isinstance(term, Var):
+        return False
+    if isinstance(term, Ref):
+        return (isinstance(term.head, Var) or is_ground(term.head)) and all(
+            map(is_ground, term.path)
+        )
+    if isinstance(term, Array | Set):
+        return all(map(is_ground, term.items))
+    if isinstance(term, Object):
+        return all(is_ground(key) and is_ground(value) for key, value in term.items)
+    if isinstance(term, Call):
+        return all(map(is_ground, term.args))
+    return not isinstance(term, TemplateString)
 
 
 @dataclass(slots=True)

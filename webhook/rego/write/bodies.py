@@ -25,8 +25,8 @@ from webhook.rego.write.expression import (
     tuple_of,
 )
 from webhook.rego.write.facts import SizeOf
+from webhook.rego.write.function_requests import Collection, Function, Grouped
 from webhook.rego.write.grouped import keys_of
-from webhook.rego.write.wanted import Collection, Function, Grouped
 
 if TYPE_CHECKING:
     from collections.abc import Callable

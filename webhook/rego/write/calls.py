@@ -24,8 +24,8 @@ from webhook.rego.write.expression import (
     item,
     negation,
 )
+from webhook.rego.write.function_requests import Function
 from webhook.rego.write.inline import INLINE
-from webhook.rego.write.wanted import Function
 
 if TYPE_CHECKING:
     from webhook.rego.run.values import Value

@@ -1,4 +1,4 @@
-"""Stage 10: the rules of one path as Python functions (:mod:`webhook.rego.write.wanted`)."""
+"""Stage 10: the rules of one path as Python functions (:mod:`webhook.rego.write.function_requests`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.check import ir
 from webhook.rego.run.values import UNDEFINED, equal
-from webhook.rego.write import wanted
+from webhook.rego.write import function_requests as wanted
 from webhook.rego.write.emitters import new_function
 from webhook.rego.write.expression import (
     Expression,
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from webhook.rego.check.ir import Rule
     from webhook.rego.check.tree import Node
     from webhook.rego.write.function import FunctionBuilder
+    from webhook.rego.write.function_requests import Wanted
     from webhook.rego.write.unit import Unit
-    from webhook.rego.write.wanted import Wanted
 
 MANY_CALLS: Final = 3
 """Places that call a function from which on its answers are kept."""

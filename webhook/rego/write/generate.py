@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.errors import GENERATED, BuiltinError
 from webhook.rego.location import NOWHERE, Location
-from webhook.rego.run import kept, metered, packages, runtime
+from webhook.rego.run import memo as kept
+from webhook.rego.run import metered, packages, runtime
 from webhook.rego.run.numbers import Numeral
 from webhook.rego.run.patterns import pattern
 from webhook.rego.run.text import argument_text

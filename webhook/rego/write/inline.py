@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from webhook.golang.format import simple_format
 from webhook.rego.check import ir
 from webhook.rego.errors import BuiltinError
-from webhook.rego.go.format import simple_format
 from webhook.rego.run.metered import JOINED_MAX, WORK_STEPS
 from webhook.rego.run.patterns import pattern
 from webhook.rego.run.runtime import MISSING

@@ -25,10 +25,7 @@ from webhook.rego.write.expression import (
     tuple_of,
 )
 from webhook.rego.write.facts import Origin, SizeOf, ValueAt
-from webhook.rego.write.properties import given_properties, property_names
-from webhook.rego.write.statement import Line
-from webhook.rego.write.unification import UNREAD
-from webhook.rego.write.wanted import (
+from webhook.rego.write.function_requests import (
     BranchingNode,
     Built,
     Document,
@@ -36,13 +33,47 @@ from webhook.rego.write.wanted import (
     Members,
     ObjectDocument,
 )
+from webhook.rego.write.statement import Line
+from webhook.rego.write.unification import UNREAD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from webhook.rego.check.tree import Node
     from webhook.rego.run.values import Value
     from webhook.rego.write.function import FunctionBuilder
+
+
+def given_properties(
+    node: Node, pattern: ir.Object, bound: Callable[[ir.Term], bool]
+) -> list[str] | None:
+    """Names of the pattern's bound properties; None where members cannot be sought by them."""
+    names = property_names(pattern)
+    if names is None or not node.rules:
+        return None
+    members = []
+    for rule in node.rules:
+        theirs = property_names(rule.key) if isinstance(rule.key, ir.Object) else None
+        if theirs is None or theirs.keys() != names.keys():
+            return None
+        members.append(theirs)
+    given = [key for key, value in names.items() if bound(value)]
+    if not given or len(given) == len(names):
+        return None
+    for theirs in members:
+        if not all(isinstance(theirs[key], ir.Var | ir.Const) for key in given):
+            return None
+    return given
+
+
+def property_names(term: ir.Object) -> dict[str, ir.Term] | None:
+    """The properties of an object term by name, if all names are constant strings."""
+    properties: dict[str, ir.Term] = {}
+    for key, value in term.items:
+        if not isinstance(key, ir.Const) or type(key.value) is not str or key.value in properties:
+            return None
+        properties[key.value] = value
+    return properties
 
 
 class References:

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from webhook.rego.location import Location
     from webhook.rego.run.values import Value
     from webhook.rego.write.expression import Expression
+    from webhook.rego.write.function_requests import Wanted
     from webhook.rego.write.payment import Payment
     from webhook.rego.write.statement import WrittenFunction
-    from webhook.rego.write.wanted import Wanted
 
 MAX_VARIANTS: Final = 30
 """Calls with known operands that get functions of their own in one constraint's code."""

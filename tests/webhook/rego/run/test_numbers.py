@@ -6,8 +6,8 @@ import subprocess
 import pytest
 
 from tests.patience import PATIENCE_SECONDS
+from webhook.golang import bigfloat
 from webhook.rego.errors import EvaluationError
-from webhook.rego.go import bigfloat
 from webhook.rego.run import numbers
 from webhook.rego.run.numbers import Numeral, number, number_text
 from webhook.rego.run.values import compare, equal, key

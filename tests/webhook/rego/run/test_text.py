@@ -2,30 +2,11 @@
 
 import pytest
 
-from webhook.rego.go.strings import from_utf8, quote, quote_ascii, utf8
+from webhook.golang.strings import from_utf8, utf8
 from webhook.rego.run import text
 from webhook.rego.run.numbers import Numeral, number
 from webhook.rego.run.text import display, json_indented, json_string, json_text, to_json
 from webhook.rego.run.values import RegoObject, RegoSet
-
-
-@pytest.mark.parametrize(
-    ("text", "quoted"),
-    [
-        ("plain é", '"plain é"'),
-        ('a"b\\', '"a\\"b\\\\"'),
-        ("\a\b\f\n\r\t\v", '"\\a\\b\\f\\n\\r\\t\\v"'),
-        ("\x01\x7f\u00a0\u2028", '"\\x01\\x7f\\u00a0\\u2028"'),
-        ("\U000e0001", '"\\U000e0001"'),
-        (from_utf8(b"\xff"), '"\\xff"'),
-    ],
-)
-def test_a_quoted_string_is_gos(text, quoted):
-    assert quote(text) == quoted
-
-
-def test_a_string_quoted_in_ascii_has_no_other_characters():
-    assert quote_ascii("aé日") == '"a\\u00e9\\u65e5"'
 
 
 def test_bytes_that_are_no_utf8_survive():

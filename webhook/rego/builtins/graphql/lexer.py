@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from webhook.rego.go.strings import quote
+from webhook.golang.strings import quote
 from webhook.values import dataclass
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.golang.strings import quote
 from webhook.rego.builtins.graphql import lexer, tree
 from webhook.rego.builtins.graphql.tree import Node, comments, make
 from webhook.rego.errors import BuiltinError, EvaluationError
-from webhook.rego.go.strings import quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -28,9 +28,9 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from webhook.golang.url import Url
     from webhook.proxies import Route
     from webhook.rego.builtins.http.request import HttpRequest
-    from webhook.rego.go.url import Url
     from webhook.rego.run.values import Key
 
 BODY_BYTES_MAX: Final = 8 << 20

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from webhook.golang.strings import from_utf8
 from webhook.rego.builtins import go_json, yaml_documents
 from webhook.rego.builtins.http.client import HttpResponse, NetworkError
 from webhook.rego.builtins.http.request import (
@@ -24,7 +25,6 @@ from webhook.rego.builtins.http.request import (
 )
 from webhook.rego.builtins.registry import Context, builtin
 from webhook.rego.errors import BuiltinError
-from webhook.rego.go.strings import from_utf8
 from webhook.rego.run.values import RegoObject
 from webhook.rego.types import ANY, STRING, object_of
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.golang.strings import quote, utf8
 from webhook.rego.builtins.times import parse_duration_ns
 from webhook.rego.errors import BuiltinError
-from webhook.rego.go.strings import quote, utf8
 from webhook.rego.run import numbers
 from webhook.rego.run.text import display, json_text, to_json
 from webhook.rego.run.values import RegoSet, key, type_name

@@ -7,8 +7,8 @@ import ipaddress
 import re
 from typing import TYPE_CHECKING, Final
 
+from webhook.golang import url as go_url
 from webhook.rego.errors import BuiltinError
-from webhook.rego.go import url as go_url
 from webhook.rego.run.patterns import pattern as compile_pattern
 
 if TYPE_CHECKING:

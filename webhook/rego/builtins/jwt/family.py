@@ -7,14 +7,14 @@ import re
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.golang.base64 import encode_url
+from webhook.golang.strings import from_utf8, utf8
 from webhook.rego.builtins import go_json
 from webhook.rego.builtins.jwt import verification_keys as jwt_keys
 from webhook.rego.builtins.jwt.verification_keys import TOKEN_ALGORITHMS, VerificationKey
 from webhook.rego.builtins.registry import Context, builtin
 from webhook.rego.builtins.strict_base64 import decode_url
 from webhook.rego.errors import BuiltinError
-from webhook.rego.go.base64 import encode_url
-from webhook.rego.go.strings import from_utf8, utf8
 from webhook.rego.run.text import json_text
 from webhook.rego.run.values import RegoObject, compare
 from webhook.rego.types import BOOLEAN, NAMED, OBJECT, STRING, static_array

@@ -13,12 +13,12 @@ from cryptography.hazmat.primitives.asymmetric.utils import (
     encode_dss_signature,
 )
 
+from webhook.golang.strings import utf8
 from webhook.rego.builtins import strict_base64
 from webhook.rego.builtins.keys import asymmetric as keys
 from webhook.rego.builtins.keys import jwk, pem
 from webhook.rego.builtins.x509 import certificate as certificates
 from webhook.rego.errors import BuiltinError
-from webhook.rego.go.strings import utf8
 from webhook.values import dataclass
 
 if TYPE_CHECKING:

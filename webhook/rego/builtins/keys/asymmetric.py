@@ -8,10 +8,10 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed25519, rsa, x25519
 
+from webhook.golang.base64 import encode
 from webhook.rego.builtins.keys import der
 from webhook.rego.builtins.keys.der import NULL
 from webhook.rego.errors import BuiltinError
-from webhook.rego.go.base64 import encode
 from webhook.values import dataclass
 
 if TYPE_CHECKING:

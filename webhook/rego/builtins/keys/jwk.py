@@ -9,9 +9,9 @@ from typing import Any, Final
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa, x448, x25519
 
+from webhook.golang.base64 import encode_url
 from webhook.rego.builtins import go_json
 from webhook.rego.errors import BuiltinError
-from webhook.rego.go.base64 import encode_url
 from webhook.rego.run.text import json_text
 from webhook.values import dataclass
 

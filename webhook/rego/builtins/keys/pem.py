@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from webhook.golang import base64
 from webhook.rego.builtins import strict_base64
 from webhook.rego.errors import BuiltinError
-from webhook.rego.go import base64
 from webhook.values import dataclass
 
 if TYPE_CHECKING:

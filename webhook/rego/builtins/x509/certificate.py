@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.golang.base64 import encode
 from webhook.rego.builtins.keys import asymmetric as keys
 from webhook.rego.builtins.keys import der
 from webhook.rego.builtins.keys.der import NULL
 from webhook.rego.builtins.x509 import extensions as certificate_extensions
 from webhook.rego.errors import BuiltinError
-from webhook.rego.go.base64 import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable

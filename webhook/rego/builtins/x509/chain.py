@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
-from webhook.rego.go import url as go_url
+from webhook.golang import url as go_url
 from webhook.values import dataclass
 
 if TYPE_CHECKING:

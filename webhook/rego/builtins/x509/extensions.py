@@ -7,10 +7,10 @@ import ipaddress
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.golang.base64 import encode
 from webhook.rego.builtins.keys import der
 from webhook.rego.builtins.operands import url_of
 from webhook.rego.errors import BuiltinError
-from webhook.rego.go.base64 import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

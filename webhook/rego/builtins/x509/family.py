@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa, x25519
 
+from webhook.golang import base64
 from webhook.rego.builtins import strict_base64
 from webhook.rego.builtins.crypto import text_bytes
 from webhook.rego.builtins.keys import asymmetric as keys
@@ -18,7 +19,6 @@ from webhook.rego.builtins.keys import jwk, pem
 from webhook.rego.builtins.registry import Context, builtin
 from webhook.rego.builtins.x509 import certificate, chain
 from webhook.rego.errors import BuiltinError
-from webhook.rego.go import base64
 from webhook.rego.run.values import RegoSet
 from webhook.rego.types import BOOLEAN, NAMED, STRING, array_of, static_array
 

@@ -1,0 +1,370 @@
+"""The exact form of an expression: a function for each node, errors absorbed as CEL absorbs them.
+
+It is what an expression means. It is run where the fast form raises, and compared with it in tests.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.cel import folds, paths
+from webhook.cel.check import types
+from webhook.cel.check.literals import known_members, known_value
+from webhook.cel.errors import EvaluationError
+from webhook.cel.exact import costed, nodes
+from webhook.cel.narrowing import called
+from webhook.cel.paths import Key
+from webhook.cel.run import access, equality, membership, messages
+from webhook.cel.run.arithmetic import OPERATORS, is_not, negate
+from webhook.cel.run.values import (
+    NONE,
+    NOTHING,
+    VARIABLES,
+    Duration,
+    Lost,
+    Optional,
+    TypeValue,
+    Uint,
+    type_name,
+)
+from webhook.cel.syntax.ast import (
+    Call,
+    Constant,
+    Fold,
+    ListOf,
+    MapOf,
+    Message,
+    Name,
+    OptMap,
+    Select,
+    SortBy,
+    children,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.cel.check.checker import Checked
+    from webhook.cel.folds import Run
+    from webhook.cel.paths import Keys
+    from webhook.cel.run.meter import Meter
+    from webhook.cel.run.values import Value
+    from webhook.cel.syntax.ast import Expr
+
+_BINARY: Final[dict[str, Callable[[Value, Value], Value]]] = {
+    **OPERATORS,
+    "_==_": equality.equal,
+    "_!=_": equality.not_equal,
+    "_<_": equality.less,
+    "_<=_": equality.less_or_equal,
+    "_>_": equality.greater,
+    "_>=_": equality.greater_or_equal,
+}
+_UNARY: Final[dict[str, Callable[[Value], Value]]] = {"!_": is_not, "-_": negate}
+
+_ZEROS: Final[dict[str, Value]] = {
+    "uint": Uint(0),
+    "double": 0.0,
+    "google.protobuf.Duration": Duration(0),
+}
+
+_FOUND_BY_VALUE: Final = frozenset({"bool", "double", "int", "string", "uint"})
+_TAKING: Final = frozenset({"distinct", "first", "flatten", "last", "reverse", "slice", "sort"})
+"""Functions that read items of a list."""
+
+_SEARCHES: Final = frozenset({"find", "findAll", "matches"})
+
+
+def exact_form(checked: Checked) -> Run:
+    """What computes an expression."""
+    return _Builder(checked).build(checked.parsed.root)
+
+
+class _Builder:
+    def __init__(self, checked: Checked) -> None:
+        self.checked = checked
+        self.scopes: list[dict[str, int]] = []
+        self.slots = 0
+
+    def build(self, node: Expr) -> Run:
+        """What computes a node."""
+        match node:
+            case Constant():
+                return nodes.constant(node.value)
+            case Select(tests=True):
+                return paths.told(self.path(node))
+            case Name() | Select() | OptMap() | Call(function="_[_]" | "_[?_]" | "_?_:_"):
+                return self.path(node)
+            case Call():
+                return self.call(node)
+            case ListOf() | MapOf():
+                made = self.list_of(node) if isinstance(node, ListOf) else self.map_of(node)
+                return made if known_value(node, self.checked) is NOTHING else nodes.once(made)
+            case Message():
+                return self.message(node)
+            case Fold():
+                return self.fold(node)
+            case SortBy():
+                return self.sort_by(node)
+
+    # --- paths --------------------------------------------------------------------------------
+
+    def path(self, node: Expr, keys: Keys = (), *, is_key: bool = False) -> Run:
+        """What a node gives, and what ``keys`` behind it lead to.
+
+        A conditional goes on in each of its branches. ``is_key`` is of what is a key itself.
+        """
+        match node:
+            case Select() if node not in self.checked.names and not self.is_composed(node):
+                key = Key(nodes.constant(node.field), optional=node.optional, tests=node.tests)
+                return self.path(node.operand, (key, *keys), is_key=is_key)
+            case Call(function="_[_]" | "_[?_]"):
+                of, at = node.args
+                key = Key(
+                    self.path(at, is_key=True),
+                    optional=node.function == "_[?_]",
+                    converts=paths.is_converting(at, self.checked),
+                )
+                return self.path(of, (key, *keys), is_key=is_key)
+            case Call(function="_?_:_"):
+                test, *branches = node.args
+                taken = [self.path(one, keys, is_key=is_key) for one in branches]
+                return nodes.conditional(self.build(test), *taken)
+        is_composed = self.is_composed(node)
+        run = paths.resolved(self.root(node), keys, opens=not is_composed, is_key=is_key)
+        if is_key:
+            return run if self.is_part(node, keys) else paths.computed(run)
+        is_one = not keys and (is_composed or self.is_bound(node))
+        return run if is_one or not self.has_other_keys else paths.read(run)
+
+    def is_bound(self, node: Expr) -> bool:
+        """Whether it is a macro's variable."""
+        meaning = self.checked.names.get(node, getattr(node, "name", ""))
+        return meaning[:1] != "." and any(meaning in scope for scope in self.scopes)
+
+    def is_part(self, node: Expr, keys: Keys) -> bool:
+        """Whether keys behind it lead to part of a variable, as it is decoded in Go."""
+        return paths.is_native(node, self.checked) and not any(key.converts for key in keys)
+
+    def root(self, node: Expr) -> Run:
+        """What a path begins at, as it is."""
+        match node:
+            case Name():
+                return self.name(self.checked.names.get(node, node.name))
+            case Select() if node in self.checked.names:
+                return self.name(self.checked.names[node])
+            case Select():
+                return paths.composited(
+                    self.build(node.operand),
+                    node.field,
+                    tests=node.tests,
+                    is_one=self.has_other_keys,
+                )
+            case OptMap():
+                return self.opt_map(node)
+        return self.build(node)
+
+    def is_composed(self, node: Expr) -> bool:
+        """Whether it is a composed variable."""
+        if not isinstance(node, Select) or node in self.checked.names:
+            return False
+        of = self.checked.types.get(node.operand)
+        return of is not None and of.name == VARIABLES
+
+    def name(self, meaning: str) -> Run:
+        if meaning.startswith(":"):
+            return nodes.constant(TypeValue(meaning[1:]))
+        if not meaning.startswith("."):
+            for scope in reversed(self.scopes):
+                if meaning in scope:
+                    return nodes.local(scope[meaning])
+        return nodes.variable(meaning.removeprefix("."))
+
+    def slot(self, *names: str) -> list[int]:
+        """Numbers for the variables of a macro, which hide those around it."""
+        numbers = list(range(self.slots, self.slots + len(names)))
+        self.slots += len(names)
+        self.scopes.append(dict(zip(names, numbers, strict=True)))
+        return numbers
+
+    # --- calls --------------------------------------------------------------------------------
+
+    def call(self, node: Call) -> Run:
+        function = node.function
+        if function in {"_&&_", "_||_"}:
+            return folds.logic([self.build(arg) for arg in node.args], ends=function == "_||_")
+        named = self.checked.functions.get(node)
+        target = (
+            []
+            if node.target is None or (named is not None and named != function)
+            else [node.target]
+        )
+        args = [self.build(arg) for arg in (*target, *node.args)]
+        if function in _UNARY:
+            return nodes.unary(_UNARY[function], args[0])
+        if function in _BINARY:
+            return nodes.binary(_BINARY[function], args[0], args[1])
+        if function == "@in" and isinstance(node.args[1], ListOf) and not node.args[1].items:
+            return nodes.constant(False)  # cel-go does not look at what would be in it
+        if function == "@in":
+            known = known_members(node.args[1], self.checked)
+            return nodes.member(args[0], args[1]) if known is None else nodes.among(args[0], known)
+        run = self.library(node, named or function, args, member=bool(target))
+        return paths.taken(run) if self.has_other_keys and function in _TAKING else run
+
+    def library(self, node: Call, name: str, args: list[Run], *, member: bool) -> Run:
+        """A function of the library."""
+        function, count = node.function, len(args)
+        form = self.called(node, name, member=member)
+        if function in _SEARCHES and count > 1:
+            pattern = [*([node.target] if member and node.target else []), *node.args][1]
+            if type(known_value(pattern, self.checked)) is str:
+                return costed.search(form, args)
+        if function in costed.LISTERS and count == 1 and node in self.checked.overloads:
+            return nodes.invocation(form, [costed.lister(args[0])], at_once=False)
+        if function == "flatten" and count == 2:
+            return costed.flattened(args[0], args[1])
+        if name in {"optional.unwrap", "unwrapOpt"}:
+            return paths.unwrapped(form, args[0])
+        if function in {"or", "orValue"} and count == 2:
+            return paths.alternative(args[0], args[1], function)
+        if function == "sum" and count == 1 and node.target is not None:
+            item = self.checked.types.get(node.target, types.DYN)
+            zero = _ZEROS.get(item.parts[0].name) if item.name == "list" else None
+            if zero is not None:
+                return nodes.total(form, args[0], zero)
+        return nodes.invocation(form, args, at_once=self.is_at_once(node, function))
+
+    def is_at_once(self, node: Call, function: str) -> bool:
+        """Whether cel-go evaluates both operands of a call before it looks at either.
+
+        It does for one form of a function, and where one is found by operands they end at an error.
+        """
+        return function != "format" and node in self.checked.overloads
+
+    def called(self, node: Call, name: str, *, member: bool) -> str:
+        """The name in the library of what a call may run."""
+        if name == "ip" and member:
+            return ".ip"  # what is a member of a range is a function of a text
+        return called(name, node, self.checked)
+
+    # --- literals -----------------------------------------------------------------------------
+
+    def list_of(self, node: ListOf) -> Run:
+        items = [(self.build(item), at in node.optional) for at, item in enumerate(node.items)]
+
+        def made(env: dict[Any, Value], meter: Meter) -> Value:
+            meter.charge(1 + len(items))
+            values = []
+            for item, optional in items:
+                value = item(env, meter)
+                if optional:
+                    value = access.optional_part(value)
+                    if value is NOTHING:
+                        continue
+                    meter.may_have_lost |= type(value) is Lost
+                values.append(value)
+            return values
+
+        return made
+
+    def map_of(self, node: MapOf) -> Run:
+        entries = [(self.build(e.key), self.build(e.value), e.optional) for e in node.entries]
+
+        def made(env: dict[Any, Value], meter: Meter) -> Value:
+            meter.charge(1 + len(entries))
+            members: dict[Value, Value] = {}
+            for key, value, optional in entries:
+                at = key(env, meter)
+                computed = value(env, meter)
+                if optional:
+                    computed = access.optional_part(computed, at)
+                    meter.may_have_lost |= type(computed) is Lost
+                membership.set_entry(members, at, computed)
+            return members
+
+        return made
+
+    def message(self, node: Message) -> Run:
+        """A message of its fields; of one that is named twice the last value stays."""
+        name = self.checked.names.get(node, node.type_name).removeprefix(":")
+        fields = [(one.name, self.build(one.value), one.optional) for one in node.fields]
+
+        def made(env: dict[Any, Value], meter: Meter) -> Value:
+            if name not in messages.NAMES:
+                raise EvaluationError(f"unknown type '{name}'")
+            values: dict[str, Value] = {}
+            for field, run, optional in fields:
+                value = run(env, meter)
+                values[field] = access.optional_part(value, field) if optional else value
+            return messages.message(
+                name, {field: value for field, value in values.items() if value is not NOTHING}
+            )
+
+        return made
+
+    # --- macros -------------------------------------------------------------------------------
+
+    def fold(self, node: Fold) -> Run:
+        range_ = self.build(node.range)
+        names = [node.first] if node.second is None else [node.first, node.second]
+        slots = self.slot(*names)
+        turns = folds.turns_of(range_, slots)
+        if self.has_other_keys:
+            turns = folds.read(turns, slots)
+        test = None if node.test is None else self.build(node.test)
+        key = None if node.key is None else self.build(node.key)
+        body = self.build(node.body)
+        self.scopes.pop()
+        if node.kind in {"all", "exists"}:
+            return folds.quantified(turns, body, ends=node.kind == "exists")
+        if node.kind == "exists_one":
+            return folds.counted(turns, body)
+        if node.kind in {"map_value", "map_entry"}:
+            return folds.mapped(turns, test, body, key)
+        return folds.listed(turns, test, body)
+
+    @cached_property
+    def has_other_keys(self) -> bool:
+        """Whether a map may have a list or a map for a key, which is found by itself alone."""
+        waiting: list[Expr] = [self.checked.parsed.root]
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, Fold) and node.key is not None and node.first.startswith("."):
+                return True  # transformMap reads another's value for its first variable
+            if isinstance(node, MapOf):
+                of = self.checked.types.get(node)
+                if of is None or of.parts[0].name not in _FOUND_BY_VALUE:
+                    return True
+            waiting.extend(children(node))
+        return False
+
+    def opt_map(self, node: OptMap) -> Run:
+        """What a conditional goes on from: of its own it makes what :meth:`path` makes of it."""
+        target = self.build(node.target)
+        (slot,) = self.slot(node.variable.name)
+        body = self.build(node.body)
+        self.scopes.pop()
+        flat = node.flat
+
+        def mapped(env: dict[Any, Value], meter: Meter) -> Value:
+            meter.charge(2)
+            value = target(env, meter)
+            if type(value) is not Optional:
+                raise EvaluationError(f"no such overload: hasValue({type_name(value)})")
+            if value.value is NOTHING:
+                return NONE
+            env[slot] = value.value
+            mapped = body(env, meter)
+            return mapped if flat else Optional(mapped)
+
+        return mapped
+
+    def sort_by(self, node: SortBy) -> Run:
+        target = self.build(node.target)
+        (slot,) = self.slot(node.name)
+        key = self.build(node.key)
+        self.scopes.pop()
+        run = costed.sorted_by(node, target, slot, key, self.checked)
+        return paths.taken(run) if self.has_other_keys else run

@@ -1,0 +1,134 @@
+"""What computes one node of the exact form, of what computes its parts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.cel.errors import EvaluationError
+from webhook.cel.exact import costed
+from webhook.cel.library.all import invoke
+from webhook.cel.run import access, membership
+from webhook.cel.run.values import there
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.cel.folds import Run
+    from webhook.cel.run.meter import Meter
+    from webhook.cel.run.values import Value
+
+
+def once(literal: Run) -> Run:
+    """A list or map of constants, which is one whenever it is asked for: as a key it finds itself."""
+    kept: list[Value] = []
+
+    def same(env: dict[Any, Value], meter: Meter) -> Value:
+        made = literal(env, meter)
+        if not kept:
+            kept.append(made)
+        return kept[0]
+
+    return same
+
+
+def constant(value: Value) -> Run:
+    """A value that is known."""
+
+    def constant(_env: dict[Any, Value], _meter: Meter) -> Value:
+        return value
+
+    return constant
+
+
+def local(slot: int) -> Run:
+    """A variable of a macro."""
+    return lambda env, _meter: there(env[slot])
+
+
+def variable(name: str) -> Run:
+    """A variable of the environment."""
+
+    def variable(env: dict[Any, Value], meter: Meter) -> Value:
+        meter.charge(1)
+        try:
+            return env[name]
+        except KeyError:
+            raise EvaluationError(f"no such attribute(s): {name}") from None
+
+    return variable
+
+
+def unary(operator: Callable[[Value], Value], operand: Run) -> Run:
+    """An operator of one operand."""
+
+    def unary(env: dict[Any, Value], meter: Meter) -> Value:
+        meter.charge(1)
+        return operator(operand(env, meter))
+
+    return unary
+
+
+def _sized(value: Value) -> int:
+    return len(value) // 10 if type(value) in {str, bytes, list, dict} else 0
+
+
+def binary(operator: Callable[[Value, Value], Value], left: Run, right: Run) -> Run:
+    """An operator of two operands."""
+    operands = costed.both(left, right)
+
+    def binary(env: dict[Any, Value], meter: Meter) -> Value:
+        a, b = operands(env, meter)
+        meter.charge(1 + _sized(a) + _sized(b))
+        return operator(a, b)
+
+    return binary
+
+
+def member(item: Run, of: Run) -> Run:
+    """``item in of``."""
+    operands = costed.both(item, of)
+
+    def member(env: dict[Any, Value], meter: Meter) -> Value:
+        value, within = operands(env, meter)
+        meter.charge(1 + (len(within) if type(within) is list else 0))
+        return membership.is_member(value, within, env, meter)
+
+    return member
+
+
+def among(item: Run, keys: frozenset[Value]) -> Run:
+    """``item in`` a list of constants."""
+
+    def among(env: dict[Any, Value], meter: Meter) -> Value:
+        meter.charge(1)
+        return membership.is_among(item(env, meter), keys)
+
+    return among
+
+
+def invocation(name: str, args: list[Run], *, at_once: bool) -> Run:
+    """A function of the library; ``at_once`` is whether both operands are evaluated whatever one is."""
+    if len(args) == 2 and at_once:
+        operands = costed.both(*args)
+        return lambda env, meter: invoke(meter, name, *operands(env, meter))
+
+    def invoked(env: dict[Any, Value], meter: Meter) -> Value:
+        meter.charge(1)
+        return invoke(meter, name, *[arg(env, meter) for arg in args])
+
+    return invoked
+
+
+def total(form: str, operand: Run, zero: Value) -> Run:
+    """``sum`` of a list whose items' type is known: of none it is that type's zero."""
+    return lambda env, meter: invoke(meter, form, operand(env, meter)) or zero
+
+
+def conditional(test: Run, then: Run, other: Run) -> Run:
+    """``test ? then : other``."""
+
+    def conditional(env: dict[Any, Value], meter: Meter) -> Value:
+        chosen = then if access.condition(test(env, meter)) else other
+        return chosen(env, meter)
+
+    return conditional

@@ -1,0 +1,323 @@
+"""The fast form of a whole policy: its validations, and the variables that they read, as one function.
+
+A composed variable is a local that is computed where it is read first; one that reads nothing but
+parameters is computed once for these, and given. As the fast form of an expression it is exact
+whenever it returns: where anything raises, the validations are evaluated one by one instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.cel.check.checker import Checked
+from webhook.cel.errors import EvaluationError, LimitExceeded, Unsure
+from webhook.cel.fast.expression import NAMESPACE, function_of
+from webhook.cel.fast.lines import Unwritten
+from webhook.cel.fast.operators import KNOWN, cost_of
+from webhook.cel.fast.writer import Writer
+from webhook.cel.run.values import NOTHING, VARIABLES
+from webhook.cel.syntax.ast import Name, Select, children
+from webhook.rego.write import expression as source
+from webhook.rego.write.expression import Expression, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from webhook.cel.run.values import Value
+    from webhook.cel.syntax.ast import Expr
+
+MAX_LINES: Final = 2_000
+"""Of one function: a variable that is read in several branches is written into each."""
+
+
+def _unsure() -> None:
+    raise Unsure
+
+
+def _failed() -> None:
+    raise EvaluationError("a variable of parameters that has no value")
+
+
+GIVEN: Final[dict[str, Any]] = {
+    **NAMESPACE,
+    "NOTHING": NOTHING,
+    "EvaluationError": EvaluationError,
+    "LimitExceeded": LimitExceeded,
+    "unsure": _unsure,
+    "failed": _failed,
+}
+"""All that generated code is run with, constants apart."""
+
+_ANY_OBJECT: Final = source.name("A")
+_PARAMS: Final = source.name("P")
+_OPERATION: Final = source.name("O")
+_KNOWN: Final = dict(zip(KNOWN, (_ANY_OBJECT, _PARAMS), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """An expression of a policy; ``tells`` as :class:`~webhook.cel.engine.Expression` has it."""
+
+    checked: Checked
+    tells: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A policy's function.
+
+    ``run`` is given the object (for a deletion the old one), parameters, operation, environment,
+    meter and the values of the variables in ``prepared``: NOTHING for one that has none, which the
+    first ``needed`` of them must not be. It gives, for each validation that fails, its number and
+    message, None where its messageExpression has no value. ``reads`` are the names that it looks up
+    in its environment.
+    """
+
+    run: Callable[..., list[tuple[int, Value]]] = field(repr=False)
+    prepared: tuple[str, ...]
+    needed: int
+    reads: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class WholeSource:
+    """Its text, the constants that this names, and the same as there."""
+
+    text: str
+    constants: dict[str, Any]
+    prepared: tuple[str, ...]
+    needed: int
+    reads: frozenset[str]
+
+
+def whole_source(
+    variables: Mapping[str, Part], validations: Sequence[tuple[Part, Part | None]]
+) -> WholeSource | None:
+    """The text of a policy's function; None where there is none."""
+    try:
+        return _PolicyWriter(variables, validations).policy()
+    except (Unwritten, RecursionError):
+        return None
+
+
+def whole_form(
+    variables: Mapping[str, Part], validations: Sequence[tuple[Part, Part | None]]
+) -> Whole | None:
+    """A policy's function, compiled; None where there is none."""
+    written = whole_source(variables, validations)
+    if written is None:
+        return None
+    run = function_of(written.text, {**GIVEN, **written.constants})
+    if run is None:
+        return None
+    return Whole(run, written.prepared, written.needed, written.reads)
+
+
+class _PolicyWriter(Writer):
+    tells = False
+
+    def __init__(
+        self, variables: Mapping[str, Part], validations: Sequence[tuple[Part, Part | None]]
+    ) -> None:
+        self.parts = variables
+        self.validations = validations
+        self.all = [*variables.values(), *(one for pair in validations for one in pair if one)]
+        super().__init__(_together([one.checked for one in self.all]))
+        self.locals: dict[str, Expression] = {}
+        self.written: set[str] = set()
+        self.guarded: set[str] = set()
+        self.plain_variables: set[str] = set()
+        of_parameters = _of_parameters(variables)
+        needed = self.read_by([one for one, _ in validations])
+        self.needed = tuple(name for name in of_parameters if name in needed)
+        self.prepared = (*self.needed, *(name for name in of_parameters if name not in needed))
+
+    def policy(self) -> WholeSource:
+        """The whole function."""
+        for name in (one for one in self.parts if one in self.prepared):
+            self.tried(name)
+            self.computed |= {name}
+        self.computed = frozenset(self.needed)
+        for number, (validation, message) in enumerate(self.validations):
+            self.validation(number, validation, message)
+        self.line("return R")
+        cost = sum(cost_of(one.checked.parsed.root) for one in self.all)
+        head = ["def f(A, P, O, E, M, C):", f"    M.left -= {cost}"]
+        head += ["    if M.left < M.next_look:", "        M.check()", "    R = []"]
+        head += [f"    {local.source} = E[{name!r}]" for name, local in self.roots.items()]
+        if self.prepared:
+            names = ", ".join(self.locals[name].source for name in self.prepared)
+            head.append(f"    {names}{',' if len(self.prepared) == 1 else ''} = C")
+        late = [self.locals[name].source for name in sorted(self.guarded)]
+        if late:
+            head.append(f"    {' = '.join(late)} = NOTHING")
+        text = "\n".join([*head, *self.lines, ""])
+        reads = frozenset(self.roots)
+        return WholeSource(text, self.constants, self.prepared, len(self.needed), reads)
+
+    def tried(self, name: str) -> None:
+        """Learn what the value of a variable is that is given."""
+        lines, roots = self.lines, self.roots
+        self.lines, self.roots = [], dict(roots)
+        value = self.value(self.parts[name].checked.parsed.root)
+        self.hold(name, value)
+        self.lines, self.roots = lines, roots
+
+    def validation(self, number: int, validation: Part, message: Part | None) -> None:
+        """One validation, and what is told where it fails."""
+        value = self.value(validation.checked.parsed.root)
+        fails = source.negation(value)
+        if value.kind is not Kind.BOOL:
+            fails = source.compare(value, "is not", "True")
+        self.line(f"if {fails.source}:")
+        computed = self.computed
+        self.indent += 1
+        if message is None:
+            self.tell(number, source.scalar(None))
+        elif self.is_telling(message):
+            self.line("try:")
+            self.indent += 1
+            self.tell(number, self.value(message.checked.parsed.root))
+            self.indent -= 1
+            self.line("except LimitExceeded:")
+            self.line("    unsure()")
+            self.line("except EvaluationError:")
+            self.indent += 1
+            self.tell(number, source.scalar(None))
+            self.indent -= 1
+        else:
+            self.tell(number, self.value(message.checked.parsed.root))
+        self.indent -= 1
+        self.computed = computed
+
+    def tell(self, number: int, message: Expression) -> None:
+        """Add what a validation that fails says."""
+        told = source.tuple_of([source.scalar(number), message])
+        self.line(source.method(source.name("R"), "append", told).source)
+
+    def is_telling(self, part: Part) -> bool:
+        """Whether an error within is one to the exact form, too, and all that it reads likewise.
+
+        Whether a variable of parameters has a value is known.
+        """
+        within = self.read_by([part]) - {*self.prepared}
+        return part.tells and all(self.parts[name].tells for name in within if name in self.parts)
+
+    def read_by(self, parts: Sequence[Part]) -> set[str]:
+        """The composed variables that are read, by variables that are read, too."""
+        names: set[str] = set()
+        waiting = list(parts)
+        while waiting:
+            more = _read_by(waiting.pop().checked) - names
+            names |= more
+            waiting += [self.parts[name] for name in more if name in self.parts]
+        return names
+
+    # --- what is written in another way ---------------------------------------------------------
+
+    def line(self, text: str) -> None:
+        super().line(text)
+        if len(self.lines) > MAX_LINES:
+            raise Unwritten
+
+    def name(self, meaning: str) -> Expression:
+        if meaning == f".{_VARIABLES_NAME}":
+            raise Unwritten  # as a value: there is none here
+        return super().name(meaning)
+
+    def select(self, node: Select) -> Expression:
+        if (
+            node.field == "operation"
+            and not node.optional
+            and self.checked.names.get(node.operand) == ".request"
+        ):
+            return source.TRUE if node.tests else _OPERATION  # it is always there
+        return super().select(node)
+
+    def is_plain_variable(self, name: str) -> bool:
+        return name in _KNOWN or name in self.plain_variables
+
+    def variable(self, node: Select) -> Expression:
+        name = node.field
+        if name in _KNOWN:
+            return _KNOWN[name]
+        if name in self.computed:
+            return self.locals[name]
+        if name not in self.parts:
+            raise Unwritten  # referential data: it is not among what the function is given
+        if name in self.prepared:
+            self.line(f"if {self.locals[name].source} is NOTHING:")
+            self.line("    failed()")
+            self.computed |= {name}
+            return self.locals[name]
+        # In a loop, or where another branch has it written, it may have been computed before.
+        is_guarded = self.loops > 0 or name in self.written
+        self.written.add(name)
+        computed = self.computed
+        if is_guarded:
+            self.guarded.add(name)
+            local = self.locals.setdefault(name, source.name(f"x{len(self.locals) + 1}"))
+            self.line(f"if {local.source} is NOTHING:")
+            self.indent += 1
+        scopes, self.scopes = self.scopes, []
+        value = self.value(self.parts[name].checked.parsed.root)
+        self.scopes = scopes
+        local = self.hold(name, value)
+        self.assign(local, value)
+        if is_guarded:
+            self.indent -= 1
+            self.computed = computed
+        self.computed |= {name}
+        return local
+
+    def hold(self, name: str, value: Expression) -> Expression:
+        """The local of a variable, of the kind of its value."""
+        made = self.locals.get(name) or source.name(f"x{len(self.locals) + 1}")
+        local = self.locals[name] = made.of_kind(value.kind)
+        if self.is_plain(self.parts[name].checked.parsed.root):
+            self.plain_variables.add(name)
+        return local
+
+
+_VARIABLES_NAME: Final = "variables"
+
+
+def _together(parts: Sequence[Checked]) -> Checked:
+    """What is known of the nodes of all."""
+    together = Checked(parts[0].parsed, {}, {}, {}, {})
+    for one in parts:
+        together.types.update(one.types)
+        together.names.update(one.names)
+        together.functions.update(one.functions)
+        together.overloads.update(one.overloads)
+    return together
+
+
+def _read_by(checked: Checked) -> set[str]:
+    """The composed variables that an expression reads."""
+    names: set[str] = set()
+    waiting: list[Expr] = [checked.parsed.root]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Select) and checked.types[node.operand].name == VARIABLES:
+            names.add(node.field)
+        else:
+            waiting.extend(children(node))
+    return names
+
+
+def _of_parameters(variables: Mapping[str, Part]) -> tuple[str, ...]:
+    """The variables that read nothing but parameters."""
+    names: dict[str, None] = {}
+    for name, one in variables.items():
+        checked = one.checked
+        reads = {
+            meaning
+            for node, meaning in checked.names.items()
+            if meaning.startswith(".") and isinstance(node, Name | Select)
+        }
+        composed = _read_by(checked)
+        if reads <= {".params", ".variables"} and composed <= {KNOWN[1], *names}:
+            names[name] = None
+    return tuple(names)

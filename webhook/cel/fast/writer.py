@@ -1,0 +1,519 @@
+"""How the fast form of an expression is written: each form of CEL as Python's own.
+
+What it writes absorbs no errors; see :mod:`webhook.cel.fast.expression`. Sources are put together by
+:mod:`webhook.rego.write.expression` alone; names in them are made here, and no text of a policy
+becomes one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.cel.check.environment import functions
+from webhook.cel.check.literals import known_members
+from webhook.cel.fast.lines import Unwritten
+from webhook.cel.fast.loops import LoopLines
+from webhook.cel.fast.operators import KINDS, KNOWN, OPERATORS, ORDERS, cost_of, within_path
+from webhook.cel.library.all import direct
+from webhook.cel.library.regex import compiled
+from webhook.cel.narrowing import called
+from webhook.cel.paths import may_change, may_nest
+from webhook.cel.run.values import VARIABLES
+from webhook.cel.syntax.ast import (
+    Call,
+    Constant,
+    Fold,
+    ListOf,
+    MapOf,
+    Name,
+    Select,
+)
+from webhook.rego.write import expression as source
+from webhook.rego.write.expression import Expression, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.cel.check.checker import Checked
+    from webhook.cel.syntax.ast import Expr
+
+
+MAX_NODES: Final = 2_000
+
+
+ROOTS: Final = frozenset({".object", ".oldObject", ".params", ".request", ".namespaceObject"})
+"""Variables that are decoded JSON all through."""
+
+_PLAIN: Final = frozenset(
+    {"!_", "@in", "_!=_", "_&&_", "_<=_", "_<_", "_==_", "_>=_", "_>_", "_||_"}
+    | {"contains", "endsWith", "join", "lowerAscii", "matches", "replace", "size", "split"}
+    | {"startsWith", "string", "substring", "trim", "upperAscii"}
+)
+"""Functions that give bools, texts, numbers and lists of texts, whatever they are given."""
+
+
+def is_plain(node: Expr, known: Callable[[Expr], bool | None]) -> bool:
+    """Whether a node is such an expression.
+
+    ``known`` answers for names, macros and composed variables; None for a node of another sort.
+    """
+    said = known(node)
+    if said is not None:
+        return said
+    match node:
+        case Constant():
+            return type(node.value) in {str, bool, int, float, type(None)}
+        case Select():
+            return node.tests or (not node.optional and is_plain(node.operand, known))
+        case ListOf():
+            return not node.optional and all(is_plain(item, known) for item in node.items)
+        case MapOf():
+            return all(is_plain(one.value, known) and not one.optional for one in node.entries)
+        case Call():
+            return _is_plain_call(node, known)
+        case Name() | Fold():
+            return False
+    return False
+
+
+def _is_plain_call(node: Call, known: Callable[[Expr], bool | None]) -> bool:
+    function, args = node.function, node.args
+    if function in _PLAIN:
+        return True
+    if function == "_[_]":
+        return is_plain(args[0], known)
+    if function == "_?_:_":
+        return is_plain(args[1], known) and is_plain(args[2], known)
+    if function in {"_+_", "dyn"}:
+        return all(is_plain(one, known) for one in args)
+    if function == "orValue" and node.target is not None:
+        return _holds_plain(node.target, known) and is_plain(args[0], known)
+    return False
+
+
+def _holds_plain(node: Expr, known: Callable[[Expr], bool | None]) -> bool:
+    """Whether an optional holds such a value, if any: one that was looked for by a path."""
+    if isinstance(node, Select) and node.optional:
+        of = node.operand
+    elif isinstance(node, Call) and node.function == "_[?_]":
+        of = node.args[0]
+    else:
+        return False
+    return is_plain(of, known) or _holds_plain(of, known)
+
+
+class Writer(LoopLines):
+    """Writes one expression; names of locals and constants are its own."""
+
+    tells = True
+    """Whether somebody may be told the error that what is written raises first."""
+
+    def __init__(self, checked: Checked) -> None:
+        super().__init__()
+        self.checked = checked
+        self.roots: dict[str, Expression] = {}
+        self.ways: set[Expr] = set()
+
+    def write(self, root: Expr) -> str:
+        """The whole function."""
+        cost = cost_of(root)
+        if cost > MAX_NODES:
+            raise Unwritten
+        value = self.value(root)
+        self.line(f"return {value.source}")
+        head = ["def f(E, M):", f"    M.left -= {cost}"]
+        head += ["    if M.left < M.next_look:", "        M.check()"]
+        head += [f"    {local.source} = E[{name!r}]" for name, local in self.roots.items()]
+        return "\n".join([*head, *self.lines, ""])
+
+    def held(self, node: Expr) -> Expression:
+        """A value that may be named after other lines have been written."""
+        value = self.value(node)
+        if value.is_simple:
+            return value
+        local = self.new(value.kind)
+        self.assign(local, value)
+        return local
+
+    # --- nodes --------------------------------------------------------------------------------
+
+    def value(self, node: Expr) -> Expression:
+        """What computes a node, behind the lines that it needs."""
+        match node:
+            case Constant():
+                return self.constant(node.value)
+            case Name():
+                return self.read(node)
+            case Select():
+                return self.select(node)
+            case Call():
+                return self.call(node)
+            case ListOf() if not node.optional:
+                return source.list_of(self.operands(node.items))
+            case MapOf():
+                return self.map_of(node)
+            case Fold():
+                return self.fold(node)
+        raise Unwritten
+
+    def constant(self, value: Any) -> Expression:
+        """A value that is known."""
+        if type(value) in {str, bool, int, type(None)}:
+            return source.scalar(value)
+        return self.constant_named(value)
+
+    def operands(self, nodes: list[Expr]) -> list[Expression]:
+        """Values in the order of evaluation, whatever lines each of them needs."""
+        values: list[Expression] = []
+        for node in nodes:
+            before = len(self.lines)
+            value = self.value(node)
+            if len(self.lines) > before:
+                # What was found before is computed before these lines.
+                late = self.lines[before:]
+                del self.lines[before:]
+                values = [self.kept(one) for one in values]
+                self.lines += late
+            values.append(value)
+        return values
+
+    def read(self, node: Name) -> Expression:
+        """A variable; an optional that a macro gives is left to the exact form, if it may change."""
+        meaning = self.checked.names[node]
+        value = self.name(meaning)
+        if meaning.startswith((".", ":")) or not may_change(node, self.checked):
+            return value
+        if value.source in self.plain or node in self.ways:
+            return value
+        return source.call("settled", value)
+
+    def way(self, node: Expr) -> Expression:
+        """What a path goes on from, as it is."""
+        self.ways.add(node)
+        return self.value(node)
+
+    def name(self, meaning: str) -> Expression:
+        """A variable, of a macro or of the environment."""
+        if meaning.startswith(":"):
+            raise Unwritten
+        if not meaning.startswith("."):
+            for scope in reversed(self.scopes):
+                if meaning in scope:
+                    return scope[meaning]
+        name = meaning.removeprefix(".")
+        if name not in self.roots:
+            self.roots[name] = self.new()
+        return self.roots[name]
+
+    def select(self, node: Select) -> Expression:
+        """A field, or whether there is one."""
+        meaning = self.checked.names.get(node)
+        if meaning is not None:
+            return self.name(meaning)
+        field = source.scalar(node.field)
+        if self.is_composed(node):
+            value = self.variable(node)
+            if not node.tests:
+                return value
+            if not value.is_simple:
+                self.assign(self.new(), value)  # it is there, unless it cannot be computed
+            return source.TRUE
+        operand = self.way(node.operand)
+        if node.tests:  # nothing but a dict has keys: all else is left to the exact form
+            return source.compare(field, "in", source.method(operand, "keys"))
+        if node.optional:
+            return source.call(
+                within_path("optional_item", node.operand, self.checked), operand, field
+            )
+        if operand.kind not in {Kind.ANY, Kind.DICT}:
+            raise Unwritten  # what has no fields; of a literal Python would warn
+        return source.item(operand, field.source)
+
+    def is_composed(self, node: Select) -> bool:
+        """Whether it is a composed variable."""
+        return self.checked.types[node.operand].name == VARIABLES
+
+    def variable(self, node: Select) -> Expression:
+        """A composed variable."""
+        if node.field in KNOWN:
+            return self.name(f".variables.{node.field}")
+        return source.item(self.value(node.operand), source.scalar(node.field).source)
+
+    def is_plain(self, node: Expr) -> bool:
+        """Whether what a node gives is decoded JSON all through; of what has been written."""
+        return is_plain(node, self.said_plain)
+
+    def said_plain(self, node: Expr) -> bool | None:
+        """Whether a name, a macro or a composed variable is; None for another node."""
+        meaning = self.checked.names.get(node)
+        if meaning is not None:
+            for scope in reversed(self.scopes):
+                if meaning in scope:
+                    return scope[meaning].source in self.plain
+            return meaning in ROOTS
+        if isinstance(node, Fold):
+            return node in self.plain_folds
+        if isinstance(node, Select) and self.is_composed(node):
+            return self.is_plain_variable(node.field)
+        return None
+
+    def is_plain_variable(self, name: str) -> bool:
+        """Whether a composed variable is."""
+        return name in KNOWN
+
+    def map_of(self, node: MapOf) -> Expression:
+        """A map of texts that are known."""
+        keys = [entry.key for entry in node.entries]
+        texts = [key.value for key in keys if isinstance(key, Constant) and type(key.value) is str]
+        if len(set(texts)) < len(keys) or any(entry.optional for entry in node.entries):
+            raise Unwritten
+        values = self.operands([entry.value for entry in node.entries])
+        return source.dict_of(zip(map(source.scalar, texts), values, strict=True))
+
+    # --- conditions ---------------------------------------------------------------------------
+
+    def condition(self, node: Expr) -> Expression:
+        """A value that is true or false."""
+        value = self.value(node)
+        return value if value.kind is Kind.BOOL else source.call("condition", value, kind=Kind.BOOL)
+
+    def logic(self, node: Call) -> Expression:
+        """``&&`` and ``||``: lines of an operand are run where it is asked."""
+        ends = node.function == "_||_"
+        local: Expression | None = None
+        tests: list[Expression] = []
+        indent = self.indent
+        computed = self.computed
+        for number, arg in enumerate(node.args):
+            before = len(self.lines)
+            self.indent += 1
+            test = self.condition(arg)
+            self.indent -= 1
+            if number == 0:
+                computed = self.computed  # what others compute may not be computed
+            if len(self.lines) > before:
+                late = self.lines[before:]
+                del self.lines[before:]
+                local = local or self.new(Kind.BOOL)
+                if tests:
+                    self.assign(local, self.joined(tests, ends))
+                    self.line(f"if {'not ' if ends else ''}{local.source}:")
+                    self.lines += late
+                    self.indent += 1
+                else:
+                    self.lines += [line[4:] for line in late]
+                tests = []
+            tests.append(test)
+        self.computed = computed
+        value = self.joined(tests, ends)
+        if local is None:
+            return value
+        self.assign(local, value)
+        self.indent = indent
+        return local
+
+    def joined(self, tests: list[Expression], ends: bool) -> Expression:
+        """Operands without lines between them."""
+        test = source.any_of(tests) if ends else source.all_of(tests)
+        return test.forgetting().of_kind(Kind.BOOL)
+
+    def conditional(self, node: Call) -> Expression:
+        """``a ? b : c``."""
+        test = self.condition(node.args[0])
+        local = self.new()
+        branch = self.way if node in self.ways else self.branch
+        self.line(f"if {test.source}:")
+        computed = self.computed
+        self.indent += 1
+        then = branch(node.args[1])
+        self.assign(local, then)
+        self.indent -= 1
+        self.line("else:")
+        computed, self.computed = self.computed, computed
+        self.indent += 1
+        other = branch(node.args[2])
+        self.assign(local, other)
+        self.indent -= 1
+        self.computed &= computed
+        return local.of_kind(then.kind) if then.kind is other.kind else local
+
+    def branch(self, node: Expr) -> Expression:
+        """One of a conditional."""
+        value = self.value(node)
+        if may_nest(node, self.checked):
+            return source.call("unnested", value)
+        return value
+
+    # --- calls --------------------------------------------------------------------------------
+
+    def call(self, node: Call) -> Expression:
+        """An operator, or a function."""
+        function = node.function
+        if function in {"_&&_", "_||_"}:
+            return self.logic(node)
+        if function == "_?_:_":
+            return self.conditional(node)
+        named = self.checked.functions.get(node)
+        nodes = list(node.args)
+        if node.target is not None and (named is None or named == function):
+            nodes.insert(0, node.target)
+        special = self.special(node)
+        if special is not None:
+            return special
+        if function in {"_[_]", "_[?_]"}:
+            self.ways.add(nodes[0])
+        args = self.operands(nodes)
+        if function == "!_":
+            if args[0].kind is Kind.BOOL:
+                return source.negation(args[0])
+            return source.call("is_not", args[0], kind=Kind.BOOL)
+        if function == "-_":
+            return source.call("negate", args[0])
+        if function in ORDERS and {one.kind for one in args} == {Kind.INT}:
+            return source.compare(args[0], function.strip("_"), args[1])
+        if function in {"_[_]", "_[?_]"}:
+            return source.call(within_path(OPERATORS[function], nodes[0], self.checked), *args)
+        if function in OPERATORS:
+            kind = Kind.BOOL if function in ORDERS else Kind.ANY
+            return source.call(OPERATORS[function], *args, kind=kind)
+        return self.library(node, named or function, args, nodes)
+
+    def special(self, node: Call) -> Expression | None:
+        """What has a way of its own to its operands; None for others."""
+        match node.function:
+            case "_==_" | "_!=_":
+                return self.equality(node, negated=node.function == "_!=_")
+            case "@in":
+                return self.membership(node)
+            case "_+_":
+                return self.sum_of(node)
+            case "orValue":
+                return self.path_or(node)
+        return None
+
+    def sum_of(self, node: Call) -> Expression:
+        """``a + b + c``, at once if no error of a later one could be told in place of a sum's."""
+        later: list[Expr] = []
+        of: Expr = node
+        while isinstance(of, Call) and of.function == "_+_":
+            later.append(of.args[1])
+            of = of.args[0]
+        if len(later) < 2 or (self.tells and not all(map(self.is_silent, later[:-1]))):
+            args = self.operands(node.args)
+            return source.call("added", "M", *args, kind=self.kind_of_sum(args[0]))
+        args = self.operands([of, *reversed(later)])
+        return source.call("summed", "M", *args, kind=self.kind_of_sum(args[0]))
+
+    def kind_of_sum(self, first: Expression) -> Kind:
+        """Of texts and lists the sum is one, too."""
+        return first.kind if first.kind in {Kind.STRING, Kind.LIST} else Kind.ANY
+
+    def is_silent(self, node: Expr) -> bool:
+        """Whether a node tells no error: that of a field is left to the exact form."""
+        while isinstance(node, Select) and not node.optional and not self.is_composed(node):
+            node = node.operand
+        return isinstance(node, Constant | Name)
+
+    def path_or(self, node: Call) -> Expression | None:
+        """``a.?b.?c.orValue(d)`` at once, for a constant; None where it is something else."""
+        (other,) = node.args
+        keys: list[Expression] = []
+        of = node.target
+        while isinstance(of, Select) and of.optional:
+            keys.insert(0, source.scalar(of.field))
+            of = of.operand
+        is_known = (
+            isinstance(other, Constant)
+            or (isinstance(other, ListOf) and not other.items)
+            or (isinstance(other, MapOf) and not other.entries)
+        )
+        if of is None or not keys or not is_known:
+            return None
+        base = self.value(of)
+        return source.call("at_path", base, source.tuple_of(keys), self.value(other))
+
+    def library(
+        self, node: Call, name: str, args: list[Expression], nodes: list[Expr]
+    ) -> Expression:
+        """A function of the library."""
+        if name == "size":
+            return source.call("len", args[0], kind=Kind.INT)
+        if name == "dyn":
+            return args[0]
+        if name == "matches" and isinstance(nodes[1], Constant):
+            searched = compiled(nodes[1].value)
+            if searched.instructions:
+                raise Unwritten  # what that takes the exact form pays for
+            pattern = self.constant_named(searched)
+            return source.call("found_in", "M", pattern, args[0], kind=Kind.BOOL)
+        if name in {"startsWith", "endsWith"} and Kind.STRING in {args[0].kind, args[1].kind}:
+            return source.method(args[0], name.lower(), args[1], kind=Kind.BOOL)
+        if name == "contains" and args[0].kind is Kind.STRING and args[1].is_simple:
+            return source.compare(args[1], "in", args[0])
+        if name == "orValue":
+            if not isinstance(nodes[1], Constant) and args[1].source not in {"[]", "{}"}:
+                raise Unwritten
+            return source.call("or_value", *args)
+        if name in {"ip", "or", "sum"}:
+            raise Unwritten
+        results = {overload.result.name for overload in functions().get(name, ())}
+        kind = KINDS.get(results.pop(), Kind.ANY) if len(results) == 1 else Kind.ANY
+        form = called(name, node, self.checked)
+        if name == "string" and form == name and args[0].kind is Kind.STRING:
+            return args[0]
+        called_as = self.constant_named(direct(form, len(args)))
+        made = source.call(called_as.source, "M", *args, kind=kind)
+        if name == "string" and form == name and args[0].is_local:
+            return source.conditional(
+                args[0].of_kind(Kind.STRING), source.is_of(args[0], Kind.STRING), made
+            )
+        return made
+
+    def equality(self, node: Call, *, negated: bool) -> Expression:
+        """``a == b``, in Python's way where that is CEL's."""
+        left, right = self.operands(node.args)
+        if left.is_known and not right.is_known:
+            left, right = right, left
+        operator = ("==", "!=") if right.kind is Kind.STRING else ("is", "is not")
+        known = (
+            right.is_known and not left.is_known and type(right.value) in {str, bool, type(None)}
+        )
+        if known and right.kind is Kind.BOOL and not self.is_comparable(node):
+            known = False
+        if known or (left.kind is Kind.STRING and right.kind is Kind.STRING):
+            return source.compare(left, operator[negated], right)
+        if left.kind is Kind.INT and right.kind is Kind.INT:
+            return source.compare(left, ("==", "!=")[negated], right)
+        equal = source.call("equals", "M", left, right, kind=Kind.BOOL)
+        return source.negation(equal) if negated else equal
+
+    def is_comparable(self, node: Call) -> bool:
+        """Whether what is compared with a truth is never a value of a library's."""
+        of: Expr = next((one for one in node.args if not isinstance(one, Constant)), node)
+        if self.checked.types[of].name == "bool":
+            return True
+        return self.is_decoded(of)
+
+    def is_decoded(self, node: Expr) -> bool:
+        """Whether it is decoded JSON, and no whole variable, which tests give other values, too."""
+        return self.checked.names.get(node) not in ROOTS and self.is_plain(node)
+
+    def membership(self, node: Call) -> Expression:
+        """``a in b``."""
+        within = node.args[1]
+        if isinstance(within, ListOf) and not within.items:
+            return source.FALSE
+        known = known_members(within, self.checked)
+        if known is not None:
+            item = self.value(node.args[0])
+            is_hashed = item.kind is Kind.STRING or self.is_decoded(node.args[0])
+            if is_hashed and isinstance(within, ListOf) and all(map(_is_text, within.items)):
+                # A text is equal to nothing but itself, here as there.
+                texts = source.tuple_of([self.value(one) for one in within.items])
+                return source.compare(item, "in", texts)
+            return source.call("is_among", item, self.constant_named(known), kind=Kind.BOOL)
+        return source.call("member", "M", *self.operands(node.args), kind=Kind.BOOL)
+
+
+def _is_text(node: Expr) -> bool:
+    return isinstance(node, Constant) and type(node.value) is str

@@ -1,0 +1,131 @@
+"""``waddle audit --once``: what in the cluster violates policies, from wherever one is."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from webhook.cli import exit_codes
+from webhook.cli.cluster_access import cluster_options
+from webhook.cli.formats import words
+from webhook.cli.formats.words import Output, emit, outputs_option
+from webhook.cli.policy_options import DISABLED_BUILTINS
+from webhook.cli.terminal import complain, listed
+
+if TYPE_CHECKING:
+    from webhook.cli.audit.run import AuditOutcome, Request
+
+_HELP = """Review what is in a cluster by its policies, or by those of a directory.
+
+Every object of every kind that a constraint can match is reviewed as an audit does
+it, page by page; nothing is written to the cluster. With --policies the templates
+and constraints of files are tried on a cluster before they are applied to it, with the
+mutators and ExpansionTemplates of both.
+
+\b
+  waddle audit --once
+  waddle audit --once --policies policies/ -o sarif > audit.sarif
+"""
+
+
+@click.command("audit", help=_HELP + exit_codes.paragraph("audit"))
+@click.option("--once", is_flag=True, help="Audit now, once. It must be given.")
+@cluster_options
+@click.option(
+    "--policies",
+    metavar="DIR",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path),
+    help="A directory or file with templates and constraints, in place of the cluster's; its "
+    "mutators and ExpansionTemplates count beside the cluster's. Repeatable.",
+)
+@outputs_option(*words.FINDINGS)
+@click.option(
+    "--limit",
+    metavar="N",
+    default=20,
+    show_default=True,
+    type=click.IntRange(min=0),
+    help="Violations of each constraint that the table shows; 0 for all.",
+)
+@click.option(
+    "--audit-chunk-size",
+    "page_objects",
+    metavar="N",
+    default=500,
+    show_default=True,
+    type=click.IntRange(min=0),
+    help="Most objects in a page of a list.",
+)
+@DISABLED_BUILTINS
+def command(  # noqa: PLR0913  # each is an option
+    *,
+    once: bool,
+    kubeconfig: str | None,
+    context: str | None,
+    namespace: str,
+    policies: tuple[Path, ...],
+    outputs: tuple[Output, ...],
+    limit: int,
+    page_objects: int,
+    disabled_builtins: tuple[str, ...],
+) -> int:
+    """Audit and report."""
+    if not once:
+        raise click.UsageError(
+            "say --once: an audit that goes on is `waddle serve --kubernetes --operation=audit`"
+        )
+    # Here and not above: they bring aiohttp and the event loop.
+    from webhook.cli.audit import report as audit_report  # noqa: PLC0415
+    from webhook.cli.audit.run import CannotAudit, Request  # noqa: PLC0415
+    from webhook.cluster import event_loop  # noqa: PLC0415
+    from webhook.cluster.credentials import CredentialsError  # noqa: PLC0415
+    from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415
+
+    request = Request(namespace, policies, page_objects, disabled_builtins)
+    try:
+        outcome = event_loop.run(_audit(kubeconfig, context, request))
+    except (ApiError, ApiUnreachable, CredentialsError) as error:
+        return _refused(outputs, f"the cluster cannot be asked: {error}")
+    except CannotAudit as error:
+        return _refused(outputs, *error.lines)
+    for output in outputs:
+        if output.word == "table":
+            emit(output, audit_report.as_table(outcome, limit))
+        else:
+            emit(output, audit_report.FORMATS[output.word](outcome))
+    if outcome.skipped:
+        complain(f"skipped, for it is no object of Kubernetes: {listed(outcome.skipped)}")
+    for line in audit_report.missing(outcome):
+        complain(line)
+    if not outcome.whole:
+        return exit_codes.UNKNOWN
+    return exit_codes.NO if outcome.denied else 0
+
+
+def _refused(outputs: tuple[Output, ...], *lines: str) -> int:
+    """Say why nothing was audited, also in the forms that pipelines read; the exit code."""
+    from webhook.cli.formats.pipelines import emit_refusal  # noqa: PLC0415  # see command
+
+    emit_refusal(outputs, lines)
+    for line in lines:
+        complain(line)
+    return exit_codes.UNKNOWN
+
+
+async def _audit(kubeconfig: str | None, context: str | None, request: Request) -> AuditOutcome:
+    from webhook import garbage  # noqa: PLC0415  # see command
+    from webhook.cli.audit.progress import Progress  # noqa: PLC0415  # for terminals
+    from webhook.cli.audit.run import audit  # noqa: PLC0415  # see command
+    from webhook.cluster.client import ClusterClient  # noqa: PLC0415
+    from webhook.cluster.credentials import load_credentials  # noqa: PLC0415
+
+    garbage.running()
+    async with ClusterClient(load_credentials(kubeconfig, context=context)) as client:
+        if not sys.stderr.isatty():
+            return await audit(client, request)
+        with Progress() as progress:
+            return await audit(client, request, progress)

@@ -1,0 +1,153 @@
+"""The reports of ``waddle audit``."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.cli.formats.document import as_json, as_yaml
+from webhook.cli.formats.finding import Report, ShownFinding, level_of
+from webhook.cli.formats.github import as_github
+from webhook.cli.formats.junit import as_junit
+from webhook.cli.formats.sarif import as_sarif
+from webhook.cli.table import table
+from webhook.cli.terminal import one_line, printable_name, styled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.cli.audit.run import AuditedViolation, AuditOutcome
+
+
+def missing(outcome: AuditOutcome) -> list[str]:
+    """What could not be audited, a line for each."""
+    lines = [f"policy not used: {fault}" for fault in outcome.faults]
+    end = outcome.ended
+    if end is None:
+        return lines
+    lines += [f"not wholly audited: {gvk}: {reason}" for gvk, reason in sorted(end.failed.items())]
+    lines += [f"no right to list: {gvk}" for gvk in sorted(end.unreadable)]
+    if end.left_out:
+        lines.append(f"could not be audited: {end.left_out} objects")
+    if end.stranded:
+        lines.append(f"not audited, since their Namespace is not there: {end.stranded} objects")
+    lines += [f"no total can be told: {kind}/{name}" for kind, name in sorted(end.undecided)]
+    return lines
+
+
+def as_table(outcome: AuditOutcome, limit: int) -> str:
+    """For people: the violations by constraint, then each constraint's total."""
+    lines: list[str] = []
+    for key, findings in _by_constraint(outcome):
+        kind, name = key
+        action = ",".join(findings[0].result.actions)
+        title = f"{kind}/{name} ({action}): {len(findings)} violations"
+        lines.append(styled(printable_name(title), bold=True))
+        shown = findings[:limit] if limit else findings
+        cells = [(_resource(finding), one_line(finding.result.msg)) for finding in shown]
+        lines += [f"  {line}" for line in table(cells)]
+        if more := len(findings) - len(shown):
+            lines.append(f"  … and {more} more (--limit)")
+    return "\n".join([*lines, summary(outcome)])
+
+
+def summary(outcome: AuditOutcome) -> str:
+    """How much was found, in how much."""
+    clean = sum(not count.total for count in outcome.totals.values())
+    reviewed = 0 if outcome.ended is None else outcome.ended.reviewed
+    end = outcome.ended
+    left_out = 0 if end is None else end.left_out + end.stranded
+    unaudited = f" ({left_out} more could not be audited)" if left_out else ""
+    return (
+        f"{len(outcome.findings)} violations in {reviewed} objects{unaudited}; "
+        f"{clean} of {len(outcome.totals)} constraints are not violated"
+    )
+
+
+def document_of(outcome: AuditOutcome) -> dict[str, Any]:
+    """Everything: totals of each constraint, and each violation whole."""
+    end = outcome.ended
+    assert end is not None
+    return {
+        "auditTimestamp": end.audit_id,
+        "policyDigest": end.snapshot.digest,
+        "reviewed": end.reviewed,
+        "leftOut": end.left_out,
+        "stranded": end.stranded,
+        "totals": [
+            {"kind": kind, "name": name, "totalViolations": count.total}
+            for (kind, name), count in sorted(outcome.totals.items())
+        ],
+        "violations": [_document(finding) for finding in outcome.findings],
+        "faults": outcome.faults,
+        "failed": {str(gvk): reason for gvk, reason in sorted(end.failed.items())},
+        "unreadable": [str(gvk) for gvk in sorted(end.unreadable)],
+        "undecided": [{"kind": kind, "name": name} for kind, name in sorted(end.undecided)],
+    }
+
+
+def report(outcome: AuditOutcome) -> Report:
+    """As SARIF, JUnit and annotations tell it."""
+    assert outcome.ended is not None
+    rules = {constraint.key for constraint in outcome.ended.snapshot.constraints}
+    return Report(
+        [f"{kind}/{name}" for kind, name in sorted({*rules, *outcome.totals})],
+        [_finding(item) for item in outcome.findings],
+        missing(outcome),
+    )
+
+
+def _finding(item: AuditedViolation) -> ShownFinding:
+    identity, result = item.identity, item.result
+    path = "/".join(filter(None, (identity.namespace, identity.kind, identity.name)))
+    return ShownFinding(
+        rule="/".join(result.constraint.key),
+        level=level_of(result.actions),
+        label=",".join(result.actions),
+        subject=_resource(item),
+        message=result.msg,
+        place=f"cluster/{identity.api_version}/{path}",
+    )
+
+
+def _by_constraint(outcome: AuditOutcome) -> list[tuple[tuple[str, str], list[AuditedViolation]]]:
+    """The findings by constraint; they are in this order."""
+    return [
+        (key, list(findings))
+        for key, findings in groupby(outcome.findings, key=lambda item: item.result.constraint.key)
+    ]
+
+
+def _resource(finding: AuditedViolation) -> str:
+    """``apps/v1/Deployment payments/web``."""
+    identity = finding.identity
+    name = f"{identity.namespace}/{identity.name}" if identity.namespace else identity.name
+    return f"{identity.api_version}/{identity.kind} {name}"
+
+
+def _document(finding: AuditedViolation) -> dict[str, Any]:
+    identity, result = finding.identity, finding.result
+    return {
+        "constraint": {"kind": result.constraint.kind, "name": result.constraint.name},
+        "enforcementAction": result.enforcement_action,
+        "enforcementActions": list(result.actions),
+        "resource": {
+            "apiVersion": identity.api_version,
+            "kind": identity.kind,
+            "namespace": identity.namespace,
+            "name": identity.name,
+            "uid": identity.uid,
+        },
+        "message": result.msg,
+        "details": result.details,
+        "cause": result.cause,
+    }
+
+
+FORMATS: Final[dict[str, Callable[[AuditOutcome], str]]] = {
+    "json": lambda outcome: as_json(document_of(outcome)),
+    "yaml": lambda outcome: as_yaml(document_of(outcome)),
+    "sarif": lambda outcome: as_sarif(report(outcome)),
+    "junit": lambda outcome: as_junit(report(outcome)),
+    "github": lambda outcome: "\n".join((as_github(report(outcome)), summary(outcome))).lstrip(),
+}

@@ -1,0 +1,1 @@
+"""waddle cel: check and evaluate expressions of CEL."""

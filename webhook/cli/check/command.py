@@ -1,0 +1,228 @@
+"""``waddle check``: whether policies can be used, and what they would change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from webhook.cli import exit_codes
+from webhook.cli.cluster_access import PAGE_OBJECTS, cluster_options
+from webhook.cli.formats import words
+from webhook.cli.formats.words import output_option
+from webhook.cli.policy_options import FILENAMES
+from webhook.cli.terminal import complain, write
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.cli.check.run import BeforeAndAfter, Checked
+    from webhook.constraint.client import Client
+    from webhook.policies.manifests import Manifest
+
+BUDGET_MILLISECONDS: Final = 100
+
+_HELP = """Check templates, constraints and mutators before they are applied.
+
+Each is compiled and checked as admission does it, and tried on sample objects within a
+budget. Mutators and ExpansionTemplates are checked, too, with whom they conflict. Other
+manifests in the files are objects: they are mutated first, with the difference shown, and the
+policies are asked about what would be stored.
+
+\b
+  waddle check -f policies/
+  waddle check -f policy.yaml --cluster                # what in the cluster would violate it
+  waddle check -f policy.yaml --decisions queue/       # which admissions it would have changed
+  waddle check -f policy.yaml --vap template           # whether generated policies say the same
+"""
+
+
+@click.command("check", help=_HELP + exit_codes.paragraph("check"))
+@FILENAMES
+@click.option(
+    "--cluster", "on_cluster", is_flag=True, help="Show the effect on what is in a cluster."
+)
+@cluster_options
+@click.option(
+    "--decisions",
+    metavar="SOURCE",
+    default=None,
+    help="Show the effect on recorded decisions: a file, a sidecar's queue, or -.",
+)
+@click.option(
+    "--vap",
+    type=click.Choice(["template", "constraint"]),
+    default=None,
+    help="Compare the ValidatingAdmissionPolicies that --vap-generation-mode would make with the "
+    "webhook, on samples, manifests and recorded decisions.",
+)
+@click.option(
+    "--evaluation-budget-ms",
+    "budget_milliseconds",
+    metavar="MS",
+    default=BUDGET_MILLISECONDS,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="What one evaluation of one constraint may take.",
+)
+@output_option(*words.SHORT)
+def command(  # noqa: PLR0913  # one for each option
+    filenames: tuple[str, ...],
+    *,
+    on_cluster: bool,
+    kubeconfig: str | None,
+    context: str | None,
+    namespace: str,
+    decisions: str | None,
+    vap: str | None,
+    budget_milliseconds: int,
+    output: str,
+) -> int:
+    """Check and report."""
+    if decisions == "-" and "-" in filenames:
+        raise click.UsageError("standard input is either policies or decisions")
+    # Here and not above: --help, completion and a mistyped option need none of it.
+    from webhook.cli.sources import CannotTest, read_sources  # noqa: PLC0415
+
+    try:
+        sources = read_sources(
+            [Path(name) for name in filenames],
+            any_value=False,
+            standard_input=decisions != "-",  # the records come from there
+            keep_going=True,  # each fault is told at once
+        )
+    except CannotTest as error:
+        return _refused(error.lines, exit_codes.UNKNOWN)
+    for line in (*sources.faults, *sources.warnings):
+        complain(line)
+    # And what is not there is said without the engine.
+    from webhook.cli.check import report as check_report  # noqa: PLC0415
+    from webhook.policies.extensions import is_extension  # noqa: PLC0415
+    from webhook.policies.validation import is_policy  # noqa: PLC0415
+
+    manifests = sources.manifests
+    if not any(is_policy(item.document) or is_extension(item.document) for item in manifests):
+        complain("no template, constraint, mutator or ExpansionTemplate in what was given")
+        return exit_codes.UNKNOWN
+    from webhook.cli.clients import new_client  # noqa: PLC0415  # as above
+    from webhook.cli.target_run import declared_targets  # noqa: PLC0415  # as above
+    from webhook.constraint.targets.known import ADMISSION_ALONE  # noqa: PLC0415  # as above
+
+    try:
+        declared = tuple(declared_targets(sources).values())
+        base = new_client(targets=declared, asked=ADMISSION_ALONE)
+    except CannotTest as error:
+        return _refused(error.lines, exit_codes.NO)
+    seconds = budget_milliseconds / 1000
+    try:
+        if on_cluster:
+            checked = _with_cluster(
+                (kubeconfig, context, namespace),
+                base,
+                manifests,
+                seconds,
+                decisions=decisions,
+                vap=vap,
+            )
+        else:
+            checked = _on_its_own(base, manifests, seconds, decisions=decisions, vap=vap)
+    except CannotTest as error:
+        return _refused(error.lines, exit_codes.UNKNOWN)
+    if checked is None:
+        return exit_codes.UNKNOWN
+    write(check_report.as_json(checked) if output == "json" else check_report.as_table(checked))
+    for line in checked.missing:
+        complain(line)
+    if not checked.ok:
+        return exit_codes.NO
+    return exit_codes.UNKNOWN if sources.faults else 0
+
+
+def _refused(lines: Sequence[str], code: int) -> int:
+    """Say why, a line for each reason; the exit code."""
+    for line in lines:
+        complain(line)
+    return code
+
+
+def _on_its_own(
+    base: Client,
+    manifests: Sequence[Manifest],
+    seconds: float,
+    *,
+    decisions: str | None,
+    vap: str | None,
+) -> Checked:
+    """The check with nothing in force before."""
+    from webhook.cli.check import run as check_run  # noqa: PLC0415  # see command
+
+    checked = check_run.Checked()
+    policies = check_run.prepare(manifests, base, seconds, checked)
+    checked.manifests = check_run.effect_on_manifests(policies, manifests, checked)
+    _ask_about_records(policies, manifests, checked, decisions=decisions, vap=vap)
+    return checked
+
+
+def _ask_about_records(
+    policies: BeforeAndAfter,
+    manifests: Sequence[Manifest],
+    checked: Checked,
+    *,
+    decisions: str | None,
+    vap: str | None,
+) -> None:
+    """What recorded decisions would be, and whether generated policies say the same."""
+    from webhook.cli.check import run as check_run  # noqa: PLC0415  # see command
+
+    records = None if decisions is None else check_run.RecordedDecisions(decisions)
+    if records is not None and vap is not None:
+        records.keep()
+    if records is not None:
+        check_run.effect_on_decisions(policies, records, checked)
+    if vap is not None:
+        check_run.compare_generated(policies, manifests, records, vap, checked)
+
+
+def _with_cluster(
+    cluster: tuple[str | None, str | None, str],
+    base: Client,
+    manifests: Sequence[Manifest],
+    seconds: float,
+    *,
+    decisions: str | None,
+    vap: str | None,
+) -> Checked | None:
+    """The check on top of a cluster's policies; None where the cluster cannot be asked.
+
+    ``cluster`` is the kubeconfig, its context and Waddle's namespace.
+    """
+    kubeconfig, context, namespace = cluster
+    # Here and not above: they bring aiohttp and the event loop.
+    from webhook.cli import cluster_policies  # noqa: PLC0415
+    from webhook.cli.check import run as check_run  # noqa: PLC0415
+    from webhook.cluster import event_loop  # noqa: PLC0415
+    from webhook.cluster.client import ClusterClient  # noqa: PLC0415
+    from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
+    from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415
+
+    async def run() -> Checked:
+        checked = check_run.Checked()
+        async with ClusterClient(load_credentials(kubeconfig, context=context)) as client:
+            # What is broken in the cluster already is not what is checked.
+            await cluster_policies.read_constraints(client, base)
+            extensions, unreadable = await cluster_policies.read_extensions(client)
+            configs, more = await cluster_policies.read_configs(client, namespace)
+            checked.missing += unreadable + more
+            policies = check_run.prepare(manifests, base, seconds, checked, extensions, configs)
+            _ask_about_records(policies, manifests, checked, decisions=decisions, vap=vap)
+            checked.cluster = await check_run.effect_on_cluster(
+                client, policies, checked, PAGE_OBJECTS
+            )
+        return checked
+
+    try:
+        return event_loop.run(run())
+    except (ApiError, ApiUnreachable, CredentialsError) as error:
+        complain(f"the cluster cannot be asked: {error}")
+        return None

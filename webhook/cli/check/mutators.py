@@ -1,0 +1,151 @@
+"""What ``waddle check`` says of mutators and ExpansionTemplates, and of what mutators would change."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.gvk import name_of
+from webhook.cli.extensions import run as extension_run
+from webhook.mutation import mutator
+from webhook.mutation.annotations import names_of
+from webhook.mutation.drift import is_about_everything
+from webhook.mutation.patch import make_patch
+from webhook.mutation.reading import is_mutator
+from webhook.policies.configuration import configuration_faults
+from webhook.policies.effect import EXAMPLES_MAX, Example
+from webhook.policies.extensions import IN_FORCE, Extensions, is_extension, on_top
+from webhook.policies.problem import Problem
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webhook.mutation.drift import Drift
+    from webhook.mutation.mutator import MutatorId
+    from webhook.mutation.patch import Operation
+    from webhook.policies.manifests import Manifest
+    from webhook.review.outcome import Found
+
+
+@dataclass(frozen=True, slots=True)
+class MutatedManifest:
+    """What mutators make of a manifest."""
+
+    object: str
+    mutators: str
+    patch: Sequence[Operation]
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"object": self.object, "mutators": self.mutators, "patch": list(self.patch)}
+
+
+@dataclass(slots=True)
+class MutatorEffect:
+    """What one mutator would change in what exists."""
+
+    objects: int = 0
+    examples: list[Example] = field(default_factory=list)
+
+    def take(self, shown: str, drift: Drift) -> None:
+        """Count an object, which ``shown`` names."""
+        self.objects += 1
+        if len(self.examples) < EXAMPLES_MAX:
+            self.examples.append(Example(shown, str(drift)))
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "objects": self.objects,
+            "examples": [{"object": one.object, "message": one.message} for one in self.examples],
+        }
+
+
+@dataclass(slots=True)
+class MutationChecked:
+    """What a check found of mutators and ExpansionTemplates."""
+
+    extensions: Extensions = field(default_factory=Extensions)
+    """Those to come, with what is in force."""
+    in_force: Extensions = field(default_factory=Extensions)
+    count: int = 0
+    changes: list[MutatedManifest] = field(default_factory=list)
+    """Of the manifests given beside them."""
+    cluster: dict[MutatorId, MutatorEffect] = field(default_factory=dict)
+    """Of what is in a cluster, by each mutator that is checked."""
+
+    @property
+    def everywhere(self) -> list[MutatorId]:
+        """Those to check that name no kind: no kind is listed for them."""
+        known = self.extensions.mutations
+        mutators = (*known.mutators, *known.previewed)
+        return [
+            item.id for item in mutators if item.id in self.cluster and is_about_everything(item)
+        ]
+
+
+def prepare(
+    manifests: Sequence[Manifest], in_force: Sequence[dict[str, Any]]
+) -> tuple[MutationChecked, list[Problem]]:
+    """Validate those among the manifests on top of those in force; and what is wrong with them."""
+    own = {item.identity: item for item in manifests if is_extension(item.document)}
+    checked = MutationChecked(count=len(own))
+    faults = checked.extensions.load(on_top(list(own.values()), in_force))
+    checked.in_force.load(on_top((), in_force))
+    titles = {item.title: item for item in own.values()}
+    problems = []
+    for fault in faults:
+        if fault.file != IN_FORCE and (manifest := titles.get(fault.title)) is not None:
+            kind, name = manifest.gvk.kind, name_of(manifest.document)
+            problems.append(Problem(kind, name, "error", "invalid", fault.message))
+    problems += [
+        Problem(item.gvk.kind, name_of(item.document), "error", "invalid", fault)
+        for item in manifests
+        for fault in configuration_faults(item.document)
+    ]
+    mutations = checked.extensions.mutations
+    for item in own.values():
+        if not is_mutator(item.document):
+            continue
+        key = mutator.MutatorId(item.gvk.kind, name_of(item.document))
+        checked.cluster[key] = MutatorEffect()
+        if parties := mutations.would_conflict.get(key):
+            names = ", ".join(f"{party.kind}/{party.name}" for party in parties if party != key)
+            message = f"previewed; enforced it would conflict with {names}"
+            problems.append(Problem(*key, "warning", "conflict", message))
+        problems += [
+            Problem(*key, "warning", "update", warning)
+            for warning in checked.extensions.warnings_of(key)
+        ]
+        if _is_named_after_nobody(item.document):
+            problems.append(Problem(*key, "warning", "empty-name", _NO_NAME))
+    return checked, problems
+
+
+_NO_NAME: Final = (
+    "it assigns metadata.name, which a Pod of a ReplicaSet or Job does not have yet when it is "
+    "created (generateName): an empty text is assigned"
+)
+
+
+def _is_named_after_nobody(document: Mapping[str, Any]) -> bool:
+    """Whether a mutator of Pods takes the name that a Pod may not have yet."""
+    value: Any = document
+    for name in ("spec", "parameters", "assign", "fromMetadata", "field"):
+        value = value.get(name) if isinstance(value, dict) else None
+    if value != "name":
+        return False
+    entries = document["spec"].get("applyTo")
+    if not isinstance(entries, list):
+        return True
+    return any("Pod" in (entry.get("kinds") or ()) for entry in entries if isinstance(entry, dict))
+
+
+def take_change(checked: MutationChecked, before: dict[str, Any], outcome: Found) -> None:
+    """Keep what mutators made of an object."""
+    if outcome.mutated is None or outcome.object is None:
+        return
+    if patch := make_patch(before, outcome.object):
+        shown = extension_run.shown(before)
+        checked.changes.append(MutatedManifest(shown, names_of(outcome.mutated.passes), patch))

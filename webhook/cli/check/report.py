@@ -1,0 +1,195 @@
+"""``waddle check`` on the terminal and as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.cli.formats.document import as_json as document_json
+from webhook.cli.formats.document import patch_lines
+from webhook.cli.terminal import printable, printable_name, styled
+
+if TYPE_CHECKING:
+    from webhook.cli.check.mutators import MutationChecked
+    from webhook.cli.check.run import Checked
+    from webhook.policies.effect import Effect
+    from webhook.policies.generated import Agreement
+    from webhook.policies.problem import Problem
+    from webhook.policies.replay import Replay
+
+_COLOURS = {"error": "red", "warning": "yellow"}
+
+
+def as_json(checked: Checked) -> str:
+    """Everything."""
+    effects: dict[str, Any] = {
+        "valid": checked.ok,
+        "policies": checked.policies,
+        "mutators": checked.mutation.count,
+        "problems": [problem.document() for problem in checked.problems],
+        "missing": checked.missing,
+    }
+    if checked.mutation.changes:
+        effects["mutated"] = [change.document() for change in checked.mutation.changes]
+    if checked.cluster is not None and checked.mutation.cluster:
+        effects["drift"] = [
+            {"kind": key.kind, "name": key.name, **effect.document()}
+            for key, effect in checked.mutation.cluster.items()
+        ]
+    for name, effect in (("manifests", checked.manifests), ("cluster", checked.cluster)):
+        if effect is not None:
+            effects[name] = effect.document()
+    if checked.decisions is not None:
+        effects["decisions"] = _decisions(checked.decisions)
+    if checked.generated is not None:
+        effects["generated"] = _generated(checked.generated)
+    return document_json(effects)
+
+
+def _generated(agreement: Agreement) -> dict[str, Any]:
+    return {
+        "compared": agreement.compared,
+        "leftToTheWebhook": agreement.left,
+        "without": agreement.without,
+        "differences": [
+            {
+                "constraint": "/".join(one.constraint),
+                "request": one.request,
+                "webhook": list(one.webhook),
+                "policy": list(one.policy),
+            }
+            for one in agreement.differences
+        ],
+    }
+
+
+def _decisions(replayed: Replay) -> dict[str, Any]:
+    return {
+        "replayed": replayed.replayed,
+        "withoutObject": replayed.without_object,
+        "changes": [
+            {
+                "id": str(change.record.get("id", "")),
+                "before": change.before,
+                "after": change.after,
+                "added": [list(item) for item in change.added],
+                "removed": [list(item) for item in change.removed],
+            }
+            for change in replayed.changes
+        ],
+    }
+
+
+def as_table(checked: Checked) -> str:
+    """For people: what is wrong, then what would change."""
+    lines = [
+        f"{styled(problem.severity, fg=_COLOURS[problem.severity])}: "
+        f"{printable(_placed(checked, problem))}"
+        for problem in checked.problems
+    ]
+    unusable = len(checked.unusable)
+    verdict = f"can be used, {unusable} cannot" if unusable else "can be used"
+    both = f"{_counted(checked.policies - unusable)}"
+    if number := checked.mutation.count:
+        extensions = f"{number} mutators and ExpansionTemplates"
+        both = f"{both} and {extensions}" if checked.policies else extensions
+    lines.append(f"{both} {verdict}")
+    if checked.mutation.changes:
+        lines += ["", *_changes(checked.mutation)]
+    for title, effect in (
+        ("the manifests", checked.manifests),
+        ("the cluster", checked.cluster),
+    ):
+        if effect is not None:
+            lines += ["", *_effect(title, effect)]
+    if checked.cluster is not None and checked.mutation.cluster:
+        lines += ["", *_drift(checked.mutation)]
+    if checked.decisions is not None:
+        lines += ["", *_replayed(checked.decisions)]
+    if checked.generated is not None:
+        lines += ["", *_generated_lines(checked.generated)]
+    return "\n".join(lines)
+
+
+def _counted(policies: int) -> str:
+    return "1 policy" if policies == 1 else f"{policies} policies"
+
+
+def _placed(checked: Checked, problem: Problem) -> str:
+    """A problem with the file and line of its object, where that was read from a file."""
+    place = checked.places.get((problem.kind, problem.name))
+    told = str(problem).replace(problem.name, printable_name(problem.name))
+    return f"{printable_name(str(place))}: {told}" if place else told
+
+
+def _changes(checked: MutationChecked) -> list[str]:
+    """What mutators make of the manifests."""
+    lines = [f"{len(checked.changes)} objects of the manifests are changed:"]
+    for change in checked.changes:
+        lines.append(f"  {printable_name(change.object)}: by {printable_name(change.mutators)}")
+        lines += patch_lines(change.patch)
+    return lines
+
+
+def _drift(checked: MutationChecked) -> list[str]:
+    """What mutators would change in the cluster."""
+    lines = ["Objects of the cluster that would be changed when they are written:"]
+    for key, effect in checked.cluster.items():
+        lines.append(f"  {printable_name(f'{key.kind}/{key.name}')}: {effect.objects}")
+        lines += [
+            f"    {printable_name(item.object)}: {printable_name(item.message)}"
+            for item in effect.examples
+        ]
+        if more := effect.objects - len(effect.examples):
+            lines.append(f"    … and {more} more")
+    return lines
+
+
+def _generated_lines(agreement: Agreement) -> list[str]:
+    head = (
+        f"{agreement.compared} verdicts of generated policies, {len(agreement.differences)} differ"
+    )
+    if agreement.left:
+        head += f", {agreement.left} leave errors to the webhook"
+    lines = [f"{head}:" if agreement.differences or agreement.without else head]
+    for one in agreement.differences:
+        lines.append(f"  {printable_name('/'.join(one.constraint))}: {printable_name(one.request)}")
+        for who, messages in (("webhook", one.webhook), ("policy", one.policy)):
+            said = printable_name("; ".join(messages)) if messages else "admits"
+            lines.append(f"    {who}: {said}")
+    lines += [
+        f"  {printable_name(name)} has none: {printable_name(why)}"
+        for name, why in agreement.without.items()
+    ]
+    return lines
+
+
+def _effect(title: str, effect: Effect) -> list[str]:
+    lines = [f"{effect.objects} objects of {title}:"]
+    for (kind, name), one in effect.constraints.items():
+        counts = f"{one.before} violations now, {one.after} then (+{one.added} -{one.removed})"
+        unmatched = "; it matched none of them" if one.matched is False else ""
+        lines.append(f"  {printable_name(f'{kind}/{name}')}: {counts}{unmatched}")
+        lines += [
+            f"    {printable_name(item.object)}: {printable_name(item.message)}"
+            for item in one.examples
+        ]
+        if more := one.added - len(one.examples):
+            lines.append(f"    … and {more} more")
+    return lines
+
+
+def _replayed(replayed: Replay) -> list[str]:
+    lines = [f"{replayed.replayed} recorded decisions, {len(replayed.changes)} would be another:"]
+    for change in replayed.changes:
+        record = change.record
+        place = str(record.get("resourceNamespace") or "")
+        name = str(record.get("resourceName") or "")
+        shown = f"{record.get('resourceKind', '')} {place}/{name}" if place else name
+        lines.append(f"  {printable_name(shown)}: {change.before} then {change.after}")
+        lines += [
+            f"    + {printable_name(f'{kind}/{who}: {text}')}" for kind, who, text in change.added
+        ]
+        lines += [
+            f"    - {printable_name(f'{kind}/{who}: {text}')}" for kind, who, text in change.removed
+        ]
+    return lines

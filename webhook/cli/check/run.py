@@ -1,0 +1,350 @@
+"""What ``waddle check`` does: policies validated, and their effect on objects and decisions."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from webhook import log
+from webhook.api import timestamp
+from webhook.api.admission import InvalidReview
+from webhook.api.config import CONFIG
+from webhook.api.gvk import gvk_of, name_of, namespace_of
+from webhook.api.shapes import object_of
+from webhook.cli.check import mutators as check_mutators
+from webhook.cli.check.mutators import MutationChecked, take_change
+from webhook.cli.cluster_access import REVIEW_SECONDS
+from webhook.cli.sources import CannotTest
+from webhook.constraint import enforcement
+from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.constraint.limits import Limits
+from webhook.decisions.source import RecordSource
+from webhook.policies.advice import Matched
+from webhook.policies.effect import Effect, concerned, only, stored
+from webhook.policies.extensions import is_extension
+from webhook.policies.replay import recorded_requests, replay
+from webhook.policies.validation import is_policy, validate
+from webhook.review.loops import review
+from webhook.review.policy_set import Exclusions, PolicySet, exclusions_of
+from webhook.review.subject import Subject, is_admission_review, shown_object, value_of
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
+    from webhook.cluster.client import ClusterClient
+    from webhook.constraint.client import Client
+    from webhook.policies.generated import Agreement
+    from webhook.policies.manifests import Manifest
+    from webhook.policies.problem import Problem
+    from webhook.policies.replay import Replay
+
+
+@dataclass(slots=True)
+class Checked:
+    """What a check found; an effect is None where it was not asked for."""
+
+    problems: list[Problem] = field(default_factory=list)
+    policies: int = 0
+    places: dict[tuple[str, str], str] = field(default_factory=dict)
+    """File and line of each policy, by kind and name."""
+    manifests: Effect | None = None
+    """The effect on the manifests that were given beside the policies."""
+    cluster: Effect | None = None
+    decisions: Replay | None = None
+    missing: list[str] = field(default_factory=list)
+    """What of the effect could not be found out."""
+    mutation: MutationChecked = field(default_factory=MutationChecked)
+    generated: Agreement | None = None
+    """Whether generated ValidatingAdmissionPolicies say what the webhook says."""
+
+    @property
+    def unusable(self) -> set[tuple[str, str]]:
+        """Kind and name of each policy with an error."""
+        errors = (item for item in self.problems if item.severity == "error")
+        return {key for item in errors if (key := (item.kind, item.name)) in self.places}
+
+    @property
+    def ok(self) -> bool:
+        """Whether the policies can be used, by webhook and API server alike."""
+        if self.generated is not None and self.generated.differences:
+            return False
+        return not any(problem.severity == "error" for problem in self.problems)
+
+
+@dataclass(frozen=True, slots=True)
+class BeforeAndAfter:
+    """The policies in force, and what they become with those to check."""
+
+    before: Client
+    after: Client
+    keys: frozenset[tuple[str, str]]
+    """The constraints that change, or whose template does."""
+    mutation: MutationChecked
+    exclusions: Exclusions
+    """What the Configs among the manifests exclude."""
+
+    def set_before(self) -> PolicySet:
+        """All that is in force."""
+        extensions = self.mutation.in_force
+        return PolicySet(self.before.snapshot, extensions.mutations, extensions.expansion)
+
+    def set_after(self) -> PolicySet:
+        """All that will be."""
+        extensions = self.mutation.extensions
+        return PolicySet(
+            self.after.snapshot, extensions.mutations, extensions.expansion, self.exclusions
+        )
+
+
+def prepare(
+    manifests: Sequence[Manifest],
+    base: Client,
+    budget_seconds: float,
+    checked: Checked,
+    extensions: Sequence[dict[str, Any]] = (),
+    configs: Sequence[Mapping[str, Any]] = (),
+) -> BeforeAndAfter:
+    """Validate the policies among the manifests on top of those in force.
+
+    ``extensions`` are the mutators and ExpansionTemplates in force, ``configs`` what is where the
+    manifests have no Config.
+    """
+    documents = [item.document for item in manifests if is_policy(item.document)]
+    checked.policies = len(documents)
+    checked.places = {
+        (item.gvk.kind, name_of(item.document)): f"{item.file}:{item.line}"
+        for item in manifests
+        if is_policy(item.document)
+    }
+    after = base.copy()
+    checked.mutation, problems = check_mutators.prepare(manifests, extensions)
+    checked.problems = validate(after, documents, budget_seconds) + problems
+    keys = [item.key for item in (*base.snapshot.constraints, *after.snapshot.constraints)]
+    own = [item.document for item in manifests if item.gvk.group_kind == CONFIG.group_kind]
+    exclusions = exclusions_of(own or configs)
+    return BeforeAndAfter(base, after, concerned(documents, keys), checked.mutation, exclusions)
+
+
+def effect_on_manifests(
+    policies: BeforeAndAfter, manifests: Iterable[Manifest], checked: Checked
+) -> Effect | None:
+    """What changes for the objects among the manifests, if any; they are the data, too."""
+    objects = []
+    for manifest in manifests:
+        document = manifest.document
+        if is_policy(document) or is_extension(document):
+            continue
+        try:
+            if not is_admission_review(document):
+                policies.before.add_data(document)
+                policies.after.add_data(document)
+        except ConstraintFrameworkError as error:
+            checked.missing.append(f"{manifest.file}:{manifest.line}: {manifest.title}: {error}")
+        else:
+            objects.append(manifest)
+    if not objects:
+        return None
+    before, after = policies.set_before(), policies.set_after()
+    effect, matched = Effect(policies.keys), Matched()
+    for item in objects:
+        try:
+            value = value_of(item.document, after.snapshot.namespaces)
+        except InvalidReview as error:
+            checked.missing.append(f"{item.file}:{item.line}: AdmissionReview: {error}")
+            continue
+        # As at admission: what is reviewed is what would be stored.
+        subject = Subject(value, point=enforcement.AUDIT, limits=Limits(_deadline()))
+        old = review(before, subject)
+        outcome = review(after, replace(subject, limits=Limits(_deadline(), observer=matched)))
+        matched.take(outcome.responses)
+        obj = shown_object(item.document)
+        take_change(checked.mutation, obj, outcome)
+        checked.missing += outcome.faults
+        if outcome.excluded is not None:
+            checked.missing.append(f"{_shown(obj)}: a Config excludes its namespace")
+        effect.take(_shown(obj), old.responses.results, outcome.responses.results)
+    for key, one in effect.constraints.items():
+        one.matched = key in matched
+    return effect
+
+
+def _deadline() -> float:
+    return time.monotonic() + REVIEW_SECONDS
+
+
+def _shown(document: Mapping[str, Any]) -> str:
+    place = namespace_of(document)
+    name = f"{place}/{name_of(document)}" if place else name_of(document)
+    return f"{gvk_of(document).kind} {name}"
+
+
+class RecordedDecisions:
+    """Decisions of a file of records, a sidecar's queue, or ``-``: standard input.
+
+    They can be gone through more than once; raises :class:`CannotTest` where they cannot be read.
+    """
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._kept: list[dict[str, Any]] | None = None
+
+    def keep(self) -> None:
+        """Keep what can be read only once."""
+        if self._source == "-":
+            self._kept = list(self)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        try:
+            yield from RecordSource(Path(self._source)) if self._kept is None else self._kept
+        except OSError as error:
+            raise CannotTest(f"reading decisions: {self._source}: {error.strerror}") from None
+
+
+def effect_on_decisions(
+    policies: BeforeAndAfter, records: RecordedDecisions, checked: Checked
+) -> None:
+    """Review again what was recorded with its object, by the policies to come."""
+    replayed = checked.decisions = replay(records, policies.set_after())
+    # What other policies once said, and are not here to say again, is no effect of these.
+    changes = [
+        replace(
+            change,
+            added=tuple(item for item in change.added if item[:2] in policies.keys),
+            removed=tuple(item for item in change.removed if item[:2] in policies.keys),
+        )
+        for change in replayed.changes
+    ]
+    replayed.changes = [change for change in changes if change.added or change.removed]
+    if not checked.decisions.replayed:
+        checked.missing.append("no decision was recorded with its object (includeObjects)")
+
+
+def compare_generated(
+    policies: BeforeAndAfter,
+    manifests: Iterable[Manifest],
+    records: RecordedDecisions | None,
+    mode: str,
+    checked: Checked,
+) -> None:
+    """Ask webhook and generated policies about samples, the manifests and recorded decisions."""
+    from webhook.generation.plan import Options  # noqa: PLC0415  # CEL is brought by who asks for it
+    from webhook.policies.generated import agreement  # noqa: PLC0415  # likewise
+
+    requests = [
+        asked
+        for item in manifests
+        if (asked := _request_of(item.document))
+        if not is_policy(item.document) and not is_extension(item.document)
+    ]
+    if records is not None:
+        requests += recorded_requests(records)
+    checked.generated = agreement(
+        policies.after,
+        policies.keys,
+        requests,
+        Options(alone=mode == "constraint"),
+        REVIEW_SECONDS,
+    )
+
+
+def _request_of(document: dict[str, Any]) -> dict[str, Any]:
+    """The request that an AdmissionReview holds, or that would create an object; or empty."""
+    from webhook.policies.generated import request_of  # noqa: PLC0415  # see compare_generated
+
+    if is_admission_review(document):
+        return object_of(document.get("request"))
+    return request_of(document)
+
+
+# --- a cluster ------------------------------------------------------------------------------------
+
+
+class _Comparison:
+    """A sink that reviews each object by the policies in force as well."""
+
+    def __init__(self, effect: Effect, before: PolicySet, checked: Checked) -> None:
+        self._effect = effect
+        self._before = before
+        self._checked = checked
+
+    async def start(self, start: SweepStart) -> None:
+        """Nothing is known yet."""
+
+    async def audited(self, audited: Audited) -> None:
+        """Compare one object."""
+        if audited.excluded:
+            return
+        namespaces = audited.snapshot.namespaces
+        namespace = namespaces.get(audited.identity.namespace)
+        before = review(self._before, stored(audited.object, namespace, _deadline()))
+        shown = _shown(audited.object)
+        self._effect.take(shown, before.responses.results, audited.responses.results)
+        for drift in audited.drifts:
+            if (effect := self._checked.mutation.cluster.get(drift.mutator)) is not None:
+                effect.take(shown, drift)
+
+    async def gone(self, identity: Identity) -> None:
+        """Nothing: a sweep does not tell of it."""
+
+    async def end(self, end: SweepEnd) -> None:
+        """Say what could not be looked at."""
+        missing = self._checked.missing
+        missing += [f"not wholly listed: {gvk}: {why}" for gvk, why in sorted(end.failed.items())]
+        missing += [f"no right to list: {gvk}" for gvk in sorted(end.unreadable)]
+        missing += [f"no verdict by {kind}/{name}" for kind, name in sorted(end.undecided)]
+
+
+async def effect_on_cluster(
+    client: ClusterClient, policies: BeforeAndAfter, checked: Checked, page_objects: int
+) -> Effect:
+    """What changes for what is in the cluster, listed page by page as an audit does it.
+
+    Raises :class:`~webhook.cluster.errors.ApiError` and
+    :class:`~webhook.cluster.errors.ApiUnreachable`.
+    """
+    from webhook.audit.namespaces import Namespaces  # noqa: PLC0415  # see check
+    from webhook.audit.scope import Scope  # noqa: PLC0415  # see check
+    from webhook.audit.source import ListSource  # noqa: PLC0415  # see check
+    from webhook.audit.sweep import Sweep  # noqa: PLC0415  # see check
+    from webhook.cli.cluster_access import list_objects  # noqa: PLC0415  # see check
+    from webhook.cluster.kinds import NAMESPACES  # noqa: PLC0415  # see check
+
+    for namespace in await list_objects(client, NAMESPACES):
+        policies.before.set_namespace(name_of(namespace), namespace)
+        policies.after.set_namespace(name_of(namespace), namespace)
+    for client_of_policies in (policies.before, policies.after):
+        only(client_of_policies, policies.keys)
+    before, after = policies.set_before(), policies.set_after()
+    effect = Effect(policies.keys)
+    logger = log.Log(_nowhere).logger("check")
+    sweep = Sweep(
+        timestamp.now(),
+        Scope(
+            after.snapshot,
+            after.exclusions.audit,
+            expansion=after.expansion,
+            mutations=after.mutations,
+            tells_drift=bool(checked.mutation.cluster),
+        ),
+        ListSource(client, page_objects),
+        Namespaces(client, after.snapshot.namespaces),
+        _Comparison(effect, before, checked),
+        logger,
+        limits=lambda: Limits(_deadline()),
+    )
+    await sweep.run()
+    checked.missing += [
+        f"{item.kind}/{item.name} is about every kind: of kinds that nothing else is about it is "
+        "not known what it would change"
+        for item in checked.mutation.everywhere
+    ]
+    return effect
+
+
+def _nowhere(line: bytes) -> None:
+    """The log of a sweep whose end says all that is missing."""
+    del line

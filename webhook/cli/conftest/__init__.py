@@ -1,0 +1,1 @@
+"""waddle conftest: conftest's commands, options and outputs."""

@@ -1,0 +1,57 @@
+"""``waddle conftest parse``: the documents that policies see of files."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from webhook.cli import exit_codes
+from webhook.cli.conftest.options import CONFIG_FILE, ConftestExit, Flags
+from webhook.cli.terminal import complain
+from webhook.parsers import numbers
+from webhook.rego.run.text import laid_out
+
+_HELP = """Show what policies see of configuration files, as JSON.
+
+\b
+  waddle conftest parse Dockerfile
+  waddle conftest parse --parser hcl2 - < main.tf
+"""
+
+
+def as_json(value: Any, indent: str) -> str:
+    """The value in lines; numbers as Go's JSON writes a ``float64``."""
+    return laid_out(numbers.plain(value), "", indent)
+
+
+@click.command(name="parse", cls=Flags, help=_HELP + exit_codes.paragraph("conftest parse"))
+@click.argument("files", metavar="FILE...", nargs=-1)
+@click.option("--combine", is_flag=True, help="All files in one array.")
+@click.option("--parser", default="", help="The parser of all files, whatever their names.")
+@CONFIG_FILE
+def command(files: tuple[str, ...], *, combine: bool, parser: str, config_file: str) -> int:
+    """Read and print."""
+    del config_file
+    if not files:
+        raise ConftestExit("must supply path to at least one file")
+    from webhook.conftest.configurations import (  # noqa: PLC0415  # --help needs none of it
+        FileError,
+        combined,
+        read,
+    )
+
+    faults: list[FileError] = []
+    read_files = list(read(list(dict.fromkeys(files)), parser, faults))
+    for fault in faults:
+        complain(f"Error: parse configurations: {fault}")
+    if read_files:
+        if combine:
+            text = as_json(combined(read_files), "\t") + "\n"
+        elif len(read_files) == 1 and len(files) == 1:
+            text = as_json(read_files[0].value, "  ")
+        else:
+            text = as_json({one.path: one.value for one in read_files}, "  ")
+        sys.stdout.write(text + "\n")
+    return exit_codes.NO if faults else 0

@@ -1,0 +1,172 @@
+"""``waddle conftest test``: configuration files against policies of ``deny`` and ``warn``."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from webhook import __version__
+from webhook.cli import exit_codes
+from webhook.cli.conftest.options import CONFIG_FILE, LOADING, SHOWING, ConftestExit, Flags, lists
+from webhook.cli.terminal import complain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.conftest.run import TestRun
+
+_HELP = """Test configuration files against Rego policies.
+
+Each PATH is a file, a folder, or - for standard input. Rules named deny, violation and
+warn, and those that begin with deny_, violation_ and warn_, are evaluated for each
+document of each file.
+
+\b
+  waddle conftest test -p policy/ deployment.yaml
+  terraform show -json plan | waddle conftest test --parser json -
+  waddle conftest test --all-namespaces -o sarif Dockerfile main.tf
+"""
+
+
+@click.command(name="test", cls=Flags, help=_HELP + exit_codes.paragraph("conftest test"))
+@click.argument("paths", metavar="PATH...", nargs=-1)
+@LOADING
+@click.option(
+    "-n",
+    "--namespace",
+    multiple=True,
+    default=("main",),
+    metavar="NAME",
+    help="Packages to ask; *, ? and [a-z] are wildcards.",
+)
+@click.option("--all-namespaces", is_flag=True, help="Ask every package.")
+@click.option("--combine", is_flag=True, help="All files are one input, an array.")
+@click.option("--parser", default="", help="The parser of all files, whatever their names.")
+@click.option("--ignore", default="", metavar="REGEX", help="Paths to pass over.")
+@click.option("--stdin-filename", default="", metavar="NAME", help="What - is called in results.")
+@click.option("--fail-on-warn", is_flag=True, help="Exit with 1 for warnings, 2 for failures.")
+@click.option("--no-fail", is_flag=True, help="Exit with 0 whatever the results.")
+@click.option("--suppress-exceptions", is_flag=True, help="Do not show exceptions.")
+@click.option(
+    "-u",
+    "--update",
+    multiple=True,
+    metavar="URL",
+    help="Policies to fetch before: a path, file://, http:// or https://.",
+)
+@click.option("--tls", is_flag=True, default=True, hidden=True, help="Of --update.")
+@SHOWING
+@CONFIG_FILE
+def command(paths: tuple[str, ...], **options: Any) -> int:
+    """Load, read, evaluate and report."""
+    if not paths:
+        raise ConftestExit("missing required arguments")
+    # Here and not above: --help and a mistyped flag need none of it.
+    from webhook.conftest.policies import ConftestPolicyError  # noqa: PLC0415
+
+    try:
+        return _run(list(paths), options)
+    except ConftestPolicyError as error:
+        raise ConftestExit(f"running test: {error}") from None
+
+
+def _run(paths: list[str], options: dict[str, Any]) -> int:
+    from webhook.conftest import output, result, run  # noqa: PLC0415  # as above
+
+    asked = _asked(paths, options)
+    if options["update"]:
+        from webhook.conftest import fetched  # noqa: PLC0415  # as above
+
+        fetched.update(asked.policies[0], lists(options["update"]))
+    outcome = run.test(asked)
+    for fault in outcome.faults:
+        complain(f"Error: running test: {fault}")
+    if not outcome.results and outcome.faults:
+        return exit_codes.NO
+    code = result.exit_code(outcome.results, fail_on_warn=options["fail_on_warn"])
+    if code or not options["quiet"]:
+        shown = output.OutputOptions(
+            color=not options["no_color"],
+            suppress_exceptions=options["suppress_exceptions"],
+            junit_hide_message=options["junit_hide_message"],
+            github_hide_passed=options["github_hide_passed"],
+            version=__version__,
+        )
+        tell(outcome.results, options["output"], shown, trace=options["trace"])
+        if options["no_fail"]:
+            code = 0
+    return code or (exit_codes.NO if outcome.faults else 0)
+
+
+def tell(results: list[Any], word: str, shown: Any, *, trace: bool) -> None:
+    """Write results to standard output, and their traces before to standard error."""
+    from webhook.conftest import output  # noqa: PLC0415  # as above
+    from webhook.conftest.output.stdout import traced  # noqa: PLC0415  # as above
+
+    if trace:
+        sys.stderr.write(printed(traced(results, shown)))
+        sys.stderr.flush()
+        if word not in output.FORMATS or word == "stdout":
+            return
+    sys.stdout.write(printed(output.written(word, results, shown)))
+
+
+def printed(text: str) -> str:
+    """The text with lone surrogates as U+FFFD: no encoding takes them."""
+    return text.encode("utf-8", "replace").decode("utf-8") if not text.isascii() else text
+
+
+def _asked(paths: list[str], options: dict[str, Any]) -> TestRun:
+    from webhook.cli.progress import watched  # noqa: PLC0415  # as above
+    from webhook.conftest.run import TestRun  # noqa: PLC0415  # as above
+
+    return TestRun(
+        paths=paths,
+        policies=lists(options["policy"]),
+        data=lists(options["data"]),
+        options=policy_options(options),
+        namespaces=lists(options["namespace"]),
+        all_namespaces=options["all_namespaces"],
+        combine=options["combine"],
+        parser=options["parser"],
+        ignored=_ignored(options["ignore"]),
+        stdin_name=options["stdin_filename"],
+        watched=lambda paths: watched(paths, "files"),
+    )
+
+
+def policy_options(options: dict[str, Any]) -> Any:
+    """How policies are to be loaded."""
+    from webhook.cli.rego.context import runtime  # noqa: PLC0415  # as above
+    from webhook.conftest.policies import ConftestPolicyError, PolicyOptions  # noqa: PLC0415  # as above
+
+    version = options["rego_version"].lower()
+    if version not in {"v0", "v1"}:
+        raise ConftestPolicyError(
+            f"load: loading policies: invalid Rego version: {options['rego_version']}"
+        )
+    return PolicyOptions(
+        version="v0" if version == "v0" else "v1",
+        strict=options["strict"],
+        capabilities=options["capabilities"],
+        builtin_errors=options["show_builtin_errors"],
+        runtime=runtime(),
+        trace=options["trace"],
+    )
+
+
+def _ignored(pattern: str) -> Callable[[str], bool]:
+    if not pattern:
+        return lambda _: False
+    from webhook.rego.errors import BuiltinError  # noqa: PLC0415  # as above
+    from webhook.rego.run.patterns import pattern as compiled  # noqa: PLC0415  # as above
+
+    try:
+        return compiled(pattern).found_in
+    except (BuiltinError, re.error) as error:
+        raise ConftestExit(
+            f"running test: parse files: given regexp couldn't be parsed: {error}"
+        ) from None

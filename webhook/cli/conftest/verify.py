@@ -1,0 +1,76 @@
+"""``waddle conftest verify``: unit tests written in Rego."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from webhook import __version__
+from webhook.cli import exit_codes
+from webhook.cli.conftest.options import CONFIG_FILE, LOADING, SHOWING, ConftestExit, Flags, lists
+from webhook.cli.conftest.test import policy_options, printed, tell
+from webhook.cli.terminal import complain
+
+_HELP = """Run the unit tests of policies: rules whose names begin with test_.
+
+\b
+  waddle conftest verify -p policy/
+  waddle conftest verify -p policy/ --report fails
+"""
+
+
+@click.command(name="verify", cls=Flags, help=_HELP + exit_codes.paragraph("conftest verify"))
+@click.argument("paths", nargs=-1, metavar="")
+@LOADING
+@click.option(
+    "-n", "--namespace", multiple=True, metavar="NAME", help="Tell only these packages' tests."
+)
+@click.option("--report", default="", help="Every test, with traces: full, notes or fails.")
+@click.option("--var-values", is_flag=True, help="As --report=fails.")
+@SHOWING
+@CONFIG_FILE
+def command(paths: tuple[str, ...], **options: Any) -> int:
+    """Load, run and report."""
+    del paths  # conftest takes them, and has no use for them
+    # Here and not above: --help and a mistyped flag need none of it.
+    from webhook.conftest.policies import ConftestPolicyError  # noqa: PLC0415
+
+    try:
+        return _run(options)
+    except ConftestPolicyError as error:
+        raise ConftestExit(f"running verification: load: {error}") from None
+
+
+def _run(options: dict[str, Any]) -> int:
+    from webhook.conftest import output, report, result, verify  # noqa: PLC0415  # as above
+
+    kind = options["report"] or ("fails" if options["var_values"] else "")
+    outcome = verify.verify(
+        lists(options["policy"]),
+        lists(options["data"]),
+        policy_options(options),
+        namespaces=lists(options["namespace"]),
+        trace=kind in report.KINDS,
+    )
+    for fault in outcome.faults:
+        complain(f"Error: running verification: {fault}")
+    if outcome.faults and not outcome.results:
+        return exit_codes.NO
+    code = result.exit_code(outcome.results)
+    if code or not options["quiet"]:
+        if kind in report.KINDS:
+            if options["output"] != "stdout":
+                raise ConftestExit("report flag is supported with stdout only")
+            sys.stdout.write(printed(report.report(outcome.tests, kind)))
+        else:
+            shown = output.OutputOptions(
+                color=not options["no_color"],
+                show_skipped=True,
+                junit_hide_message=options["junit_hide_message"],
+                github_hide_passed=options["github_hide_passed"],
+                version=__version__,
+            )
+            tell(outcome.results, options["output"], shown, trace=options["trace"])
+    return code or (exit_codes.NO if outcome.faults else 0)

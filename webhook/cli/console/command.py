@@ -1,0 +1,148 @@
+"""``waddle console``: pages that show what is in force and what it finds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from webhook.cli import exit_codes
+from webhook.cli.cluster_access import cluster_options
+
+_HELP = """Serve pages that show policies, what they find, and a place to try them.
+
+Over files, on this machine:
+
+\b
+  waddle console --policies policies/
+  waddle console --policies policies/ --manifests manifests/
+
+Over a cluster, from a laptop or as a Deployment of its own:
+
+\b
+  waddle console --kubeconfig ~/.kube/config
+
+Nothing is written and nothing is decided here: admissions are answered by `waddle serve`.
+Every page is JSON, too, with ?format=json.
+"""
+
+_SECRET = click.Path(exists=True, dir_okay=False, readable=True, path_type=Path)
+_PATH = click.Path(exists=True, path_type=Path)
+
+
+@click.command("console", help=_HELP + exit_codes.paragraph("console"))
+@click.option(
+    "--policies",
+    metavar="PATH",
+    multiple=True,
+    type=_PATH,
+    help="A file or folder of templates and constraints. Repeatable.",
+)
+@click.option(
+    "--manifests",
+    metavar="PATH",
+    multiple=True,
+    type=_PATH,
+    help="A file or folder of objects, which are reviewed by the policies. Repeatable.",
+)
+@click.option(
+    "--kubernetes",
+    is_flag=True,
+    help="Follow a cluster: that of the pod, of $KUBECONFIG, or of the user's kubeconfig.",
+)
+@cluster_options
+@click.option(
+    "--decisions",
+    metavar="PATH",
+    type=_PATH,
+    help="A file of the decision log, or a sidecar's queue: for the page of decisions.",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8090,
+    show_default=True,
+    help="The port; 0 for one that the system chooses.",
+)
+@click.option(
+    "--allow-host",
+    "hosts",
+    metavar="NAME",
+    multiple=True,
+    help="A name, besides localhost, by which browsers may ask for the console. Repeatable.",
+)
+@click.option(
+    "--oidc-issuer-url",
+    metavar="URL",
+    help="Have people sign in at this OpenID provider, and see what they may read.",
+)
+@click.option("--oidc-client-id", metavar="ID", help="This console's name at the provider.")
+@click.option(
+    "--oidc-client-secret-file",
+    metavar="FILE",
+    type=_SECRET,
+    help="The secret that the provider gave it; none for a public client.",
+)
+@click.option(
+    "--oidc-redirect-url",
+    metavar="URL",
+    help="Where the provider sends people back to, as https://console.example.com/oidc/callback.",
+)
+@click.option(
+    "--oidc-ca-file",
+    metavar="FILE",
+    type=_SECRET,
+    help="Authorities that the provider's certificate is checked against, instead of the system's.",
+)
+@click.option(
+    "--oidc-scope",
+    "oidc_scopes",
+    metavar="SCOPE",
+    multiple=True,
+    default=("openid", "email", "profile", "groups"),
+    show_default=True,
+    help="What is asked of the provider. Repeatable.",
+)
+@click.option(
+    "--oidc-username-claim",
+    metavar="CLAIM",
+    default="sub",
+    show_default=True,
+    help="The claim that is the user's name, as for the API server.",
+)
+@click.option(
+    "--oidc-username-prefix",
+    metavar="TEXT",
+    default="",
+    help="What stands before it; - for nothing. Else the issuer and #, unless the claim is email.",
+)
+@click.option(
+    "--oidc-groups-claim",
+    metavar="CLAIM",
+    default="",
+    help="The claim that has the user's groups; without it, none.",
+)
+@click.option(
+    "--oidc-groups-prefix", metavar="TEXT", default="", help="What stands before each group."
+)
+@click.option(
+    "--cookie-key-file",
+    metavar="FILE",
+    type=_SECRET,
+    help="The key that sessions are sealed with, of 32 bytes or more; the same for all replicas.",
+)
+@click.option(
+    "--session-minutes",
+    type=click.IntRange(1, 7 * 24 * 60),
+    default=60,
+    show_default=True,
+    help="After which people are sent to the provider again.",
+)
+def command(**options: Any) -> int:
+    """Serve until told to stop."""
+    # Here and not above: --help and a mistyped option need none of it.
+    from webhook.cli.console.run import run  # noqa: PLC0415
+
+    return run(**options)

@@ -1,0 +1,128 @@
+"""The console put together: its source, its log, its port."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from webhook import garbage, log
+from webhook.cli import exit_codes
+from webhook.cli.clients import new_client
+from webhook.cli.console.login import InvalidLogin, login_of
+from webhook.cli.formats.finding import Report, ShownFinding, level_of
+from webhook.cli.formats.sarif import as_sarif
+from webhook.cli.terminal import complain
+from webhook.cluster import event_loop
+from webhook.cluster.credentials import CredentialsError
+from webhook.console.application import ConsoleOptions
+from webhook.console.files import FilesSource, Place
+from webhook.console.gate import LOOPBACK
+from webhook.console.picture import Shown
+from webhook.console.process import listen, serve
+from webhook.constraint.targets.known import ADMISSION_ALONE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from webhook.console.login import Login
+    from webhook.console.picture import ShownViolation
+    from webhook.console.process import RunningSource
+    from webhook.console.rights import Rights
+
+
+def run(  # noqa: PLR0913  # one for each option of the command
+    *,
+    policies: tuple[Path, ...],
+    manifests: tuple[Path, ...],
+    kubernetes: bool,
+    kubeconfig: str | None,
+    context: str | None,
+    namespace: str,
+    decisions: Path | None,
+    host: str,
+    port: int,
+    hosts: tuple[str, ...],
+    **sign_in: Any,
+) -> int:
+    """Serve until a signal; the exit code."""
+    over_cluster = kubernetes or kubeconfig is not None or context is not None
+    if over_cluster == bool(policies):
+        raise click.UsageError(
+            "either --policies says which files to show, or --kubernetes a cluster"
+        )
+    try:
+        login = login_of(over_cluster=over_cluster, **sign_in)
+    except InvalidLogin as error:
+        raise click.UsageError(str(error)) from None
+    try:
+        listening = listen(host, port)
+    except OSError as error:
+        complain(f"{host}:{port}: {error.strerror or error}")
+        return exit_codes.NO
+    lines = log.open_log()
+    log.adopt_standard_logging(lines)
+    garbage.running()
+    logger = lines.logger("console")
+
+    def source(shown: Shown) -> RunningSource:
+        if policies:
+            client = new_client(asked=ADMISSION_ALONE)
+            return FilesSource(Place(policies, manifests), client, shown, logger)
+        # Only for who follows a cluster: it brings aiohttp, and kubernetes for credentials.
+        from webhook.cluster.credentials import load_credentials  # noqa: PLC0415
+        from webhook.console.cluster import ClusterSource  # noqa: PLC0415
+
+        credentials = load_credentials(kubeconfig, context=context)
+        return ClusterSource(credentials, namespace, new_client, shown, logger)
+
+    names = {*LOOPBACK, *hosts, *([] if login is None else [login.host])}
+
+    async def main() -> None:
+        shown = Shown()
+        followed = source(shown)
+        options = ConsoleOptions(
+            decisions, frozenset(names), sarif, login, rights_of(login, followed)
+        )
+        await serve(listening, followed, shown, options, logger)
+
+    try:
+        event_loop.run(main())
+    except CredentialsError as error:
+        complain(str(error))
+        return exit_codes.NO
+    return exit_codes.OK
+
+
+def rights_of(login: Login | None, followed: RunningSource) -> Rights | None:
+    """What visitors may read, asked of the cluster that is followed."""
+    if login is None:
+        return None
+    from webhook.console.cluster import ClusterSource  # noqa: PLC0415  # as above
+    from webhook.console.rights import Rights  # noqa: PLC0415
+
+    assert isinstance(followed, ClusterSource)
+    return Rights(lambda: followed.server)
+
+
+def sarif(violations: Sequence[ShownViolation]) -> str:
+    """Violations as `waddle test` and `waddle audit` write them for code scanning."""
+    findings = [
+        ShownFinding(
+            rule=item.policy,
+            level=level_of(item.action.split(",")),
+            label=item.action,
+            subject=f"{item.api_version}/{item.kind} {_name(item)}",
+            message=item.message,
+            file=item.place.rpartition(":")[0],
+            line=int(item.place.rpartition(":")[2] or 1),
+            place=f"{item.kind}/{_name(item)}",
+        )
+        for item in violations
+    ]
+    return as_sarif(Report(sorted({item.policy for item in violations}), findings))
+
+
+def _name(item: ShownViolation) -> str:
+    return f"{item.namespace}/{item.name}" if item.namespace else item.name

@@ -1,0 +1,82 @@
+"""The control plane as a process: a real API server with etcd, which ends with this one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
+
+from webhook.cli.demo.build import NoControlPlane
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+START_SECONDS_MAX: Final = 150
+"""It gives up by itself after 120."""
+
+_END_SECONDS_MAX: Final = 20
+
+
+class ControlPlane:
+    """Runs while it is entered; standard input, which closes with us, ends it in any case."""
+
+    def __init__(self, program: Path, folder: Path) -> None:
+        self._program = program
+        self._folder = folder
+        self._process: asyncio.subprocess.Process | None = None
+        self.kubeconfig = Path()
+        self.server = ""
+
+    async def __aenter__(self) -> Self:
+        with (self._folder.parent / "control-plane.log").open("wb") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                *(str(self._program), "-dir", str(self._folder), "-exit-with-stdin"),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+            )
+        assert self._process.stdout is not None
+        try:
+            async with asyncio.timeout(START_SECONDS_MAX):
+                line = await self._process.stdout.readline()
+        except BaseException:
+            await self._end()
+            raise
+        if not line:
+            await self._end()
+            raise NoControlPlane(f"the control plane did not start: {_tail(log.name)}")
+        facts = json.loads(line)
+        self.kubeconfig, self.server = Path(facts["kubeconfig"]), str(facts["server"])
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._end()
+
+    async def ended(self) -> int:
+        """Wait for its end; its exit code."""
+        assert self._process is not None
+        return await self._process.wait()
+
+    async def _end(self) -> None:
+        assert self._process is not None
+        with suppress(ProcessLookupError):
+            self._process.terminate()
+        try:
+            async with asyncio.timeout(_END_SECONDS_MAX):
+                await self._process.wait()
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
+
+
+def _tail(log: str) -> str:
+    return " | ".join(Path(log).read_text(errors="replace").strip().splitlines()[-3:])

@@ -1,0 +1,227 @@
+"""What an installation writes to a cluster, and what a kubelet would: for replicas that are processes."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.names import CONSTRAINTS
+from webhook.cli.cluster_access import NAMESPACE, TEMPLATES, constraints_of
+from webhook.cli.demo import sources
+from webhook.cluster.errors import ApiError
+from webhook.cluster.kinds import CRDS, NAMESPACES, PODS, WEBHOOK_CONFIGURATIONS
+from webhook.replicas.pods import AUDIT_PODS, WEBHOOK_PODS
+
+if TYPE_CHECKING:
+    from webhook.api.resource import Resource
+    from webhook.cluster.client import ClusterClient
+    from webhook.cluster.store import Object
+
+SHOP: Final = "waddle-demo-shop"
+LAB: Final = "waddle-demo-lab"
+NAMES: Final = (NAMESPACE, SHOP, LAB)
+"""Namespaces: of the replicas, of what a policy decides, of what a bad policy is asked."""
+
+CONFIGURATION: Final = "waddle-validating-webhook-configuration"
+
+SERVED_SECONDS_MAX: Final = 180
+"""Until a kind is served, of a CRD that was just made."""
+
+_AGAIN_SECONDS: Final = 0.2
+_TIMEOUT_SECONDS: Final = 10
+
+
+class Occupied(Exception):
+    """Somebody uses the cluster for policies, or has these names; the message says which."""
+
+
+class Installation:
+    """Makes it in a cluster where nothing of it is, and remembers what to take away."""
+
+    def __init__(self, client: ClusterClient) -> None:
+        self._client = client
+        self._made: list[str] = []
+
+    async def refuse_occupied(self) -> None:
+        """Raise :class:`Occupied` where something of it is there already.
+
+        CRDs of reports are others' as much: those are used as they are.
+        """
+        policies = (crd["metadata"]["name"] for crd in sources.crds() if not _is_shared(crd))
+        for resource, name in (
+            (WEBHOOK_CONFIGURATIONS, CONFIGURATION),
+            *((NAMESPACES, name) for name in NAMES),
+            *((CRDS, name) for name in policies),
+        ):
+            if await self._exists(resource, name):
+                raise Occupied(
+                    f"{resource.plural}/{name} is in this cluster: the demonstration writes only to"
+                    " one that has no policies and nothing of its names"
+                )
+
+    async def make(self) -> None:
+        """Namespaces and CRDs."""
+        for name in NAMES:
+            await self._client.create(NAMESPACES, _named("v1", "Namespace", name))
+        for crd in sources.crds():
+            if not (_is_shared(crd) and await self._exists(CRDS, crd["metadata"]["name"])):
+                await self._client.create(CRDS, crd)
+                self._made.append(crd["metadata"]["name"])
+        await self._await_served(TEMPLATES)
+
+    async def remove_rest(self) -> None:
+        """What `waddle uninstall` leaves: CRDs of reports, if they were made, and namespaces."""
+        for name in self._made:
+            await self._client.delete(CRDS, name)
+        for name in NAMES:
+            await self._client.delete(NAMESPACES, name)
+
+    # --- replicas -----------------------------------------------------------------------------
+
+    async def pod(self, name: str, *, audit: bool = False) -> str:
+        """The UID of a Pod object for a process here; no scheduler takes it."""
+        labels = dict(
+            pair.split("=") for pair in (AUDIT_PODS if audit else WEBHOOK_PODS).split(",")
+        )
+        body = {
+            **_named("v1", "Pod", name, NAMESPACE),
+            "spec": {
+                "schedulerName": "waddle-demo",
+                "automountServiceAccountToken": False,
+                "containers": [{"name": "webhook", "image": "waddle"}],
+            },
+        }
+        body["metadata"]["labels"] = labels
+        made = await self._when(403, PODS, body, NAMESPACE)  # until its service account is there
+        return str(made["metadata"]["uid"])
+
+    async def mark(self, name: str, *, ready: bool) -> None:
+        """Say of a Pod what a kubelet would after its probes."""
+        condition = {"type": "Ready", "status": "True" if ready else "False"}
+        status = {"status": {"phase": "Running", "conditions": [condition]}}
+        await self._client.merge(PODS, name, NAMESPACE, status, subresource="status")
+
+    async def remove_pod(self, name: str) -> None:
+        """As when a node is lost."""
+        await self._client.delete(PODS, name, NAMESPACE)
+
+    async def register(self, address: str, port: int, certificate: bytes) -> None:
+        """Have the API server ask; of no namespace but the demonstration's, and of policies."""
+        spaces = ", ".join(f'"{name}"' for name in (SHOP, LAB))
+        kinds = (
+            ("apps", "deployments"),
+            ("", "configmaps"),
+            (TEMPLATES.gvk.group, TEMPLATES.plural),
+            (CONSTRAINTS, "*"),
+        )
+        webhook = {
+            "name": "validation.gatekeeper.sh",
+            "admissionReviewVersions": ["v1"],
+            "clientConfig": {
+                "url": f"https://{address}:{port}/v1/admit",
+                "caBundle": base64.b64encode(certificate).decode(),
+            },
+            "failurePolicy": "Ignore",
+            "sideEffects": "NoneOnDryRun",
+            "timeoutSeconds": _TIMEOUT_SECONDS,
+            "matchConditions": [
+                {
+                    "name": "demonstration",
+                    "expression": f"!has(request.namespace) || request.namespace in ['', {spaces}]",
+                }
+            ],
+            "rules": [
+                {
+                    "apiGroups": [group],
+                    "apiVersions": ["*"],
+                    "operations": ["CREATE", "UPDATE"],
+                    "resources": [plural],
+                }
+                for group, plural in kinds
+            ],
+        }
+        body = _named(
+            "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", CONFIGURATION
+        )
+        await self._client.apply(WEBHOOK_CONFIGURATIONS, {**body, "webhooks": [webhook]})
+
+    async def unregister(self) -> None:
+        """Nobody is asked any more."""
+        await self._client.delete(WEBHOOK_CONFIGURATIONS, CONFIGURATION)
+
+    # --- policies -----------------------------------------------------------------------------
+
+    async def apply_policies(self, file: str) -> None:
+        """Templates, and then constraints, as soon as their kinds are served.
+
+        Raises :class:`ApiError`, with what the webhook says of a policy that it refuses.
+        """
+        for document in sources.policies(file):
+            resource = TEMPLATES
+            if document["kind"] != TEMPLATES.gvk.kind:
+                resource = constraints_of(document["kind"])
+                await self._await_served(resource)
+            await self._client.apply(resource, document)
+
+    async def _await_served(self, resource: Resource) -> None:
+        async with asyncio.timeout(SERVED_SECONDS_MAX):
+            while True:
+                try:
+                    await self._client.request("GET", resource.collection(), query={"limit": "1"})
+                except ApiError as error:
+                    if not error.is_absent:
+                        raise
+                else:
+                    return
+                await asyncio.sleep(_AGAIN_SECONDS)
+
+    async def _when(self, status: int, resource: Resource, body: Object, namespace: str) -> Object:
+        """Create it, again while it is refused so."""
+        async with asyncio.timeout(SERVED_SECONDS_MAX):
+            while True:
+                try:
+                    return await self._client.create(resource, body, namespace)
+                except ApiError as error:
+                    if error.status != status:
+                        raise
+                await asyncio.sleep(_AGAIN_SECONDS)
+
+    async def _exists(self, resource: Resource, name: str) -> bool:
+        try:
+            await self._client.get(resource, name)
+        except ApiError as error:
+            if not error.is_absent:
+                raise
+            return False
+        return True
+
+
+def _is_shared(crd: Object) -> bool:
+    return not str(crd["spec"]["group"]).endswith((".gatekeeper.sh", ".waddle.dev"))
+
+
+def deployment(name: str, *, owner: str = "", privileged: bool = False) -> Object:
+    """A Deployment of no Pods."""
+    container: dict[str, Any] = {"name": "app", "image": "registry.example/app:1"}
+    if privileged:
+        container["securityContext"] = {"privileged": True}
+    labels = {"app": name}
+    made = _named("apps/v1", "Deployment", name, SHOP)
+    made["metadata"]["labels"] = labels | ({"owner": owner} if owner else {})
+    made["spec"] = {
+        "replicas": 0,
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+    }
+    return made
+
+
+def config_map(name: str, namespace: str) -> Object:
+    """A ConfigMap."""
+    return {**_named("v1", "ConfigMap", name, namespace), "data": {"from": "waddle demo"}}
+
+
+def _named(api_version: str, kind: str, name: str, namespace: str = "") -> dict[str, Any]:
+    metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata}

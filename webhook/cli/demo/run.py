@@ -1,0 +1,297 @@
+"""``waddle demo`` put together: started in order, watched, and ended in the reverse of it."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import json
+import shutil
+import signal
+import sys
+import tempfile
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from webhook import __version__
+from webhook.certificates.pairs import self_signed
+from webhook.cli import exit_codes
+from webhook.cli.demo.balancer import Balancer, ready
+from webhook.cli.demo.build import NoControlPlane, control_plane
+from webhook.cli.demo.control_plane import ControlPlane
+from webhook.cli.demo.installation import Installation, Occupied
+from webhook.cli.demo.processes import Child, NotStarted
+from webhook.cli.demo.traffic import Traffic
+from webhook.cli.terminal import complain, printable, write
+from webhook.cluster import event_loop
+from webhook.cluster.client import ClusterClient
+from webhook.cluster.credentials import CredentialsError, load_credentials
+from webhook.cluster.errors import ApiError, ApiUnreachable
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
+
+REPLICAS: Final = 3
+READY_SECONDS_MAX: Final = 300
+"""Until replicas enforce the policies: a busy laptop starts all of them at once."""
+
+QUIET_SECONDS: Final = 5.0
+"""Of traffic with good policies alone, before bad ones are tried."""
+
+OURS, THEIRS = "ours", "theirs"
+"""Whose the cluster is: one of ours ends, and one of theirs is left as it was."""
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_FAULTS: Final = (
+    NoControlPlane,
+    NotStarted,
+    Occupied,
+    CredentialsError,
+    ApiError,
+    ApiUnreachable,
+    TimeoutError,
+    OSError,
+)
+
+
+def run(*, api_server: Path | None, kubeconfig: Path | None, address: str, port: int) -> int:
+    """Run until a signal; the exit code."""
+    folder = Path(tempfile.mkdtemp(prefix="waddle-demo-"))
+    demonstration = _Demonstration(folder, address, port)
+    try:
+        event_loop.run(demonstration.until_told(api_server, kubeconfig))
+    except* _FAULTS as faults:
+        for error in _leaves(faults):
+            complain(str(error) or type(error).__name__)
+        return_code = exit_codes.NO
+    else:
+        return_code = exit_codes.OK
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return return_code
+
+
+class _Demonstration:
+    """What runs, and what ends it."""
+
+    def __init__(self, folder: Path, address: str, port: int) -> None:
+        self._folder = folder
+        self._address = address
+        self._port = port
+        self._stack = AsyncExitStack()
+        self._children: list[Child] = []
+
+    async def until_told(self, api_server: Path | None, kubeconfig: Path | None) -> None:
+        """Start it, tell of it, and end it when a signal comes or the control plane is lost."""
+        loop, main = asyncio.get_running_loop(), asyncio.current_task()
+        assert main is not None
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, self._told, main)
+        try:
+            async with asyncio.TaskGroup() as tasks, self._stack:
+                await self._run(tasks, api_server, kubeconfig)
+        except asyncio.CancelledError:
+            write("Ended: its processes, and what they wrote.")
+
+    def _told(self, main: asyncio.Task[None]) -> None:
+        """What has begun to end is let end: all that it waits for has a bound."""
+        for number in _SIGNALS:
+            asyncio.get_running_loop().remove_signal_handler(number)
+            signal.signal(number, signal.SIG_IGN)
+        write("\nEnding ...")
+        main.cancel()
+
+    async def _run(
+        self, tasks: asyncio.TaskGroup, api_server: Path | None, kubeconfig: Path | None
+    ) -> None:
+        write(f"Waddle {__version__}: a demonstration on this machine. Control-C ends all of it.")
+        whose = THEIRS
+        if kubeconfig is None:
+            program = api_server or await control_plane(write)
+            plane = ControlPlane(program, self._folder / "cluster")
+            await self._stack.enter_async_context(plane)
+            self._stack.callback(tasks.create_task(_watch_over(plane)).cancel)
+            whose, kubeconfig = OURS, plane.kubeconfig
+        credentials = load_credentials(kubeconfig)
+        client = await self._stack.enter_async_context(ClusterClient(credentials))
+        installation = Installation(client)
+        await installation.refuse_occupied()
+        if whose == THEIRS:
+            self._stack.push_async_callback(_quietly, lambda: _remove(installation, kubeconfig))
+        await installation.make()
+        replicas = await self._start(tasks, installation, kubeconfig)
+        traffic = Traffic(client, _tell)
+        await traffic.leave_some()
+        await self._serve(tasks, installation, replicas)
+        await self._console(tasks, kubeconfig)
+        self._introduce(kubeconfig, credentials.server)
+        asking = tasks.create_task(traffic.run())
+        self._stack.callback(asking.cancel)
+        await asyncio.sleep(QUIET_SECONDS)
+        await _misbehave(installation)
+        await asyncio.Event().wait()
+
+    # --- its parts, each with its end -----------------------------------------------------------
+
+    async def _start(
+        self, tasks: asyncio.TaskGroup, installation: Installation, kubeconfig: Path
+    ) -> list[Mapping[str, int]]:
+        """Replicas, one that audits, and the decision log; the ports of the former."""
+        folder = self._folder
+        (folder / "sidecar.json").write_text(json.dumps(self._sidecar()), encoding="utf-8")
+        exporter = {"sidecarURL": f"unix://{folder}/decisions.sock"}
+        (folder / "exporter.json").write_text(json.dumps(exporter), encoding="utf-8")
+        pair = self_signed([self._address, "localhost"], dt.datetime.now(tz=dt.UTC))
+        (folder / "tls.crt").write_bytes(pair.certificate)
+        (folder / "tls.key").write_bytes(pair.key)
+        await self._child(tasks, "sidecar", "sidecar", f"--config={folder}/sidecar.json")
+        common = (
+            *("serve", f"--kubeconfig={kubeconfig}", f"--cert-dir={folder}", "--host=127.0.0.1"),
+            *("--port=0", "--health-addr=127.0.0.1:0", "--prometheus-host=127.0.0.1"),
+            *("--prometheus-port=0", "--shutdown-delay=0", "--reports"),
+            f"--decision-log-config={folder}/exporter.json",
+        )
+        work = ("--operation=webhook,status,generate",)
+        named: list[tuple[str, bool, tuple[str, ...]]]
+        named = [(f"waddle-{number}", False, work) for number in range(REPLICAS)]
+        named.append(("waddle-audit", True, ("--operation=audit", "--audit-interval=15")))
+        started = []
+        for name, audits, flags in named:
+            uid = await installation.pod(name, audit=audits)
+            environment = {"POD_NAME": name, "POD_NAMESPACE": "waddle-system", "POD_UID": uid}
+            child = await self._child(tasks, name, *common, *flags, environment=environment)
+            started.append(child)
+            tasks.create_task(_follow(child, installation, audits=audits))
+        return [await child.ports() for child in started[:REPLICAS]]
+
+    async def _serve(
+        self,
+        tasks: asyncio.TaskGroup,
+        installation: Installation,
+        replicas: list[Mapping[str, int]],
+    ) -> None:
+        """Policies first, then the door: so an installation does it too."""
+        await installation.apply_policies("policies")
+        async with asyncio.timeout(READY_SECONDS_MAX):
+            for ports in replicas:
+                await ready(ports["health"])
+        balancer = Balancer(tasks, replicas)
+        self._stack.callback(balancer.close)
+        port = await balancer.listen(self._address)
+        self._stack.push_async_callback(_quietly, installation.unregister)
+        certificate = (self._folder / "tls.crt").read_bytes()
+        await installation.register(self._address, port, certificate)
+
+    async def _console(self, tasks: asyncio.TaskGroup, kubeconfig: Path) -> None:
+        console = await self._child(
+            *(tasks, "console", "console", f"--kubeconfig={kubeconfig}", f"--port={self._port}"),
+            f"--decisions={self._folder}/decisions.jsonl",
+        )
+        self._port = (await console.ports())["address"]
+
+    async def _child(
+        self,
+        tasks: asyncio.TaskGroup,
+        name: str,
+        *arguments: str,
+        environment: Mapping[str, str] | None = None,
+    ) -> Child:
+        child = await Child.start(tasks, name, self._folder, *arguments, environment=environment)
+        self._children.append(child)
+        self._stack.push_async_callback(child.end)
+        return child
+
+    def _sidecar(self) -> dict[str, object]:
+        """Decisions in one file, for the console's page."""
+        kept = self._folder / "decisions.jsonl"
+        kept.touch()
+        settings = {"path": str(kept)}
+        sink = {"name": "file", "type": "file", "format": "decision", "settings": settings}
+        return {
+            "listen": [{"url": f"unix://{self._folder}/decisions.sock"}],
+            "queue": {"directory": str(self._folder / "queue")},
+            "sinks": [sink],
+        }
+
+    def _introduce(self, kubeconfig: Path, server: str) -> None:
+        pids = {child.name: child.pid for child in self._children}
+        write(
+            f"""
+  console      http://127.0.0.1:{self._port}/
+  API server   {server}
+  kubectl      export KUBECONFIG={kubeconfig}
+  replicas     3, as processes {", ".join(str(pids[f"waddle-{n}"]) for n in range(REPLICAS))}: end one, and see
+  logs         {self._folder}/*.log
+"""
+        )
+
+
+async def _follow(child: Child, installation: Installation, *, audits: bool) -> None:
+    """Say of a replica's Pod what a kubelet would: that it is ready, that it has ended."""
+    ports = await child.ports()
+    if not audits:
+        await ready(ports["health"], until=lambda: not child.running)
+    if child.running:
+        await _quietly(lambda: installation.mark(child.name, ready=True))
+    code = await child.ended()
+    if not child.ending:
+        _tell(f"{child.name} has ended ({code}); the others answer. Its log: {child.log}")
+        await _quietly(lambda: installation.remove_pod(child.name))
+
+
+async def _misbehave(installation: Installation) -> None:
+    """Two bad policies: one that is refused, one that cannot be."""
+    try:
+        await installation.apply_policies("typo")
+    except ApiError as error:
+        _tell(f"A policy with a typo is refused: {error.message}")
+    try:
+        await installation.apply_policies("endless")
+    except (ApiError, ApiUnreachable, TimeoutError) as error:
+        _tell(f"A policy that never ends could not be applied: {str(error) or 'never served'}")
+        return
+    _tell(
+        "A policy that never ends, which samples did not show, is in force: what it matches is refused as a"
+        " fault after its budget, and at once from the third time on. All else goes on."
+    )
+
+
+async def _watch_over(plane: ControlPlane) -> None:
+    """Without it there is nothing to show."""
+    await plane.ended()
+    raise NoControlPlane("the control plane has ended")
+
+
+async def _remove(installation: Installation, kubeconfig: Path) -> None:
+    """From a cluster of somebody's, what was written to it; replicas have ended by now."""
+    for name in (*(f"waddle-{number}" for number in range(REPLICAS)), "waddle-audit"):
+        await installation.remove_pod(name)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "webhook", "uninstall", "--webhooks", "--policies", "--yes"),
+        f"--kubeconfig={kubeconfig}",
+        stdout=asyncio.subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    await process.wait()
+    await installation.remove_rest()
+
+
+async def _quietly(step: Callable[[], Awaitable[None]]) -> None:
+    """A step of ending; where the cluster is gone there is nothing to end."""
+    try:
+        await step()
+    except (ApiError, ApiUnreachable) as error:
+        complain(f"not removed: {error}")
+
+
+def _tell(text: str) -> None:
+    now = dt.datetime.now().astimezone()
+    write(f"{now:%H:%M:%S} {printable(text)}")
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error

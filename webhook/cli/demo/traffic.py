@@ -1,0 +1,101 @@
+"""What a cluster's users would ask for: some of it is denied, some of it warned of."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from webhook.cli.demo.installation import (
+    LAB,
+    SHOP,
+    config_map,
+    deployment,
+)
+from webhook.cluster.errors import ApiError, ApiUnreachable
+from webhook.cluster.kinds import CONFIG_MAPS, DEPLOYMENTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.cluster.client import ClusterClient
+
+PAUSE_SECONDS: Final = 0.1
+"""Between requests: about eight a second."""
+
+TALLY_SECONDS: Final = 15.0
+
+_FAULT: Final = 500
+"""The code of a refusal that is no denial (docs/isolation.md)."""
+
+
+class Traffic:
+    """Asks for dry runs, so that nothing piles up, and counts what it is told."""
+
+    def __init__(self, client: ClusterClient, tell: Callable[[str], None]) -> None:
+        self._client = client
+        self._tell = tell
+        self.counts: Counter[str] = Counter()
+        self._said: set[str] = set()
+
+    async def leave_some(self) -> None:
+        """Objects that violate policies which come later: for the audit to find."""
+        for made in (
+            deployment("old-agent", privileged=True),
+            deployment("old-shop"),
+            deployment("shop", owner="shop-team"),
+        ):
+            await self._client.create(DEPLOYMENTS, made, SHOP)
+
+    async def run(self) -> None:
+        """For ever, a tally now and then."""
+        clock = asyncio.get_running_loop()
+        due = clock.time() + TALLY_SECONDS
+        for number in itertools.count():
+            await self._ask(number)
+            if clock.time() >= due:
+                due += TALLY_SECONDS
+                self._tell(self.tally())
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    def tally(self) -> str:
+        """What became of the requests so far."""
+        counts = self.counts
+        line = (
+            f"{counts.total()} requests: {counts['allowed']} allowed, {counts['denied']} denied,"
+            f" {counts['fault']} refused for the fault of the policy that matched them"
+        )
+        return line + (f", {counts['lost']} lost" if counts["lost"] else "")
+
+    async def _ask(self, number: int) -> None:
+        """One of five in turn; the fifth is matched by the bad policy, once it is there."""
+        resource, namespace = DEPLOYMENTS, SHOP
+        made = deployment(f"web-{number}", owner="shop-team")
+        match number % 5:
+            case 1:
+                made = deployment(f"agent-{number}", owner="node-team", privileged=True)
+            case 3:
+                made = deployment(f"nobodys-{number}")
+            case 4:
+                resource, namespace = CONFIG_MAPS, LAB
+                made = config_map(f"notes-{number}", LAB)
+        try:
+            await self._client.request(
+                "POST", resource.collection(namespace), query={"dryRun": "All"}, body=made
+            )
+        except ApiError as error:
+            outcome = {403: "denied", _FAULT: "fault"}.get(error.status, "lost")
+            self._say_once(outcome, error.message)
+        except ApiUnreachable as error:
+            outcome = "lost"
+            self._say_once(outcome, str(error))
+        else:
+            outcome = "allowed"
+        self.counts[outcome] += 1
+
+    def _say_once(self, outcome: str, message: str) -> None:
+        if outcome not in self._said:
+            self._said.add(outcome)
+            first = {"denied": "denied", "fault": "refused for a fault", "lost": "not answered"}
+            self._tell(f"The first request that is {first[outcome]}: {message}")

@@ -1,0 +1,64 @@
+"""``waddle expand``: print what resources would make, as ExpansionTemplates say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from webhook.api.gvk import name_of, text
+from webhook.cli import exit_codes
+from webhook.cli.formats.words import Output, emit, output_option
+from webhook.cli.policy_options import FILENAMES
+from webhook.cli.terminal import complain
+
+_HELP = """Print the resources that those in the files would make, as gator expand does.
+
+A Deployment's Pod, for instance, where an ExpansionTemplate among the files says so. The mutators
+among them are applied to a resource before it is expanded, and to what comes of it.
+
+\b
+  waddle expand -f expansion/ -f deployment.yaml
+  waddle expand -f expansion/ -f deployment.yaml -o json
+"""
+
+
+@click.command(name="expand", help=_HELP + exit_codes.paragraph("expand"))
+@FILENAMES
+@output_option("yaml", "json", also="--format")
+@click.option(
+    "--outputfile",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="A file that is written instead of standard output.",
+)
+def command(filenames: tuple[str, ...], output: str, outputfile: Path | None) -> int:
+    """Expand and print."""
+    # Here and not above: --help, completion and a mistyped option need none of it.
+    from webhook.cli.extensions import run as extension_run  # noqa: PLC0415
+    from webhook.cli.sources import CannotTest, read_sources  # noqa: PLC0415
+
+    try:
+        sources = read_sources([Path(name) for name in filenames], any_value=False)
+        for warning in sources.warnings:
+            complain(warning)
+        mutations = extension_run.read_mutations(sources.manifests)
+        expansion = extension_run.read_expansion(sources.manifests)
+        namespaces = extension_run.namespaces_of(sources.manifests)
+        objects = [item.document for item in sources.manifests if extension_run.is_object(item)]
+        extending = extension_run.Extending(mutations, expansion, namespaces)
+        resultants = [made for obj in objects for made in extending.implied(obj)]
+    except CannotTest as error:
+        for line in error.lines:
+            complain(line)
+        return exit_codes.UNKNOWN
+    if resultants or outputfile is not None:
+        resultants.sort(key=_place, reverse=True)
+        emit(Output(output, outputfile), extension_run.as_manifests(resultants, output))
+    return exit_codes.OK
+
+
+def _place(obj: dict[str, Any]) -> str:
+    """What gator orders by, the last one first."""
+    return name_of(obj) + text(obj, "apiVersion") + text(obj, "kind")

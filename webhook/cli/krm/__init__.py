@@ -1,0 +1,1 @@
+"""waddle krm: a function of kustomize and kpt that validates a ResourceList."""

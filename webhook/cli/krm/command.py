@@ -1,0 +1,52 @@
+"""``waddle krm``: a function on Kubernetes' resources, as kustomize and kpt run them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from webhook.cli import exit_codes
+from webhook.cli.terminal import complain, write
+
+_HELP = """Validate a ResourceList from standard input, as kustomize and kpt run functions.
+
+Policies are those among its items, those of the files given, and those of the files that its
+functionConfig names (spec.policies, or a ConfigMap's data.policies). The list is printed as it
+came, with a result for each violation: deny is an error, warn a warning, dryrun an info.
+
+\b
+  kpt fn eval . --exec "waddle krm -f policies/"
+  kustomize build --enable-alpha-plugins --enable-exec overlay/
+"""
+
+
+@click.command(name="krm", help=_HELP + exit_codes.paragraph("krm"))
+@click.option(
+    "-f",
+    "--filename",
+    "filenames",
+    metavar="FILE",
+    multiple=True,
+    help="A file or folder of policies. Repeatable.",
+)
+def command(filenames: tuple[str, ...]) -> int:
+    """Review the items and print the list with the results."""
+    # Here and not above: --help, completion and a mistyped option need none of it.
+    from webhook.cli.krm import run as krm_run  # noqa: PLC0415
+    from webhook.cli.sources import CannotTest  # noqa: PLC0415
+
+    raw = sys.stdin.buffer.read(krm_run.BYTES_MAX + 1)
+    try:
+        outcome = krm_run.validate(raw, [Path(name) for name in filenames])
+    except CannotTest as error:
+        for line in error.lines:
+            complain(line)
+        return exit_codes.NO
+    write(outcome.text)
+    for line in outcome.told:
+        complain(line)
+    if outcome.nothing:
+        return exit_codes.UNKNOWN
+    return exit_codes.NO if outcome.failed else exit_codes.OK

@@ -1,0 +1,164 @@
+"""What ``waddle krm`` does with a ResourceList.
+
+The specification is Kubernetes' "KRM Functions" (config.kubernetes.io/v1): a function reads a
+ResourceList and prints it, with ``results`` of message, severity, resourceRef and file.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.config import CONFIG
+from webhook.api.gvk import name_of, namespace_of
+from webhook.cli.clients import new_client
+from webhook.cli.formats.document import as_yaml
+from webhook.cli.formats.finding import level_of
+from webhook.cli.sources import CannotTest, Sources, read_sources
+from webhook.cli.target_run import declared_targets
+from webhook.cli.test import run as review_run
+from webhook.policies.extensions import is_extension
+from webhook.policies.manifests import FILE_BYTES_MAX, Manifest, UnreadableFile, parse, text_of
+from webhook.policies.validation import is_policy
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webhook.cli.test.run import CheckedViolation
+
+BYTES_MAX: Final = FILE_BYTES_MAX
+"""A list may be as large as a file that is read."""
+
+_STDIN: Final = "stdin"
+_KINDS: Final = frozenset({"ResourceList", "ResourceListV1Alpha1"})
+_SEVERITIES: Final = {"error": "error", "warning": "warning", "note": "info"}
+_PATHS: Final = ("internal.config.kubernetes.io/path", "config.kubernetes.io/path")
+_INDEXES: Final = ("internal.config.kubernetes.io/index", "config.kubernetes.io/index")
+_RESULTS: Final = re.compile(r"^results:", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class KrmOutcome:
+    """What is printed, what is told beside it, and how the pipeline goes on."""
+
+    text: str
+    told: Sequence[str]
+    failed: bool
+    nothing: str
+
+
+def validate(raw: bytes, policies: Sequence[Path]) -> KrmOutcome:
+    """The list with a result for each violation; raises :class:`CannotTest`."""
+    text, document = _read(raw)
+    items = document.get("items") or []
+    if type(items) is not list or not all(type(item) is dict for item in items):
+        raise CannotTest(f"reading: {_STDIN}: items must be an array of objects")
+    paths = [*policies, *_configured(document.get("functionConfig"))]
+    # A folder's policies, and nothing else that lies there: the items are what is reviewed.
+    read = read_sources(paths, any_value=False, standard_input=False) if paths else Sources()
+    sources = Sources(warnings=list(read.warnings))
+    sources.manifests.extend(item for item in read.manifests if _decides(item))
+    sources.manifests.extend(Manifest(item, _file(item), 1) for item in items)
+    printed: list[str] = []
+    client = new_client(targets=tuple(declared_targets(read).values()))
+    outcome = review_run.review_objects(client, sources, printed)
+    if outcome.faults:
+        raise CannotTest(*outcome.faults)
+    results = [_result(item) for item in outcome.shown]
+    told = [*sources.warnings, *printed]
+    if outcome.nothing:
+        results.append({"message": outcome.nothing, "severity": "error"})
+        told.append(outcome.nothing)
+    return KrmOutcome(_with_results(text, document, results), told, outcome.denied, outcome.nothing)
+
+
+def _decides(manifest: Manifest) -> bool:
+    """Whether a manifest of a folder is a policy of any kind, or the Config beside them."""
+    document = manifest.document
+    is_config = manifest.gvk.group_kind == CONFIG.group_kind
+    return is_policy(document) or is_extension(document) or is_config
+
+
+def _read(raw: bytes) -> tuple[str, dict[str, Any]]:
+    try:
+        text = text_of(raw, _STDIN)
+        documents = [one.value for one in parse(text, _STDIN)]
+    except UnreadableFile as error:
+        raise CannotTest(f"reading: {error}") from None
+    if len(documents) != 1 or type(documents[0]) is not dict or not _is_list(documents[0]):
+        raise CannotTest(f"reading: {_STDIN}: expected one ResourceList (config.kubernetes.io/v1)")
+    return text, documents[0]
+
+
+def _is_list(document: Mapping[str, Any]) -> bool:
+    group, _, _ = str(document.get("apiVersion")).partition("/")
+    return group == "config.kubernetes.io" and document.get("kind") in _KINDS
+
+
+def _configured(config: Any) -> list[Path]:
+    """The files and folders of policies that a functionConfig names; raises CannotTest."""
+    if config is None:
+        return []
+    if type(config) is not dict:
+        raise CannotTest(f"reading: {_STDIN}: functionConfig must be an object")
+    place = "data" if config.get("kind") == "ConfigMap" else "spec"
+    said = config.get(place)
+    named = said.get("policies") if type(said) is dict else None
+    if type(named) is str:
+        named = named.split()
+    if named is None:
+        return []
+    if type(named) is not list or not all(type(path) is str for path in named):
+        raise CannotTest(
+            f"reading: {_STDIN}: functionConfig: {place}.policies must be paths: a text or an array"
+        )
+    return [Path(path) for path in named]
+
+
+def _result(item: CheckedViolation) -> dict[str, Any]:
+    document = item.value
+    reference = {
+        "apiVersion": document.get("apiVersion", ""),
+        "kind": document.get("kind", ""),
+        "name": name_of(document),
+    }
+    if namespace := namespace_of(document):
+        reference["namespace"] = namespace
+    result: dict[str, Any] = {
+        "message": item.result.msg,
+        "severity": _SEVERITIES[level_of(item.result.actions)],
+        "resourceRef": reference,
+        "tags": {
+            "constraint": "/".join(item.result.constraint.key),
+            "action": ",".join(item.result.actions),
+        },
+    }
+    if path := _annotation(document, _PATHS):
+        result["file"] = {"path": path}
+        if (index := _annotation(document, _INDEXES)).isdecimal():
+            result["file"]["index"] = int(index)
+    return result
+
+
+def _file(document: Mapping[str, Any]) -> str:
+    return _annotation(document, _PATHS) or _STDIN
+
+
+def _annotation(document: Mapping[str, Any], names: Sequence[str]) -> str:
+    metadata = document.get("metadata")
+    annotations = metadata.get("annotations") if type(metadata) is dict else None
+    if type(annotations) is not dict:
+        return ""
+    values = (annotations.get(name) for name in names)
+    return next((value for value in values if type(value) is str), "")
+
+
+def _with_results(text: str, document: dict[str, Any], results: list[dict[str, Any]]) -> str:
+    """The list as it came, comments and all, with the results behind it."""
+    if not results:
+        return text.rstrip("\n")
+    if text.lstrip().startswith("{") or _RESULTS.search(text):
+        return as_yaml({**document, "results": results})
+    return f"{text.rstrip()}\n{as_yaml({'results': results})}"

@@ -1,0 +1,59 @@
+"""``waddle migrate gatekeeper``: object by object what runs as it is, what differs, what is missing."""
+
+from __future__ import annotations
+
+import click
+
+from webhook.cli import exit_codes
+from webhook.cli.formats import words
+from webhook.cli.formats.words import output_option
+
+_HELP = """Say, object by object, what of an installation of Gatekeeper runs here as it is.
+
+\b
+  waddle migrate gatekeeper                   # the cluster's, by the kubeconfig
+  waddle migrate gatekeeper -f policies/      # a folder's; with Gatekeeper's own manifests, its flags too
+
+Templates are compiled and tried, constraints and mutators checked, flags of Gatekeeper's
+Deployments read one by one. What differs is a row of docs/compatibility.md. Nothing is written.
+"""
+
+
+@click.command("gatekeeper", help=_HELP + exit_codes.paragraph("migrate gatekeeper"))
+@click.option(
+    "-f",
+    "--filename",
+    "filenames",
+    metavar="FILE",
+    multiple=True,
+    help="A file or folder, - for standard input; repeatable. Without it a cluster is read.",
+)
+@click.option("--kubeconfig", metavar="FILE", default=None, help="The kubeconfig.")
+@click.option("--context", metavar="NAME", default=None, help="A context of it.")
+@click.option(
+    "-n",
+    "--namespace",
+    default="gatekeeper-system",
+    show_default=True,
+    help="The namespace that Gatekeeper runs in.",
+)
+@output_option(*words.SHORT)
+def command(
+    *,
+    filenames: tuple[str, ...],
+    kubeconfig: str | None,
+    context: str | None,
+    namespace: str,
+    output: str,
+) -> int:
+    """Read, judge and tell."""
+    # Here and not above: --help and a mistyped option need none of it.
+    from webhook.cli.migrate import run as migrate_run  # noqa: PLC0415
+
+    all_read = True
+    if filenames:
+        manifests, all_read = migrate_run.from_files(filenames)
+    else:
+        manifests = migrate_run.from_cluster(kubeconfig, context, namespace)
+    code = exit_codes.UNKNOWN if manifests is None else migrate_run.tell(manifests, output)
+    return code if all_read or code else exit_codes.UNKNOWN

@@ -1,0 +1,18 @@
+"""``waddle migrate``: what of another product's installation runs here."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from webhook.cli.subcommands import Subcommands
+
+_COMMANDS: Final = {
+    "gatekeeper": ("webhook.cli.migrate.gatekeeper", "Say what of Gatekeeper's runs as it is."),
+}
+
+
+@click.command(name="migrate", cls=Subcommands, listed=_COMMANDS)
+def command() -> None:
+    """Say what of another product's installation runs here, and what does not."""

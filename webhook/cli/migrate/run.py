@@ -1,0 +1,142 @@
+"""What ``waddle migrate gatekeeper`` reads and tells."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from webhook.api.targets import declares_target
+from webhook.cli import exit_codes
+from webhook.cli.clients import new_client
+from webhook.cli.cluster_access import list_objects
+from webhook.cli.migrate.rules import judge
+from webhook.cli.sources import CannotTest, Sources, read_sources
+from webhook.cli.target_run import declared_targets
+from webhook.cli.terminal import complain, one_line, styled, write
+from webhook.policies.manifests import Manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.cli.migrate.rules import Judged
+    from webhook.cluster.client import ClusterClient
+
+GROUPS: Final = (
+    *(("templates.gatekeeper.sh", "v1"), ("constraints.gatekeeper.sh", "v1beta1")),
+    *(("config.gatekeeper.sh", "v1alpha1"), ("syncset.gatekeeper.sh", "v1alpha1")),
+    *(("mutations.gatekeeper.sh", "v1"), ("expansion.gatekeeper.sh", "v1alpha1")),
+    *(("externaldata.gatekeeper.sh", "v1beta1"), ("connection.gatekeeper.sh", "v1alpha1")),
+)
+"""What Gatekeeper serves, each in the version that is read."""
+
+_SHOWN: Final = {"same": "as it is", "differs": "differs", "missing": "missing"}
+_COLOURS: Final = {"same": "green", "differs": "yellow", "missing": "red"}
+
+
+def from_files(filenames: Sequence[str]) -> tuple[list[Manifest] | None, bool]:
+    """What files, folders and standard input hold, and whether all of them could be read.
+
+    What cannot be read is told, and the rest is read; None where nothing is left.
+    """
+    try:
+        sources = read_sources([Path(name) for name in filenames], any_value=False, keep_going=True)
+    except CannotTest as error:
+        for line in error.lines:
+            complain(line)
+        return None, False
+    for line in (*sources.faults, *sources.warnings):
+        complain(line)
+    return [*sources.targets, *sources.manifests], not sources.faults
+
+
+def from_cluster(
+    kubeconfig: str | None, context: str | None, namespace: str
+) -> list[Manifest] | None:
+    """What a cluster holds; None where it cannot be asked, which is told."""
+    # Here and not above: they bring aiohttp and the event loop.
+    from webhook.cluster import event_loop  # noqa: PLC0415
+    from webhook.cluster.client import ClusterClient  # noqa: PLC0415
+    from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
+    from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415
+
+    async def look() -> list[Manifest]:
+        async with ClusterClient(load_credentials(kubeconfig, context=context)) as client:
+            return await _read(client, namespace)
+
+    try:
+        return event_loop.run(look())
+    except (ApiError, ApiUnreachable, CredentialsError) as error:
+        complain(f"the cluster cannot be asked: {error}")
+        return None
+
+
+async def _read(client: ClusterClient, namespace: str) -> list[Manifest]:
+    from webhook.cluster.discovery import Discovery  # noqa: PLC0415  # see above
+    from webhook.cluster.kinds import (  # noqa: PLC0415
+        DEPLOYMENTS,
+        MUTATING_CONFIGURATIONS,
+        WEBHOOK_CONFIGURATIONS,
+    )
+
+    discovery = Discovery(client)
+    items = await list_objects(client, DEPLOYMENTS, namespace)
+    for resource in (WEBHOOK_CONFIGURATIONS, MUTATING_CONFIGURATIONS):
+        items += await list_objects(client, resource)
+    for group, version in GROUPS:
+        for resource in await discovery.kinds(group, version):
+            items += await list_objects(client, resource)
+    return [Manifest(item, "", 0) for item in items]
+
+
+def tell(manifests: Sequence[Manifest], output: str) -> int:
+    """Judge and print; the exit code."""
+    targets = [item for item in manifests if declares_target(item.document)]
+    try:
+        declared = declared_targets(Sources(targets=targets)).values()
+    except CannotTest as error:
+        for line in error.lines:
+            complain(line)
+        return exit_codes.UNKNOWN
+    others = [item for item in manifests if item not in targets]
+    judged = judge(others, new_client(targets=tuple(declared)))
+    if not judged:
+        complain("nothing of Gatekeeper is in what was given")
+        return exit_codes.UNKNOWN
+    write(as_json(judged) if output == "json" else as_table(judged))
+    return exit_codes.NO if any(item.grade == "missing" for item in judged) else exit_codes.OK
+
+
+def as_json(judged: Sequence[Judged]) -> str:
+    """Everything, for programs."""
+    return json.dumps(
+        [
+            {
+                "kind": item.kind,
+                "name": item.name,
+                "place": item.place,
+                "grade": item.grade,
+                "notes": [
+                    {"grade": note.grade, "text": note.text, "row": note.row} for note in item.notes
+                ],
+            }
+            for item in judged
+        ]
+    )
+
+
+def as_table(judged: Sequence[Judged]) -> str:
+    """A line for each object, and below it one for each thing that is not as it was."""
+    lines = []
+    for item in judged:
+        grade = styled(_SHOWN[item.grade].ljust(8), fg=_COLOURS[item.grade])
+        place = f" ({item.place})" if item.place else ""
+        lines.append(f"{grade}  {one_line(f'{item.kind}/{item.name}{place}')}")
+        for note in item.notes:
+            row = f" [compatibility.md: {note.row}]" if note.row else ""
+            lines.append(f"          {_SHOWN[note.grade]}: {one_line(note.text)}{row}")
+    counts = Counter(item.grade for item in judged)
+    lines += ["", f"{len(judged)} objects: {counts['same']} run as they are, {counts['differs']} "]
+    lines[-1] += f"run and differ in something, {counts['missing']} need something that is missing"
+    return "\n".join(lines)

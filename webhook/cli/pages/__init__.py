@@ -1,0 +1,1 @@
+"""Pages that are made from code: commands, flags, metrics, the API, and the manual page."""

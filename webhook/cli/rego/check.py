@@ -1,0 +1,44 @@
+"""``waddle rego check``: whether Rego sources can be used, as ``opa check`` says it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from webhook.cli import exit_codes
+from webhook.cli.rego.options import BUNDLE, IGNORE, MAX_ERRORS, V0, V1
+
+_HELP = """Check Rego files for faults: what they say wrong, with the place of each.
+
+Nothing is printed where all is well.
+
+\b
+  waddle rego check policy/
+  waddle rego check --strict --format json policy/
+"""
+
+
+@click.command(name="check", help=_HELP + exit_codes.paragraph("rego check"))
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True)
+@click.option(
+    "-f",
+    "--format",
+    "output",
+    type=click.Choice(["pretty", "json"]),
+    default="pretty",
+    show_default=True,
+    help="The format of the faults.",
+)
+@click.option("-S", "--strict", is_flag=True, help="Refuse what OPA's strict mode refuses, too.")
+@MAX_ERRORS
+@BUNDLE
+@IGNORE
+@V0
+@V1
+def command(**options: Any) -> int:
+    """Load, compile and report."""
+    # The engine is half of what there is to import: help and errors of usage do without it.
+    from webhook.cli.rego.check_run import run  # noqa: PLC0415
+
+    return run(**options)

@@ -1,0 +1,1 @@
+"""waddle simulate: recorded decisions decided again by other policies."""

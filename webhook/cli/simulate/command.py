@@ -1,0 +1,246 @@
+"""``waddle simulate``: what so many replicas give, by formula and beside what was measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import orjson
+
+from webhook.cli import exit_codes
+from webhook.cli.formats import words
+from webhook.cli.formats.words import output_option
+from webhook.cli.simulate.run import (
+    QUANTILES,
+    LogNormal,
+    all_quantile,
+    all_within,
+    availability,
+    compare,
+)
+from webhook.cli.table import table
+from webhook.cli.terminal import complain, write
+
+if TYPE_CHECKING:
+    from webhook.cli.simulate.run import Comparison, Distribution
+
+REPLICAS_MAX: Final = 100
+DEFAULT_INGEST: Final = "20,40"
+POINTS: Final = 16
+"""Rows of the curve: a screen's worth."""
+BAR: Final = 30
+
+_HELP = """Show what N replicas without a leader give.
+
+Each follows the API server by itself. All of N are unavailable with probability P^N, and all
+enforce a change by time t with probability P(t)^N, where P and P(t) are those of one replica.
+P(t) is the share of requests, too, that meet the change by then: each goes to one of them.
+
+\b
+  waddle simulate --replicas 3 --p-fail 0.01 --ingest-ms 18,30
+  waddle simulate --replicas 3 --measured loadtest/results/enforcement.json
+
+--measured takes the rounds of a cluster (`make bench-enforcement` writes them) and shows how
+far the formula is from them; with --ingest-ms too, what was measured stands beside its curve.
+"""
+
+
+@click.command("simulate", help=_HELP + exit_codes.paragraph("simulate"))
+@click.option(
+    "--replicas",
+    default=3,
+    show_default=True,
+    type=click.IntRange(1, REPLICAS_MAX),
+    help="How many replicas.",
+)
+@click.option(
+    "--p-fail",
+    default=0.01,
+    show_default=True,
+    type=click.FloatRange(0, 1),
+    help="The share of time that one replica is unavailable.",
+)
+@click.option(
+    "--ingest-ms",
+    default=None,
+    metavar="MEDIAN[,P95]",
+    help="How long one replica takes to enforce a change.  [default: what was measured, or 20,40]",
+)
+@click.option(
+    "--measured",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Measured rounds: JSON with an array of arrays named rounds_ms.",
+)
+@output_option(*words.SHORT)
+def command(
+    *, replicas: int, p_fail: float, ingest_ms: str | None, measured: Path | None, output: str
+) -> int:
+    """Compute the curves and print them."""
+    comparison: Comparison | None = None
+    try:
+        if measured is not None:
+            comparison = compare(_rounds(measured))
+    except ValueError as error:
+        complain(f"{measured}: {error}")
+        return exit_codes.UNKNOWN
+    try:
+        one: Distribution
+        if ingest_ms is None and comparison is not None:
+            one = comparison.one
+        else:
+            one = _log_normal(ingest_ms or DEFAULT_INGEST)
+    except ValueError as error:
+        complain(f"--ingest-ms: {error}")
+        return exit_codes.UNKNOWN
+    if output == "json":
+        write(orjson.dumps(_as_json(replicas, p_fail, one, comparison)).decode())
+    else:
+        write("\n".join(_as_table(replicas, p_fail, one, comparison)))
+    return 0
+
+
+def _log_normal(text: str) -> LogNormal:
+    try:
+        median, *rest = (float(part) for part in text.split(","))
+    except ValueError:
+        raise ValueError(f"expected MEDIAN[,P95] in milliseconds, got {text!r}") from None
+    if len(rest) > 1:
+        raise ValueError(f"expected MEDIAN[,P95] in milliseconds, got {text!r}")
+    return LogNormal(median, rest[0] if rest else median)
+
+
+def _rounds(path: Path) -> list[list[float]]:
+    """The array ``rounds_ms`` of a results file, wherever in it; raises ``ValueError``."""
+    lists = _find(orjson.loads(path.read_bytes()))
+    if lists is None:
+        raise ValueError("no array named rounds_ms")
+    if not all(
+        isinstance(times, list) and all(type(time) in (int, float) for time in times)
+        for times in lists
+    ):
+        raise ValueError("rounds_ms must hold an array of numbers for each round")
+    return lists
+
+
+def _find(value: Any) -> list[Any] | None:
+    if isinstance(value, dict):
+        if isinstance(value.get("rounds_ms"), list):
+            rounds: list[Any] = value["rounds_ms"]
+            return rounds
+        value = list(value.values())
+    if isinstance(value, list):
+        return next((times for item in value if (times := _find(item)) is not None), None)
+    return None
+
+
+def _points(one: Distribution, replicas: int) -> list[float]:
+    """Times that span the curve, to where all but one change in a thousand are in force."""
+    low, high = one.quantile(0.01), all_quantile(one, replicas, 0.999)
+    step = (high - low) / (POINTS - 1)
+    return [low + step * index for index in range(POINTS)] if step > 0 else [low]
+
+
+def _as_json(
+    replicas: int, p_fail: float, one: Distribution, comparison: Comparison | None
+) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "replicas": replicas,
+        "pFail": p_fail,
+        "availability": [
+            {"replicas": item.replicas, "unavailable": item.unavailable}
+            for item in availability(p_fail, replicas)
+        ],
+        "enforced": [
+            {"ms": t, "one": one.within(t), "all": all_within(one, replicas, t)}
+            | _seen(comparison, replicas, t)
+            for t in _points(one, replicas)
+        ],
+        "quantilesMs": {str(q): all_quantile(one, replicas, q) for q in QUANTILES},
+    }
+    if comparison is not None:
+        answer["measured"] = {
+            "replicas": comparison.replicas,
+            "rounds": len(comparison.all.times),
+            "quantilesMs": {str(q): comparison.all.quantile(q) for q in QUANTILES},
+            "error": comparison.error,
+            "lateError": comparison.late_error,
+        }
+    return answer
+
+
+def _seen(comparison: Comparison | None, replicas: int, t: float) -> dict[str, float]:
+    """What was measured at a time; of all replicas only for as many as were measured."""
+    if comparison is None:
+        return {}
+    shares = {"measuredOne": comparison.one.within(t)}
+    if comparison.replicas == replicas:
+        shares["measuredAll"] = comparison.all.within(t)
+    return shares
+
+
+def _as_table(
+    replicas: int, p_fail: float, one: Distribution, comparison: Comparison | None
+) -> list[str]:
+    lines = [f"All replicas unavailable, one being so with probability {p_fail:g} (P^N)", ""]
+    rows = [("N", "unavailable", "available", "none answers, a year")]
+    rows += [
+        (
+            str(item.replicas),
+            f"{item.unavailable:.3g}",
+            _percent(1 - item.unavailable),
+            _duration(item.seconds_a_year),
+        )
+        for item in availability(p_fail, replicas)
+    ]
+    lines += table(rows, right={0})
+    lines += [
+        "",
+        f"The share of requests that meet a change (P(t)), and of changes that all {replicas} have",
+        "",
+    ]
+    # What was measured of all belongs beside the formula only for as many replicas as it was.
+    measured = comparison is not None
+    seen = comparison is not None and comparison.replicas == replicas
+    curve = [
+        ["t", "requests", *(["measured"] if measured else []), "all"]
+        + ["measured"] * seen
+        + [""]  # of bars
+    ]
+    for t in _points(one, replicas):
+        share, measures = all_within(one, replicas, t), _seen(comparison, replicas, t)
+        cells = [f"{t:.1f} ms", f"{one.within(t):.1%}"]
+        cells += [f"{measures['measuredOne']:.1%}"] if measured else []
+        cells += [f"{share:.1%}"]
+        cells += [f"{measures['measuredAll']:.1%}"] if seen else []
+        curve.append([*cells, "█" * round(share * BAR)])
+    lines += table(curve, right=range(len(curve[0]) - 1))
+    lines += ["", f"All {replicas} by: {_quantiles(one, replicas)}"]
+    if comparison is not None:
+        lines.append(_verdict(comparison))
+    return lines
+
+
+def _quantiles(one: Distribution, replicas: int) -> str:
+    return ", ".join(f"{all_quantile(one, replicas, q):.1f} ms ({q:.4g})" for q in QUANTILES)
+
+
+def _verdict(comparison: Comparison) -> str:
+    return (
+        f"Measured on {comparison.replicas} replicas, {len(comparison.all.times)} changes: "
+        f"last one by {comparison.all.quantile(0.5):.1f} ms (0.5), "
+        f"{comparison.all.quantile(0.95):.1f} ms (0.95). P(t)^{comparison.replicas} is off by "
+        f"{comparison.error:.3f} at most, and {comparison.late_error:+.1%} at the 95th percentile."
+    )
+
+
+def _percent(share: float) -> str:
+    """With as many nines as there are."""
+    return f"{share * 100:.10g} %"
+
+
+def _duration(seconds: float) -> str:
+    for unit, length in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds / length:.3g} {unit}"
+    return f"{seconds:.3g} s"

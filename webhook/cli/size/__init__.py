@@ -1,0 +1,1 @@
+"""waddle size: what an installation needs of processor time and memory."""

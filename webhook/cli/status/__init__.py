@@ -1,0 +1,1 @@
+"""waddle status: what each replica enforces."""

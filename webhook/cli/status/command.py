@@ -1,0 +1,86 @@
+"""``waddle status``: which replica enforces what, since when, and what keeps it from it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from webhook.api import pod_status
+from webhook.cli import exit_codes
+from webhook.cli.cluster_access import EXTENSIONS, TEMPLATES, cluster_options, list_objects
+from webhook.cli.formats import words
+from webhook.cli.formats.words import output_option
+from webhook.cli.status import report as status_report
+from webhook.cli.terminal import complain, write
+from webhook.cluster.kinds import PODS
+from webhook.constraint import constraint
+from webhook.controllers.status.convergence import by_subject, converge, subject_for
+from webhook.controllers.status_kinds import STATUS_KINDS, status_resource
+from webhook.replicas.pods import WEBHOOK_PODS, Replica, replica
+
+if TYPE_CHECKING:
+    from webhook.cluster.client import ClusterClient
+    from webhook.cluster.store import Object
+    from webhook.controllers.status.convergence import Convergence
+
+_HELP = """Show templates, constraints, mutators and ExpansionTemplates, and which of Waddle's replicas enforce them.
+
+Read from the replicas' own status objects, so that it says the same whether or not
+they are aggregated into .status.byPod, beside a running Gatekeeper for instance.
+"""
+
+
+@click.command("status", help=_HELP + exit_codes.paragraph("status"))
+@cluster_options
+@output_option(*words.SHORT)
+def command(*, kubeconfig: str | None, context: str | None, namespace: str, output: str) -> int:
+    """Read the cluster once and report."""
+    # Here and not above: they bring aiohttp and the event loop.
+    from webhook.cluster import event_loop  # noqa: PLC0415
+    from webhook.cluster.client import ClusterClient  # noqa: PLC0415
+    from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
+    from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415
+
+    async def look() -> tuple[list[Replica], list[Convergence]]:
+        async with ClusterClient(load_credentials(kubeconfig, context=context)) as client:
+            return await read(client, namespace)
+
+    try:
+        replicas, objects = event_loop.run(look())
+    except (ApiError, ApiUnreachable, CredentialsError) as error:
+        complain(f"the cluster cannot be asked: {error}")
+        return exit_codes.UNKNOWN
+    if output == "json":
+        write(status_report.as_json(replicas, objects))
+    else:
+        write(status_report.as_table(replicas, objects, namespace))
+    return 0
+
+
+async def read(client: ClusterClient, namespace: str) -> tuple[list[Replica], list[Convergence]]:
+    """The replicas, and what they do about each object that they follow."""
+    from webhook.cluster.discovery import Discovery  # noqa: PLC0415  # see command
+
+    # Objects first: a status is then at least as new as the object that it is compared with.
+    documents = await list_objects(client, TEMPLATES)
+    for resource in await Discovery(client).kinds(constraint.GROUP, "v1beta1"):
+        documents += await list_objects(client, resource)
+    for resource in EXTENSIONS:
+        documents += await list_objects(client, resource)
+    statuses: list[Object] = []
+    for kind in STATUS_KINDS:
+        if kind == pod_status.CONFIG:
+            continue
+        resource = status_resource(kind)
+        statuses += await list_objects(client, resource, namespace)
+    pods = await list_objects(client, PODS, namespace, {"labelSelector": WEBHOOK_PODS})
+    replicas = sorted(
+        (item for item in map(replica, pods) if not item.finished), key=lambda item: item.name
+    )
+    by_subject_ = by_subject(statuses)
+    objects = [
+        converge(document, by_subject_.get(subject_for(document), ()), replicas)
+        for document in documents
+    ]
+    return replicas, objects

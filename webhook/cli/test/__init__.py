@@ -1,0 +1,1 @@
+"""waddle test: objects in files reviewed by policies in files, and its reports."""

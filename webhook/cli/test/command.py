@@ -1,0 +1,131 @@
+"""``waddle test``: check manifests, or any JSON document, against policies."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from webhook.cli import exit_codes
+from webhook.cli.formats import words
+from webhook.cli.formats.words import Output, emit, outputs_option
+from webhook.cli.policy_options import (
+    DISABLED_BUILTINS,
+    FILENAMES,
+    HTTP_HOSTS,
+    NATIVE_FAILURE_POLICY,
+    NATIVE_VALIDATION,
+)
+from webhook.cli.terminal import complain, printable, write
+
+_HELP = """Check resources against ConstraintTemplates and constraints.
+
+The files hold policies and resources alike; every resource is reviewed, and all
+of them are the cluster's data for referential policies. They are mutated and expanded
+first, by the mutators and ExpansionTemplates among the files; an AdmissionReview is
+reviewed as the request that it holds. With --target=json the files besides policies are
+any documents: a Terraform plan for instance.
+
+\b
+  waddle test -f policies/ -f manifest.yaml
+  helm template chart | waddle test -f policies/ -f -
+  terraform show -json plan | waddle test --target=terraform -f policies/ -f -
+  waddle test --target=json -f policies/ -f values.yaml
+"""
+
+
+@click.command(name="test", help=_HELP + exit_codes.paragraph("test"))
+@FILENAMES
+@outputs_option(*words.FINDINGS, "text")
+@click.option("--deny-only", is_flag=True, help="Show only what is denied.")
+@click.option(
+    "--target",
+    metavar="NAME",
+    default="admission",
+    show_default=True,
+    help="What is reviewed: admission for objects of Kubernetes, json for any document whole, "
+    "terraform for each change of a plan, gcp for assets, or a target that a file declares.",
+)
+@click.option(
+    "--library",
+    "libraries",
+    metavar="PATH",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Rego that config-validator's older templates call: a file, or a folder. Repeatable.",
+)
+@click.option("-v", "--verbose", is_flag=True, help="Show what policies print.")
+@DISABLED_BUILTINS
+@HTTP_HOSTS
+@NATIVE_VALIDATION
+@NATIVE_FAILURE_POLICY
+def command(  # noqa: PLR0913  # each is an option
+    filenames: tuple[str, ...],
+    outputs: tuple[Output, ...],
+    *,
+    deny_only: bool,
+    target: str,
+    libraries: tuple[Path, ...],
+    verbose: bool,
+    disabled_builtins: tuple[str, ...],
+    http_hosts: tuple[str, ...],
+    native_validation: bool,
+    native_failure_policy: str,
+) -> int:
+    """Review and report."""
+    # Here and not above: --help, completion and a mistyped option need none of it.
+    from webhook.cli.sources import CannotTest, NothingLeft, read_sources  # noqa: PLC0415
+
+    printed: list[str] = []
+    try:
+        admission = target == "admission"
+        paths = [Path(name) for name in filenames]
+        sources = read_sources(paths, any_value=not admission, keep_going=True)
+        for warning in sources.warnings:
+            complain(warning)
+        # And what is not there is said without the engine.
+        from webhook.cli import target_run  # noqa: PLC0415
+        from webhook.cli.clients import new_client  # noqa: PLC0415
+        from webhook.cli.test import run as review_run  # noqa: PLC0415
+
+        declared = target_run.declared_targets(sources)
+        chosen = target_run.chosen_target(target, declared)
+        texts = target_run.read_libraries(libraries)
+        sources = replace(sources, manifests=target_run.modernise(sources.manifests, texts))
+        client = new_client(
+            disabled_builtins=disabled_builtins,
+            http_hosts=http_hosts,
+            native_validation=native_validation,
+            native_failure_policy=native_failure_policy,
+            targets=tuple(declared.values()),
+        )
+        told = len(sources.warnings)
+        if chosen is None:
+            outcome = review_run.review_objects(client, sources, printed)
+        else:
+            outcome = review_run.review_documents(client, sources, printed, chosen)
+        outcome = replace(outcome, deny_only=deny_only)
+        for warning in sources.warnings[told:]:
+            complain(warning)
+    except CannotTest as error:
+        from webhook.cli.formats.pipelines import emit_refusal  # noqa: PLC0415  # as above
+
+        emit_refusal(outputs, error.lines)
+        for line in error.lines:
+            complain(line)
+        return exit_codes.UNKNOWN if isinstance(error, NothingLeft) else exit_codes.NO
+    from webhook.cli.test import report as review_report  # noqa: PLC0415  # as above
+
+    for output in outputs:
+        text = review_report.FORMATS[output.word](outcome)
+        if text or output.file is not None:
+            emit(output, text)
+    if verbose and printed:
+        write("\n" + "\n".join(map(printable, printed)))
+    for fault in outcome.faults:
+        complain(fault)
+    if outcome.nothing:
+        complain(outcome.nothing)
+        return exit_codes.UNKNOWN
+    return exit_codes.NO if outcome.denied or outcome.faults else 0

@@ -1,0 +1,170 @@
+"""The reports of ``waddle test``: a table, gator's forms, and those of pipelines."""
+
+from __future__ import annotations
+
+import json
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.cli.formats.document import as_yaml as yaml_of
+from webhook.cli.formats.document import patch_lines
+from webhook.cli.formats.finding import Report, ShownFinding, level_of
+from webhook.cli.formats.pipelines import as_read_by
+from webhook.cli.table import table
+from webhook.cli.terminal import one_line, printable_json, printable_name, styled
+from webhook.golang.strings import quote
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from webhook.cli.test.run import CheckedViolation, CheckOutcome
+    from webhook.constraint.result import Result
+
+_COLOURS: Final = {"error": "red", "warning": "yellow", "note": "cyan"}
+
+
+def as_table(outcome: CheckOutcome) -> str:
+    """What was mutated, and what violates, by place; then how much was looked at."""
+    lines = _mutated_lines(outcome)
+    ordered = sorted(outcome.shown, key=lambda item: (item.file, item.line, item.subject))
+    told = iter(table([(_constraint(item), one_line(item.result.msg)) for item in ordered]))
+    for (file, line, subject), violations in groupby(
+        ordered, key=lambda item: (item.file, item.line, item.subject)
+    ):
+        place = f"{file}:{line}"
+        lines.append(printable_name(place if subject == file else f"{place}: {subject}"))
+        for item in violations:
+            action = ",".join(item.result.actions)
+            colour = _COLOURS[level_of(item.result.actions)]
+            lines.append(f"  {styled(f'{action:6}', fg=colour)}  {next(told)}")
+        lines.append("")
+    return "\n".join([*lines, summary(outcome)])
+
+
+def _mutated_lines(outcome: CheckOutcome) -> list[str]:
+    """What mutators changed before anything was reviewed."""
+    lines = []
+    for item in outcome.mutated:
+        lines.append(printable_name(f"{item.file}:{item.line}: {item.subject}"))
+        by = one_line(f"by {item.mutators}")
+        lines.append(f"  {styled('mutated', fg='cyan')}  {by}")
+        lines += [*patch_lines(item.patch), ""]
+    return lines
+
+
+def summary(outcome: CheckOutcome) -> str:
+    """How many violations there are, in how much."""
+    counts: dict[str, int] = {}
+    for item in outcome.violations:
+        for action in item.result.actions:
+            counts[action] = counts.get(action, 0) + 1
+    listed = ", ".join(f"{number} {action}" for action, number in sorted(counts.items()))
+    counted = f"{len(outcome.violations)} violations" + (f" ({listed})" if listed else "")
+    what = "documents" if outcome.documents else "objects"
+    if outcome.faults and not outcome.violations:
+        counted = f"not all could be judged (faults: {len(outcome.faults)}); nothing was found"
+    told = f"{counted} in {outcome.reviewed} {what}, by {len(outcome.constraints)} constraints"
+    return "; left out: ".join([told, *(["; ".join(outcome.left_out)] if outcome.left_out else [])])
+
+
+def _constraint(item: CheckedViolation) -> str:
+    return "/".join(item.result.constraint.key)
+
+
+def as_text(outcome: CheckOutcome) -> str:
+    """A line for each violation, as gator writes it."""
+    return "\n".join(
+        f"{printable_name(item.subject)}: [{quote(item.result.constraint.name)}] "
+        f"Message: {quote(item.result.msg)}"
+        for item in outcome.shown
+    )
+
+
+def as_json(outcome: CheckOutcome) -> str:
+    """An array of results; ``null`` where there are none, as gator writes it."""
+    documents = [_result(item) for item in outcome.shown]
+    return printable_json(json.dumps(documents or None, indent=4, ensure_ascii=False))
+
+
+def as_yaml(outcome: CheckOutcome) -> str:
+    """The same as YAML, with the names that gator's encoder makes of them."""
+    return yaml_of([_yaml_result(item) for item in outcome.shown])
+
+
+def report(outcome: CheckOutcome) -> Report:
+    """As SARIF, JUnit and annotations tell it."""
+    findings = [
+        ShownFinding(
+            rule=_constraint(item),
+            level=level_of(item.result.actions),
+            label=",".join(item.result.actions),
+            subject=item.subject,
+            message=item.result.msg,
+            file=item.file,
+            line=item.line,
+        )
+        for item in outcome.shown
+    ]
+    missing = [*outcome.faults, *([outcome.nothing] if outcome.nothing else ())]
+    return Report(outcome.constraints, findings, missing)
+
+
+def _as_github(outcome: CheckOutcome) -> str:
+    return "\n".join(filter(None, (as_read_by("github", report(outcome)), summary(outcome))))
+
+
+def _result(item: CheckedViolation) -> dict[str, Any]:
+    result = item.result
+    document: dict[str, Any] = {"target": result.target}
+    if result.msg:
+        document["msg"] = result.msg
+    if metadata := _metadata(result):
+        document["metadata"] = metadata
+    document["constraint"] = _defaulted(result)
+    document["enforcementAction"] = result.enforcement_action
+    if result.scoped_actions:
+        document["scopedActions"] = list(result.scoped_actions)
+    return {**document, "violatingObject": item.value, "trace": None}
+
+
+def _defaulted(result: Result) -> dict[str, Any]:
+    """The constraint with what a CRD of Gatekeeper's gives it by default, as gator shows it."""
+    document = result.constraint.document
+    return {**document, "spec": {"enforcementAction": "deny", **(document.get("spec") or {})}}
+
+
+def _metadata(result: Result) -> dict[str, Any]:
+    """Details as gator has them: CEL has none, nor has a constraint that could not be matched.
+
+    Rego always has, and so has an evaluation of it that failed.
+    """
+    if result.autoreject or (result.details is None and not result.error):
+        return {}
+    return {"details": result.details}
+
+
+def _yaml_result(item: CheckedViolation) -> dict[str, Any]:
+    result = item.result
+    return {
+        "result": {
+            "target": result.target,
+            "msg": result.msg,
+            "metadata": _metadata(result),
+            "constraint": {"object": _defaulted(result)},
+            "enforcementaction": result.enforcement_action,
+            "scopedenforcementactions": list(result.scoped_actions),
+        },
+        "violatingObject": item.value,
+        "trace": None,
+    }
+
+
+FORMATS: Final[Mapping[str, Callable[[CheckOutcome], str]]] = {
+    "table": as_table,
+    "text": as_text,
+    "json": as_json,
+    "yaml": as_yaml,
+    "sarif": lambda outcome: as_read_by("sarif", report(outcome)) or "",
+    "junit": lambda outcome: as_read_by("junit", report(outcome)) or "",
+    "github": _as_github,
+}

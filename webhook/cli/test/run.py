@@ -1,0 +1,387 @@
+"""What ``waddle test`` does with what it read: fill a client, review everything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook.api.admission import InvalidReview
+from webhook.api.gvk import gvk_of, name_of, namespace_of
+from webhook.cli.extensions import run as extension_run
+from webhook.cli.progress import watched
+from webhook.cli.terminal import listed
+from webhook.constraint import constraint, enforcement, template
+from webhook.constraint import expansion as expansions
+from webhook.constraint.errors import ConstraintFrameworkError, ReviewError
+from webhook.constraint.limits import Limits
+from webhook.constraint.targets import admission
+from webhook.mutation import mutator
+from webhook.mutation.annotations import names_of
+from webhook.mutation.patch import make_patch
+from webhook.policies import configuration
+from webhook.policies.advice import Matched, unasked, unmatched
+from webhook.policies.extensions import Extensions
+from webhook.policies.validation import is_policy
+from webhook.review.loops import review
+from webhook.review.policy_set import PolicySet, exclusions_of
+from webhook.review.subject import Subject, is_admission_review, shown_object, value_of
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from webhook.cli.sources import Other, Sources
+    from webhook.constraint.client import Client
+    from webhook.constraint.result import Responses, Result
+    from webhook.constraint.review import Document
+    from webhook.constraint.targets.documents import DocumentTarget
+    from webhook.mutation.patch import Operation
+    from webhook.policies.manifests import Manifest
+    from webhook.review.outcome import Found
+
+
+_EXTENSION_GROUPS: Final = configuration.GROUPS | {mutator.GROUP, expansions.GROUP}
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedViolation:
+    """A violation with what violates: ``subject`` as texts show it, ``value`` as it is."""
+
+    result: Result
+    subject: str
+    value: Any
+    file: str
+    line: int
+
+    @property
+    def denies(self) -> bool:
+        """Whether it denies."""
+        return "deny" in self.result.actions
+
+
+@dataclass(frozen=True, slots=True)
+class ShownMutation:
+    """What mutators changed in an object before it was reviewed."""
+
+    subject: str
+    file: str
+    line: int
+    mutators: str
+    patch: Sequence[Operation]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOutcome:
+    """What a check found, in how much. ``constraints`` are all, as ``Kind/name``."""
+
+    violations: Sequence[CheckedViolation]
+    constraints: Sequence[str]
+    reviewed: int
+    documents: bool = False
+    """Whether they are documents, and no objects of Kubernetes."""
+    deny_only: bool = False
+    faults: Sequence[str] = ()
+    """What of the files could not be reviewed, and why."""
+    mutated: Sequence[ShownMutation] = ()
+    left_out: Sequence[str] = ()
+    """What was given and not reviewed, and why."""
+
+    @property
+    def shown(self) -> Sequence[CheckedViolation]:
+        """The violations to report one by one."""
+        return (
+            [item for item in self.violations if item.denies] if self.deny_only else self.violations
+        )
+
+    @property
+    def denied(self) -> bool:
+        """Whether anything is denied."""
+        return any(item.denies for item in self.violations)
+
+    @property
+    def nothing(self) -> str:
+        """Why nothing was checked, or an empty text: that would pass whatever is wrong."""
+        if self.faults:
+            return ""
+        if not self.constraints:
+            return "nothing was checked: there is no constraint"
+        if self.reviewed:
+            return ""
+        if self.left_out:
+            return f"nothing was checked: {'; '.join(self.left_out)}"
+        what = "document" if self.documents else "object besides templates and constraints"
+        return f"nothing was checked: there is no {what}"
+
+
+_TOLD_BEFORE: Final = frozenset({"parse", "compile", "template", "constraint"})
+"""Causes for which a policy is refused as it is added: that is told once, not of each object."""
+
+_UNREAD: Final = (
+    "reading: the objects are reviewed without what could not be read: mutators or policies in it "
+    "would change what is found"
+)
+
+
+def review_objects(client: Client, sources: Sources, printed: list[str]) -> CheckOutcome:
+    """Review every object, policies among them, with all of them as data.
+
+    What could not be used or reviewed is among the outcome's faults, and the rest is reviewed by
+    the rest.
+    """
+    faults = _add_policies(client, sources)
+    faults += _add_each(
+        [item for item in sources.manifests if not is_admission_review(item.document)],
+        client.add_data,
+        lambda manifest: f'adding data of GVK "{manifest.gvk}" ({manifest.file}:{manifest.line})',
+    )
+    extensions = Extensions()
+    faults += [
+        f"auditing objects: {fault}"
+        for fault in extensions.load(
+            item for item in sources.manifests if item.gvk.group in _EXTENSION_GROUPS
+        )
+    ]
+    policies = PolicySet(
+        client.snapshot,
+        extensions.mutations,
+        extensions.expansion,
+        exclusions_of(item.document for item in sources.manifests),
+    )
+    reviewing = _Reviewing(policies, sources, printed)
+    for manifest in watched(sources.manifests, "objects"):
+        reviewing.judge(manifest)
+    # Policies are objects, too, for policies about policies; nobody else means to review them.
+    findings = reviewing.findings
+    violating = {id(item.manifest.document) for item in findings}
+    reviewed = sum(
+        id(item.document) in violating or not is_policy(item.document) for item in sources.manifests
+    )
+    reviewing.advise()
+    return CheckOutcome(
+        _ordered([item.violation for item in findings]),
+        _constraints(client),
+        reviewed - len(reviewing.excluded),
+        faults=[
+            *faults,
+            *sources.faults,
+            *([_UNREAD] if sources.faults else []),
+            *reviewing.faults,
+        ],
+        mutated=reviewing.mutated,
+        left_out=_left_out(sources, reviewing.excluded),
+    )
+
+
+class _Finding(NamedTuple):
+    violation: CheckedViolation
+    manifest: Manifest
+
+
+class _Reviewing:
+    """The objects of some files, reviewed one by one by all policies, and what came of it."""
+
+    def __init__(self, policies: PolicySet, sources: Sources, printed: list[str]) -> None:
+        self._policies = policies
+        self._warnings = sources.warnings
+        self._printed = printed
+        self._matched = Matched()
+        self._matched_alone = Matched()
+        """By objects that no request brings."""
+        self._seen: set[tuple[str, str]] = set()
+        self._namespaces = {
+            "default": extension_run.DEFAULT_NAMESPACE,
+            **policies.snapshot.namespaces,
+        }
+        self.findings: list[_Finding] = []
+        self.faults: list[str] = []
+        self.mutated: list[ShownMutation] = []
+        self.excluded: list[str] = []
+
+    def judge(self, manifest: Manifest) -> None:
+        """Review one object as it would be stored, and what it implies."""
+        document = manifest.document
+        try:
+            value = value_of(document, self._namespaces)
+        except InvalidReview as error:
+            self.faults.append(
+                f"reading: {manifest.file}:{manifest.line}: AdmissionReview: {error}"
+            )
+            return
+        is_request = is_admission_review(document)
+        matched = self._matched if is_request else self._matched_alone
+        limits = Limits(print_=lambda _, line: self._printed.append(line), observer=matched)
+        reviewed = review(
+            self._policies, Subject(value, point=enforcement.COMMAND_LINE, limits=limits)
+        )
+        obj = reviewed.object or document
+        self._seen.update(map(_kind, [obj, *reviewed.implied]))
+        if reviewed.excluded is not None:
+            if not is_policy(document):
+                self.excluded.append(_subject(obj))
+            return
+        self._take(manifest, reviewed, obj)
+        matched.take(reviewed.responses)
+
+    def _take(self, manifest: Manifest, reviewed: Found, obj: dict[str, Any]) -> None:
+        before = shown_object(manifest.document)
+        if reviewed.mutated is not None and (patch := make_patch(before, obj)):
+            self.mutated.append(
+                ShownMutation(
+                    _subject(obj),
+                    manifest.file,
+                    manifest.line,
+                    names_of(reviewed.mutated.passes),
+                    patch,
+                )
+            )
+        name = name_of(obj)
+        if reviewed.unmutated:
+            self.faults.append(reviewed.unmutated)
+        if reviewed.unexpanded:
+            self.faults.append(
+                f"auditing objects: expanding resource {name}: error expanding resource {name}: "
+                f"{reviewed.unexpanded}"
+            )
+        shown = f"{gvk_of(obj)} {namespace_of(obj)}/{name}"
+        self.faults += _undecided(reviewed.responses, shown, self._warnings)
+        self.findings += [
+            _Finding(
+                CheckedViolation(result, _subject(obj), obj, manifest.file, manifest.line), manifest
+            )
+            for result in reviewed.responses.results
+        ]
+
+    def advise(self) -> None:
+        """Warn of what was green though nothing was judged."""
+        snapshot = self._policies.snapshot
+        asked = self._matched.missing(snapshot, admission.NAME)
+        missing = [one for one in asked if one.key not in self._matched_alone]
+        told = [f"WARNING - {one}" for one in unmatched(missing, self._seen)]
+        if missing:
+            counted = f"{len(missing)} of {len(snapshot.constraints)} constraints"
+            names = listed(["/".join(one.key) for one in missing])
+            told.append(f"{counted} matched no object: {names}")
+        told += [f"WARNING - {one}" for one in unasked(snapshot, self._matched_alone)]
+        self._warnings += told
+
+
+def _left_out(sources: Sources, excluded: Sequence[str]) -> list[str]:
+    """What was not reviewed though it was given, and why: for the last line."""
+    lines = []
+    if sources.left_out:
+        lines.append(f"test suites are tried on {listed(sources.left_out)}")
+    if sources.skipped:
+        lines.append(f"no object of Kubernetes is {listed(sources.skipped)}")
+    if excluded:
+        lines.append(f"a Config excludes the namespace of {listed(excluded)}")
+    return lines
+
+
+def _constraints(client: Client) -> list[str]:
+    return ["/".join(constraint.key) for constraint in client.snapshot.constraints]
+
+
+def _kind(obj: Mapping[str, Any]) -> tuple[str, str]:
+    return gvk_of(obj).group_kind
+
+
+def _subject(obj: dict[str, Any]) -> str:
+    """The object as gator shows it: ``<apiVersion>/<Kind> [ns/]name``."""
+    namespace = namespace_of(obj)
+    name = f"{namespace}/{name_of(obj)}" if namespace else name_of(obj)
+    return f"{obj.get('apiVersion', '')}/{obj.get('kind', '')} {name}"
+
+
+def review_documents(
+    client: Client, sources: Sources, printed: list[str], target: DocumentTarget
+) -> CheckOutcome:
+    """Review every document that a target finds in the files, by the templates for it.
+
+    A file in which it finds none for being of another shape is among the outcome's faults, and
+    the others are reviewed, by the policies that can be used.
+    """
+    findings = []
+    faults = [*_add_policies(client, sources), *sources.faults]
+    reviewed: list[tuple[Document, Other]] = []
+    for item in sources.documents:
+        try:
+            split = list(target.documents(item.document.value, item.document.name))
+        except ReviewError as error:
+            faults.append(f"reading: {error}")
+            continue
+        reviewed += [(document, item) for document in split]
+    policies = PolicySet(client.snapshot)
+    limits = Limits(print_=lambda _, line: printed.append(line))
+    for document, item in watched(reviewed, "documents"):
+        subject = Subject(document, point=enforcement.COMMAND_LINE, limits=limits)
+        responses = review(policies, subject).responses
+        faults += _undecided(responses, document.name, sources.warnings)
+        findings += [
+            CheckedViolation(result, document.name, document.value, item.file, item.line)
+            for result in responses.results
+        ]
+    return CheckOutcome(
+        _ordered(findings),
+        _constraints(client),
+        len(reviewed),
+        documents=True,
+        faults=faults,
+        left_out=_left_out(sources, ()),
+    )
+
+
+def _add_policies(client: Client, sources: Sources) -> list[str]:
+    """Add templates and constraints; what cannot be used, a line for each."""
+    manifests = sources.manifests
+    constraints = [item for item in manifests if item.gvk.group == constraint.GROUP]
+    faults = _add_each(
+        [item for item in manifests if item.gvk.group_kind == (template.GROUP, template.KIND)],
+        client.add_template,
+        lambda manifest: f'adding template "{name_of(manifest.document)}"',
+    ) + _add_each(
+        constraints,
+        client.add_constraint,
+        lambda manifest: f'adding constraint "{name_of(manifest.document)}"',
+    )
+    known = {one.key for one in client.snapshot.constraints}
+    sources.warnings.extend(
+        f"WARNING - {item.title}: {why}"
+        for item in constraints
+        if (item.gvk.kind, name_of(item.document)) in known
+        and (why := enforcement.fault_of(item.document))
+    )
+    return faults
+
+
+def _add_each(
+    manifests: Sequence[Manifest],
+    add: Callable[[dict[str, Any]], bool],
+    title: Callable[[Manifest], str],
+) -> list[str]:
+    """Add manifests; every refusal, where gator stops at the first."""
+    lines = []
+    for manifest in manifests:
+        try:
+            add(manifest.document)
+        except ConstraintFrameworkError as error:
+            lines.append(f"auditing objects: {title(manifest)}: {error}")
+    return lines
+
+
+def _undecided(responses: Responses, shown: str, warnings: list[str]) -> list[str]:
+    """What may deny and could not be decided; what only warns is told by a warning."""
+    faults = [f"auditing objects: reviewing {shown}: {fault}" for fault in responses.faults]
+    for item in responses.undecided:
+        if item.cause in _TOLD_BEFORE:
+            continue
+        if item.answer == "reject":
+            faults.append(f"auditing objects: reviewing {shown}: not decided: {item}")
+            continue
+        told = f"WARNING - {shown}: not decided: {item}"
+        if item.answer == "warn" and told not in warnings:
+            warnings.append(told)
+    return faults
+
+
+def _ordered(findings: list[CheckedViolation]) -> list[CheckedViolation]:
+    """By enforcement action and message, as gator orders them over all objects."""
+    return sorted(findings, key=lambda item: (item.result.enforcement_action, item.result.msg))

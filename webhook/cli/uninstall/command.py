@@ -1,0 +1,52 @@
+"""``waddle uninstall``: what is left of Waddle in a cluster, removed in an order that blocks nothing."""
+
+from __future__ import annotations
+
+import click
+
+from webhook.cli import exit_codes
+from webhook.cli.cluster_access import cluster_options
+
+_HELP = """Remove Waddle from a cluster, in an order in which no request is ever held up.
+
+\b
+  waddle uninstall --webhooks --yes    before its Pods go: nothing asks them any more
+  waddle uninstall --policies --yes    after they have gone: what replicas made, and policies
+
+--webhooks removes the webhook configurations of this installation. --policies removes what outlives
+its Pods and its manifests: generated ValidatingAdmissionPolicies, policy reports, every constraint,
+template, mutator and other object of its kinds, and their CRDs. It refuses while replicas run, or
+Gatekeeper, whose policies they are as well. Without --yes nothing is removed: what would be is shown.
+"""
+
+
+@click.command("uninstall", help=_HELP + exit_codes.paragraph("uninstall"))
+@click.option("--webhooks", is_flag=True, help="The webhook configurations.")
+@click.option("--policies", is_flag=True, help="What replicas made, all policies and their CRDs.")
+@click.option(
+    "--name", default="waddle", show_default=True, help="What the installation's names begin with."
+)
+@click.option("--yes", is_flag=True, help="Remove it, and do not only show it.")
+@cluster_options
+def command(  # each is an option
+    *,
+    webhooks: bool,
+    policies: bool,
+    name: str,
+    yes: bool,
+    kubeconfig: str | None,
+    context: str | None,
+    namespace: str,
+) -> int:
+    """Show or remove."""
+    if not webhooks and not policies:
+        raise click.UsageError("name what to remove: --webhooks, --policies or both")
+    # Here and not above: it brings aiohttp and the event loop.
+    from webhook.cli.uninstall.run import Wanted, run  # noqa: PLC0415
+
+    return run(
+        Wanted(webhooks=webhooks, policies=policies, name=name, namespace=namespace),
+        remove=yes,
+        kubeconfig=kubeconfig,
+        context=context,
+    )

@@ -1,0 +1,156 @@
+"""What ``waddle uninstall`` finds and removes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.cli import exit_codes
+from webhook.cli.cluster_access import list_objects
+from webhook.cli.terminal import complain, write
+from webhook.cluster import event_loop
+from webhook.cluster.client import ClusterClient
+from webhook.cluster.credentials import CredentialsError, load_credentials
+from webhook.cluster.errors import ApiError, ApiUnreachable
+from webhook.cluster.kinds import (
+    CRDS,
+    MUTATING_CONFIGURATIONS,
+    PODS,
+    POLICIES,
+    POLICY_BINDINGS,
+    WEBHOOK_CONFIGURATIONS,
+)
+from webhook.constraint import constraint
+from webhook.constraint.template import GROUP as TEMPLATES_GROUP
+from webhook.controllers.generate.objects import owner_of
+from webhook.replicas.pods import AUDIT_PODS, WEBHOOK_PODS
+from webhook.reports.finding import SOURCE
+from webhook.reports.report import MANAGED_BY
+from webhook.reports.report_api import APIS
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from webhook.api.resource import Resource
+    from webhook.cluster.store import Object
+
+GROUPS: Final = (
+    "config.gatekeeper.sh",
+    "expansion.gatekeeper.sh",
+    "mutations.gatekeeper.sh",
+    "policy.waddle.dev",
+    "status.gatekeeper.sh",
+    "syncset.gatekeeper.sh",
+    "templates.gatekeeper.sh",
+)
+"""Of the CRDs that the manifests bring."""
+
+_GATEKEEPER: Final = "gatekeeper-validating-webhook-configuration"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be removed, and of which installation."""
+
+    webhooks: bool
+    policies: bool
+    name: str
+    namespace: str
+
+
+class MustStay(Exception):
+    """It must not be removed now; the message says why."""
+
+
+def run(wanted: Wanted, *, remove: bool, kubeconfig: str | None, context: str | None) -> int:
+    """Show what there is, or remove it; the exit code."""
+
+    async def go() -> int:
+        async with ClusterClient(load_credentials(kubeconfig, context=context)) as client:
+            if wanted.policies and remove:
+                await _check(client, wanted)
+            count = 0
+            async for resource, item in _found(client, wanted):
+                metadata = item["metadata"]
+                name, namespace = metadata["name"], metadata.get("namespace", "")
+                if remove:
+                    await client.delete(resource, name, namespace, uid=metadata["uid"])
+                where = f"{namespace}/{name}" if namespace else name
+                write(f"{resource.plural}/{where} {'removed' if remove else 'would be removed'}")
+                count += 1
+            return count
+
+    try:
+        count = event_loop.run(go())
+    except MustStay as error:
+        complain(str(error))
+        return exit_codes.NO
+    except (ApiError, ApiUnreachable, CredentialsError) as error:
+        complain(f"the cluster cannot be asked: {error}")
+        return exit_codes.UNKNOWN
+    if not count:
+        write("nothing of it is there")
+    elif not remove:
+        write("nothing was removed: say --yes")
+    return exit_codes.OK
+
+
+async def _check(client: ClusterClient, wanted: Wanted) -> None:
+    """Raise :class:`MustStay` where somebody enforces the policies, or makes them again."""
+    try:
+        await client.get(WEBHOOK_CONFIGURATIONS, _GATEKEEPER)
+    except ApiError as error:
+        if not error.is_absent:
+            raise
+    else:
+        raise MustStay(f"Gatekeeper is installed ({_GATEKEEPER}): the policies are its own too")
+    for label in (WEBHOOK_PODS, AUDIT_PODS):
+        pods = await list_objects(client, PODS, wanted.namespace, {"labelSelector": label})
+        if pods:
+            names = ", ".join(pod["metadata"]["name"] for pod in pods[:3])
+            raise MustStay(
+                f"{len(pods)} of its Pods are in {wanted.namespace} ({names}): they would make again"
+                " what is removed; remove its Deployments first"
+            )
+
+
+async def _found(client: ClusterClient, wanted: Wanted) -> AsyncIterator[tuple[Resource, Object]]:
+    """What there is, in order: what may refuse a request first, CRDs with their objects last."""
+    if wanted.webhooks:
+        for resource, kind in (
+            (WEBHOOK_CONFIGURATIONS, "validating"),
+            (MUTATING_CONFIGURATIONS, "mutating"),
+        ):
+            try:
+                item = await client.get(resource, f"{wanted.name}-{kind}-webhook-configuration")
+            except ApiError as error:
+                if not error.is_absent:
+                    raise
+            else:
+                yield resource, item
+    if not wanted.policies:
+        return
+    # Bindings before policies: a policy without one refuses nothing, a binding without one may.
+    for resource in (POLICY_BINDINGS, POLICIES):
+        for item in await list_objects(client, resource):
+            if _is_generated(item):
+                yield resource, item
+    for api in APIS.values():
+        for resource in api.resources:
+            labels = {"labelSelector": f"{MANAGED_BY}={SOURCE}"}
+            for item in await list_objects(client, resource, query=labels):
+                yield resource, item
+    crds = [item for item in await list_objects(client, CRDS) if _is_ours(item)]
+    # Constraints go before the templates that would have their CRDs made again.
+    for item in sorted(crds, key=lambda crd: crd["spec"]["group"] != constraint.GROUP):
+        yield CRDS, item
+
+
+def _is_generated(item: Object) -> bool:
+    owner: Any = owner_of(item)
+    group = str(owner.get("apiVersion", "")).partition("/")[0]
+    return group in (constraint.GROUP, TEMPLATES_GROUP)
+
+
+def _is_ours(crd: Object) -> bool:
+    return crd["spec"]["group"] in (*GROUPS, constraint.GROUP)

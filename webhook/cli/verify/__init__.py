@@ -1,0 +1,1 @@
+"""waddle verify: suites of cases run against policies, and its reports."""

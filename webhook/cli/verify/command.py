@@ -1,0 +1,153 @@
+"""``waddle verify``: run Gatekeeper test suites."""
+
+from __future__ import annotations
+
+import os.path
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from webhook.cli import exit_codes
+from webhook.cli.formats import words
+from webhook.cli.formats.words import Output, emit, outputs_option
+from webhook.cli.policy_options import (
+    DISABLED_BUILTINS,
+    HTTP_HOSTS,
+    NATIVE_FAILURE_POLICY,
+    NATIVE_VALIDATION,
+)
+from webhook.cli.terminal import complain, write
+
+if TYPE_CHECKING:
+    from webhook.policies.suite import Suite
+    from webhook.policies.suite_result import SuiteResult
+
+_HELP = """Run the test suites (files of kind Suite, test.gatekeeper.sh) at PATH.
+
+A folder is searched with all below it; PATH/... means the same. Each case puts an
+object under a constraint and says which violations are to be found.
+
+\b
+  waddle verify policies
+  waddle verify policies --run labels -v
+  waddle verify suite.yaml --run 'probes//missing'
+  waddle verify policies -o junit > report.xml
+"""
+
+
+@click.command(name="verify", help=_HELP + exit_codes.paragraph("verify"))
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True)
+@click.option(
+    "-r",
+    "--run",
+    "selected",
+    metavar="REGEX",
+    default="",
+    help="Run only what matches: CASE-OR-TEST, or TEST//CASE.",
+)
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Show every test and case, and what they print."
+)
+@outputs_option(*words.FINDINGS)
+@DISABLED_BUILTINS
+@HTTP_HOSTS
+@NATIVE_VALIDATION
+@NATIVE_FAILURE_POLICY
+def command(
+    paths: tuple[str, ...],
+    selected: str,
+    *,
+    verbose: bool,
+    outputs: tuple[Output, ...],
+    disabled_builtins: tuple[str, ...],
+    http_hosts: tuple[str, ...],
+    native_validation: bool,
+    native_failure_policy: str,
+) -> int:
+    """Run suites and report."""
+    # Here and not above: --help, completion and a mistyped option need none of it.
+    from webhook.policies.suite_filter import Filter, InvalidFilter  # noqa: PLC0415
+
+    try:
+        wanted = Filter(selected)
+    except InvalidFilter as error:
+        raise click.BadParameter(str(error), param_hint="--run") from None
+    suites = _find(paths)
+    if isinstance(suites, str):
+        from webhook.cli.formats.pipelines import emit_refusal  # noqa: PLC0415  # as above
+
+        emit_refusal(outputs, [suites])
+        complain(suites)
+        return exit_codes.NO
+    # And what is not there is said without the engine.
+    from webhook.cli.clients import new_client  # noqa: PLC0415
+    from webhook.cli.verify import report as verify_report  # noqa: PLC0415
+    from webhook.policies.suite_result import summarize  # noqa: PLC0415
+    from webhook.policies.suite_runner import SuiteRunner  # noqa: PLC0415
+
+    runner = SuiteRunner(
+        lambda targets: new_client(
+            targets=targets,
+            disabled_builtins=disabled_builtins,
+            http_hosts=http_hosts,
+            native_validation=native_validation,
+            native_failure_policy=native_failure_policy,
+        ),
+        wanted,
+    )
+    # For people each suite is told when it has run; a file gets everything when all have.
+    at_once = Output("table") in outputs
+    results: list[SuiteResult] = []
+    for suite, shown in suites:
+        result = runner.run(suite, shown)
+        results.append(result)
+        if at_once and (verbose or result.ran or result.skipped):
+            write(verify_report.suite_text(result, verbose=verbose))
+    summary = summarize(results)
+    missing = [] if summary.ran else [_nothing(paths, selected, bool(suites))]
+    for output in outputs:
+        if output.word != "table":
+            emit(output, verify_report.FORMATS[output.word](results, summary, missing))
+        elif output.file is not None:
+            emit(output, verify_report.table(results, summary, verbose=verbose))
+        elif summary.ran:
+            write(verify_report.summary_text(summary))
+    for line in missing:
+        complain(line)
+    if missing:
+        return exit_codes.UNKNOWN
+    return exit_codes.OK if summary.ok else exit_codes.NO
+
+
+def _find(paths: tuple[str, ...]) -> list[tuple[Suite, str]] | str:
+    """The suites at the paths, each once, with the path to show; or why they cannot be read."""
+    from webhook.policies.suite import InvalidSuite, find_suites  # noqa: PLC0415  # see command
+
+    suites: dict[str, tuple[Suite, str]] = {}
+    for path in paths:
+        folder = _folder(path)
+        try:
+            for suite in find_suites(Path(folder)):
+                suites.setdefault(os.path.realpath(suite.path), (suite, str(suite.path)))
+        except InvalidSuite as error:
+            return f"listing test files: {error}"
+        except OSError as error:
+            return f"listing test files: {folder}: {error.strerror}"
+    return list(suites.values())
+
+
+def _folder(path: str) -> str:
+    """The path without Go's ``/...``, which asks for what is done anyway."""
+    if path == "...":
+        return "."
+    return (path[:-4] or "/") if path.endswith("/...") else path
+
+
+def _nothing(paths: tuple[str, ...], selected: str, any_suite: bool) -> str:
+    where = " ".join(paths)
+    if not any_suite:
+        return f"no test suite found in {where}"
+    return f"no test of the suites in {where} " + (
+        f"matches {selected}" if selected else "is to be run: all are skipped or empty"
+    )

@@ -1,0 +1,278 @@
+"""The process in which a console tries what somebody typed: ``python -m webhook.console.playground_worker``.
+
+Each job has a process of its own with bounds of a processor and memory, as policies have that are
+about to be in force (:mod:`webhook.trials.worker`).
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.admission import InvalidReview
+from webhook.api.documents import InvalidDocument, read_documents
+from webhook.api.encoding import decode, encode
+from webhook.api.gvk import gvk_of, name_of, namespace_of
+from webhook.cel.errors import CompileError
+from webhook.cel.errors import EvaluationError as CelError
+from webhook.console.review import review
+from webhook.constraint import constraint, enforcement
+from webhook.constraint.client import Client
+from webhook.constraint.drivers.cel import CelDriver
+from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.constraint.limits import UNLIMITED
+from webhook.constraint.targets.known import TARGETS
+from webhook.policies.expression import evaluate
+from webhook.policies.extensions import Extensions, is_extension, on_top
+from webhook.policies.manifests import Manifest
+from webhook.policies.problem import Problem
+from webhook.policies.replay import replayed_subject, subject_of
+from webhook.policies.samples import samples
+from webhook.policies.validation import is_policy, validate
+from webhook.rego.engine import UNDEFINED, EvaluationContext, compile_modules
+from webhook.rego.errors import EvaluationError, RegoErrors
+from webhook.rego.results import ResultQuery
+from webhook.rego.run.text import to_json
+from webhook.rego.syntax.parser import parse_module
+from webhook.review.policy_set import PolicySet
+from webhook.review.subject import Subject, is_admission_review, shown_object, value_of
+from webhook.trials.trial import written
+from webhook.trials.worker import serve
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from webhook.trials.job import Job
+
+_SOLUTIONS_MAX: Final = 100
+_REVIEWS_MAX: Final = 50
+_STEPS: Final = 200_000_000
+_TYPED: Final = "what was typed"
+
+
+class _Unfit(Exception):
+    """What was typed cannot be used; the text says why."""
+
+
+def answer(job: Job) -> bytes:
+    """What comes of a job, an ``error`` or what it found: as JSON, in the outcome of a trial."""
+    try:
+        answered = _ANSWERS[job["mode"]](job)
+    except _Unfit as error:
+        answered = {"error": str(error)}
+    return written({"found": encode(answered)})
+
+
+def _documents(text: str, what: str) -> list[Any]:
+    try:
+        return [item.value for item in read_documents(text)]
+    except InvalidDocument as error:
+        raise _Unfit(f"{what}: {error}") from None
+
+
+def _one(text: str, what: str) -> Any:
+    documents = _documents(text, what) if text.strip() else []
+    if len(documents) > 1:
+        raise _Unfit(f"{what}: one document is expected, not {len(documents)}")
+    return documents[0] if documents else None
+
+
+def _policies(job: Job) -> dict[str, Any]:
+    """Templates and constraints tried on the objects given, and on samples where there are none."""
+    given, client, problems, extensions = _compiled(job)
+    objects = [
+        item
+        for item in (*given, *_documents(job["input"], "objects"))
+        if isinstance(item, dict) and not is_policy(item) and not is_extension(item)
+    ]
+    are_samples = not objects
+    if are_samples:
+        objects = _samples(client)
+    for item in objects:
+        if is_admission_review(item):
+            continue
+        try:
+            client.add_data(item)
+        except ConstraintFrameworkError:
+            continue
+    snapshot = client.snapshot
+    policies = PolicySet(snapshot, extensions.mutations, extensions.expansion)
+    reviews = []
+    for item in objects[:_REVIEWS_MAX]:
+        try:
+            value = value_of(item, snapshot.namespaces)
+        except InvalidReview as error:
+            raise _Unfit(f"objects: AdmissionReview: {error}") from None
+        subject = Subject(value, point=enforcement.COMMAND_LINE)
+        rows, faults = review(policies, subject, seconds=job["seconds"])
+        shown = _shown(shown_object(item))
+        reviews.append({"object": shown, "violations": rows, "notDecided": faults})
+    return {
+        "problems": problems,
+        "reviews": reviews,
+        "samples": are_samples,
+        "notReviewed": max(0, len(objects) - _REVIEWS_MAX),
+        "constraints": len(snapshot.constraints),
+    }
+
+
+def _compiled(job: Job) -> tuple[list[Any], Client, list[dict[str, Any]], Extensions]:
+    """What was typed, the policies among it compiled, and what is wrong with them.
+
+    Mutators and ExpansionTemplates are those typed and, beside them, those in force.
+    """
+    given = _documents(job["policy"], "policies")
+    policies = [item for item in given if isinstance(item, dict) and is_policy(item)]
+    if not policies:
+        raise _Unfit("policies: there is no template and no constraint among them")
+    client = Client(targets=TARGETS, drivers=[CelDriver(), RegoDriver()])
+    kinds = {
+        gvk_of(item).kind.lower() for item in policies if gvk_of(item).group == constraint.GROUP
+    }
+    names = {name_of(item) for item in policies}
+    in_force = [
+        item
+        for item in decode(job["inForce"])
+        if name_of(item) in kinds and name_of(item) not in names
+    ]
+    problems = [one.document() for one in validate(client, [*in_force, *policies], job["seconds"])]
+    extensions = Extensions()
+    typed = [Manifest(item, _TYPED) for item in given if isinstance(item, dict)]
+    own = [item for item in typed if is_extension(item.document)]
+    for fault in extensions.load(on_top(own, decode(job.get("extensions", b"[]")))):
+        if fault.file == _TYPED:
+            kind, _, name = fault.title.partition(" ")
+            problems.append(Problem(kind, name, "error", "invalid", fault.message).document())
+    return given, client, problems, extensions
+
+
+def _recorded(job: Job) -> dict[str, Any]:
+    """What policies would have made of decisions that were recorded, beside all others' words."""
+    _, client, problems, extensions = _compiled(job)
+    snapshot = client.snapshot
+    policies = PolicySet(snapshot, extensions.mutations, extensions.expansion)
+    typed = {(one.kind, one.name) for one in snapshot.constraints}
+    replayed, changes, undecided = 0, [], 0
+    for record in decode(job["records"]):
+        subject = subject_of(record)
+        if subject is None or record.get("verdict") == "error":
+            continue
+        replayed += 1
+        again = replayed_subject(subject, enforcement.WEBHOOK, UNLIMITED)
+        rows, faults = review(policies, again, seconds=job["seconds"])
+        undecided += bool(faults)
+        others = {
+            action
+            for result in record.get("results") or ()
+            if _constraint_of(result) not in typed
+            for action in (result.get("enforcementActions") or [result.get("enforcementAction")])
+        }
+        after = _gravest(others | {one for row in rows for one in row["action"].split(",")})
+        if rows or after != record.get("verdict"):
+            changes.append(_change(record, after, rows))
+    changed = [one for one in changes if one["before"] != one["after"]]
+    return {
+        "problems": problems,
+        "replayed": replayed,
+        "violating": len(changes),
+        "changed": len(changed),
+        "undecided": undecided,
+        "rows": [*changed, *(one for one in changes if one["before"] == one["after"])][
+            :_REVIEWS_MAX
+        ],
+        "constraints": len(typed),
+    }
+
+
+def _constraint_of(result: dict[str, Any]) -> tuple[Any, Any]:
+    named = result.get("constraint") or {}
+    return named.get("kind"), named.get("name")
+
+
+def _gravest(actions: Collection[str]) -> str:
+    return next((one for one in ("deny", "warn", "dryrun") if one in actions), "allow")
+
+
+def _change(record: dict[str, Any], after: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "time": record.get("timestamp", ""),
+        "uid": record.get("requestUID", ""),
+        "operation": record.get("operation", ""),
+        "kind": record.get("resourceKind", ""),
+        "namespace": record.get("resourceNamespace", ""),
+        "name": record.get("resourceName", ""),
+        "before": record.get("verdict", ""),
+        "after": after,
+        "violations": rows,
+    }
+
+
+def _samples(client: Client) -> list[dict[str, Any]]:
+    objects: dict[str, dict[str, Any]] = {}
+    for item in client.snapshot.constraints:
+        spec = item.document.get("spec") or {}
+        for one in samples(spec.get("match")):
+            objects.setdefault(_shown(one), one)
+    return list(objects.values())
+
+
+def _shown(item: dict[str, Any]) -> str:
+    place = namespace_of(item)
+    name = f"{place}/{name_of(item)}" if place else name_of(item)
+    return f"{gvk_of(item).kind} {name}"
+
+
+def _rego(job: Job) -> dict[str, Any]:
+    """A query over one module, with an input."""
+    value = _one(job["input"], "input")
+    try:
+        modules = (
+            [parse_module(job["policy"], "policy.rego", "v1")] if job["policy"].strip() else []
+        )
+        program = compile_modules(modules)
+        query = ResultQuery(program, job["query"] or "data", version="v1")
+    except RegoErrors as error:
+        raise _Unfit(str(error)) from None
+    context = EvaluationContext(time.monotonic() + job["seconds"], _STEPS)
+    try:
+        answers = []
+        for solution in query(UNDEFINED if value is None else value, {}, context):
+            values = {one.text: to_json(one.value) for one in solution.expressions}
+            bound = {name: to_json(item) for name, item in solution.bindings.items()}
+            answers.append({"expressions": values, "bindings": bound})
+            if len(answers) >= _SOLUTIONS_MAX:
+                break
+    except EvaluationError as error:
+        raise _Unfit(str(error)) from None
+    return {"answers": answers}
+
+
+def _cel(job: Job) -> dict[str, Any]:
+    """An expression over an object."""
+    obj = _one(job["input"], "object")
+    if obj is not None and not isinstance(obj, dict):
+        raise _Unfit("object: an object is expected")
+    try:
+        return {"value": evaluate(job["policy"], obj=obj, seconds=job["seconds"])}
+    except CompileError as error:
+        raise _Unfit(str(error)) from None
+    except CelError as error:
+        raise _Unfit(error.text) from None
+
+
+_ANSWERS: Final = {"policy": _policies, "recorded": _recorded, "rego": _rego, "cel": _cel}
+
+
+def _prepared(job: Job) -> None:
+    """Nothing: all code that jobs need was read with this module."""
+    del job
+
+
+def main() -> None:
+    """Answer jobs until nobody is there to ask."""
+    serve(answer, _prepared)
+
+
+if __name__ == "__main__":
+    main()

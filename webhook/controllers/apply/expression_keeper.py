@@ -1,0 +1,159 @@
+"""Warnings about expressions in CEL, for statuses: what nobody refuses, and is likely to be wrong.
+
+Of a template what an API server would end for its cost, and of a constraint what does not fit the
+kinds that it names, as the cluster's OpenAPI documents describe these.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.gvk import GroupKind
+from webhook.backoff import Backoff
+from webhook.cluster.errors import ApiError, ApiUnreachable
+from webhook.cluster.work_queue import WorkQueue
+from webhook.constraint.errors import InvalidTemplate
+from webhook.controllers.apply.openapi import KindTypes
+from webhook.controllers.object_faults import ObjectFaults
+from webhook.controllers.policy_keys import TEMPLATES
+from webhook.controllers.write_pace import RETRY_SECONDS_MAX
+from webhook.generation.policy import read_code
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.api.shapes import Json
+    from webhook.cel.check.objects import ObjectType
+    from webhook.cluster.client import ClusterClient
+    from webhook.constraint.drivers.cel_source import CelSource
+    from webhook.controllers.generate.statuses import Statuses
+    from webhook.generation.plan import Enforced
+    from webhook.log import Logger
+
+FIELD: Final = "expressionWarnings"
+
+LOOK_SECONDS: Final = 300.0
+"""How often it is asked whether the cluster describes its kinds as before."""
+
+_ALL: Final = "warnings"
+"""What there is to settle: all of them at once."""
+
+Types = dict["GroupVersionKind", "ObjectType"]
+
+
+class ExpressionKeeper:
+    """Looks kinds up and tells; :meth:`run` in a task of its own."""
+
+    def __init__(
+        self,
+        client: ClusterClient,
+        log: Logger,
+        *,
+        tell: Callable[[Statuses], None],
+        object_faults: ObjectFaults | None = None,
+    ) -> None:
+        """``tell`` takes what statuses are to say, ``object_faults`` what nobody foresaw."""
+        self._types = KindTypes(client)
+        self._log = log
+        self._tell = tell
+        self._object_faults = object_faults or ObjectFaults(log)
+        self._queue: WorkQueue[str] = WorkQueue(
+            backoff=lambda: Backoff(max_seconds=RETRY_SECONDS_MAX)
+        )
+        self._templates: Mapping[str, Mapping[str, Any]] = {}
+        self._constraints: Mapping[tuple[str, str], Enforced] = {}
+        self._sources: dict[str, tuple[Mapping[str, Any], CelSource | None, list[Json]]] = {}
+        self._found: dict[tuple[str, str], tuple[CelSource, Types, list[Json]]] = {}
+
+    def follow(
+        self,
+        templates: Mapping[str, Mapping[str, Any]],
+        constraints: Mapping[tuple[str, str], Enforced],
+    ) -> None:
+        """What is in force by now."""
+        self._templates, self._constraints = templates, constraints
+        self._queue.add(_ALL)
+
+    async def run(self) -> None:
+        """Look and tell until cancelled."""
+        await self._object_faults.run("expressions", self._queue, self._settle, 1)
+
+    async def _settle(self, key: str) -> None:
+        try:
+            await self._look()
+        except (ApiError, ApiUnreachable) as error:
+            self._log.warning("types of kinds are not looked up", error=str(error))
+            self._queue.retry(key)
+        else:
+            self._queue.forget(key)
+            self._queue.add(key, LOOK_SECONDS)
+
+    async def _look(self) -> None:
+        self._sources = {name: self._source(name, one) for name, one in self._templates.items()}
+        named = {
+            key: kinds
+            for key, one in self._constraints.items()
+            if self._source_of(key) is not None and (kinds := named_kinds(one.document))
+        }
+        known = await self._types.look({kind for kinds in named.values() for kind in kinds})
+        told: Statuses = {
+            (TEMPLATES, name): {FIELD: warnings}
+            for name, (_, _, warnings) in self._sources.items()
+            if warnings
+        }
+        told_of = {}
+        for key, kinds in named.items():
+            source = self._source_of(key)
+            if source is None:
+                continue
+            types = {gvk: of for gvk, of in known.items() if gvk.group_kind in kinds}
+            told_of[key] = self._checked(key, source, types)
+            if told_of[key][2]:
+                told[key] = {FIELD: told_of[key][2]}
+            await asyncio.sleep(0)  # others have their turn between two of them
+        self._found = told_of
+        self._tell(told)
+
+    def _source(
+        self, name: str, document: Mapping[str, Any]
+    ) -> tuple[Mapping[str, Any], CelSource | None, list[Json]]:
+        known = self._sources.get(name)
+        if known is not None and known[0] is document:
+            return known
+        try:
+            code = read_code(document)
+        except InvalidTemplate:
+            return document, None, []  # it is told elsewhere, with its place
+        if code is None:
+            return document, None, []
+        # Here and not above: who has no template in CEL shall not pay for the engine.
+        from webhook.generation.cost_warnings import cost_warnings  # noqa: PLC0415
+
+        return document, code.source, cost_warnings(code.source)
+
+    def _source_of(self, key: tuple[str, str]) -> CelSource | None:
+        source = self._sources.get(key[0].lower())
+        return None if source is None else source[1]
+
+    def _checked(
+        self, key: tuple[str, str], source: CelSource, types: Types
+    ) -> tuple[CelSource, Types, list[Json]]:
+        known = self._found.get(key)
+        if known is not None and known[0] is source and known[1] == types:
+            return known
+        from webhook.generation.type_warnings import type_warnings  # noqa: PLC0415  # as above
+
+        return source, types, type_warnings(source, types)
+
+
+def named_kinds(constraint: Mapping[str, Any]) -> frozenset[GroupKind]:
+    """The kinds that a constraint's match names; those of an entry with a ``*`` are not known."""
+    listed = ((constraint.get("spec") or {}).get("match") or {}).get("kinds") or ()
+    named = set()
+    for one in listed:
+        groups, kinds = one.get("apiGroups") or ("*",), one.get("kinds") or ("*",)
+        if "*" not in groups and "*" not in kinds:
+            named |= {GroupKind(group, kind) for group in groups for kind in kinds}
+    return frozenset(named)

@@ -1,0 +1,401 @@
+"""ConstraintTemplates and constraints of the cluster, kept in step with a client.
+
+Each object costs only itself. A template that is refused leaves its last good
+revision in force, and so does a constraint; both say so in their status. After a
+restart that is a kept one (:mod:`webhook.controllers.revisions.revisions`). A template
+whose required data is not synced is withheld with its constraints. One
+task uses this: it applies a batch of changes, publishes the client's snapshot,
+and only then calls :meth:`PolicyController.published`, so that no status and no
+readiness ever speaks of policy that does not answer admissions yet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from webhook.constraint.errors import PassingFault
+from webhook.controllers.apply.observations import Observations
+from webhook.controllers.apply.strategies import (
+    ConstraintStrategy,
+    TemplateStrategy,
+    applied,
+    spoilt,
+)
+from webhook.controllers.object_faults import ObjectFaults
+from webhook.controllers.policy_keys import TEMPLATES, constraint_kind
+from webhook.controllers.requirements import missing
+from webhook.controllers.retries import Retries
+from webhook.controllers.revisions.policy_state import (
+    AppliedFault,
+    State,
+    count_not_newest,
+    enforced,
+    generation_fault,
+    is_broken,
+    same_policy,
+)
+from webhook.controllers.revisions.revisions import NoRevisions, rollback_of
+from webhook.controllers.status.context import StatusContext
+from webhook.controllers.status.policy_statuses import Circumstances, policy_status
+from webhook.controllers.status.published import PublishedPolicies
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.api.pod_status import Pod
+    from webhook.api.shapes import Json
+    from webhook.constraint.breaker import BreakerView
+    from webhook.constraint.client import Client
+    from webhook.constraint.errors import ConstraintFrameworkError
+    from webhook.controllers.generate.statuses import Statuses
+    from webhook.controllers.policy_keys import PolicyKey
+    from webhook.controllers.revisions.policy_state import InForceNow
+    from webhook.controllers.revisions.revisions import InForce, Revisions
+    from webhook.readiness import Tracker
+
+
+class PolicyController:
+    """Applies templates and constraints, and knows the statuses that follow."""
+
+    def __init__(
+        self,
+        client: Client,
+        tracker: Tracker,
+        pod: Pod,
+        now: Callable[[], str],
+        *,
+        wait_for_broken: bool = False,
+        revisions: Revisions | None = None,
+        object_faults: ObjectFaults | None = None,
+        retries: Retries | None = None,
+    ) -> None:
+        """``now`` gives the time for statuses, in RFC 3339; ``revisions`` has those kept.
+
+        ``object_faults`` takes what nobody foresaw; ``retries`` knows what the machine did not compile.
+        With ``wait_for_broken`` a broken object holds readiness back; without, it
+        is given up on as Gatekeeper does by default.
+        """
+        self._client = client
+        self._tracker = tracker
+        self._pod = pod
+        self._now = now
+        self._wait_for_broken = wait_for_broken
+        self._revisions = revisions or NoRevisions()
+        self._object_faults = object_faults or ObjectFaults()
+        self._retries = retries or Retries()
+        self._of_templates = TemplateStrategy(client)
+        self._of_constraints = ConstraintStrategy(client)
+        self._templates: dict[str, State] = {}
+        self._constraints: dict[str, dict[str, State]] = {}
+        self._observations = Observations()
+        self._around = StatusContext()
+        self._touched: set[PolicyKey] = set()
+        self._told = PublishedPolicies()
+        self._faults: list[AppliedFault] = []
+
+    # --- what the cluster holds ----------------------------------------------------------------
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The constraint kinds to watch: those of all templates, broken ones included."""
+        return frozenset(
+            kind for state in self._templates.values() if (kind := state.kind) is not None
+        )
+
+    def kind(self, template: str) -> str | None:
+        """The constraint kind of a known template."""
+        state = self._templates.get(template)
+        return None if state is None else state.kind
+
+    @property
+    def crds(self) -> Mapping[str, Json]:
+        """The constraint CRDs there should be, by name: of each template that can be used."""
+        states = self._templates.values()
+        return {crd["metadata"]["name"]: crd for state in states if (crd := state.crd) is not None}
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many templates are in force, and how many are in error."""
+        errors = sum(state.error is not None for state in self._templates.values())
+        return sum(state.active > 0 for state in self._templates.values()), errors
+
+    @property
+    def not_newest(self) -> dict[tuple[str, ...], float]:
+        """How many objects are not enforced as they are now, by kind and cause."""
+        return count_not_newest(self._templates.values(), self._all_constraints())
+
+    def faults(self) -> dict[str, bool]:
+        """What is wrong with the objects, each in a line; whether a revision stays in force."""
+        states = (*self._templates.values(), *self._all_constraints())
+        return {line: state.in_force is not None for state in states if (line := state.fault)}
+
+    def _all_constraints(self) -> list[State]:
+        return [state for states in self._constraints.values() for state in states.values()]
+
+    def _known(self, group: str) -> dict[str, State]:
+        """The templates, or the constraints of a kind, by name; not to be kept."""
+        return self._templates if group == TEMPLATES else self._constraints.get(group, {})
+
+    def listed(self, kind: str) -> None:
+        """Every object of a kind that there was has been taken: readiness waits for no other.
+
+        ``kind`` is a constraint kind, or :data:`TEMPLATES`.
+        """
+        states = self._known(kind)
+        readiness_kind = kind if kind == TEMPLATES else constraint_kind(kind)
+        self._tracker.expect(readiness_kind, states)
+        for name, state in states.items():
+            if state.error is not None or state.missing:
+                self._tell_readiness(readiness_kind, name, state)
+
+    def template(self, name: str, document: Mapping[str, Any] | None) -> None:
+        """Take a template as it is now; None when it is gone."""
+        if document is None:
+            self._drop_template(name)
+            return
+        before = self._templates.get(name)
+        if before is not None and same_policy(before.document, document):
+            return
+        if before is not None and before.uid != document["metadata"].get("uid", ""):
+            # Deleted and made anew between two looks: nothing of the old one counts.
+            self._drop_template(name)
+            before = None
+        known = State(document) if before is None else replace(before, document=document)
+        self._templates[name] = replace(known, error=None, missing=())
+        self._apply_template(name)
+
+    def is_new(self, group: str, name: str, document: Mapping[str, Any], digest: str) -> bool:
+        """Whether this of an object has not been applied, and is not what is in force."""
+        state = self._known(group).get(name)
+        if state is None:
+            return True
+        if same_policy(state.document, document):
+            return False
+        return state.in_force is None or state.in_force.digest != digest
+
+    def constraint(self, kind: str, name: str, document: Mapping[str, Any] | None) -> None:
+        """Take a constraint as it is now; None when it is gone."""
+        known = self._constraints.setdefault(kind, {})
+        before = known.get(name)
+        if before is not None and document is not None and same_policy(before.document, document):
+            return
+        self._touched.add((kind, name))
+        if document is None:
+            self._object_faults.clear("constraint", kind, name)
+            if (gone := known.pop(name, None)) is not None:
+                self._client.remove_constraint(kind, name)
+                self._observations.forget(gone.uid)
+            return
+        if before is None:
+            fresh = State(document)
+        elif before.uid == document["metadata"].get("uid", ""):
+            fresh = replace(before, document=document, error=None)
+        else:
+            fresh = State(document)
+            self._client.remove_constraint(kind, name)
+            self._observations.forget(before.uid)
+        known[name] = self._applied_constraint(kind, fresh)
+
+    def spoil(self, group: str, name: str, document: Mapping[str, Any], error: Exception) -> None:
+        """Taking an object raised what nobody foresaw: what was in force stays, its status says so."""
+        strategy = self._of_templates if group == TEMPLATES else self._of_constraints
+        of_group = (
+            self._templates if group == TEMPLATES else self._constraints.setdefault(group, {})
+        )
+        known = of_group.get(name)
+        is_same = known is not None and known.uid == document["metadata"].get("uid", "")
+        state = replace(known, document=document) if known and is_same else State(document)
+        of_group[name], broken = spoilt(state, strategy, error)
+        self._touched.add((group, name))
+        if broken is not None:
+            strategy.break_(document, broken)
+
+    @property
+    def staged(self) -> frozenset[PolicyKey]:
+        """The constraints that are enforced at a stage of a roll-out, by kind and name."""
+        return frozenset(
+            (kind, name)
+            for kind, states in self._constraints.items()
+            for name, state in states.items()
+            if state.action
+        )
+
+    def violated(self, kind: str, name: str, now: float) -> None:
+        """A constraint in a roll-out was violated; ``now`` is in seconds since the epoch."""
+        state = self._constraints.get(kind, {}).get(name)
+        if state is None or not state.action or state.error is not None:
+            return
+        with self._object_faults.object("rollout", kind, name):
+            if self._observations.violated(state.document, now):
+                self._touched.add((kind, name))
+
+    def take_breakers(self, breakers: Mapping[PolicyKey, BreakerView]) -> None:
+        """Constraints that took too long, by kind and name, as they are now."""
+        self._touch(self._around.take_breakers(breakers))
+
+    def enforced(self) -> InForceNow:
+        """What is in force: templates by name, constraints by kind and name."""
+        return enforced(self._templates, self._all_constraints())
+
+    def take_generated(self, statuses: Statuses) -> None:
+        """What is to be said of policies and bindings that are generated."""
+        self._touch(self._around.take_generated(statuses))
+
+    def take_warnings(self, statuses: Statuses) -> None:
+        """What is to be said of expressions that nobody refuses."""
+        self._touch(self._around.take_warnings(statuses))
+
+    def take_unestablished(self, crds: Mapping[str, str]) -> None:
+        """The constraint CRDs that are not established, by name, with the reason."""
+        self._touch(self._around.take_unestablished(crds))
+
+    def _touch(self, keys: Iterable[PolicyKey]) -> None:
+        self._touched |= {(group, name) for group, name in keys if name in self._known(group)}
+
+    def audited(self, results: Mapping[PolicyKey, Json | None]) -> None:
+        """Take what this replica's share of the audit found of constraints; None for nothing more."""
+        for (kind, name), result in results.items():
+            state = self._constraints.get(kind, {}).get(name)
+            if state is not None and self._observations.audited(state.uid, result):
+                self._touched.add((kind, name))
+
+    def revised(self, subjects: Iterable[PolicyKey]) -> None:
+        """Revisions of these objects came or went: see whether one was waited for."""
+        for group, name in subjects:
+            states = self._known(group)
+            state = states.get(name)
+            if state is None or not (rollback_of(state.document) or state.active == 0):
+                continue
+            if group == TEMPLATES:
+                self._apply_template(name)
+            else:
+                states[name] = self._applied_constraint(group, state)
+                self._touched.add((group, name))
+
+    def synced(self, kinds: Collection[GroupVersionKind]) -> None:
+        """Take the kinds whose objects are all in the snapshot; templates that ask for them follow."""
+        before, now = self._of_templates.synced, frozenset(kinds)
+        if before == now:
+            return
+        self._of_templates.synced = now
+        for name, state in list(self._templates.items()):
+            if missing(state.requirements, before) != missing(state.requirements, now):
+                self._apply_template(name)
+
+    def retry(self) -> None:
+        """Try again what the machine could not compile, where its time has come."""
+        for name in self._retries.due():
+            self._apply_template(name)
+
+    # --- applying ------------------------------------------------------------------------------
+
+    def _apply_template(self, name: str) -> None:
+        self._touched.add((TEMPLATES, name))
+        state, broken = applied(
+            self._templates[name], self._of_templates, self._revisions, self._object_faults
+        )
+        self._templates[name] = state
+        if broken is not None and not state.missing:
+            with self._object_faults.object("status", TEMPLATES, name):
+                self._of_templates.break_(state.document, broken)
+                self._note(state, broken)
+        self._retries.tried(name, again=isinstance(broken, PassingFault))
+        kind = state.kind
+        if kind is None:
+            return
+        self._tracker.track(constraint_kind(kind))
+        known = self._constraints.get(kind, {})
+        for constraint, of_constraint in known.items():
+            # Withheld with its template, nothing of a constraint is in force.
+            fresh = replace(of_constraint, in_force=None) if state.active == 0 else of_constraint
+            known[constraint] = self._applied_constraint(kind, fresh)
+            self._touched.add((kind, constraint))
+
+    def _note(self, state: State, refusal: ConstraintFrameworkError) -> None:
+        """Remember what was found of the newest generation, which nobody may have tried."""
+        if (fault := generation_fault(state.document, refusal)) is not None:
+            self._faults.append(fault)
+
+    def take_generation_faults(self) -> list[AppliedFault]:
+        """What is wrong with generations, as found while they were applied, since the last call."""
+        faults, self._faults = self._faults, []
+        return faults
+
+    def _drop_template(self, name: str) -> None:
+        state = self._templates.pop(name, None)
+        self._object_faults.clear("template", name)
+        self._retries.forget(name)
+        self._touched.add((TEMPLATES, name))
+        self._client.remove_template(name)
+        kind = state.kind if state is not None else None
+        if kind is not None:
+            self._tracker.forget(constraint_kind(kind))
+            gone = self._constraints.pop(kind, {})
+            self._touched.update((kind, constraint) for constraint in gone)
+            for constraint, of_constraint in gone.items():
+                self._object_faults.clear("constraint", kind, constraint)
+                self._observations.forget(of_constraint.uid)
+
+    def _applied_constraint(self, kind: str, state: State) -> State:
+        taken, broken = applied(state, self._of_constraints, self._revisions, self._object_faults)
+        if broken is not None:
+            with self._object_faults.object("status", kind, state.name):
+                self._of_constraints.break_(state.document, broken)
+                self._note(state, broken)
+        return taken
+
+    # --- saying so -----------------------------------------------------------------------------
+
+    def published(self) -> bool:
+        """The snapshot with everything applied so far answers admissions now.
+
+        Whether that changed any status, or may have.
+        """
+        changed = bool(self._touched)
+        for group, name in self._touched:
+            state = self._known(group).get(name)
+            readiness_kind = TEMPLATES if group == TEMPLATES else constraint_kind(group)
+            self._tell_readiness(readiness_kind, name, state)
+            with self._object_faults.object("status", group, name):
+                self._told.tell((group, name), partial(self._status, group, state))
+            self._told.enforced((group, name), None if state is None else state.in_force)
+        self._touched.clear()
+        return changed
+
+    def take_good(self) -> dict[PolicyKey, InForce | None]:
+        """What is in force of each object that changed since the last call; None for none."""
+        return self._told.take_news()
+
+    def _tell_readiness(self, kind: str, name: str, state: State | None) -> None:
+        if state is None:
+            self._tracker.cancel(kind, name)
+        elif state.error is None or not is_broken(state, self._templates):
+            self._tracker.observe(kind, name)
+        else:
+            self._tracker.fail(kind, name, state.error.message)
+            if not self._wait_for_broken:
+                self._tracker.cancel(kind, name)
+
+    @property
+    def statuses(self) -> Mapping[str, Json]:
+        """The status objects that this replica should have, by name, as of the last publication."""
+        return self._told.statuses
+
+    def _status(self, group: str, state: State | None) -> Json | None:
+        """The status object of one template or constraint; None for what is gone."""
+        if state is None:
+            return None
+        name, is_template = state.name, group == TEMPLATES
+        circumstances = Circumstances(
+            self._client.fault_of(*((name,) if is_template else (group, name))),
+            self._around.breaker(group, name),
+            self._around.no_crd(name) if is_template else "",
+            self._observations.fields(state.uid, state.action) | self._around.said(group, name),
+            self._now(),
+            self._retries.at(name if is_template else group.lower()),
+            self._client.elsewhere(name if is_template else group.lower()),
+        )
+        return policy_status(self._pod, state, circumstances, is_template=is_template)

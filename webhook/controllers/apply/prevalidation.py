@@ -1,0 +1,491 @@
+"""What no replica has had in force is tried by one of them before any enforces it.
+
+A new generation of a template or constraint is held until it is known what comes of it. The
+replica that a hash names (:mod:`webhook.replicas.rendezvous`) tries it, in a process that is ended
+beyond its bounds (:mod:`webhook.trials`), and writes the outcome into the generation's
+PolicyRevision; the others read it there. What went beyond the bounds none of them tries again.
+There is no leader: who hears nothing for half a second tries for itself, and where nothing can be
+written each does, as before there were outcomes. Other changes pass what is held, in whatever
+order; of one object only the newest is held.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Final, Protocol
+
+from webhook import __version__
+from webhook.api import revision, timestamp
+from webhook.api.revision_outcome import TrialOutcome
+from webhook.api.shapes import is_deleted
+from webhook.cluster.errors import ApiError, ApiUnreachable
+from webhook.constraint import constraint
+from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.constraint.template import read_template
+from webhook.controllers.kinds import TEMPLATE
+from webhook.controllers.policy_keys import TEMPLATES
+from webhook.controllers.revisions.outcome_records import (
+    RECORD_SECONDS,
+    WRITE_SECONDS,
+    OutcomeRecords,
+)
+from webhook.controllers.revisions.policy_state import same_policy
+from webhook.replicas import rendezvous
+from webhook.trials.trials import PATIENCE_SECONDS, Asked, is_large, is_large_together
+from webhook.trials.validation import with_belongings
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
+    from webhook.api.pod_status import Pod
+    from webhook.api.revision import PolicyRevision
+    from webhook.api.revision_outcome import TrialVerdict
+    from webhook.constraint.client import Client
+    from webhook.controllers.object_faults import ObjectFaults
+    from webhook.controllers.policy_keys import PolicyKey
+    from webhook.controllers.revisions.keeper import RevisionKeeper
+    from webhook.controllers.revisions.policy_state import AppliedFault
+    from webhook.trials.trials import Trials, Tried
+    from webhook.watch.queue import Event
+
+TURN_SECONDS: Final = 0.5
+"""How long each next replica waits for the one before it to say something. A trial of a policy as
+people write them takes some 20 ms, a write 5."""
+
+TURNS_MAX: Final = 2
+"""Of many replicas the third waits as long as all others."""
+
+CLAIM_SECONDS: Final = 0.25
+"""A trial that takes longer, with those before it, is told of, so that the others wait for its end:
+half of what they wait for a word. That of a large policy is before it begins, and is waited for as
+long as a write may take: a busy API server is no reason for each to spend seconds of a processor."""
+
+CLAIMED_SECONDS: Final = PATIENCE_SECONDS
+"""How long others wait for that end, as long as whoever said it is there."""
+
+LONGEST_SECONDS: Final = PATIENCE_SECONDS + 15.0
+"""How long anything is held: a trial may take as long on a busy machine. What is applied without
+an outcome is compiled within the same bounds."""
+
+COMPILED_AT_ONCE: Final = 4
+"""Threads that wait for templates to be compiled, which wait for each other."""
+
+TRIED_TOGETHER: Final = 64
+"""Of a burst so many are asked for at once; what comes meanwhile is so next."""
+
+HELD_MAX: Final = 1_000
+"""Changes held; what comes beyond is tried as it is applied, as at a start."""
+
+
+class PoliciesApplied(Protocol):
+    """What is known of the policies of the cluster."""
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether anything is enforced yet: until then nothing waits."""
+
+    def is_new(self, group: str, name: str, document: Mapping[str, Any], digest: str) -> bool:
+        """Whether this replica does not enforce this of an object already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trier:
+    """How this replica tries policies. ``seconds`` is what one evaluation may take."""
+
+    trials: Trials
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class _ToTry:
+    """What waits to be tried, and who waits for that."""
+
+    asked: Asked
+    answer: asyncio.Future[Tried | None]
+
+
+@dataclass(slots=True)
+class _Held:
+    """A change that waits, and its revision's name. ``told`` is set when that has changed."""
+
+    event: Event
+    revision: str
+    digest: str
+    told: asyncio.Event = field(default_factory=asyncio.Event)
+    task: asyncio.Task[None] | None = None
+
+    @property
+    def document(self) -> Mapping[str, Any]:
+        assert self.event.object is not None
+        return self.event.object
+
+
+class Prevalidation:
+    """Holds changes of policy until it is known what comes of them; :meth:`run` in a task."""
+
+    def __init__(  # noqa: PLR0913  # the parts it joins, each named
+        self,
+        client: Client,
+        known: PoliciesApplied,
+        pod: Pod,
+        trier: Trier,
+        *,
+        revisions: RevisionKeeper,
+        records: OutcomeRecords,
+        writers: Callable[[], frozenset[str]],
+        working: Callable[[], frozenset[str]],
+        release: Callable[[Event], None],
+        object_faults: ObjectFaults,
+    ) -> None:
+        """``release`` takes each change that was held, when it may be enforced.
+
+        ``writers`` gives the replicas that write, as far as their statuses were heard of, and
+        ``working`` the Pods that are there; ``object_faults`` takes what nobody foresaw.
+        """
+        self._client = client
+        self._known = known
+        self._pod = pod
+        self._trier = trier
+        self._revisions = revisions
+        self._records = records
+        self._writers = writers
+        self._working = working
+        self._release = release
+        self._object_faults = object_faults
+        self._tasks: asyncio.TaskGroup | None = None
+        self._held: dict[PolicyKey, _Held] = {}
+        self._of_revision: dict[str, _Held] = {}
+        self._compiling = asyncio.Semaphore(COMPILED_AT_ONCE)
+        self._to_try: dict[bool, deque[_ToTry]] = {True: deque(), False: deque()}
+        self._to_tell: deque[AppliedFault] = deque()
+        self._is_to_tell = asyncio.Event()
+        self._is_to_try = {True: asyncio.Event(), False: asyncio.Event()}
+        revisions.listener = self._tell
+
+    async def run(self) -> None:
+        """Hold what is to be held, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            self._tasks = tasks
+            try:
+                for large in (True, False):
+                    tasks.create_task(self._try_forever(large=large))
+                tasks.create_task(self._tell_faults_forever())
+                for item in self._revisions.all():
+                    self._tell(item)  # an earlier process of this Pod may have said it is at it
+                await asyncio.get_running_loop().create_future()
+            finally:
+                self._tasks = None  # those that end with it begin nothing any more
+
+    def holds(self, event: Event) -> bool:
+        """Whether the change waits, and comes through ``release``; otherwise it is to be applied."""
+        if event.key is None or event.gvk.group not in (TEMPLATE.group, constraint.GROUP):
+            return False
+        key = (TEMPLATES if event.gvk == TEMPLATE else event.gvk.kind), event.key.name
+        document = event.object if event.kind == "set" else None
+        before = self._held.get(key)
+        if document is None or is_deleted(document):
+            of_template = [one for one in self._held if one[0].lower() == key[1]]
+            for one in (key, *(of_template if key[0] == TEMPLATES else ())):
+                self._drop(one)
+            return False
+        if before is not None and same_policy(before.document, document):
+            before.event = event
+            return True
+        held = self._to_hold(key, event, document)
+        self._drop(key)
+        if held is None:
+            return False
+        assert self._tasks is not None
+        self._held[key] = self._of_revision[held.revision] = held
+        held.task = self._tasks.create_task(self._settle(key, held))
+        return True
+
+    def _to_hold(self, key: PolicyKey, event: Event, document: Mapping[str, Any]) -> _Held | None:
+        if (
+            self._tasks is None
+            or len(self._held) >= HELD_MAX
+            or not (self._known.is_serving and self._records.are_kept)
+        ):
+            return None
+        try:
+            digest = revision.digest_of(document)
+            name = revision.name_of(document, digest)
+            if not self._known.is_new(*key, document, digest):
+                return None
+            if (
+                event.gvk != TEMPLATE
+                and len(with_belongings([document], self._client.snapshot)) == 1
+            ):
+                return None  # its template is not in force
+        except Exception:  # noqa: BLE001  # whoever applies it tells what is wrong with it
+            return None
+        return None if self._outcome(document, name) is not None else _Held(event, name, digest)
+
+    def _drop(self, key: PolicyKey) -> None:
+        """Hold an object no more; what it was is not applied."""
+        held = self._held.get(key)
+        if held is not None:
+            self._forget(key, held)
+            assert held.task is not None
+            held.task.cancel()
+
+    def _forget(self, key: PolicyKey, held: _Held) -> None:
+        del self._held[key]
+        del self._of_revision[held.revision]
+        if self._tasks is not None and self._claimant(held) == self._pod.uid:
+            # The others need not wait for an end that does not come.
+            self._tasks.create_task(self._withdraw(held.revision))
+
+    def _tell(self, item: PolicyRevision) -> None:
+        """A revision came, changed or went."""
+        outcome = item.outcome
+        if (held := self._of_revision.get(item.name)) is not None:
+            held.told.set()
+        elif (
+            outcome is not None
+            and not outcome.is_final
+            and outcome.uid == self._pod.uid
+            and self._tasks is not None
+        ):
+            # We are not at it: this process was killed at it before, or the write came late.
+            self._tasks.create_task(self._withdraw(item.name))
+
+    async def _withdraw(self, name: str) -> None:
+        with self._object_faults.object("revision", "outcome", name):
+            await self._records.withdraw(name, _nobody(), self._pod.uid)
+
+    def tell_faults(self, faults: Iterable[AppliedFault]) -> None:
+        """Keep what was found of generations as they were applied, where nobody has said it."""
+        for one in faults:
+            if len(self._to_tell) < HELD_MAX:
+                self._to_tell.append(one)
+                self._is_to_tell.set()
+
+    async def _tell_faults_forever(self) -> None:
+        while True:
+            await self._is_to_tell.wait()
+            self._is_to_tell.clear()
+            while self._to_tell:
+                await self._tell_one(self._to_tell.popleft())
+
+    async def _tell_one(self, fault: AppliedFault) -> None:
+        document = fault.document
+        with self._object_faults.object("revision", "outcome", document["kind"], fault.name):
+            digest = revision.digest_of(document)
+            name = revision.name_of(document, digest)
+            known = self._revisions.named(document["metadata"].get("uid", ""), name)
+            outcome = None if known is None else known.outcome
+            if (outcome is not None and outcome.is_final) or not self._records.are_kept:
+                return
+            said = replace(_nobody(), verdict=fault.verdict, message=fault.message)
+            ours = replace(said, pod=self._pod.name, uid=self._pod.uid)
+            await self._records.record(document, digest, ours)
+
+    def _outcome(self, document: Mapping[str, Any], name: str) -> TrialOutcome | None:
+        """What came of a generation, if somebody has said so who may be trusted."""
+        revision = self._revisions.named(document["metadata"].get("uid", ""), name)
+        outcome = None if revision is None else revision.outcome
+        return None if outcome is None else _trusted(outcome)
+
+    # --- one change ----------------------------------------------------------------------------
+
+    async def _settle(self, key: PolicyKey, held: _Held) -> None:
+        """Find out what comes of a change, then let it be applied, whatever that is."""
+        with self._object_faults.object("revision", *key), contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LONGEST_SECONDS):
+                await self._found_out(key, held)
+        self._forget(key, held)
+        self._release(held.event)
+
+    async def _found_out(self, key: PolicyKey, held: _Held) -> None:
+        rank, claims = self._rank(key), is_large(held.document)
+        outcome = await self._heard(held, rank)
+        while outcome is None and (rank or claims):
+            # Of those who come to this at once one makes the revision; the others hear of it.
+            seconds = WRITE_SECONDS if claims else RECORD_SECONDS
+            over = self._claimant(held)
+            standing = await self._say(held, "trying", over=over, seconds=seconds)
+            outcome = None if standing is None else _trusted(standing)
+            if standing is None or standing.uid == self._pod.uid or standing.is_final:
+                break
+            if (outcome := self._outcome(held.document, held.revision)) is not None:
+                break
+            if not self._claimant(held):
+                break  # it cannot be read, and so nobody hears of its end
+            outcome = await self._heard(held, rank)
+        if outcome is None:
+            outcome = await self._try_here(held)
+        if outcome is None:
+            return
+        if outcome.verdict == "passed" and held.document["kind"] == TEMPLATE.kind:
+            async with self._compiling:
+                await asyncio.to_thread(self._compile, held.document)
+
+    def _rank(self, key: PolicyKey) -> int:
+        """How many are to try it before this replica."""
+        writers = self._writers()
+        if writers and self._pod.uid not in writers:
+            return TURNS_MAX
+        of_all = rendezvous.rank(f"revision/{'/'.join(key)}", writers, self._pod.uid)
+        return min(of_all, TURNS_MAX)
+
+    async def _heard(self, held: _Held, rank: int) -> TrialOutcome | None:
+        """What another says of it, while it is that one's turn, and while it is at it."""
+        now = time.monotonic()
+        turn, last = now + TURN_SECONDS * rank, now + CLAIMED_SECONDS
+        while True:
+            held.told.clear()
+            if (outcome := self._outcome(held.document, held.revision)) is not None:
+                return outcome
+            now = time.monotonic()
+            left = last - now if self._is_claimed(held) else turn - now
+            if left <= 0:
+                return None
+            with contextlib.suppress(TimeoutError):
+                # Who has claimed it may die meanwhile.
+                async with asyncio.timeout(min(left, TURN_SECONDS)):
+                    await held.told.wait()
+
+    def _claimant(self, held: _Held) -> str:
+        """The UID of the replica that says that it is at it; empty where none does."""
+        uid = held.document["metadata"].get("uid", "")
+        revision = self._revisions.named(uid, held.revision)
+        outcome = None if revision is None else revision.outcome
+        return "" if outcome is None or outcome.is_final else outcome.uid
+
+    def _is_claimed(self, held: _Held) -> bool:
+        """Whether a replica that is there, and not this one, says that it is at it.
+
+        Its Pod is known before it serves; a status of its only once it has applied a policy.
+        """
+        return self._claimant(held) in self._working() - {self._pod.uid}
+
+    async def _try_here(self, held: _Held) -> TrialOutcome | None:
+        """Try it, and say what came of it, unless the machine kept it from being tried.
+
+        What another has said meanwhile, who came to an end before.
+        """
+        documents = with_belongings([held.document], self._client.snapshot)
+        large = is_large_together(documents)
+        answer: asyncio.Future[Tried | None] = asyncio.get_running_loop().create_future()
+        self._to_try[large].append(_ToTry(Asked(held.document, documents), answer))
+        self._is_to_try[large].set()
+        async with asyncio.TaskGroup() as tasks:
+            claim = tasks.create_task(self._claim(held))
+            both: tuple[asyncio.Future[Any], ...] = answer, claim
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            if not answer.done() and (standing := claim.result()) is not None:
+                answer.cancel()  # what waits is not begun; what is under way is not asked for
+                return standing
+            tried = await answer
+            claim.cancel()
+        if tried is not None:
+            # It stands before anything is enforced; what was ended would else be compiled again.
+            await self._say(held, tried.verdict, tried, seconds=WRITE_SECONDS)
+        return None
+
+    async def _try_forever(self, *, large: bool) -> None:
+        """Have tried together what has come while those before were tried."""
+        loop, waiting = asyncio.get_running_loop(), self._to_try[large]
+
+        def tell(answer: asyncio.Future[Tried | None], tried: Tried | None) -> None:
+            if not answer.done():
+                answer.set_result(tried)
+
+        while True:
+            await self._is_to_try[large].wait()
+            self._is_to_try[large].clear()
+            while waiting:
+                some = [waiting.popleft() for _ in range(min(len(waiting), TRIED_TOGETHER))]
+                some = [one for one in some if not one.answer.done()]
+
+                def tell_from_thread(
+                    number: int, tried: Tried | None, some: list[_ToTry] = some
+                ) -> None:
+                    loop.call_soon_threadsafe(tell, some[number].answer, tried)
+
+                try:
+                    asked = [one.asked for one in some]
+                    await asyncio.to_thread(self._try, asked, tell_from_thread)
+                except Exception as error:  # noqa: BLE001  # it is told of each, and others are tried
+                    for one in some:
+                        if not one.answer.done():
+                            one.answer.set_exception(error)
+
+    async def _claim(self, held: _Held) -> TrialOutcome | None:
+        """Say that we are at it; what another has found, if it came to an end before."""
+        await asyncio.sleep(CLAIM_SECONDS)
+        standing = await self._say(held, "trying")
+        return None if standing is None else _trusted(standing)
+
+    async def _say(
+        self,
+        held: _Held,
+        verdict: TrialVerdict,
+        tried: Tried | None = None,
+        *,
+        over: str = "",
+        seconds: float = RECORD_SECONDS,
+    ) -> TrialOutcome | None:
+        """Say what came of it, in place of what ``over`` says that it is at; what stands then.
+
+        None where that is not known after so many seconds, or at the end of all of this.
+        """
+        outcome = TrialOutcome(verdict, self._pod.name, self._pod.uid, __version__, timestamp.now())
+        if tried is not None:
+            outcome = replace(
+                outcome,
+                message=tried.message,
+                cpu_seconds=tried.cpu_seconds,
+                memory_bytes=tried.memory_bytes,
+                seconds=tried.seconds,
+            )
+        if self._tasks is None:
+            return None
+        writing = self._tasks.create_task(self._record(held, outcome, over))
+        done, _ = await asyncio.wait({writing}, timeout=seconds)
+        return writing.result() if done else None
+
+    async def _record(self, held: _Held, outcome: TrialOutcome, over: str) -> TrialOutcome | None:
+        """The outcome that stands, as its record has it; None where a bug kept it from being known.
+
+        Nobody may wait for it any more: what it raises ends here.
+        """
+        document = held.document
+        name = "outcome", document["kind"], document["metadata"]["name"]
+        standing = None
+        with (
+            contextlib.suppress(ApiError, ApiUnreachable),
+            self._object_faults.object("revision", *name),
+        ):
+            standing = await self._records.record(document, held.digest, outcome, over=over)
+        return standing
+
+    # --- on other threads ----------------------------------------------------------------------
+
+    def _try(self, asked: list[Asked], tell: Callable[[int, Tried | None], None]) -> None:
+        self._trier.trials.found_out_all(asked, self._trier.seconds, tell)
+
+    def _compile(self, document: Mapping[str, Any]) -> None:
+        """Have a template that another tried compiled, so that the loop need not wait for it."""
+        try:
+            for code in read_template(document).code:
+                self._trier.trials.source(code)
+        except ConstraintFrameworkError:
+            return  # it is told when it is applied
+
+
+def _nobody() -> TrialOutcome:
+    """That nobody is trying a generation."""
+    return TrialOutcome("trying", "", "", __version__, timestamp.now())
+
+
+def _trusted(outcome: TrialOutcome) -> TrialOutcome | None:
+    """What came of it, if this replica would find the same: it is of the same version."""
+    return outcome if outcome.is_final and outcome.version == __version__ else None

@@ -1,0 +1,339 @@
+"""Policy from a cluster into service: batches applied, published whole, readiness told."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api import timestamp
+from webhook.controllers.apply.extensions import ExtensionController
+from webhook.controllers.apply.policies import PolicyController
+from webhook.controllers.apply.reconciler import Reconciler
+from webhook.controllers.apply.sync import SyncController
+from webhook.metrics.mutation import EXPANSION_TEMPLATES, MUTATORS
+from webhook.metrics.policies import SNAPSHOT_REVISION, TEMPLATES
+from webhook.metrics.registry import OTHER
+from webhook.readiness import Tracker
+from webhook.serving.in_force import gauge, gauge_extensions, settle
+from webhook.serving.revision import Revision
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.api.pod_status import Pod
+    from webhook.api.shapes import Json
+    from webhook.constraint.client import Client
+    from webhook.controllers.apply.reconciler import Intents
+    from webhook.controllers.generate.statuses import Statuses
+    from webhook.controllers.object_faults import ObjectFaults
+    from webhook.controllers.policy_keys import PolicyKey
+    from webhook.controllers.revisions.policy_state import AppliedFault, InForceNow
+    from webhook.controllers.revisions.revisions import InForce, Revisions
+    from webhook.log import Logger
+    from webhook.metrics.registry import Registry
+    from webhook.serving.revision import Serving
+
+SHOWN: Final = 10
+"""Awaited objects that a probe or a log line shows."""
+
+LOG_SECONDS: Final = 10.0
+"""How often a replica that is not ready says what it waits for."""
+
+
+class ClusterPolicies:
+    """What the controllers make of the cluster, put into service. Used by one thread.
+
+    Until everything that there was at start is in the snapshot, nothing is
+    served; from then on each batch of changes is.
+    """
+
+    def __init__(  # noqa: PLR0913  # the parts it joins, each named
+        self,
+        client: Client,
+        serving: Serving,
+        pod: Pod,
+        watches: tuple[Intents, Intents],
+        *,
+        registry: Registry,
+        log: Logger,
+        wait_for_broken: bool,
+        revisions: Revisions | None = None,
+        object_faults: ObjectFaults | None = None,
+    ) -> None:
+        """``watches`` are where the kinds of policy and those of data are asked for."""
+        self._client = client
+        self._serving = serving
+        self._registry = registry
+        self._log = log
+        self.tracker = Tracker(time.monotonic)
+        self._policy = PolicyController(
+            client,
+            self.tracker,
+            pod,
+            timestamp.now,
+            wait_for_broken=wait_for_broken,
+            revisions=revisions,
+            object_faults=object_faults,
+        )
+        self._data = SyncController(client, self.tracker, pod)
+        self._extension = ExtensionController(
+            self.tracker,
+            pod,
+            wait_for_broken=wait_for_broken,
+            object_faults=object_faults,
+            registry=registry,
+            revisions=revisions,
+        )
+        self.reconciler = Reconciler(
+            client,
+            self.tracker,
+            self._policy,
+            self._data,
+            self._extension,
+            namespace=pod.namespace,
+            policy_watches=watches[0],
+            data_watches=watches[1],
+            object_faults=object_faults,
+        )
+        self._counted: Mapping[tuple[str, str], int] = {}
+        self._breaker_changes = 0
+        self.is_serving = False
+        self._began = self._told_at = time.monotonic()
+        self.faults: tuple[str, ...] = ()
+        """What is wrong with policies, as of the last look."""
+        self._may_have_faults = True
+        """Whether what was taken since the last look for faults may have changed them."""
+        self._new_faults: list[tuple[str, bool]] = []
+        self._news: list[tuple[str, Mapping[str, Any]]] = []
+        """What came into force and is not logged yet: the log comes after all that follows from it."""
+
+    def is_new(self, group: str, name: str, document: Mapping[str, Any], digest: str) -> bool:
+        """Whether this of a template or constraint is another than what is in force."""
+        return self._policy.is_new(group, name, document, digest)
+
+    def publish(self) -> bool:
+        """Put what has been taken into service; whether statuses may have changed."""
+        if self.is_serving:
+            self._swap()
+            changed = self.reconciler.published()
+        else:
+            # What is observed now answers admissions from its first answer on.
+            changed = self.reconciler.published()
+            if self.tracker.satisfied:
+                settle()
+                self._swap()
+                self.is_serving = changed = True
+        self._may_have_faults = self._may_have_faults or changed
+        return changed
+
+    def _swap(self) -> None:
+        """Let the client's snapshot answer admissions, if it is another."""
+        snapshot = self._client.snapshot
+        before = self._serving.revision
+        mutations, expansion = self._extension.mutations, self._extension.expansion
+        excluded, synced = self._data.is_excluded, self._data.kinds & self._data.synced
+        unsynced = self._data.kinds - synced
+        if (
+            before is not None
+            and before.snapshot is snapshot
+            and before.is_excluded is excluded
+            and before.unsynced == unsynced
+            and before.synced == synced
+            and before.mutations is mutations
+            and before.expansion is expansion
+        ):
+            return
+        now = self._serving.revision = Revision(
+            snapshot,
+            self._client,
+            excluded,
+            self._data.is_excluded_from_audit,
+            self._data.is_excluded_from_mutation,
+            mutations,
+            expansion,
+            unsynced,
+            synced,
+        )
+        extensions = gauge_extensions(self._registry, self._serving.fights, before, now)
+        if extensions is not None:
+            self._news.append(("mutators in force", extensions))
+        self._gauge_extensions()
+        if before is None or before.snapshot.digest != snapshot.digest:
+            active, errors = self._policy.counts
+            self._registry.replace(TEMPLATES, {("active",): active, ("error",): errors})
+            gauge(self._registry, snapshot)
+            said = {
+                "revision": snapshot.revision,
+                "digest": snapshot.digest,
+                "templates": active,
+                "constraints": len(snapshot.constraints),
+            }
+            self._news.append(("policies in force", said))
+        else:
+            self._registry.set(SNAPSHOT_REVISION, snapshot.revision)
+
+    def _gauge_extensions(self) -> None:
+        """Count the mutators and ExpansionTemplates that can be used, and the others."""
+        extension = self._extension
+        active = len(extension.mutations.mutators)
+        errors = extension.broken(of_mutators=True)
+        self._registry.replace(MUTATORS, {("active",): active, ("error",): errors})
+        active, errors = len(extension.expansion.names), extension.broken(of_mutators=False)
+        self._registry.replace(EXPANSION_TEMPLATES, {("active",): active, ("error",): errors})
+
+    def take_violations(self) -> None:
+        """Tell the policies which constraints in a roll-out were violated since the last call.
+
+        By the metrics' counts, so that a review pays nothing for it. Constraints
+        beyond the series kept share one: any of them may have been violated then.
+        """
+        staged = self._policy.staged
+        if not staged:
+            self._counted = {}
+            return
+        counts: Counter[tuple[str, str]] = Counter()
+        for (kind, name, _), count in self._registry.violations.series.copy().items():
+            counts[kind, name] += count
+        others, now = counts["", OTHER], time.time()
+        counted = {key: counts[key] + others for key in staged}
+        for key, count in counted.items():
+            if count > self._counted.get(key, 0):
+                self._policy.violated(*key, now)
+        self._counted = counted
+
+    def take_fights(self) -> None:
+        """Tell the mutators which of them make a change that somebody undoes each time."""
+        self._extension.take_fights(self._serving.fights.going_on(time.monotonic()))
+
+    def take_breakers(self) -> None:
+        """Tell the policies which constraints took too long, if that has changed."""
+        guard = self._serving.guard
+        if guard.changes != self._breaker_changes:
+            self._breaker_changes = guard.changes
+            self._policy.take_breakers(guard.views())
+        if guard.breakers and self._serving.revision is not None:
+            guard.keep(item.key for item in self._serving.revision.snapshot.constraints)
+
+    def statuses(self) -> Mapping[str, Json]:
+        """The status objects that may be told: before serving, only what stands in its way."""
+        statuses = self.reconciler.statuses()
+        if self.is_serving:
+            return statuses
+        return {
+            name: document
+            for name, document in statuses.items()
+            if document["status"].get("errors") and not document["status"].get("activeGeneration")
+        }
+
+    # --- what follows from the policies, for whoever keeps it in the cluster -------------------
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The constraint kinds that there are templates of, broken ones included."""
+        return self._policy.kinds
+
+    @property
+    def crds(self) -> Mapping[str, Json]:
+        """The constraint CRDs that there should be, by name."""
+        return self._policy.crds
+
+    @property
+    def not_newest(self) -> dict[tuple[str, ...], float]:
+        """How many objects are not enforced as they are now, by kind and cause."""
+        return self._policy.not_newest
+
+    @property
+    def excluded(self) -> tuple[str, ...]:
+        """The patterns of namespaces that Config excludes from admission."""
+        return self._data.excluded
+
+    def enforced(self) -> InForceNow:
+        """What is in force: templates by name, constraints by kind and name."""
+        return self._policy.enforced()
+
+    @property
+    def data_counts(self) -> Mapping[GroupVersionKind, int]:
+        """The number of objects of each synced kind."""
+        return self._data.counts
+
+    @property
+    def data_digest(self) -> str:
+        """Names the data that policies may read, the same whatever the order it came in."""
+        return self._data.digest
+
+    def take_good(self) -> dict[PolicyKey, InForce | None]:
+        """What is in force of each object that changed since the last call; None for none."""
+        return {**self._policy.take_good(), **self._extension.take_good()}
+
+    def take_generation_faults(self) -> list[AppliedFault]:
+        """What is wrong with generations, as found while they were applied, since the last call."""
+        return self._policy.take_generation_faults()
+
+    # --- what there is to know of them from elsewhere ------------------------------------------
+
+    def audited(self, results: Mapping[PolicyKey, Json | None]) -> None:
+        """Take what this replica's share of the audit found of constraints; None for nothing more."""
+        self._policy.audited(results)
+
+    def revised(self, subjects: Iterable[PolicyKey]) -> None:
+        """Revisions of these objects came or went: see whether one was waited for."""
+        known = list(subjects)
+        self._policy.revised(known)
+        self._extension.revised(known)
+
+    def take_generated(self, statuses: Statuses) -> None:
+        """What is to be said of policies and bindings that are generated."""
+        self._policy.take_generated(statuses)
+
+    def take_warnings(self, statuses: Statuses) -> None:
+        """What is to be said of expressions that nobody refuses."""
+        self._policy.take_warnings(statuses)
+
+    def retry(self) -> None:
+        """Try again what the machine could not compile, where its time has come."""
+        self._policy.retry()
+
+    def take_unestablished(self, crds: Mapping[str, str]) -> None:
+        """The constraint CRDs that are not established, by name, with the reason."""
+        self._policy.take_unestablished(crds)
+
+    # --- what is awaited -----------------------------------------------------------------------
+
+    def awaited(self) -> str:
+        """What readiness waits for; an empty text once it waits for nothing."""
+        if self.is_serving:
+            return ""
+        missing = self.tracker.awaited()
+        shown = "; ".join(str(item) for item in missing[:SHOWN])
+        more = len(missing) - SHOWN
+        return f"waiting for {shown}" + (f"; and {more} more" if more > 0 else "")
+
+    def look_for_faults(self) -> None:
+        """See what is wrong now; what was not before is logged with the news."""
+        if not self._may_have_faults:
+            return
+        self._may_have_faults = False
+        faults = {**self._policy.faults(), **self._extension.faults()}
+        before, self.faults = self.faults, tuple(faults)
+        self._new_faults += [
+            (fault, faults[fault]) for fault in sorted(faults.keys() - set(before))
+        ]
+
+    def log_in_force(self) -> None:
+        """Log what has come into force since the last call."""
+        news, self._news = self._news, []
+        for message, fields in news:
+            self._log.info(message, **fields)
+
+    def log_news(self) -> None:
+        """Log what is awaited, and what is wrong now and was not before."""
+        now = time.monotonic()
+        if not self.is_serving and now - self._told_at >= LOG_SECONDS:
+            self._told_at = now
+            self._log.warning("not ready", awaited=self.awaited(), seconds=round(now - self._began))
+        faults, self._new_faults = self._new_faults, []
+        for fault, has_last_good in faults:
+            stays = "; what was in force before stays" if has_last_good else ""
+            self._log.error(f"policy cannot be used{stays}", fault=fault)

@@ -1,0 +1,260 @@
+"""How an object of policy is put in force: a template one way, a constraint another.
+
+What both have in common, :func:`applied`, tries one revision after the other and
+ends every fault in the object's own state. A foreseen refusal is a value; what
+nobody foresaw is caught here, whatever its class, and is a refusal, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Final, Literal, Protocol
+
+from webhook.api.pod_status import StatusError
+from webhook.constraint.errors import (
+    CompileError,
+    ConstraintFrameworkError,
+    InvalidConstraint,
+    InvalidTemplate,
+    MissingEngine,
+    MissingTemplate,
+)
+from webhook.constraint.rollout import stage_of, staged
+from webhook.controllers.apply.constraint_crds import owned
+from webhook.controllers.object_faults import described
+from webhook.controllers.requirements import missing, read_requirements
+from webhook.controllers.revisions.policy_state import UNFORESEEN
+from webhook.controllers.revisions.revisions import MISSING_REVISION, InForce, attempts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from collections.abc import Set as AbstractSet
+    from typing import Any
+
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.constraint.client import Client
+    from webhook.controllers.object_faults import ObjectFaults
+    from webhook.controllers.revisions.policy_state import State
+    from webhook.controllers.revisions.revisions import Revisions
+
+
+class Strategy(Protocol):
+    """What is done with one kind of objects."""
+
+    @property
+    def follower(self) -> Literal["template", "constraint"]:
+        """What the objects are, where one spoils something."""
+
+    @property
+    def final(self) -> tuple[type[ConstraintFrameworkError], ...]:
+        """Refusals after which no earlier revision need be tried."""
+
+    def path(self, state: State) -> tuple[str, ...]:
+        """What the object is told by where it spoils something."""
+
+    def attempt(
+        self, state: State, attempt: InForce
+    ) -> tuple[State, ConstraintFrameworkError | None]:
+        """The state with this in force or withheld; or why it cannot be, and what was learned."""
+
+    def beyond_bounds(self, why: str) -> ConstraintFrameworkError:
+        """What another replica found beyond the bounds of a trial, as a refusal."""
+
+    def kept(self, state: State) -> State:
+        """The state where nothing could be put in force: what was stays, if it can."""
+
+    def unforeseen(self, error: Exception) -> ConstraintFrameworkError:
+        """What nobody foresaw, as the refusal that it amounts to."""
+
+    def told(self, refusal: ConstraintFrameworkError) -> StatusError:
+        """A refusal as a status has it."""
+
+    def break_(self, document: Mapping[str, Any], refusal: ConstraintFrameworkError) -> None:
+        """Tell the client that the newest generation cannot be used."""
+
+
+class TemplateStrategy:
+    """Templates: compiled, and withheld until the data that they ask for is synced."""
+
+    follower: Final = "template"
+    final: Final = ()
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.synced: AbstractSet[GroupVersionKind] = frozenset()
+        """The kinds whose objects are all in the snapshot."""
+
+    def path(self, state: State) -> tuple[str, ...]:
+        """Its name."""
+        return (state.name,)
+
+    def attempt(
+        self, state: State, attempt: InForce
+    ) -> tuple[State, ConstraintFrameworkError | None]:
+        """Enforce this, or withhold it until its data is there."""
+        name = state.name
+        crd: Mapping[str, Any]
+        try:
+            requirements = read_requirements(attempt.document)
+            absent = missing(requirements, self.synced)
+            if absent:
+                crd = self._client.create_crd(attempt.document)
+                self._client.remove_template(name)
+            else:
+                self._client.add_template(attempt.document)
+                crd = self._client.crd_of(name)
+        except MissingEngine as refusal:
+            # Its constraints are what they are, whoever evaluates them.
+            crd = self._client.create_crd(attempt.document)
+            return replace(state, crd=owned(crd, attempt.document)), refusal
+        except InvalidTemplate as refusal:
+            return state, refusal
+        in_force = None if absent else attempt
+        return replace(
+            state,
+            in_force=in_force,
+            missing=absent,
+            requirements=requirements,
+            crd=owned(crd, attempt.document),
+        ), None
+
+    def beyond_bounds(self, why: str) -> ConstraintFrameworkError:
+        """As the trial itself would have told it."""
+        return CompileError(why)
+
+    def kept(self, state: State) -> State:
+        """What was in force stays, unless its data is gone."""
+        absent = missing(state.requirements, self.synced)
+        if not absent or state.in_force is None:
+            return replace(state, missing=())
+        self._client.remove_template(state.name)
+        return replace(state, in_force=None, missing=absent)
+
+    def unforeseen(self, error: Exception) -> ConstraintFrameworkError:
+        """An internal error of the template."""
+        return InvalidTemplate(described(error), UNFORESEEN)
+
+    def told(self, refusal: ConstraintFrameworkError) -> StatusError:
+        """With the code that Gatekeeper has for it."""
+        assert isinstance(refusal, InvalidTemplate)
+        return StatusError(refusal.code, str(refusal))
+
+    def break_(self, document: Mapping[str, Any], refusal: ConstraintFrameworkError) -> None:
+        """Of what matches its constraints the operator's choice says what becomes."""
+        assert isinstance(refusal, InvalidTemplate)
+        self._client.break_template(document, refusal)
+
+
+class ConstraintStrategy:
+    """Constraints: enforced at the stage of their roll-out."""
+
+    follower: Final = "constraint"
+    final: Final = (MissingTemplate,)
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def path(self, state: State) -> tuple[str, ...]:
+        """Its kind and name."""
+        return state.document["kind"], state.name
+
+    def attempt(
+        self, state: State, attempt: InForce
+    ) -> tuple[State, ConstraintFrameworkError | None]:
+        """Enforce this.
+
+        What was kept was valid once; that its template has another schema by now
+        would not have taken it out of force either.
+        """
+        status = state.document.get("status")
+        try:
+            self._client.add_constraint(
+                staged(attempt.document, status), is_valid=bool(attempt.revision)
+            )
+            action = stage_of({**attempt.document, "status": status})
+        except ConstraintFrameworkError as refusal:
+            return state, refusal
+        return replace(state, in_force=attempt, action=action), None
+
+    def beyond_bounds(self, why: str) -> ConstraintFrameworkError:
+        """A fault of the constraint: its parameters make it so."""
+        return InvalidConstraint(why)
+
+    def kept(self, state: State) -> State:
+        """As it is."""
+        return state
+
+    def unforeseen(self, error: Exception) -> ConstraintFrameworkError:
+        """An internal error of the constraint."""
+        return InvalidConstraint(described(error))
+
+    def told(self, refusal: ConstraintFrameworkError) -> StatusError:
+        """In Gatekeeper's words."""
+        return StatusError("", f"could not cache constraint: {refusal}")
+
+    def break_(self, document: Mapping[str, Any], refusal: ConstraintFrameworkError) -> None:
+        """Of what it matches the operator's choice says what becomes."""
+        self._client.break_constraint(document, refusal)
+
+
+def applied(
+    state: State, strategy: Strategy, revisions: Revisions, object_faults: ObjectFaults
+) -> tuple[State, ConstraintFrameworkError | None]:
+    """The object with what of it can be enforced, and why the newest cannot, if so."""
+    found = object_faults.attempt(
+        strategy.follower,
+        strategy.path(state),
+        lambda: _attempted(state, strategy, revisions, object_faults),
+    )
+    return spoilt(state, strategy, found) if isinstance(found, Exception) else found
+
+
+def spoilt(
+    state: State, strategy: Strategy, error: Exception
+) -> tuple[State, ConstraintFrameworkError | None]:
+    """The object where reading it raised what nobody foresaw: its status says so."""
+    refusal = strategy.unforeseen(error)
+    return replace(state, error=strategy.told(refusal)), refusal
+
+
+def _attempted(
+    state: State, strategy: Strategy, revisions: Revisions, object_faults: ObjectFaults
+) -> tuple[State, ConstraintFrameworkError | None]:
+    fault: StatusError | None = None
+    broken: ConstraintFrameworkError | None = None
+    is_foreseen = True
+    for attempt in attempts(state.document, state.in_force, revisions):
+        if not isinstance(attempt, InForce):
+            fault = fault or StatusError(MISSING_REVISION, str(attempt))
+            continue
+        found = object_faults.attempt(
+            strategy.follower,
+            strategy.path(state),
+            partial(_tried, state, strategy, revisions, attempt),
+        )
+        refusal: ConstraintFrameworkError | None
+        if isinstance(found, Exception):
+            refusal, is_foreseen = strategy.unforeseen(found), False
+        else:
+            state, refusal = found
+        if refusal is None:
+            break
+        fault = fault or strategy.told(refusal)
+        broken = broken or (None if attempt.revision else refusal)
+        if isinstance(refusal, strategy.final):
+            state = strategy.kept(state)
+            break
+    else:
+        state = strategy.kept(state)
+    if is_foreseen:
+        object_faults.clear(strategy.follower, *strategy.path(state))
+    return replace(state, error=fault), broken
+
+
+def _tried(
+    state: State, strategy: Strategy, revisions: Revisions, attempt: InForce
+) -> tuple[State, ConstraintFrameworkError | None]:
+    if why := revisions.refusal(attempt.document, attempt.digest):
+        return state, strategy.beyond_bounds(why)
+    return strategy.attempt(state, attempt)

@@ -1,0 +1,229 @@
+"""Config and SyncSets of the cluster, and the objects that they make readable to policies.
+
+Objects of every wanted kind are remembered as they come; those of namespaces
+that Config excludes from ``sync`` are not handed to the client. A kind counts as
+synced once all its objects are in; the absence of a Config or SyncSet means that
+nothing is synced or excluded by it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api import config, pod_status
+from webhook.api.config import AUDIT_PROCESS, MUTATION_PROCESS, SYNC_PROCESS, WEBHOOK_PROCESS
+from webhook.constraint import wildcard
+from webhook.controllers.object_faults import described
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.api.pod_status import Pod
+    from webhook.api.shapes import Json
+    from webhook.constraint.client import Client
+    from webhook.readiness import Tracker
+
+CONFIG: Final = "Config"
+SYNC_SETS: Final = "SyncSet"
+"""Their names in readiness."""
+
+
+_Key = tuple[str, str]
+
+_DIGEST_BYTES: Final = 16
+_DIGEST_RANGE: Final = 1 << (8 * _DIGEST_BYTES)
+
+
+def data_kind(gvk: GroupVersionKind) -> str:
+    """A synced kind's name in readiness: ``v1/Pod``, ``apps/v1/Deployment``."""
+    return f"{gvk.group_version}/{gvk.kind}"
+
+
+class SyncController:
+    """Applies referential data, and knows which kinds it needs."""
+
+    def __init__(self, client: Client, tracker: Tracker, pod: Pod) -> None:
+        self._client = client
+        self._tracker = tracker
+        self._pod = pod
+        self._config: Mapping[str, Any] | None = None
+        self._config_error = ""
+        self._config_kinds: frozenset[GroupVersionKind] = frozenset()
+        self._sync_sets: dict[str, frozenset[GroupVersionKind]] = {}
+        """The kinds that each asks for: read once, so that one that cannot be read harms no other."""
+        self._objects: dict[GroupVersionKind, dict[_Key, Mapping[str, Any]]] = {}
+        self._synced: set[GroupVersionKind] = set()
+        self._digest = 0
+        self._excluded_patterns: tuple[str, ...] = ()
+        self._excluded: Callable[[str], bool] = wildcard.any_of(())
+        self.is_excluded: Callable[[str], bool] = wildcard.any_of(())
+        """Whether Config excludes a namespace from the webhook."""
+        self.excluded: tuple[str, ...] = ()
+        """The patterns of those namespaces."""
+        self.is_excluded_from_mutation: Callable[[str], bool] = wildcard.any_of(())
+        """Whether Config excludes a namespace from mutation."""
+        self.is_excluded_from_audit: Callable[[str], bool] = wildcard.any_of(())
+        """Whether Config excludes a namespace from the audit."""
+
+    # --- what is wanted ------------------------------------------------------------------------
+
+    @property
+    def kinds(self) -> frozenset[GroupVersionKind]:
+        """The kinds whose objects policies may read."""
+        return frozenset().union(self._config_kinds, *self._sync_sets.values())
+
+    @property
+    def synced(self) -> frozenset[GroupVersionKind]:
+        """The kinds of which every object is in the client."""
+        return frozenset(self._synced)
+
+    def config(self, document: Mapping[str, Any] | None) -> None:
+        """Take the Config as it is now; None when there is none."""
+        self._config, self._config_error = document, ""
+        self._take_config(document or {})
+        self._tracker.observe(CONFIG, config.CONFIG_NAME)
+
+    def spoil_config(self, document: Mapping[str, Any], error: Exception) -> None:
+        """The Config could not be taken: what it said before holds, and its status says so."""
+        self._config, self._config_error = document, described(error)
+
+    def _take_config(self, given: Mapping[str, Any]) -> None:
+        kinds = config.synced_kinds(given)
+        excluded, mutation, audit, sync = (
+            config.excluded_namespaces(given, process)
+            for process in (WEBHOOK_PROCESS, MUTATION_PROCESS, AUDIT_PROCESS, SYNC_PROCESS)
+        )
+        self._config_kinds, self.excluded = kinds, excluded
+        self.is_excluded = wildcard.any_of(excluded)
+        self.is_excluded_from_mutation = wildcard.any_of(mutation)
+        self.is_excluded_from_audit = wildcard.any_of(audit)
+        self._exclude(sync)
+        self._follow()
+
+    def sync_set(self, name: str, document: Mapping[str, Any] | None) -> None:
+        """Take a SyncSet as it is now; None when it is gone."""
+        if document is None:
+            self._sync_sets.pop(name, None)
+        else:
+            self._sync_sets[name] = config.synced_kinds(document)
+        self._follow()
+        self._tracker.observe(SYNC_SETS, name)
+
+    def _follow(self) -> None:
+        """Drop the data of kinds that nobody asks for any more; await that of the others."""
+        wanted = self.kinds
+        for gvk in self._objects.keys() - wanted:
+            for key, document in self._objects.pop(gvk).items():
+                if not _hides(self._excluded, gvk, *key):
+                    self._remove(document)
+            self._synced.discard(gvk)
+            self._tracker.forget(data_kind(gvk))
+        for gvk in sorted(wanted):
+            self._objects.setdefault(gvk, {})
+            self._tracker.track(data_kind(gvk))
+
+    def _exclude(self, patterns: tuple[str, ...]) -> None:
+        """Take in the namespaces whose objects are no data."""
+        if patterns == self._excluded_patterns:
+            return
+        before = self._excluded
+        self._excluded_patterns, self._excluded = patterns, wildcard.any_of(patterns)
+        for gvk, objects in self._objects.items():
+            for key, document in objects.items():
+                was, now = _hides(before, gvk, *key), _hides(self._excluded, gvk, *key)
+                if now and not was:
+                    self._remove(document)
+                elif was and not now:
+                    self._add(document)
+
+    # --- data ----------------------------------------------------------------------------------
+
+    def data(self, gvk: GroupVersionKind, key: _Key, document: Mapping[str, Any] | None) -> None:
+        """Take an object of a wanted kind as it is now; None when it is gone."""
+        objects = self._objects.get(gvk)
+        if objects is None:
+            return
+        known = objects.pop(key, None)
+        hidden = _hides(self._excluded, gvk, *key)
+        if hidden or document is None:
+            if document is not None:
+                objects[key] = document
+            elif known is not None and not hidden:
+                self._remove(known)
+            return
+        if known is not None:
+            self._weigh(known, -1)
+        try:
+            self._add(document)
+        except Exception:
+            if known is not None:
+                self._client.remove_data(known)  # There is no such object any more.
+            raise
+        objects[key] = document
+
+    def listed(self, gvk: GroupVersionKind) -> None:
+        """Every object of a wanted kind that there was has been taken."""
+        if gvk in self._objects:
+            self._synced.add(gvk)
+            self._tracker.expect(data_kind(gvk), ())
+
+    @property
+    def counts(self) -> Mapping[GroupVersionKind, int]:
+        """The number of objects of each wanted kind."""
+        return {gvk: len(objects) for gvk, objects in self._objects.items()}
+
+    @property
+    def digest(self) -> str:
+        """Names the data that policies may read, the same whatever the order it came in.
+
+        The sum of its objects' hashes, each of where the object is and of its
+        ``resourceVersion``: 32 hexadecimal digits.
+        """
+        return f"{self._digest:0{2 * _DIGEST_BYTES}x}"
+
+    def _add(self, document: Mapping[str, Any]) -> None:
+        self._client.add_data(document)
+        self._weigh(document, 1)
+
+    def _remove(self, document: Mapping[str, Any]) -> None:
+        self._client.remove_data(document)
+        self._weigh(document, -1)
+
+    def _weigh(self, document: Mapping[str, Any], sign: int) -> None:
+        self._digest = (self._digest + sign * _fingerprint(document)) % _DIGEST_RANGE
+
+    # --- saying so -----------------------------------------------------------------------------
+
+    def statuses(self) -> Mapping[str, Json]:
+        """The status object that this replica should have for the Config, by name."""
+        if self._config is None:
+            return {}
+        subject = pod_status.config_subject(self._config)
+        errors = [{"type": "internal_error", "message": self._config_error}]
+        additions = {"errors": errors} if self._config_error else {}
+        document = pod_status.pod_status(self._pod, subject, additions=additions)
+        return {document["metadata"]["name"]: document}
+
+
+def _hides(
+    excluded: Callable[[str], bool], gvk: GroupVersionKind, namespace: str, name: str
+) -> bool:
+    """Whether an object is no data; a Namespace counts as its own, as in Gatekeeper."""
+    return excluded(name if gvk.group_kind == ("", "Namespace") else namespace)
+
+
+def _fingerprint(document: Mapping[str, Any]) -> int:
+    metadata = document["metadata"]
+    identity = (
+        document["apiVersion"],
+        document["kind"],
+        metadata.get("namespace", ""),
+        metadata["name"],
+        metadata.get("uid", ""),
+        metadata.get("resourceVersion", ""),
+    )
+    # No part can hold a zero byte, so no two objects have the same text.
+    text = "\0".join(identity).encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=_DIGEST_BYTES).digest())

@@ -1,0 +1,4 @@
+"""The session at a cluster: which kinds are watched, and the tasks that follow them.
+
+:class:`~webhook.controllers.follow.following.Following` puts everything of this package together.
+"""

@@ -1,0 +1,442 @@
+"""One session at a cluster: what is watched becomes policy in force, and statuses that say so.
+
+Everything here runs on one event loop. What the parts decide is theirs; this joins them,
+and gives each its turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from typing import TYPE_CHECKING, Final
+
+from webhook.cluster.errors import ApiError, ApiUnreachable
+from webhook.cluster.kinds import CRDS, NAMESPACE, NAMESPACES
+from webhook.cluster.reflector import Settings
+from webhook.constraint import constraint
+from webhook.controllers import kinds
+from webhook.controllers.apply.constraint_crds import SELECTION, overlay_crd
+from webhook.controllers.apply.expression_keeper import ExpressionKeeper
+from webhook.controllers.apply.prevalidation import Prevalidation
+from webhook.controllers.apply.publication import ClusterPolicies
+from webhook.controllers.follow.crd_waits import CrdWaits
+from webhook.controllers.follow.discovery import ClusterDiscovery
+from webhook.controllers.follow.watch_metrics import WatchMetrics
+from webhook.controllers.generate.keeper import GenerationKeeper
+from webhook.controllers.kinds import constraint_gvk
+from webhook.controllers.object_faults import ObjectFaults
+from webhook.controllers.object_writer import ObjectWriter
+from webhook.controllers.revisions.keeper import REVISIONS, RevisionKeeper
+from webhook.controllers.revisions.outcome_records import OutcomeRecords
+from webhook.controllers.status.aggregation import Aggregation
+from webhook.controllers.status.status_writers import StatusWriters
+from webhook.metrics.policies import POLICIES_NOT_NEWEST, POLICY_REVISIONS, POLICY_STATES
+from webhook.replicas.pods import STATUS_OPERATION
+from webhook.serving.namespaces import NamespaceAnswer
+from webhook.watch.manager import Manager
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.api.pod_status import Pod
+    from webhook.api.shapes import Json
+    from webhook.cluster.client import ClusterClient
+    from webhook.cluster.store import Change
+    from webhook.constraint.client import Client
+    from webhook.controllers.apply.prevalidation import Trier
+    from webhook.controllers.generate.scope import GenerationOptions
+    from webhook.controllers.generate.statuses import Statuses
+    from webhook.controllers.policy_keys import PolicyKey
+    from webhook.controllers.status.rollout_keeper import RecordEvent
+    from webhook.log import Logger
+    from webhook.metrics.registry import Registry
+    from webhook.serving.revision import Serving
+    from webhook.watch.queue import Event
+    from webhook.watch.registrar import Registrar
+
+
+POLICY_SECONDS: Final = 0.003
+"""How long each batch of a burst of changes of policy is gathered; they are one revision."""
+
+DATA_SECONDS: Final = 0.05
+"""The same for referential data, which changes often and matters less at once."""
+
+BURST_SECONDS: Final = 0.05
+"""A change that comes after a longer pause than this is no part of a burst, and taken at once."""
+
+TURN_SECONDS: Final = 0.1
+"""How long changes are applied before the event loop has a turn: its watches must be read."""
+
+TICK_SECONDS: Final = 0.5
+"""How often the probes' text and the metrics are brought up to date."""
+
+ABSENT_SECONDS: Final = 10.0
+"""How long a kind that the API server does not serve is awaited: it may be starting."""
+
+OPTIONAL_ABSENT_SECONDS: Final = 1.0
+"""The same for kinds of which many a cluster has no CRD: mutators and ExpansionTemplates."""
+
+WAKE_SECONDS: Final = (0.03, 0.1, 0.25, 0.5)
+"""After a CRD's change its watch is tried again: the API server announces a CRD as established,
+then makes its storage (which it answers with 404, or 429 and a second's wait), within 0.1 s."""
+
+KINDS_SHOWN: Final = 5
+"""Of those that readiness names."""
+
+WATCHES: Final = Settings(missing_seconds=1.0)
+"""A constraint kind's watch begins when its CRD is established, which its storage follows
+within a moment: it is asked for again within a second."""
+
+
+class Following:
+    """One session at the cluster: everything that runs on the thread's loop."""
+
+    def __init__(  # noqa: PLR0913  # the seams of the thread, each named
+        self,
+        client: ClusterClient,
+        pod: Pod,
+        policy_client: Client,
+        serving: Serving,
+        *,
+        operations: frozenset[str],
+        wait_for_broken: bool,
+        kept_revisions: int,
+        registry: Registry,
+        log: Logger,
+        tell: Callable[[str, tuple[str, ...]], None],
+        record: RecordEvent,
+        certificate_writes: Callable[[], tuple[int, int]] | None,
+        generation: GenerationOptions,
+        trier: Trier | None = None,
+        tick_seconds: float = TICK_SECONDS,
+    ) -> None:
+        """``tell`` takes why the replica is not ready, and what is wrong.
+
+        ``certificate_writes`` gives those to Secret and configuration, and how many failed.
+        With a ``trier`` what is new is tried before it is enforced, where revisions are kept.
+        """
+        self._tell = tell
+        self._tick_seconds = tick_seconds
+        self._certificate_writes = certificate_writes
+        self.client = client
+        self._generates = "generate" in operations
+        object_faults = ObjectFaults(log, registry)
+        self._crds = ObjectWriter(
+            client,
+            CRDS,
+            SELECTION,
+            overlay_crd,
+            log,
+            listener=self._crds_changed,
+            object_faults=object_faults,
+        )
+        self._manager = Manager(client, ClusterDiscovery(client, self._crds), settings=WATCHES)
+        self._policy_watches = self._manager.registrar("policy")
+        self._data_watches = self._manager.registrar("sync")
+        self._aggregation = (
+            Aggregation(client, self._manager, pod, log, record=record, object_faults=object_faults)
+            if STATUS_OPERATION in operations
+            else None
+        )
+        self._revisions = (
+            RevisionKeeper(
+                client,
+                pod,
+                log,
+                limit=kept_revisions,
+                tell=self._revised,
+                writers=None if self._aggregation is None else self._aggregation.writers,
+                object_faults=object_faults,
+            )
+            if kept_revisions
+            else None
+        )
+        self._policies = ClusterPolicies(
+            policy_client,
+            serving,
+            pod,
+            (self._policy_watches, self._data_watches),
+            registry=registry,
+            log=log,
+            wait_for_broken=wait_for_broken,
+            revisions=self._revisions,
+            object_faults=object_faults,
+        )
+        self._records: OutcomeRecords | None = None
+        self._prevalidation: Prevalidation | None = None
+        self._is_released = asyncio.Event()
+        if trier is not None and self._revisions is not None and self._aggregation is not None:
+            self._records = OutcomeRecords(client, self._revisions, log)
+            self._prevalidation = Prevalidation(
+                policy_client,
+                self._policies,
+                pod,
+                trier,
+                revisions=self._revisions,
+                records=self._records,
+                writers=self._aggregation.writers,
+                working=self._aggregation.working,
+                release=self._released,
+                object_faults=object_faults,
+            )
+        self._generation = (
+            GenerationKeeper(
+                client,
+                generation,
+                lambda: self._crds.store,
+                log,
+                registry,
+                object_faults,
+                tell=self._generated,
+            )
+            if self._generates
+            else None
+        )
+        self._expressions = (
+            ExpressionKeeper(client, log, tell=self._warned, object_faults=object_faults)
+            if self._generates
+            else None
+        )
+        self._writers = StatusWriters(client, pod, log, object_faults)
+        self._registry = registry
+        self._waits = CrdWaits(time.monotonic)
+        self._crds_moved = True
+        """Whether constraint CRDs, or those wanted, may be others than at the last look."""
+        self._metrics = WatchMetrics(registry, client, self._manager)
+        self._absent_since: dict[GroupVersionKind, float] = {}
+
+    def audited(self, results: Mapping[tuple[str, str], Json | None]) -> None:
+        """Say in our statuses what the audit found."""
+        self._policies.audited(results)
+        self._publish()
+
+    def _generated(self, statuses: Statuses) -> None:
+        """Say in our statuses what became of policies and bindings."""
+        self._policies.take_generated(statuses)
+        self._publish()
+
+    def _warned(self, statuses: Statuses) -> None:
+        """Say in our statuses what is likely to be wrong with expressions."""
+        self._policies.take_warnings(statuses)
+        self._publish()
+
+    async def read_namespace(self, name: str, seconds: float) -> NamespaceAnswer:
+        """A Namespace, known by now or read from the API server."""
+        if (known := self._manager.get(NAMESPACE, "", name)) is not None:
+            return NamespaceAnswer(known)
+        try:
+            async with asyncio.timeout(seconds):
+                return NamespaceAnswer(self.client.kept(await self.client.get(NAMESPACES, name)))
+        except ApiError as error:
+            return NamespaceAnswer(None, "" if error.is_absent else str(error))
+        except (ApiUnreachable, TimeoutError) as error:
+            return NamespaceAnswer(None, str(error) or "no answer in time")
+
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        reconciler = self._policies.reconciler
+        reconciler.begin()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._crds.run())
+            tasks.create_task(self._manager.run())
+            tasks.create_task(self._writers.run())
+            if self._aggregation is not None:
+                tasks.create_task(self._aggregation.run())
+            if self._generation is not None:
+                tasks.create_task(self._generation.run())
+            if self._expressions is not None:
+                tasks.create_task(self._expressions.run())
+            tasks.create_task(self._tick_forever())
+            if self._revisions is not None:
+                tasks.create_task(self._revisions.run())
+                await self._load_revisions(self._revisions)
+            if self._prevalidation is not None:
+                tasks.create_task(self._prevalidation.run())
+                tasks.create_task(self._publish_released())
+            tasks.create_task(self._take(self._policy_watches, self._take_policy, POLICY_SECONDS))
+            tasks.create_task(self._take(self._data_watches, reconciler.take_data, DATA_SECONDS))
+
+    async def _load_revisions(self, revisions: RevisionKeeper) -> None:
+        """Know what is kept before anything is applied, so that a broken policy finds it."""
+        tracker, kind = self._policies.tracker, REVISIONS.gvk.kind
+        tracker.track(kind)
+        await revisions.wait_loaded(lambda error: tracker.fail(kind, "", error))
+        tracker.expect(kind, ())
+
+    def _revised(self, subjects: Iterable[PolicyKey]) -> None:
+        """Revisions came or went: what waits for one is applied again."""
+        self._policies.revised(subjects)
+        self._publish()
+
+    async def _take(
+        self, registrar: Registrar, take: Callable[[Event], None], seconds: float
+    ) -> None:
+        """Apply a registrar's events in batches, each published whole."""
+        taken = -math.inf
+        while True:
+            await registrar.queue.wait()
+            if time.monotonic() - taken < BURST_SECONDS:
+                await asyncio.sleep(seconds)
+            until = time.monotonic() + TURN_SECONDS
+            # One by one: an event may drop others that wait, with their kind's watch.
+            while len(registrar.queue) and time.monotonic() < until:
+                take(await registrar.next())
+            self._publish()
+            taken = time.monotonic()
+
+    def _take_policy(self, event: Event) -> None:
+        """Apply a change of policy, unless it is to be tried before."""
+        if self._prevalidation is None or not self._prevalidation.holds(event):
+            self._policies.reconciler.take_policy(event)
+
+    def _released(self, event: Event) -> None:
+        """It is known what comes of a change."""
+        self._policies.reconciler.take_policy(event)
+        self._is_released.set()
+
+    async def _publish_released(self) -> None:
+        """Put into service what is held no longer; a burst of it in batches, like changes."""
+        published = -math.inf
+        while True:
+            await self._is_released.wait()
+            if time.monotonic() - published < BURST_SECONDS:
+                await asyncio.sleep(POLICY_SECONDS)
+            self._is_released.clear()
+            self._publish()
+            published = time.monotonic()
+
+    def _publish(self) -> None:
+        """Put what was taken into service; only then say so, and write what follows from it."""
+        if self._policies.publish():
+            self._published()
+        self._policies.log_in_force()
+
+    def _published(self) -> None:
+        policies = self._policies
+        self._crds_moved = True
+        self._writers.want(policies.statuses(), prune=policies.is_serving)
+        self._registry.replace(POLICIES_NOT_NEWEST, policies.not_newest)
+        if self._generates:
+            self._crds.want(policies.crds, prune=False)
+        if policies.is_serving:
+            if self._generation is not None:
+                self._generation.follow(*policies.enforced(), policies.excluded)
+            if self._expressions is not None:
+                self._expressions.follow(*policies.enforced())
+        faults = policies.take_generation_faults()
+        if self._prevalidation is not None:
+            self._prevalidation.tell_faults(faults)
+        if self._revisions is not None and policies.is_serving:
+            self._revisions.keep(policies.take_good())
+        if self._aggregation is not None:
+            self._aggregation.follow(policies.kinds)
+        if policies.is_serving:
+            self._tell(self._outdated(), policies.faults)
+
+    def _crds_changed(self, changes: Iterable[Change]) -> None:
+        """A constraint's CRD came, changed or went: its kind's watch begins or ends at once."""
+        self._crds_moved = True
+        loop = asyncio.get_running_loop()
+        for change in changes:
+            gvk = constraint_gvk(change.object["spec"]["names"]["kind"])
+            if change.kind == "delete":
+                self._manager.restart(gvk)
+            else:
+                self._manager.wake(gvk)
+                for seconds in WAKE_SECONDS:
+                    loop.call_later(seconds, self._manager.wake, gvk)
+
+    async def _tick_forever(self) -> None:
+        while True:
+            await asyncio.sleep(self._tick_seconds)
+            self._settle_absent()
+            policies = self._policies
+            policies.take_violations()
+            policies.take_breakers()
+            policies.take_fights()
+            policies.retry()
+            if self._crds.is_synced and (self._crds_moved or self._waits.is_waiting):
+                self._crds_moved = False
+                policies.take_unestablished(self._waits.look(policies.crds, self._crds.store))
+            self._publish()
+            policies.look_for_faults()
+            self._tell(policies.awaited() or self._outdated(), policies.faults)
+            self._metrics.refresh(
+                synced=policies.data_counts,
+                data_digest=policies.data_digest,
+                writes=self._writes(),
+                pruned=self._writers.pruned,
+            )
+            self._count_policies()
+            policies.log_news()
+
+    def _outdated(self) -> str:
+        """The kinds of which a newer state is known than the API server has; empty for none.
+
+        After a restore of etcd what is in force is of a history that is no more, until each
+        kind has been listed anew.
+        """
+        statistics = self._manager.statistics()
+        kinds = sorted(str(gvk) for gvk, item in statistics.items() if item.outdated)
+        if not kinds:
+            return ""
+        shown, more = ", ".join(kinds[:KINDS_SHOWN]), len(kinds) - KINDS_SHOWN
+        shown += f" and {more} more" if more > 0 else ""
+        return f"the API server is at an older version than before; listing anew: {shown}"
+
+    def _count_policies(self) -> None:
+        """What all replicas make of the policies, and what is kept of them."""
+        registry = self._registry
+        if self._aggregation is not None:
+            registry.replace(POLICY_STATES, self._aggregation.conditions.counts)
+        if self._revisions is not None:
+            registry.set(POLICY_REVISIONS, self._revisions.count)
+
+    def _writes(self) -> dict[str, tuple[int, int]]:
+        """Writes and failed ones, by what was written."""
+        counts = {
+            "status": (self._writers.writes, self._writers.failures),
+            "crd": (self._crds.writes, self._crds.failures),
+        }
+        if self._aggregation is not None:
+            counts["by_pod"] = (self._aggregation.writes, self._aggregation.failures)
+            events = self._aggregation.conditions.events
+            counts["event"] = (events.writes, events.failures)
+        if self._generation is not None:
+            counts["vap"] = self._generation.writes
+        if self._revisions is not None:
+            counts["revision"] = (self._revisions.writes, self._revisions.failures)
+        if self._records is not None:
+            writes, failures = counts["revision"]
+            counts["revision"] = writes + self._records.writes, failures + self._records.failures
+        if self._certificate_writes is not None:
+            counts["certificate"] = self._certificate_writes()
+        return counts
+
+    def _settle_absent(self) -> None:
+        """Do not wait for lists of kinds that are not there.
+
+        A constraint kind without a CRD has no constraints, for certain. Any
+        other may be served in a moment, by an API server that is starting.
+        """
+        if self._policies.is_serving:
+            return
+        now = time.monotonic()
+        reconciler = self._policies.reconciler
+        if self._crds.is_synced:
+            known = {crd["metadata"]["name"] for crd in self._crds.store}
+            for gvk in reconciler.awaited_kinds:
+                if f"{gvk.kind.lower()}.{gvk.group}" not in known:
+                    reconciler.absent(gvk)
+        for gvk, statistics in self._manager.statistics().items():
+            if statistics.last_error:
+                reconciler.trouble(gvk, statistics.last_error)
+            if not statistics.absent or gvk.group == constraint.GROUP:
+                self._absent_since.pop(gvk, None)
+            elif now - self._absent_since.setdefault(gvk, now) > (
+                OPTIONAL_ABSENT_SECONDS if gvk in kinds.EXTENSIONS else ABSENT_SECONDS
+            ):
+                reconciler.absent(gvk)
+        self._publish()

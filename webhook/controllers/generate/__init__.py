@@ -1,0 +1,1 @@
+"""ValidatingAdmissionPolicies made of constraints in CEL: compared with the cluster, and kept."""

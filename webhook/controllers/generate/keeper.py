@@ -1,0 +1,303 @@
+"""Keeps ValidatingAdmissionPolicies and bindings as templates and constraints in CEL ask for them.
+
+Without a leader: each replica with ``--operation=generate`` plans the same from what is in force,
+compares with what is in the cluster, and writes what differs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from webhook.api import timestamp
+from webhook.api.gvk import GroupVersionKind
+from webhook.api.resource import Resource
+from webhook.api.shapes import conditions_of, status_of
+from webhook.backoff import Backoff
+from webhook.cluster.discovery import Discovery, UnknownKind
+from webhook.cluster.errors import ApiError, ApiUnreachable
+from webhook.cluster.reflector import ObjectSelection
+from webhook.cluster.work_queue import WorkQueue
+from webhook.constraint import constraint as constraints
+from webhook.controllers.generate.objects import Rewrites, is_owned_by
+from webhook.controllers.generate.scope import WebhookConfiguration
+from webhook.controllers.generate.statuses import generation_statuses
+from webhook.controllers.object_writer import ObjectWriter
+from webhook.generation.binding import BINDING
+from webhook.generation.plan import Enforced, GenerationPlan, Planner
+from webhook.generation.policy import GROUP, POLICY
+from webhook.generation.scope import PolicyScope, scope_of
+from webhook.metrics.policies import VAP_BINDINGS, VAP_POLICIES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from webhook.api.shapes import Json
+    from webhook.cluster.client import ClusterClient
+    from webhook.cluster.store import Store
+    from webhook.controllers.generate.scope import GenerationOptions
+    from webhook.controllers.generate.statuses import LookUp, Statuses
+    from webhook.controllers.object_faults import ObjectFaults
+    from webhook.log import Logger
+    from webhook.metrics.registry import Registry
+
+VERSIONS: Final = ("v1", "v1beta1")
+
+RETRY_SECONDS_MAX: Final = 300.0
+"""What the API server refuses it will refuse again, until the template changes."""
+
+GRACE_SECONDS: Final = 5.0
+"""How long an object must not be wanted before it is deleted. Another replica may have made it for a
+change that this one has not seen: watches are behind one another by milliseconds, under load by a
+second or two."""
+
+COMPARE_SECONDS: Final = 60.0
+"""How often all is compared again: what somebody else writes otherwise is left alone for a while."""
+
+GATHER_SECONDS: Final = 0.01
+"""How long changes are gathered: many that follow one another are one plan."""
+
+ABSENT_SECONDS: Final = 600.0
+"""How often an API server that has no such kinds is asked again: it may have been upgraded."""
+
+_Work = Literal["plan", "compare"]
+"""Plan anew and tell; compare all that there is with the plan."""
+
+
+class GenerationKeeper:
+    """Plans, writes and tells; :meth:`run` in a task of its own."""
+
+    def __init__(  # the seams, each named
+        self,
+        client: ClusterClient,
+        options: GenerationOptions,
+        crds: Callable[[], Store],
+        log: Logger,
+        registry: Registry,
+        object_faults: ObjectFaults,
+        *,
+        tell: Callable[[Statuses], None],
+    ) -> None:
+        """``crds`` gives the constraints' CRDs; ``tell`` takes what statuses are to say."""
+        self._client = client
+        self._options = options
+        self._crds = crds
+        self._log = log
+        self._registry = registry
+        self._object_faults = object_faults
+        self._tell = tell
+        self._planner: Planner | None = None
+        self._policies: ObjectWriter | None = None
+        self._bindings: ObjectWriter | None = None
+        self._configuration = WebhookConfiguration(client, options.configuration, self._changed)
+        self._scope = PolicyScope()
+        self._scope_of: tuple[Any, ...] | None = None
+        self._templates: Mapping[str, Mapping[str, Any]] | None = None
+        self._constraints: Mapping[tuple[str, str], Enforced] = {}
+        self._excluded: tuple[str, ...] = ()
+        self._failures: dict[tuple[str, str], str] = {}
+        self._plan = GenerationPlan()
+        self._waiting: set[str] = set()
+        self._told: Statuses = {}
+        self._rewrites = {POLICY: Rewrites(), BINDING: Rewrites()}
+        self._queue: WorkQueue[_Work] = WorkQueue()
+
+    @property
+    def writes(self) -> tuple[int, int]:
+        """Writes, and how many of them failed."""
+        writers = [one for one in (self._policies, self._bindings) if one is not None]
+        return sum(one.writes for one in writers), sum(one.failures for one in writers)
+
+    def follow(
+        self,
+        templates: Mapping[str, Mapping[str, Any]],
+        constraints_: Mapping[tuple[str, str], Enforced],
+        excluded: tuple[str, ...],
+    ) -> None:
+        """What is in force by now, and the namespaces that Config excludes from the webhook."""
+        self._templates, self._constraints, self._excluded = templates, constraints_, excluded
+        self._changed()
+
+    def _changed(self) -> None:
+        self._queue.add("plan", GATHER_SECONDS)
+
+    # --- what runs -----------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Keep them until cancelled."""
+        version = await self._version()
+        self._planner = Planner(self._options.plan, version)
+        self._policies = self._writer(POLICY, "validatingadmissionpolicies", version)
+        self._bindings = self._writer(BINDING, "validatingadmissionpolicybindings", version)
+        async with asyncio.TaskGroup() as tasks:
+            if self._options.synced:
+                tasks.create_task(self._configuration.reflector.run())
+            tasks.create_task(self._policies.run())
+            tasks.create_task(self._bindings.run())
+            self._queue.add("plan")
+            self._queue.add("compare", COMPARE_SECONDS)
+            tasks.create_task(self._object_faults.run("generation", self._queue, self._settle, 1))
+
+    async def _version(self) -> str:
+        """The version of the API group that has the kinds; waits for one."""
+        discovery, backoff = Discovery(self._client), Backoff(max_seconds=30.0)
+        while True:
+            try:
+                for version in VERSIONS:
+                    try:
+                        await discovery.resource(GroupVersionKind(GROUP, version, POLICY))
+                    except UnknownKind:
+                        continue
+                    return version
+            except (ApiError, ApiUnreachable) as error:
+                self._log.warning("ValidatingAdmissionPolicies are not looked up", error=str(error))
+                await asyncio.sleep(backoff.next_seconds())
+                continue
+            self._log.info("the API server has no ValidatingAdmissionPolicies: none is generated")
+            await asyncio.sleep(ABSENT_SECONDS)
+
+    def _writer(self, kind: str, plural: str, version: str) -> ObjectWriter:
+        def failed(name: str, error: str) -> None:
+            if error:
+                self._failures[kind, name] = error
+            else:
+                self._failures.pop((kind, name), None)
+            self._changed()
+
+        return ObjectWriter(
+            self._client,
+            Resource(GroupVersionKind(GROUP, version, kind), plural, namespaced=False),
+            ObjectSelection(),
+            self._rewrites[kind],
+            self._log,
+            listener=lambda _: self._changed(),
+            object_faults=self._object_faults,
+            stale=self._is_stale,
+            failed=failed,
+            retry_seconds_max=RETRY_SECONDS_MAX,
+            grace_seconds=GRACE_SECONDS,
+        )
+
+    async def _settle(self, key: _Work) -> None:
+        seconds = self._made_plan() if key == "plan" else self._compared()
+        self._queue.forget(key)
+        self._queue.add(key, seconds)
+
+    def _compared(self) -> float:
+        """Compare all again; how many seconds to wait for the next time."""
+        assert self._policies is not None
+        assert self._bindings is not None
+        self._policies.compare_all()
+        self._bindings.compare_all()
+        return COMPARE_SECONDS
+
+    # --- planning ------------------------------------------------------------------------------
+
+    def _made_plan(self) -> float:
+        """Plan anew, hand over and tell; how many seconds to wait at most for the next time."""
+        policies, bindings, planner = self._policies, self._bindings, self._planner
+        assert policies is not None
+        assert bindings is not None
+        assert planner is not None
+        known = not self._options.synced or self._configuration.reflector.statistics().synced
+        if self._templates is None or not known or not policies.is_synced or not bindings.is_synced:
+            return COMPARE_SECONDS
+        waits: list[float] = []
+        self._plan = planner.plan(
+            self._templates, self._constraints, self._current_scope(), self._waits(waits)
+        )
+        # A binding goes after its policy: who may bind is asked of the policy's parameters.
+        ready = {
+            name: one
+            for name, one in self._plan.bindings.items()
+            if policies.store.get("", one["spec"]["policyName"]) is not None
+        }
+        self._waiting = self._plan.waiting | (self._plan.bindings.keys() - ready.keys())
+        bindings.want(ready, prune=True)
+        policies.want(self._plan.policies, prune=True)
+        told = generation_statuses(
+            self._plan,
+            self._found(POLICY),
+            self._found(BINDING),
+            self._told,
+            alone=self._options.plan.alone,
+        )
+        self._told = told.statuses
+        self._registry.replace(VAP_POLICIES, told.policies)
+        self._registry.replace(VAP_BINDINGS, told.bindings)
+        self._tell(told.statuses)
+        return min([COMPARE_SECONDS, *waits])
+
+    def _found(self, kind: str) -> LookUp:
+        """What became of the objects of a kind."""
+        writer = self._policies if kind == POLICY else self._bindings
+        assert writer is not None
+        store = writer.store
+
+        def state(name: str, wanted: Json) -> tuple[str, str]:
+            current = store.get("", name)
+            if current is not None and self._rewrites[kind].foreign(wanted, current):
+                return "error", f"{kind} {name} is there, and is not ours"
+            if current is not None and not self._rewrites[kind].differs(wanted, current):
+                return "generated", ""
+            failure = self._failures.get((kind, name), "")
+            if not failure and self._rewrites[kind].yields(name):
+                failure = f"{kind} {name} is written by somebody else, too"
+            return ("error", failure) if failure else ("", "")
+
+        return state
+
+    def _current_scope(self) -> PolicyScope:
+        document = self._configuration.document if self._options.synced else None
+        parts = (document, self._excluded, self._options.exempted)
+        if self._scope_of is None or self._scope_of[0] is not document or self._scope_of != parts:
+            scope = (
+                scope_of(document, excluded=self._excluded, exempted=self._options.exempted)
+                if self._options.synced
+                else PolicyScope()
+            )
+            self._scope = self._scope if scope == self._scope else scope
+            self._scope_of = parts
+        return self._scope
+
+    def _waits(self, seconds: list[float]) -> Callable[[str], str]:
+        """Why bindings of a template wait: its constraints' CRD must have been served for a while."""
+
+        def waits(template: str) -> str:
+            crd = self._crds().get("", f"{template}.{constraints.GROUP}")
+            at = _established_at(crd)
+            if at is None:
+                return "waiting for the constraint CRD to be established"
+            until = at + self._options.wait_seconds
+            left = until - time.time()
+            if left <= 0:
+                return ""
+            seconds.append(max(left, 0.1))
+            return (
+                f"waiting until {timestamp.text_of(until)} before generating "
+                "ValidatingAdmissionPolicyBinding to make sure api-server has cached constraint CRD"
+            )
+
+        return waits
+
+    def _is_stale(self, document: Json) -> bool:
+        """Whether an object that is not wanted is of a template or constraint of the plan.
+
+        Of one that came since, it is what another replica made, which has seen more than this one;
+        so is a binding that still waits here.
+        """
+        if document["metadata"]["name"] in self._waiting:
+            return False
+        return is_owned_by(document, self._plan.owners)
+
+
+def _established_at(crd: Json | None) -> float | None:
+    """Since when a CRD is served, in seconds since the epoch; None where it is not."""
+    for one in conditions_of(status_of(crd)):
+        if one["type"] == "Established" and one.get("status") == "True":
+            try:
+                return timestamp.seconds_of(one.get("lastTransitionTime", ""))
+            except ValueError:
+                return None
+    return None

@@ -1,0 +1,107 @@
+"""What statuses say of generated policies and bindings, in Gatekeeper's fields and words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+from webhook.constraint.enforcement import VAP
+from webhook.controllers.policy_keys import TEMPLATES
+from webhook.generation.plan import WITHOUT
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.api.shapes import Json
+    from webhook.generation.plan import GenerationPlan, Made
+
+Statuses: TypeAlias = "dict[tuple[str, str], Json]"
+"""What a status says beside the rest, by constraint kind (or TEMPLATES) and name."""
+
+LookUp: TypeAlias = Callable[[str, "Json"], tuple[str, str]]
+"""What became of a wanted object: ``generated``, ``error`` with its reason, or nothing yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What is told: in statuses, and as counts by ``active`` and ``error``."""
+
+    statuses: Statuses
+    policies: dict[tuple[str, ...], float]
+    bindings: dict[tuple[str, ...], float]
+
+
+def generation_statuses(
+    plan: GenerationPlan, policy: LookUp, binding: LookUp, before: Statuses, *, alone: bool
+) -> Told:
+    """What is told of a plan. What is being written says what it said ``before``."""
+    statuses: Statuses = {}
+    policies: Counter[str] = Counter()
+    for name, made in plan.templates.items():
+        state, message = _policy_state(plan, made, policy)
+        policies[state] += 1
+        entry: Json = {"state": state, "observedGeneration": made.generation}
+        if state == "error":
+            entry["warning"] = f"ValidatingAdmissionPolicy is not generated: {message}"
+        elif made.warning:
+            entry["warning"] = made.warning
+        _tell(statuses, before, (TEMPLATES, name), state, {"vapGenerationStatus": entry})
+    bindings: Counter[str] = Counter()
+    for key, made in plan.constraints.items():
+        state, message = _binding_state(plan, key[0], made, policy, binding, alone=alone)
+        bindings[state] += 1
+        if alone:
+            policies[_policy_state(plan, made, policy)[0]] += 1
+        entry = {
+            "enforcementPoint": VAP,
+            "state": state,
+            "observedGeneration": made.generation,
+        }
+        if message or made.warning:
+            entry["message"] = message or made.warning
+        _tell(statuses, before, key, state, {"enforcementPointsStatus": [entry]})
+    return Told(statuses, _counted(policies), _counted(bindings))
+
+
+def _tell(
+    statuses: Statuses, before: Statuses, key: tuple[str, str], state: str, fields: Json
+) -> None:
+    known = before.get(key)
+    if state:
+        statuses[key] = known if known == fields else fields
+    elif known is not None:
+        statuses[key] = known
+
+
+def _policy_state(plan: GenerationPlan, made: Made, policy: LookUp) -> tuple[str, str]:
+    if made.error:
+        return "error", made.error
+    return policy(made.policy, plan.policies[made.policy])
+
+
+def _binding_state(
+    plan: GenerationPlan, kind: str, made: Made, policy: LookUp, binding: LookUp, *, alone: bool
+) -> tuple[str, str]:
+    if made.error:
+        return "error", made.error
+    of_template = plan.templates.get(kind.lower())
+    if of_template is not None:
+        state, message = _policy_state(plan, of_template, policy)
+        if state == "error":
+            return state, f"{WITHOUT}{message}"
+    if made.waiting:
+        return "waiting", made.waiting
+    if alone:
+        state, message = _policy_state(plan, made, policy)
+        if state != "generated":
+            return state, message
+    return binding(made.binding, plan.bindings[made.binding])
+
+
+def _counted(states: Mapping[str, int]) -> dict[tuple[str, ...], float]:
+    return {
+        ("active",): float(states.get("generated", 0)),
+        ("error",): float(states.get("error", 0)),
+    }

@@ -1,0 +1,433 @@
+"""The kept revisions: known to every replica, written by one of them, bounded in number.
+
+Every replica watches them and has them before it applies a policy. What is in
+force is kept as soon as it has been for a moment: by one replica for each object,
+chosen without a leader (:mod:`webhook.replicas.rendezvous`); the next in turn
+takes over where it does not, because it is dead or has another generation in
+force. A steady state writes nothing; a change is one object made and at most one
+deleted. Where the cluster has no such kind nothing is kept, and that is said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook import __version__
+from webhook.api import revision
+from webhook.api.gvk import GroupVersionKind, text
+from webhook.api.resource import Resource
+from webhook.api.revision import InvalidRevision, PolicyRevision, read_revision, revision_object
+from webhook.api.shapes import object_of
+from webhook.backoff import Backoff
+from webhook.cluster.errors import ApiError, ApiUnreachable
+from webhook.cluster.kinds import CRDS
+from webhook.cluster.reflector import Reflector
+from webhook.cluster.work_queue import WorkQueue
+from webhook.constraint import expansion
+from webhook.controllers.object_faults import ObjectFaults
+from webhook.controllers.policy_keys import TEMPLATES
+from webhook.controllers.revisions.extension_state import subject_key
+from webhook.controllers.revisions.revisions import rollback_of, surplus
+from webhook.controllers.write_pace import RETRY_SECONDS_MAX, TURN_SECONDS, WRITES_AT_ONCE
+from webhook.mutation import mutator
+from webhook.replicas import rendezvous
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from webhook.api.pod_status import Pod
+    from webhook.api.shapes import Json
+    from webhook.cluster.client import ClusterClient
+    from webhook.cluster.reflector import Settings
+    from webhook.cluster.store import Change
+    from webhook.controllers.policy_keys import PolicyKey
+    from webhook.controllers.revisions.revisions import InForce
+    from webhook.log import Logger
+
+REVISIONS: Final = Resource(
+    GroupVersionKind(revision.GROUP, revision.VERSION, revision.KIND),
+    revision.PLURAL,
+    namespaced=False,
+)
+CRD_NAME: Final = f"{revision.PLURAL}.{revision.GROUP}"
+
+SETTLED_SECONDS: Final = 0.5
+"""How long a generation is in force before it is kept: one that is replaced at once is not."""
+
+REFUSED_SECONDS: Final = 60.0
+"""After a refusal for want of rights nothing is written for so long: each would be refused."""
+
+TRIED_SECONDS: Final = 10.0
+"""How often it is asked whether a replica that tries what is in force here has come to an end: its
+word comes by the watch, its death by nothing. A trial takes five seconds of a processor at most."""
+
+PROBE_SECONDS: Final = 0.5
+"""How often it is asked, at the start, whether the kind is served at all."""
+
+
+_PASSED: Final = {"status": {"outcome": {"verdict": "passed", "message": ""}}}
+"""Of a generation that is in force."""
+
+_Subject = tuple["PolicyKey", str]
+"""An object, and its UID: one that was made anew under a name has revisions of its own."""
+
+GONE_MAX: Final = 1000
+"""Revisions that went a moment ago, of which an answer may still be on its way."""
+
+_METADATA: Final = ("name", "uid", "resourceVersion", "creationTimestamp")
+
+
+class RevisionKeeper:
+    """The kept revisions of a cluster; :meth:`run` in a task of its own."""
+
+    def __init__(
+        self,
+        client: ClusterClient,
+        pod: Pod,
+        log: Logger,
+        *,
+        limit: int,
+        tell: Callable[[Iterable[PolicyKey]], None],
+        writers: Callable[[], frozenset[str]] | None = None,
+        settings: Settings | None = None,
+        object_faults: ObjectFaults | None = None,
+    ) -> None:
+        """``tell`` is given the objects whose revisions came or went.
+
+        ``limit`` are kept of each object. ``writers`` gives the replicas that write;
+        without it this one only reads. ``object_faults`` takes what an object raises that
+        nobody foresaw.
+        """
+        self._object_faults = object_faults or ObjectFaults(log)
+        self._client = client
+        self._pod = pod
+        self._log = log
+        self._limit = limit
+        self._tell = tell
+        self._writers = writers
+        self._reflector = Reflector(client, REVISIONS, self, settings=settings, transform=_slim)
+        self._by_uid: dict[str, dict[str, PolicyRevision]] = {}
+        self._gone: deque[str] = deque(maxlen=GONE_MAX)
+        self._wanted: dict[PolicyKey, InForce] = {}
+        self._queue: WorkQueue[_Subject] = WorkQueue(
+            backoff=lambda: Backoff(initial_seconds=TURN_SECONDS, max_seconds=RETRY_SECONDS_MAX)
+        )
+        self._since: dict[_Subject, float] = {}
+        self._refused_until = 0.0
+        self.listener: Callable[[PolicyRevision], None] = _nobody
+        """Told each revision that came, changed or went."""
+        self.writes = 0
+        self.failures = 0
+
+    # --- what is kept --------------------------------------------------------------------------
+
+    def of(self, uid: str) -> Iterable[PolicyRevision]:
+        """The revisions of an object that may be enforced."""
+        return [item for item in self._by_uid.get(uid, {}).values() if item.may_be_enforced]
+
+    def named(self, uid: str, name: str) -> PolicyRevision | None:
+        """A revision of an object, whatever came of it."""
+        return self._by_uid.get(uid, {}).get(name)
+
+    def refusal(self, document: Mapping[str, Any], digest: str) -> str:
+        """Why a generation need not be tried: another replica did, and it went beyond its bounds.
+
+        Only of this version of Waddle: another may take less.
+        """
+        revisions = self._by_uid.get(document["metadata"].get("uid", ""))
+        if not revisions or all(item.may_be_enforced for item in revisions.values()):
+            return ""
+        item = revisions.get(revision.name_of(document, digest))
+        outcome = None if item is None else item.outcome
+        if outcome is None or outcome.verdict != "ended" or outcome.version != __version__:
+            return ""
+        return f"{outcome.message} (tried by {outcome.pod})"
+
+    def all(self) -> list[PolicyRevision]:
+        """Every revision, whatever came of it."""
+        return [item for of_subject in self._by_uid.values() for item in of_subject.values()]
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether all that are kept are known."""
+        return self._reflector.statistics().synced
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._reflector.store)
+
+    def change(self, changes: Iterable[Change]) -> None:
+        """Take in revisions that came or went; what cannot be read does not count."""
+        subjects: list[PolicyKey] = []
+
+        def take(change: Change) -> None:
+            try:
+                subjects.append(self._change(change))
+            except InvalidRevision as error:
+                self._log.warning("revision ignored", error=str(error))
+
+        self._object_faults.each("revision", "", changes, take)
+        self._tell(subjects)
+
+    def _change(self, change: Change) -> PolicyKey:
+        """Take in a revision; whose it is. Raises :class:`InvalidRevision`."""
+        revision = read_revision(change.object)
+        key = _key_of(change.object["spec"]["subject"])
+        if change.kind == "set":
+            known = self._by_uid.setdefault(revision.uid, {})
+            if not _is_behind(revision, known.get(revision.name)):
+                known[revision.name] = revision
+        else:
+            self._gone.append(change.object["metadata"].get("uid", ""))
+            self._forget(revision)
+        self.listener(revision)
+        if self._writers is not None and (
+            key in self._wanted or self._is_refused_again(revision.uid)
+        ):
+            self._queue.add((key, revision.uid), SETTLED_SECONDS)
+        return key
+
+    def synced(self) -> None:
+        """A whole list is in: the changes have said what there is to do."""
+
+    def _forget(self, item: PolicyRevision) -> None:
+        of_subject = self._by_uid.get(item.uid, {})
+        of_subject.pop(item.name, None)
+        if not of_subject:
+            self._by_uid.pop(item.uid, None)
+
+    # --- at the start --------------------------------------------------------------------------
+
+    async def wait_loaded(self, failed: Callable[[str], None]) -> None:
+        """Return once every revision is known, or it is certain that there can be none.
+
+        ``failed`` is told why it takes longer.
+        """
+        while True:
+            try:
+                async with asyncio.timeout(PROBE_SECONDS):
+                    await self._reflector.wait_synced()
+            except TimeoutError:
+                refusal = await self._refusal()
+                if refusal is None:
+                    failed(self._reflector.statistics().last_error)
+                    continue
+                self._log.warning(
+                    "no last good revision is kept across restarts",
+                    reason=refusal,
+                    effect="a policy that is broken when a replica starts is not enforced by it",
+                )
+            return
+
+    async def _refusal(self) -> str | None:
+        """Why there can be no revisions; None where they may come yet."""
+        try:
+            await self._client.request("GET", REVISIONS.collection(""), query={"limit": "1"})
+        except ApiError as error:
+            if error.is_forbidden:
+                return str(error)
+            # An API server that starts may not serve a kind that it has.
+            if error.is_absent and await self._has_no_crd():
+                return f"the cluster has no CRD {CRD_NAME}"
+            return None
+        except ApiUnreachable:
+            return None
+        self._reflector.wake()
+        return None
+
+    async def _has_no_crd(self) -> bool:
+        try:
+            await self._client.get(CRDS, CRD_NAME)
+        except ApiError as error:
+            return error.is_absent
+        except ApiUnreachable:
+            return False
+        return False
+
+    # --- writing -------------------------------------------------------------------------------
+
+    def keep(self, changes: Mapping[PolicyKey, InForce | None]) -> None:
+        """What is in force of these objects now; None for none."""
+        if self._writers is None:
+            return
+        for key, in_force in changes.items():
+            if in_force is None:
+                self._wanted.pop(key, None)
+            else:
+                self._wanted[key] = in_force
+                self._queue.add((key, _uid_of(in_force)), SETTLED_SECONDS)
+
+    async def run(self) -> None:
+        """Watch, and write where that is ours, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._reflector.run())
+            if self._writers is not None:
+                await self._reflector.wait_synced()
+                run = self._object_faults.run
+                tasks.create_task(run("revision", self._queue, self._settle, WRITES_AT_ONCE))
+
+    async def _settle(self, subject: _Subject) -> None:
+        assert self._writers is not None
+        await self._keep(subject, self._writers())
+
+    async def _keep(self, subject: _Subject, writers: frozenset[str]) -> None:
+        """Keep what is in force of an object, drop what nobody needs, if it is our turn."""
+        key, uid = subject
+        in_force = self._wanted.get(key)
+        if in_force is not None and _uid_of(in_force) != uid:
+            in_force = None
+        wanted = None if in_force is None else self._lacking(in_force)
+        misjudged = "" if in_force is None else self._misjudged(in_force)
+        beyond = [] if wanted is not None else self._beyond(uid, in_force)
+        if misjudged and self._is_being_tried(uid, misjudged, writers):
+            # Its end would find our word in its place, and say nothing.
+            self._queue.add(subject, TRIED_SECONDS)
+            misjudged = ""
+            if not beyond:
+                return
+        if wanted is None and not misjudged and not beyond:
+            self._since.pop(subject, None)
+            self._queue.forget(subject)
+            return
+        now = time.monotonic()
+        rank = rendezvous.rank(f"revision/{'/'.join(key)}", writers, self._pod.uid)
+        turn = max(self._since.setdefault(subject, now) + TURN_SECONDS * rank, self._refused_until)
+        if turn > now:
+            self._queue.add(subject, turn - now)
+            return
+        try:
+            if wanted is not None:
+                self.writes += 1
+                self.take(await self._client.create(REVISIONS, wanted))
+            if misjudged:
+                self.writes += 1
+                self.take(await self._client.merge(REVISIONS, misjudged, "", _PASSED))
+            for item in beyond:
+                self.writes += 1
+                await self._client.delete(REVISIONS, item.name)
+                self._forget(item)
+        except (ApiError, ApiUnreachable) as error:
+            self._failed(subject, error)
+        else:
+            self._since.pop(subject, None)
+            self._queue.forget(subject)
+            self._queue.add(subject, SETTLED_SECONDS)  # what is beyond the limit now
+
+    def _lacking(self, in_force: InForce) -> Json | None:
+        """The revision to make; None where it is kept already, or came from a kept one."""
+        if in_force.revision:
+            return None
+        name = revision.name_of(in_force.document, in_force.digest)
+        if self.named(_uid_of(in_force), name) is not None:
+            return None
+        return revision_object(in_force.document, in_force.digest)
+
+    def _misjudged(self, in_force: InForce) -> str:
+        """The revision of what is in force, where whoever tried it did not come to that end."""
+        name = revision.name_of(in_force.document, in_force.digest)
+        judged = None if in_force.revision else self.named(_uid_of(in_force), name)
+        return "" if judged is None or judged.may_be_enforced else name
+
+    def _is_being_tried(self, uid: str, name: str, writers: frozenset[str]) -> bool:
+        """Whether another replica that is there says that it is trying a generation."""
+        judged = self.named(uid, name)
+        outcome = None if judged is None else judged.outcome
+        return (
+            outcome is not None
+            and not outcome.is_final
+            and outcome.uid in writers - {self._pod.uid}
+        )
+
+    def _beyond(self, uid: str, in_force: InForce | None) -> list[PolicyRevision]:
+        """What is beyond the limit, and what cannot be enforced but the newest of what came since."""
+        faulty = self._faulty(uid)
+        if in_force is None:
+            return faulty[:-1]
+        beyond = surplus(self.of(uid), in_force, rollback_of(in_force.document), self._limit)
+        beyond += [one for one in faulty if one.generation < in_force.generation]
+        return beyond + [one for one in faulty[:-1] if one.generation > in_force.generation]
+
+    def _is_refused_again(self, uid: str) -> bool:
+        """Whether there is an outcome that a newer one has taken the place of."""
+        return len(self._faulty(uid)) > 1
+
+    def _faulty(self, uid: str) -> list[PolicyRevision]:
+        """The revisions that nobody may enforce, the newest last."""
+        revisions = self._by_uid.get(uid, {}).values()
+        faulty = [item for item in revisions if not item.may_be_enforced]
+        return sorted(faulty, key=lambda item: item.generation)
+
+    def take(self, made: Json) -> None:
+        """What was made, or read, counts before the watch tells of it.
+
+        The watch may have been faster: an outcome that stands is never in doubt again, and what
+        has gone since stays so.
+        """
+        if made["metadata"].get("uid", "") in self._gone:
+            return
+        revision = read_revision(made)
+        known = self._by_uid.setdefault(revision.uid, {})
+        before = known.get(revision.name)
+        if before is None or before.outcome is None or not before.outcome.is_final:
+            known[revision.name] = revision
+
+    def _failed(self, subject: _Subject, error: ApiError | ApiUnreachable) -> None:
+        if isinstance(error, ApiError) and error.is_forbidden:
+            self._refused_until = time.monotonic() + REFUSED_SECONDS
+        if isinstance(error, ApiError) and (
+            # Another made it, and the watch tells of it; or the kind itself is gone.
+            error.is_forbidden or error.is_conflict or error.is_absent
+        ):
+            seconds = REFUSED_SECONDS * random.uniform(1.0, 1.5)  # noqa: S311  # jitter
+            self._queue.add(subject, seconds)
+        else:
+            seconds = self._queue.retry(subject)
+        if isinstance(error, ApiError) and error.is_conflict:
+            return
+        self.failures += 1
+        kind, name = subject[0]
+        self._log.warning(
+            "revision not written", kind=kind, name=name, error=str(error), seconds=seconds
+        )
+
+
+def _slim(item: Json) -> Json:
+    """What is needed of a revision: there may be some 10,000 of them."""
+    metadata = {name: item["metadata"].get(name, "") for name in _METADATA}
+    spec = object_of(item.get("spec"))
+    subject = {name: text(spec, "subject", name) for name in ("apiVersion", "kind", "name", "uid")}
+    status = {"outcome": object_of(object_of(item.get("status")).get("outcome"))}
+    return {"metadata": metadata, "spec": spec | {"subject": subject}, "status": status}
+
+
+def _is_behind(told: PolicyRevision, known: PolicyRevision | None) -> bool:
+    """Whether an event of the watch is older than what was read, or written, of the same object.
+
+    No outcome that is final is ever followed by one that is not.
+    """
+    if known is None or known.created != told.created:
+        return False
+    before, now = known.outcome, told.outcome
+    return before is not None and before.is_final and (now is None or not now.is_final)
+
+
+def _uid_of(in_force: InForce) -> str:
+    uid: str = in_force.document["metadata"].get("uid", "")
+    return uid
+
+
+def _nobody(_: PolicyRevision) -> None:
+    """Nobody is told."""
+
+
+def _key_of(subject: Mapping[str, Any]) -> PolicyKey:
+    kind, name = subject["kind"], subject["name"]
+    group = subject["apiVersion"].rpartition("/")[0]
+    if group in (mutator.GROUP, expansion.GROUP):
+        return subject_key(kind, name)
+    return (TEMPLATES if kind == TEMPLATES else kind), name

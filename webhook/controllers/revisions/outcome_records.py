@@ -1,0 +1,176 @@
+"""Outcomes of trials, written into the PolicyRevisions of the generations that were tried.
+
+The name of a PolicyRevision says which generation it is of, so that of several replicas that
+would say something one makes it, and the others learn what it said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from typing import TYPE_CHECKING, Final
+
+from webhook.api import revision
+from webhook.api.revision import InvalidRevision, revision_object
+from webhook.api.revision_outcome import TrialOutcome, read_outcome
+from webhook.backoff import Backoff
+from webhook.cluster.errors import ApiError, ApiUnreachable
+from webhook.controllers.revisions.keeper import REFUSED_SECONDS, REVISIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from webhook.api.shapes import Json
+    from webhook.cluster.client import ClusterClient
+    from webhook.controllers.revisions.keeper import RevisionKeeper
+    from webhook.log import Logger
+
+RECORD_SECONDS: Final = 0.5
+"""How long who is about to try a policy waits for that to be written; where a write takes longer,
+the API server has more to do than to hear of it, and it is written meanwhile."""
+
+WRITE_SECONDS: Final = 10.0
+"""How long one write of those may take, and how long enforcement waits for an outcome to stand."""
+
+TRIES: Final = 3
+"""How often an outcome is written that could not be: others wait for one that was announced."""
+
+LOOKS: Final = 2
+"""Another replica may have written between our look and our write."""
+
+
+class OutcomeRecords:
+    """Writes outcomes, at most one of each generation; used by tasks of one loop."""
+
+    def __init__(self, client: ClusterClient, revisions: RevisionKeeper, log: Logger) -> None:
+        self._client = client
+        self._revisions = revisions
+        self._log = log
+        self._refused_until = 0.0
+        self.writes = 0
+        self.failures = 0
+
+    @property
+    def are_kept(self) -> bool:
+        """Whether there is somewhere to write them, as far as is known."""
+        return self._revisions.is_loaded and time.monotonic() >= self._refused_until
+
+    async def record(
+        self, document: Mapping[str, Any], digest: str, outcome: TrialOutcome, *, over: str = ""
+    ) -> TrialOutcome | None:
+        """Say what came of a generation; the outcome that stands, which may be another's.
+
+        ``over`` is the UID of a replica whose word that it is at it counts no longer. None where
+        nothing stands: it could not be written.
+        """
+        backoff = Backoff(initial_seconds=0.2, max_seconds=2.0)
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                async with asyncio.timeout(WRITE_SECONDS):
+                    made = await self._written(document, digest, outcome, over)
+            except (ApiError, ApiUnreachable, TimeoutError) as error:
+                is_final = isinstance(error, ApiError) and (error.is_forbidden or error.is_absent)
+                pause = REFUSED_SECONDS if is_final else 0.0
+                self._failed(document, str(error) or "no answer in time", pause)
+                if is_final or attempt == TRIES:
+                    return None
+                await asyncio.sleep(backoff.next_seconds())
+            else:
+                return self._standing(document, made)
+
+    async def withdraw(self, name: str, nobody: TrialOutcome, uid: str) -> None:
+        """Say that nobody tries a generation any more, where a replica still says that it does.
+
+        ``name`` is the revision's, ``uid`` that of the replica.
+        """
+        try:
+            async with asyncio.timeout(WRITE_SECONDS):
+                current = await self._client.get(REVISIONS, name)
+                standing = read_outcome(current)
+                if standing is None or standing.is_final or standing.uid != uid:
+                    return
+                self.writes += 1
+                patch = {
+                    "metadata": {"resourceVersion": current["metadata"]["resourceVersion"]},
+                    "status": {"outcome": nobody.document()},
+                }
+                await self._client.merge(REVISIONS, name, "", patch)
+        except (ApiError, ApiUnreachable, TimeoutError) as error:
+            if not isinstance(error, ApiError) or not (error.is_absent or error.is_conflict):
+                self.failures += 1
+                self._log.warning(
+                    "claim not withdrawn", revision=name, error=str(error) or "no answer in time"
+                )
+
+    def _standing(self, document: Mapping[str, Any], made: Json) -> TrialOutcome | None:
+        standing = read_outcome(made)
+        if standing is None:
+            why = f"the CRD of {revision.KIND} keeps no outcome"
+            self._failed(document, why, REFUSED_SECONDS)
+            return None
+        with contextlib.suppress(InvalidRevision):
+            self._revisions.take(made)
+        return standing
+
+    async def _written(
+        self, document: Mapping[str, Any], digest: str, outcome: TrialOutcome, over: str
+    ) -> Json:
+        """The PolicyRevision with the outcome that stands; raises ApiError, ApiUnreachable."""
+        name = revision.name_of(document, digest)
+        if self._revisions.named(document["metadata"].get("uid", ""), name) is None:
+            try:
+                return await self._made(document, digest, outcome)
+            except ApiError as error:
+                if not error.is_conflict:
+                    raise
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                current = await self._client.get(REVISIONS, name)
+            except ApiError as error:
+                if not error.is_absent:
+                    raise
+                # It went with its object a moment ago, or its whole kind did: that is told now.
+                return await self._made(document, digest, outcome)
+            standing = read_outcome(current)
+            if standing is not None and not _may_follow(standing, outcome, over):
+                return current
+            self.writes += 1
+            version = current["metadata"]["resourceVersion"]
+            patch = {
+                "metadata": {"resourceVersion": version},
+                "status": {"outcome": outcome.document()},
+            }
+            try:
+                return await self._client.merge(REVISIONS, name, "", patch)
+            except ApiError as error:
+                if error.is_absent:
+                    return await self._made(document, digest, outcome)
+                if not error.is_conflict or attempt == LOOKS:
+                    raise
+
+    async def _made(self, document: Mapping[str, Any], digest: str, outcome: TrialOutcome) -> Json:
+        self.writes += 1
+        return await self._client.create(REVISIONS, revision_object(document, digest, outcome))
+
+    def _failed(self, document: Mapping[str, Any], error: str, pause_seconds: float) -> None:
+        self.failures += 1
+        # What fails in passing does not end the pause after a refusal that another has just met.
+        self._refused_until = max(self._refused_until, time.monotonic() + pause_seconds)
+        self._log.warning(
+            "outcome of a trial not written",
+            kind=document["kind"],
+            name=document["metadata"]["name"],
+            error=error,
+            effect="each replica tries for itself",
+        )
+
+
+def _may_follow(standing: TrialOutcome, outcome: TrialOutcome, over: str) -> bool:
+    """Whether an outcome may take another's place."""
+    return not standing.is_final and (outcome.is_final or standing.uid == over)

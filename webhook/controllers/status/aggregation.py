@@ -1,0 +1,370 @@
+"""The ``status`` operation: ``.status.byPod`` kept as the replicas' statuses say.
+
+Watches the status objects of all replicas and the Pods of their namespace, and
+reads templates, constraints and Config as the watches of policy have them. For
+each object one replica is chosen to write (:mod:`webhook.replicas.rendezvous`);
+the next in turn takes over where it does not. A write is a compare-and-swap of
+the status subresource, so that audit's fields are never lost. The conditions of
+templates and constraints go with it (:mod:`webhook.controllers.status.conditions`), and
+an Event where they change for better or worse.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api import pod_status
+from webhook.api.config import CONFIG
+from webhook.api.resource import Resource
+from webhook.api.shapes import status_of
+from webhook.backoff import Backoff
+from webhook.cluster.errors import ApiError, ApiUnreachable
+from webhook.cluster.kinds import PODS
+from webhook.cluster.reflector import ObjectSelection, Reflector
+from webhook.cluster.work_queue import WorkQueue
+from webhook.controllers import kinds
+from webhook.controllers.kinds import EXPANSION, MUTATORS, TEMPLATE, constraint_gvk
+from webhook.controllers.object_faults import ObjectFaults
+from webhook.controllers.status import audit_keeper, by_pod
+from webhook.controllers.status.condition_keeper import ConditionKeeper
+from webhook.controllers.status.orphans import Orphans
+from webhook.controllers.status.overwrites import Overwrites
+from webhook.controllers.status.rollout_keeper import RolloutKeeper
+from webhook.controllers.status.status_index import StatusIndex
+from webhook.controllers.status_kinds import STATUS_KINDS, LabelledSubject, status_resource
+from webhook.controllers.write_pace import RETRY_SECONDS_MAX, TURN_SECONDS, WRITES_AT_ONCE
+from webhook.events.policies import EventWriter
+from webhook.replicas import pods, rendezvous
+from webhook.replicas.pods import Replicas
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.api.pod_status import Pod
+    from webhook.api.shapes import Json
+    from webhook.cluster.client import ClusterClient
+    from webhook.cluster.reflector import Settings
+    from webhook.cluster.store import Change, Key, Object
+    from webhook.controllers.status.rollout_keeper import RecordEvent
+    from webhook.log import Logger
+    from webhook.watch.manager import Manager
+    from webhook.watch.queue import Event
+    from webhook.watch.registrar import Registrar
+
+DEBOUNCE_SECONDS: Final = 0.2
+"""From the first status of a change to the write: replicas follow one another within some
+10 ms, and one write shall hold them all."""
+
+
+EVERYTHING: Final = LabelledSubject("", "", "")
+"""Every subject that a replica says something of, as a key of its own."""
+
+_ALWAYS: Final = (TEMPLATE, CONFIG, *kinds.EXTENSIONS)
+"""The kinds whose objects always have statuses; constraints come with their templates."""
+
+_MUTATORS: Final = {gvk.kind: gvk for gvk in MUTATORS}
+
+_POLICIES: Final = frozenset({pod_status.TEMPLATE.kind, pod_status.CONSTRAINT.kind})
+"""The statuses of what is audited, and rolled out in stages."""
+
+_JUDGED: Final = _POLICIES | {pod_status.MUTATOR.kind, pod_status.EXPANSION.kind}
+"""The statuses of what has conditions, too."""
+
+
+class _Pods:
+    """Receives the Pods' changes, of which every entry may depend; knows Waddle's own among them."""
+
+    def __init__(self, changed: Callable[[], None], object_faults: ObjectFaults) -> None:
+        self._changed = changed
+        self._object_faults = object_faults
+        self.existing: dict[Key, str] = {}
+        """The UIDs of those that are not finished, or that cannot be read."""
+        self.ours: dict[Key, Object] = {}
+        """Those with the labels of Waddle's Pods that can be read."""
+
+    def change(self, changes: Iterable[Change]) -> None:
+        self._object_faults.each("pod", "Pod", changes, self._take)
+        self._changed()
+
+    def _take(self, change: Change) -> None:
+        self.ours.pop(change.key, None)
+        self.existing.pop(change.key, None)
+        if change.kind == "delete":
+            return
+        pod = change.object
+        self.existing[change.key] = pod["metadata"]["uid"]
+        if not pods.live([pod]):
+            del self.existing[change.key]
+        if pods.is_ours(pod) and pods.replica(pod).uid:
+            self.ours[change.key] = pod
+
+    def synced(self) -> None:
+        self._changed()
+
+
+class Aggregation:
+    """Keeps ``byPod`` of all that replicas have statuses of; :meth:`run` in a task of its own."""
+
+    def __init__(
+        self,
+        client: ClusterClient,
+        manager: Manager,
+        pod: Pod,
+        log: Logger,
+        *,
+        record: RecordEvent,
+        settings: Settings | None = None,
+        object_faults: ObjectFaults | None = None,
+    ) -> None:
+        """``record`` takes what the decision log should know.
+
+        ``object_faults`` takes what an object raises that nobody foresaw.
+        """
+        self.object_faults = object_faults or ObjectFaults(log)
+        self._client = client
+        self._manager = manager
+        self._registrar: Registrar = manager.registrar("status")
+        self._pod = pod
+        self._log = log
+        selection = ObjectSelection(pod.namespace)
+        self._indexes = [StatusIndex(kind, self, self.object_faults) for kind in STATUS_KINDS]
+        self._pods_known = _Pods(self._pods_changed, self.object_faults)
+        self._pods = Reflector(
+            client, PODS, self._pods_known, selection=selection, settings=settings
+        )
+        self._reflectors = [
+            Reflector(
+                client, status_resource(index.kind), index, selection=selection, settings=settings
+            )
+            for index in self._indexes
+        ]
+        self._queue: WorkQueue[LabelledSubject] = WorkQueue(
+            backoff=lambda: Backoff(initial_seconds=TURN_SECONDS, max_seconds=RETRY_SECONDS_MAX)
+        )
+        self._orphans = Orphans(client, pod, log, self._indexes, self.replicas, self.object_faults)
+        self._replicas: tuple[frozenset[str], ...] | None = None
+        # Since when an object's status differs from what it should be, and what it has of ours.
+        self._since: dict[LabelledSubject, tuple[float, Any]] = {}
+        self._swapped: dict[LabelledSubject, str] = {}
+        self._doubts = Overwrites(self._renew)
+        events = EventWriter(client, log)
+        self.conditions = ConditionKeeper(events, pod, log)
+        self.rollouts = RolloutKeeper(events, pod, record)
+        self._writes = 0
+        self._failures = 0
+        for gvk in _ALWAYS:
+            self._registrar.add_watch(gvk)
+
+    # --- what might differ ---------------------------------------------------------------------
+
+    def touch(self, subject: LabelledSubject) -> None:
+        """Something about a subject changed: look at it, in a moment."""
+        self._queue.add(subject, DEBOUNCE_SECONDS)
+
+    def touch_all(self) -> None:
+        """Something about the replicas changed: look at everything."""
+        self._queue.add(EVERYTHING, DEBOUNCE_SECONDS)
+        self._orphans.look()
+
+    def _pods_changed(self) -> None:
+        self._replicas = None
+        self.touch_all()
+
+    def follow(self, kinds: Iterable[str]) -> None:
+        """Look after the constraints of these kinds."""
+        self._registrar.replace_watch({*_ALWAYS, *(constraint_gvk(kind) for kind in kinds)})
+        self.conditions.follow(kinds)
+
+    def _changed(self, event: Event) -> None:
+        if event.key is None:
+            return
+        subject = self._subject(event.gvk, event.key)
+        with self.object_faults.object("by_pod", *subject):
+            if subject.kind in _JUDGED:
+                self.conditions.seen(subject, event.object if event.kind == "set" else None)
+        if event.kind == "delete":
+            self._swapped.pop(subject, None)
+            self._doubts.forget(subject)
+        self.touch(subject)
+
+    def _subject(self, gvk: GroupVersionKind, key: Key) -> LabelledSubject:
+        if gvk == TEMPLATE:
+            return LabelledSubject(pod_status.TEMPLATE.kind, "", key.name)
+        if gvk == CONFIG:
+            return LabelledSubject(pod_status.CONFIG.kind, "", key.name)
+        if gvk == EXPANSION:
+            return LabelledSubject(pod_status.EXPANSION.kind, "", key.name)
+        if gvk in MUTATORS:
+            return LabelledSubject(pod_status.MUTATOR.kind, gvk.kind, key.name)
+        return LabelledSubject(pod_status.CONSTRAINT.kind, gvk.kind, key.name)
+
+    # --- running -------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Watch and write until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for reflector in (self._pods, *self._reflectors):
+                tasks.create_task(reflector.run())
+            tasks.create_task(self._listen())
+            for reflector in (self._pods, *self._reflectors):
+                await reflector.wait_synced()
+            run = self.object_faults.run
+            tasks.create_task(run("by_pod", self._queue, self._settle, WRITES_AT_ONCE))
+            tasks.create_task(self._orphans.run())
+
+    async def _listen(self) -> None:
+        while True:
+            self._changed(await self._registrar.next())
+
+    @property
+    def writes(self) -> int:
+        """Requests that wrote, or tried to."""
+        return self._writes + self._orphans.writes
+
+    @property
+    def failures(self) -> int:
+        """Those that failed."""
+        return self._failures + self._orphans.failures
+
+    def replicas(self) -> Replicas:
+        """The Pods that count, and those of them that write."""
+        if self._replicas is None:
+            ours = self._pods_known.ours.values()
+            existing = frozenset(self._pods_known.existing.values())
+            self._replicas = existing, pods.live(ours), pods.working(ours)
+        existing, live, working = self._replicas
+        said = frozenset().union(*(index.writers for index in self._indexes))
+        return Replicas(existing, live, working, said & working | {self._pod.uid})
+
+    def writers(self) -> frozenset[str]:
+        """The replicas that carry out the operation, by the UIDs of their Pods."""
+        return self.replicas().writers
+
+    def working(self) -> frozenset[str]:
+        """The Pods that can be relied on, whether or not a status of theirs was heard of."""
+        return self.replicas().working
+
+    async def _settle(self, subject: LabelledSubject) -> None:
+        if subject is EVERYTHING:
+            for index in self._indexes:
+                for known in index.subjects:
+                    self._queue.add(known)
+            return
+        await self._write(subject, self.replicas())
+
+    async def _write(self, subject: LabelledSubject, replicas: Replicas) -> None:
+        """Write one object's status if it differs and it is our turn."""
+        gvk, namespace = self._place(subject)
+        document = self._manager.get(gvk, namespace, subject.name)
+        if document is None:
+            self._settled(subject)
+            return
+        version = document["metadata"]["resourceVersion"]
+        if self._swapped.get(subject) == version:
+            return  # What was written then is still on its way here.
+        self._swapped.pop(subject, None)
+        index = next(index for index in self._indexes if index.kind.kind == subject.kind)
+        statuses = [
+            item
+            for item in index.subjects.get(subject, {}).values()
+            if item["metadata"]["namespace"] == self._pod.namespace
+        ]
+        now = time.monotonic()
+        status = status_of(document)
+        wanted = by_pod.merged_status(document, statuses, index.kind, replicas.live)
+        entries = (status if wanted is None else wanted).get("byPod")
+        doubted_until = 0.0
+        if entries == status.get("byPod"):
+            self._doubts.agree(subject, entries)
+        else:
+            doubted_until = self._doubts.until(subject, entries, status.get("byPod"), now)
+        wanted = self._judged(subject, document, wanted, statuses, now)
+        if wanted is None:
+            self._settled(subject)
+            return
+        held = status.get("byPod"), status.get("conditions")
+        since, before = self._since.get(subject, (now, held))
+        if before != held:
+            since = now  # Somebody writes, and is given the time for this difference, too.
+        self._since[subject] = since, held
+        rank = rendezvous.rank("/".join(subject), replicas.writers, self._pod.uid)
+        turn = max(since + TURN_SECONDS * rank, doubted_until)
+        if turn > now:
+            self._queue.add(subject, turn - now)
+            return
+        self._swapped[subject] = version
+        try:
+            self._writes += 1
+            plural = f"{gvk.kind.lower()}s" if gvk in (TEMPLATE, CONFIG) else gvk.kind.lower()
+            resource = Resource(gvk, plural, namespaced=bool(namespace))
+            written = await self._client.replace(
+                resource, {**document, "status": wanted}, subresource="status"
+            )
+        except (ApiError, ApiUnreachable) as error:
+            self._swapped.pop(subject, None)
+            if isinstance(error, ApiError) and (error.is_conflict or error.is_absent):
+                self._queue.retry(subject)
+                return  # Another was faster; the watch tells what it wrote, if it is not silent.
+            self._failures += 1
+            self._queue.retry(subject)
+            self._log.warning(
+                "byPod not written", kind=gvk.kind, name=subject.name, error=str(error)
+            )
+        else:
+            if written["metadata"]["resourceVersion"] == version:
+                self._swapped.pop(subject, None)  # Nothing changed, and nothing is on its way.
+            self._settled(subject)
+            self._doubts.agree(subject, entries)
+            if subject.kind in _JUDGED:
+                await self.conditions.written(subject, document, wanted, written)
+            if subject.kind in _JUDGED:
+                await self.rollouts.written(subject, document, written)
+
+    def _settled(self, subject: LabelledSubject) -> None:
+        """Nothing is left to write of an object."""
+        self._since.pop(subject, None)
+        self._queue.forget(subject)
+
+    def _renew(self, kind: str) -> None:
+        """Begin the watches anew that statuses of a kind, and who counts, come by."""
+        self._pods.renew()
+        for index, reflector in zip(self._indexes, self._reflectors, strict=True):
+            if index.kind.kind == kind:
+                reflector.renew()
+
+    def _judged(
+        self,
+        subject: LabelledSubject,
+        document: Mapping[str, Any],
+        wanted: Json | None,
+        statuses: Sequence[Mapping[str, Any]],
+        now: float,
+    ) -> Json | None:
+        """The status with what the replicas together make of the object; None where it has that."""
+        if subject.kind not in _JUDGED:
+            return wanted
+        pods_known = list(self._pods_known.ours.values())
+        wanted = self.conditions.merged(subject, document, wanted, statuses, pods_known)
+        due = [self.conditions.due(subject)]
+        if subject.kind in _POLICIES:
+            wanted = audit_keeper.merged(subject, document, wanted, statuses, pods_known)
+        wanted = self.rollouts.merged(subject, document, wanted, statuses, pods_known)
+        due.append(self.rollouts.due(subject))
+        for again in due:
+            if again is not None:
+                self._queue.add(subject, again - now)
+        return wanted
+
+    def _place(self, subject: LabelledSubject) -> tuple[GroupVersionKind, str]:
+        if subject.kind == pod_status.TEMPLATE.kind:
+            return TEMPLATE, ""
+        if subject.kind == pod_status.CONFIG.kind:
+            return CONFIG, self._pod.namespace
+        if subject.kind == pod_status.EXPANSION.kind:
+            return EXPANSION, ""
+        if subject.kind == pod_status.MUTATOR.kind:
+            return _MUTATORS.get(subject.constraint_kind, MUTATORS[0]), ""
+        return constraint_gvk(subject.constraint_kind), ""

@@ -1,0 +1,68 @@
+"""What others say of templates and constraints, which goes into their statuses.
+
+Each ``take`` gives the objects of which something else is said than before, by constraint kind (or
+TEMPLATES) and name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.constraint import constraint as constraints
+from webhook.controllers.policy_keys import TEMPLATES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.api.shapes import Json
+    from webhook.constraint.breaker import BreakerView
+    from webhook.controllers.generate.statuses import Statuses
+
+
+class StatusContext:
+    """Breakers, CRDs that are not established, generated policies: each as it is now."""
+
+    def __init__(self) -> None:
+        self._breakers: Mapping[tuple[str, str], BreakerView] = {}
+        self._unestablished: Mapping[str, str] = {}
+        self._generated: Statuses = {}
+        self._warnings: Statuses = {}
+
+    def take_breakers(
+        self, breakers: Mapping[tuple[str, str], BreakerView]
+    ) -> set[tuple[str, str]]:
+        """Constraints that took too long, by kind and name."""
+        before, self._breakers = self._breakers, breakers
+        return {key for key in {*before, *breakers} if before.get(key) != breakers.get(key)}
+
+    def take_unestablished(self, crds: Mapping[str, str]) -> set[tuple[str, str]]:
+        """The constraint CRDs that are not established, by name, with the reason."""
+        before, self._unestablished = self._unestablished, crds
+        return {
+            (TEMPLATES, crd.removesuffix(f".{constraints.GROUP}"))
+            for crd in {*before, *crds}
+            if before.get(crd) != crds.get(crd)
+        }
+
+    def take_generated(self, statuses: Statuses) -> set[tuple[str, str]]:
+        """What is said of policies and bindings."""
+        before, self._generated = self._generated, statuses
+        return {key for key in {*before, *statuses} if before.get(key) != statuses.get(key)}
+
+    def take_warnings(self, statuses: Statuses) -> set[tuple[str, str]]:
+        """What is said of expressions."""
+        before, self._warnings = self._warnings, statuses
+        return {key for key in {*before, *statuses} if before.get(key) != statuses.get(key)}
+
+    def breaker(self, kind: str, name: str) -> BreakerView | None:
+        """A constraint's."""
+        return self._breakers.get((kind, name))
+
+    def no_crd(self, template: str) -> str:
+        """Why there is no CRD for a template's constraints; an empty text where there is one."""
+        return self._unestablished.get(f"{template}.{constraints.GROUP}", "")
+
+    def said(self, group: str, name: str) -> Json:
+        """The fields about what is generated, and about expressions."""
+        key = group, name
+        return self._generated.get(key, {}) | self._warnings.get(key, {})

@@ -1,0 +1,140 @@
+"""Statuses of Pods that are gone: deleted where the garbage collector does not do it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from webhook.backoff import Backoff
+from webhook.cluster.errors import ApiError, ApiUnreachable
+from webhook.cluster.kinds import PODS
+from webhook.cluster.work_queue import WorkQueue
+from webhook.controllers.status import by_pod
+from webhook.controllers.status_kinds import status_resource
+from webhook.controllers.write_pace import RETRY_SECONDS_MAX, TURN_SECONDS
+from webhook.replicas import pods, rendezvous
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from webhook.api.pod_status import Pod
+    from webhook.cluster.client import ClusterClient
+    from webhook.controllers.object_faults import ObjectFaults
+    from webhook.controllers.status.status_index import StatusIndex
+    from webhook.log import Logger
+    from webhook.replicas.pods import Replicas
+
+ORPHAN_SECONDS: Final = 5.0
+"""What the garbage collector has to itself: where it runs, it needs a second or two."""
+
+
+class _Key(NamedTuple):
+    kind: str
+    name: str
+
+
+_EVERY: Final = _Key("", "")
+"""Look at all statuses: which of them are orphans."""
+
+
+class Orphans:
+    """Deletes orphaned statuses; :meth:`run` in a task of its own.
+
+    A Pod that the watch has not told of yet is not gone: the API server is asked. As for
+    byPod, each next replica waits a turn longer for those before it.
+    """
+
+    def __init__(
+        self,
+        client: ClusterClient,
+        pod: Pod,
+        log: Logger,
+        indexes: Sequence[StatusIndex],
+        replicas: Callable[[], Replicas],
+        object_faults: ObjectFaults,
+    ) -> None:
+        """``replicas`` gives those that there are now; ``object_faults`` takes what nobody foresaw."""
+        self._client = client
+        self._pod = pod
+        self._log = log
+        self._indexes = {index.kind.kind: index for index in indexes}
+        self._replicas = replicas
+        self._object_faults = object_faults
+        self._queue: WorkQueue[_Key] = WorkQueue(
+            backoff=lambda: Backoff(initial_seconds=ORPHAN_SECONDS, max_seconds=RETRY_SECONDS_MAX)
+        )
+        self._since: dict[_Key, float] = {}
+        self._checked: set[str] = set()
+        self.writes = 0
+        self.failures = 0
+
+    def look(self) -> None:
+        """Replicas may have gone: look for what they left, in a while."""
+        self._queue.add(_EVERY, ORPHAN_SECONDS)
+
+    async def run(self) -> None:
+        """Delete until cancelled."""
+        await self._object_faults.run("orphan", self._queue, self._settle, 1)
+
+    async def _settle(self, key: _Key) -> None:
+        existing = self._replicas().existing
+        if key is not _EVERY:
+            await self._settle_one(key, existing)
+        else:
+            for kind, index in self._indexes.items():
+                for item in by_pod.orphans(index.items.values(), existing):
+                    self._queue.add(_Key(kind, item["metadata"]["name"]))
+            self._queue.forget(key)
+
+    async def _settle_one(self, key: _Key, existing: frozenset[str]) -> None:
+        item = self._indexes[key.kind].items.get(key.name)
+        if item is None or not by_pod.orphans([item], existing):
+            self._since.pop(key, None)
+            self._queue.forget(key)
+            return
+        now = time.monotonic()
+        rank = rendezvous.rank(key.name, self._replicas().writers, self._pod.uid)
+        turn = self._since.setdefault(key, now) + TURN_SECONDS * rank
+        if turn > now:
+            self._queue.add(key, turn - now)
+        elif await self._is_gone(item) and await self._delete(key, item):
+            self._queue.forget(key)
+        else:
+            # Not so: the watch of Pods lags, or cannot be asked. Look again later.
+            self._queue.retry(key)
+
+    async def _is_gone(self, item: Mapping[str, Any]) -> bool:
+        for owner in pods.owners_of(item):
+            uid = owner["uid"]
+            if uid in self._checked:
+                continue
+            try:
+                pod = await self._client.get(PODS, owner["name"], self._pod.namespace)
+            except ApiError as error:
+                if not error.is_absent:
+                    return False
+            except ApiUnreachable:
+                return False
+            else:
+                if uid in pods.live([pod]):
+                    return False
+            self._checked.add(uid)
+        return True
+
+    async def _delete(self, key: _Key, item: Mapping[str, Any]) -> bool:
+        """Delete a status; whether it is no more."""
+        resource = status_resource(self._indexes[key.kind].kind)
+        metadata = item["metadata"]
+        try:
+            self.writes += 1
+            await self._client.delete(
+                resource, key.name, metadata["namespace"], uid=metadata["uid"]
+            )
+        except (ApiError, ApiUnreachable) as error:
+            if isinstance(error, ApiError) and error.is_conflict:
+                return True  # It is another object by now.
+            self.failures += 1
+            self._log.warning("orphan not deleted", name=key.name, error=str(error))
+            return False
+        return True

@@ -1,0 +1,44 @@
+"""What was said of objects of policy, as of the last publication."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.controllers.status.statuses import keep_since
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from webhook.api.shapes import Json
+    from webhook.controllers.policy_keys import PolicyKey
+    from webhook.controllers.revisions.revisions import InForce
+
+
+class PublishedPolicies:
+    """Statuses by object, and news of what is in force for who keeps revisions. For one task."""
+
+    def __init__(self) -> None:
+        self._statuses: dict[PolicyKey, Json] = {}
+        self._news: dict[PolicyKey, InForce | None] = {}
+
+    @property
+    def statuses(self) -> Mapping[str, Json]:
+        """The status objects, by their own names."""
+        return {document["metadata"]["name"]: document for document in self._statuses.values()}
+
+    def tell(self, key: PolicyKey, make: Callable[[], Json | None]) -> None:
+        """The status of an object is what ``make`` gives; None for none. If that fails, it has none."""
+        before = self._statuses.pop(key, None)
+        status = make()
+        if status is not None:
+            keep_since(status, before)
+            self._statuses[key] = status
+
+    def enforced(self, key: PolicyKey, in_force: InForce | None) -> None:
+        """What is in force of an object may be another."""
+        self._news[key] = in_force
+
+    def take_news(self) -> dict[PolicyKey, InForce | None]:
+        """What is in force of each object that changed since the last call; None for none."""
+        taken, self._news = self._news, {}
+        return taken

@@ -1,0 +1,200 @@
+"""The records of staged roll-outs, kept in the constraints' statuses.
+
+What the record should be is decided in :mod:`webhook.constraint.rollout`; here is
+what that is told: which replicas enforce the present stage, and when a violation
+was met. Whoever writes the status takes the step, by compare-and-swap: the next
+one finds it taken. Each step is an Event and a record of the decision log.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from webhook.api import pod_status
+from webhook.api.shapes import status_of
+from webhook.api.timestamp import seconds_of
+from webhook.constraint.errors import InvalidConstraint
+from webhook.constraint.rollout import (
+    ABORTED,
+    ENFORCE,
+    PREVIEW,
+    Evidence,
+    effective_action,
+    next_record,
+    read_record,
+    read_rollout,
+    seconds_to_next,
+)
+from webhook.controllers.status.conditions import replicas
+from webhook.controllers.status.convergence import converge
+from webhook.events.policies import event
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from webhook.api.pod_status import Pod
+    from webhook.api.shapes import Json
+    from webhook.constraint.rollout import Rollout, RolloutRecord
+    from webhook.controllers.status.convergence import Standing
+    from webhook.controllers.status_kinds import LabelledSubject
+    from webhook.events.policies import EventWriter
+
+FIELD: Final = "rollout"
+
+_STAGED: Final = (pod_status.CONSTRAINT.kind, pod_status.MUTATOR.kind)
+"""The kinds of status of what is rolled out in stages."""
+
+
+RECORD: Final = "rollout_step"
+"""The event's name in the decision log."""
+
+
+class RecordEvent(Protocol):
+    """Takes an event for the decision log; never waits."""
+
+    def __call__(self, event: str, **details: str | int) -> None:
+        """Record it, where there is a log."""
+
+
+class RolloutKeeper:
+    """Keeps the records; called by whoever writes the statuses."""
+
+    def __init__(self, events: EventWriter, pod: Pod, record: RecordEvent) -> None:
+        self._events = events
+        self._pod = pod
+        self._record = record
+        self._due: dict[LabelledSubject, float] = {}
+
+    def merged(
+        self,
+        subject: LabelledSubject,
+        document: Mapping[str, Any],
+        status: Json | None,
+        statuses: Sequence[Mapping[str, Any]],
+        pods: Iterable[Mapping[str, Any]],
+    ) -> Json | None:
+        """The whole status with its record; None where the object has it.
+
+        ``status`` is the one without, None where nothing else differs.
+        """
+        self._due.pop(subject, None)
+        if subject.kind not in _STAGED:
+            return status
+        before: Json = dict(status_of(document))
+        try:
+            rollout = read_rollout(document)
+        except InvalidConstraint:
+            return status  # The replicas say so; what was recorded stays.
+        if rollout is None:
+            if FIELD not in before:
+                return status
+            kept = before if status is None else status
+            return {name: value for name, value in kept.items() if name != FIELD}
+        record = self._next(subject, document, rollout, statuses, pods)
+        if record is None or record.document() == before.get(FIELD):
+            return status
+        return (before if status is None else status) | {FIELD: record.document()}
+
+    def _next(
+        self,
+        subject: LabelledSubject,
+        document: Mapping[str, Any],
+        rollout: Rollout,
+        statuses: Sequence[Mapping[str, Any]],
+        pods: Iterable[Mapping[str, Any]],
+    ) -> RolloutRecord | None:
+        generation = document["metadata"].get("generation", 0)
+        record = read_record(document.get("status"))
+        action = effective_action(rollout, record, generation)
+        standings = converge(document, statuses, replicas(pods, statuses)).standings
+        states = [_is_at(item, action) for item in standings]
+        begun = record is not None and record.generation == generation
+        if not begun and not any(states):
+            # A generation that no replica can enforce is no reason to forget how far the one
+            # before it was, which goes on being enforced.
+            return None
+        status = status_of(document)
+        evidence = Evidence(
+            enforced=bool(states) and all(states),
+            last_violation=max(_violations(statuses), default=None),
+            total=_count(status.get("totalViolations")),
+            audited=_time(status.get("auditTimestamp")),
+        )
+        now = time.time()
+        following = next_record(rollout, record, generation, evidence, now)
+        seconds = seconds_to_next(rollout, following, evidence, now)
+        if seconds < math.inf:
+            self._due[subject] = time.monotonic() + seconds
+        return following
+
+    def due(self, subject: LabelledSubject) -> float | None:
+        """When to look again, on the monotonic clock: a stage will have lasted long enough."""
+        return self._due.get(subject)
+
+    async def written(
+        self, subject: LabelledSubject, before: Mapping[str, Any], after: Mapping[str, Any]
+    ) -> None:
+        """A status was written by us, and became ``after``: say what step that was, if one."""
+        if subject.kind not in _STAGED:
+            return
+        old, new = read_record(before.get("status")), read_record(after.get("status"))
+        if new is None or (old is not None and (old.steps, old.state) == (new.steps, new.state)):
+            return
+        before_ = old if old is not None and old.generation == new.generation else None
+        message = step_text(before_, new)
+        self._record(
+            RECORD,
+            kind=after["kind"],
+            name=subject.name,
+            generation=new.generation,
+            action=new.steps[-1].action,
+            state=new.state,
+            message=message,
+        )
+        is_warning = new.state == ABORTED
+        action = new.steps[-1].action.capitalize()
+        reason = f"Rollout{new.state}" if _same_action(before_, new) else f"RolloutTo{action}"
+        instance = self._pod.name
+        await self._events.write(
+            event(after, reason, message, instance=instance, is_warning=is_warning)
+        )
+
+
+def _is_at(item: Standing, action: str) -> bool:
+    """Whether a replica does what a stage says."""
+    if action in (PREVIEW, ENFORCE):
+        return item.state == ("previewed" if action == PREVIEW else "enforced")
+    return item.state == "enforced" and item.action == action
+
+
+def step_text(old: RolloutRecord | None, new: RolloutRecord) -> str:
+    """What happened between two records of a generation; ``old`` is None at its beginning."""
+    action, state = new.steps[-1].action, new.state.lower()
+    if old is None:
+        return f"roll-out begins: enforced as {action} ({state})"
+    if _same_action(old, new):
+        return f"roll-out {state}; enforced as {action}"
+    return f"enforced as {action} from now on, {old.steps[-1].action} before ({state})"
+
+
+def _same_action(old: RolloutRecord | None, new: RolloutRecord) -> bool:
+    return old is not None and old.steps[-1].action == new.steps[-1].action
+
+
+def _violations(statuses: Iterable[Mapping[str, Any]]) -> list[float]:
+    """When replicas last met violations, as far as they say."""
+    times = (_time(status_of(item).get("lastViolation")) for item in statuses)
+    return [time_ for time_ in times if time_ is not None]
+
+
+def _time(text: object) -> float | None:
+    try:
+        return seconds_of(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+
+
+def _count(value: object) -> int | None:
+    return value if type(value) is int else None

@@ -1,0 +1,101 @@
+"""Which of our fields of a status object the cluster keeps.
+
+Our CRDs of the statuses are Gatekeeper's with fields of our own. Where Gatekeeper's own are
+installed, the API server prunes those in silence; so each CRD is watched, what it does not
+declare is left out of what is written, and that is said.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.api import pod_status
+from webhook.cluster.kinds import CRDS
+from webhook.cluster.reflector import ObjectSelection, Reflector
+from webhook.controllers.status.statuses import declared_fields
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from webhook.api.pod_status import StatusKind
+    from webhook.cluster.client import ClusterClient
+    from webhook.cluster.reflector import Settings
+    from webhook.cluster.store import Change
+    from webhook.log import Logger
+
+_IN_FORCE_FIELDS: Final = frozenset(
+    {"activeGeneration", "activeDigest", "activeRevision", "rolledBackTo", "since"}
+)
+_POLICY_FIELDS: Final = _IN_FORCE_FIELDS | {"fault"}
+
+OWN_FIELDS: Final[Mapping[StatusKind, frozenset[str]]] = {
+    pod_status.TEMPLATE: _POLICY_FIELDS | {"expressionWarnings", "missingData"},
+    pod_status.CONSTRAINT: _POLICY_FIELDS
+    | {"audit", "breaker", "enforcementAction", "expressionWarnings", "lastViolation"},
+    pod_status.CONFIG: frozenset(),
+    pod_status.MUTATOR: _IN_FORCE_FIELDS | {"preview", "fighting", "warnings"},
+    pod_status.EXPANSION: _IN_FORCE_FIELDS,
+}
+"""What is written beyond Gatekeeper's fields."""
+
+
+class StatusFields:
+    """Follows the CRD of one kind of status objects; :meth:`run` in a task of its own."""
+
+    def __init__(
+        self,
+        client: ClusterClient,
+        kind: StatusKind,
+        tell: Callable[[], None],
+        log: Logger,
+        *,
+        settings: Settings | None = None,
+    ) -> None:
+        """``tell`` is called when :attr:`kept` has changed."""
+        self._kind = kind
+        self._tell = tell
+        self._log = log
+        self._name = f"{kind.plural}.{pod_status.GROUP}"
+        self._reflector = Reflector(
+            client,
+            CRDS,
+            self,
+            selection=ObjectSelection(fields=f"metadata.name={self._name}"),
+            settings=settings,
+        )
+        self.kept: frozenset[str] | None = None
+        """The fields that the CRD declares; None until there is a CRD."""
+
+    @property
+    def pruned(self) -> frozenset[str]:
+        """Our fields that the cluster does not keep."""
+        return frozenset() if self.kept is None else OWN_FIELDS[self._kind] - self.kept
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        await self._reflector.run()
+
+    def change(self, changes: Iterable[Change]) -> None:
+        """The CRD came or changed; while there is none, nothing can be written anyway."""
+        for change in changes:
+            if change.kind == "set":
+                self._take(declared_fields(change.object, pod_status.VERSION))
+
+    def synced(self) -> None:
+        """The list is in: say so if it has no CRD."""
+        if self._reflector.store.get("", self._name) is None:
+            self._log.warning("statuses cannot be written: there is no such CRD", crd=self._name)
+
+    def _take(self, fields: frozenset[str]) -> None:
+        before, self.kept = self.kept, fields
+        if before == fields:
+            return
+        if self.pruned:
+            self._log.warning(
+                "the CRD is another product's: fields of ours are left out of statuses",
+                crd=self._name,
+                fields=sorted(self.pruned),
+            )
+        elif before is not None:
+            self._log.info("the CRD keeps every field of statuses", crd=self._name)
+        self._tell()

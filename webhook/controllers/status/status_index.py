@@ -1,0 +1,79 @@
+"""The status objects of all replicas, by what they are about."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Protocol
+
+from webhook.api import pod_status
+from webhook.controllers.status_kinds import subject_of
+from webhook.replicas.pods import status_writers_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from webhook.api.pod_status import StatusKind
+    from webhook.cluster.store import Change, Object
+    from webhook.controllers.object_faults import ObjectFaults
+    from webhook.controllers.status_kinds import LabelledSubject
+
+
+class StatusListener(Protocol):
+    """Hears what may differ by now."""
+
+    def touch(self, subject: LabelledSubject) -> None:
+        """Something that a replica says of a subject changed."""
+
+    def touch_all(self) -> None:
+        """Anything may have changed."""
+
+
+class StatusIndex:
+    """The status objects of one kind; a reflector's receiver."""
+
+    def __init__(
+        self, kind: StatusKind, listener: StatusListener, object_faults: ObjectFaults
+    ) -> None:
+        self.kind = kind
+        self.subjects: dict[LabelledSubject, dict[str, Object]] = {}
+        self.items: dict[str, Object] = {}
+        self.writers: Counter[str] = Counter()
+        """The Pods, by UID, of which a status says that they carry out the status operation."""
+        self._listener = listener
+        self._object_faults = object_faults
+
+    def change(self, changes: Iterable[Change]) -> None:
+        """Take in status objects that came, changed or went."""
+        self._object_faults.each("status", self.kind.kind, changes, self._change)
+
+    def synced(self) -> None:
+        """A whole list is in."""
+        self._listener.touch_all()
+
+    def _change(self, change: Change) -> None:
+        name = change.key.name
+        before = self.items.pop(name, None)
+        if before is not None:
+            self._take_out(name, before)
+        if change.kind == "set":
+            subject = subject_of(self.kind, change.object)
+            self.items[name] = change.object
+            self.subjects.setdefault(subject, {})[name] = change.object
+            self.writers.update(self._writers_of(change.object))
+            self._listener.touch(subject)
+
+    def _take_out(self, name: str, item: Object) -> None:
+        subject = subject_of(self.kind, item)
+        of_subject = self.subjects.get(subject, {})
+        of_subject.pop(name, None)
+        if not of_subject:
+            self.subjects.pop(subject, None)
+        for uid in self._writers_of(item):
+            self.writers[uid] -= 1
+            if not self.writers[uid]:
+                del self.writers[uid]
+        self._listener.touch(subject)
+
+    def _writers_of(self, item: Object) -> frozenset[str]:
+        # Whoever says something of a constraint says something of its template too.
+        return frozenset() if self.kind is pod_status.CONSTRAINT else status_writers_of(item)

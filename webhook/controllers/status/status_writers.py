@@ -1,0 +1,123 @@
+"""This replica's status objects, written as far as the cluster's CRDs can keep them."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from webhook.controllers.object_writer import ObjectWriter
+from webhook.controllers.status.status_fields import StatusFields
+from webhook.controllers.status.statuses import kept, overlay_status, own_statuses
+from webhook.controllers.status_kinds import STATUS_KINDS, status_resource
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.api.pod_status import Pod, StatusKind
+    from webhook.api.shapes import Json
+    from webhook.cluster.client import ClusterClient
+    from webhook.controllers.object_faults import ObjectFaults
+    from webhook.log import Logger
+
+SETTLED_SECONDS: Final = (1.0, 5.0, 15.0)
+"""After a CRD's change its statuses are compared again: the API server announces a CRD, and takes a
+moment to serve by it. What it pruned until then would be missing; where nothing is, nothing is
+written."""
+
+
+class _Handed:
+    """Status objects with the fields that the cluster keeps; one that is the same stays the same."""
+
+    def __init__(self, fields: frozenset[str]) -> None:
+        self.fields = fields
+        self._made: dict[str, tuple[Json, Json]] = {}
+
+    def follow(self, documents: Mapping[str, Json]) -> dict[str, Json]:
+        """What these documents are as the API server keeps them."""
+        made, before = {}, self._made
+        for name, document in documents.items():
+            known = before.get(name)
+            if known is None or known[0] is not document:
+                known = document, kept(document, self.fields)
+            made[name] = known
+        self._made = made
+        return {name: pair[1] for name, pair in made.items()}
+
+
+class StatusWriters:
+    """A writer for each kind of status object."""
+
+    def __init__(
+        self, client: ClusterClient, pod: Pod, log: Logger, object_faults: ObjectFaults
+    ) -> None:
+        selection = own_statuses(pod)
+        self._writers = {
+            kind: ObjectWriter(
+                client,
+                status_resource(kind),
+                selection,
+                overlay_status,
+                log,
+                object_faults=object_faults,
+            )
+            for kind in STATUS_KINDS
+        }
+        self._fields = {
+            kind: StatusFields(client, kind, partial(self._declared, kind), log)
+            for kind in STATUS_KINDS
+        }
+        self._can_write = {kind: asyncio.Event() for kind in STATUS_KINDS}
+        self._wanted: Mapping[str, Json] = {}
+        self._prune = False
+        self._handed: dict[StatusKind, _Handed] = {}
+        self.pruned: dict[tuple[str, ...], float] = {(kind.kind,): 0 for kind in STATUS_KINDS}
+        """How many of our fields the cluster does not keep, by kind of status object."""
+
+    @property
+    def writes(self) -> int:
+        """Requests that wrote, or tried to."""
+        return sum(writer.writes for writer in self._writers.values())
+
+    @property
+    def failures(self) -> int:
+        """Those that failed."""
+        return sum(writer.failures for writer in self._writers.values())
+
+    def want(self, documents: Mapping[str, Json], *, prune: bool) -> None:
+        """The status objects there should be, by name; with ``prune`` no others of ours."""
+        self._wanted, self._prune = documents, prune
+        for kind in STATUS_KINDS:
+            self._hand_over(kind)
+
+    def _hand_over(self, kind: StatusKind) -> None:
+        fields = self._fields[kind].kept
+        if fields is None:
+            return
+        handed = self._handed.get(kind)
+        if handed is None or handed.fields != fields:
+            handed = self._handed[kind] = _Handed(fields)
+        wanted = handed.follow(
+            {name: one for name, one in self._wanted.items() if one["kind"] == kind.kind}
+        )
+        self._writers[kind].want(wanted, prune=self._prune)
+
+    def _declared(self, kind: StatusKind) -> None:
+        """The kind's CRD came or changed."""
+        self.pruned[kind.kind,] = len(self._fields[kind].pruned)
+        self._can_write[kind].set()
+        self._hand_over(kind)
+        loop = asyncio.get_running_loop()
+        for seconds in SETTLED_SECONDS:
+            loop.call_later(seconds, self._writers[kind].compare_all)
+
+    async def run(self) -> None:
+        """Watch and write until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for kind in STATUS_KINDS:
+                tasks.create_task(self._fields[kind].run())
+                tasks.create_task(self._write(kind))
+
+    async def _write(self, kind: StatusKind) -> None:
+        await self._can_write[kind].wait()
+        await self._writers[kind].run()

@@ -1,1 +1,0 @@
-"""Forms of Go's own library that OPA shows: numbers, times."""

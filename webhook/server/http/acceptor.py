@@ -1,0 +1,151 @@
+"""Connections from their first moment on: accepted, counted, and through their handshake.
+
+asyncio's server accepts whoever comes, and tells of a connection when TLS is ready:
+those in handshake would hold descriptors and memory uncounted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import socket
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.metrics.server import HANDSHAKES_FAILED
+from webhook.server.http.head import client_of
+from webhook.server.http.limits import CLOSE_SECONDS
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable
+
+    from webhook.server.http.hub import Hub
+
+HANDSHAKES_MAX: Final = 256
+"""Handshakes at a time; they take some 66 KB each. An API server's takes a few milliseconds, so
+that with more of them the oldest is the least likely to be meant."""
+
+ACCEPTED_AT_ONCE: Final = 8
+"""Connections taken before requests have their turn again: a handshake and what a client sends with
+it take a millisecond or two."""
+
+PAUSE_SECONDS: Final = 0.2
+"""After the system could not give a descriptor: it would say so again at once."""
+
+TELL_SECONDS: Final = 10.0
+"""How often failed handshakes are logged, with their number since."""
+
+
+class Acceptor:
+    """Accepts on one socket, for one hub."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        listening: socket.socket,
+        make_protocol: Callable[[], asyncio.BaseProtocol],
+        tls: ssl.SSLContext | None,
+    ) -> None:
+        self._hub = hub
+        self._socket = listening
+        self._make_protocol = make_protocol
+        self._loop = asyncio.get_running_loop()
+        self._tls: dict[str, Any] = {}
+        if tls is not None:
+            self._tls = {
+                "ssl": tls,
+                "ssl_handshake_timeout": hub.limits.handshake_timeout_seconds,
+                "ssl_shutdown_timeout": CLOSE_SECONDS,
+            }
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._told_at = -math.inf
+        self._untold = 0
+        self._open = True
+
+    def start(self, backlog: int) -> None:
+        """Begin."""
+        self._socket.setblocking(False)
+        self._socket.listen(backlog)
+        self._loop.add_reader(self._socket, self._accept)
+
+    def close(self) -> None:
+        """Accept nobody more; handshakes that are under way go on."""
+        if self._open:
+            self._open = False
+            self._loop.remove_reader(self._socket)
+            self._socket.close()
+
+    def _accept(self) -> None:
+        for _ in range(ACCEPTED_AT_ONCE):
+            try:
+                connection, address = self._socket.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                message = "connections cannot be accepted"
+                self._hub.log.error(message, error=str(error))  # noqa: TRY400  # no bug: the system is full
+                self._loop.remove_reader(self._socket)
+                self._loop.call_later(PAUSE_SECONDS, self._resume)
+                return
+            self._take(connection, client_of(address))
+
+    def _resume(self) -> None:
+        if self._open:
+            self._loop.add_reader(self._socket, self._accept)
+
+    def _take(self, connection: socket.socket, client: str) -> None:
+        hub = self._hub
+        handshakes = hub.handshakes
+        if hub.is_full_for(client) and not hub.makes_room(client):
+            hub.closed("too_many_connections")
+            connection.close()
+            return
+        full = len(hub.connections) + len(handshakes) >= hub.limits.connections_max
+        if full and hub.makes_room(client):
+            full = False
+        if handshakes and (full or len(handshakes) >= HANDSHAKES_MAX):
+            self._give_up(next(iter(handshakes.values())))
+        elif full:
+            hub.closed("too_many_connections")
+            connection.close()
+            return
+        connection.setblocking(False)
+        handshakes[connection.fileno()] = connection
+        task = self._loop.create_task(self._greet(connection))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _give_up(self, connection: socket.socket) -> None:
+        """End a handshake: its transport sees the end of the stream, and closes."""
+        del self._hub.handshakes[connection.fileno()]
+        self._failed("too_many_connections", "")
+        try:
+            connection.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            return  # It has gone already.
+
+    async def _greet(self, connection: socket.socket) -> None:
+        """Take a connection through its handshake, after which it is its protocol's."""
+        handshakes, number = self._hub.handshakes, connection.fileno()
+        try:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            await self._loop.connect_accepted_socket(self._make_protocol, connection, **self._tls)
+        except OSError as error:  # TLS's own among them, and a deadline's
+            if handshakes.get(number) is connection:
+                late = isinstance(error, TimeoutError | ConnectionAbortedError)
+                self._failed("timeout" if late else "error", str(error))
+        finally:
+            if handshakes.get(number) is connection:
+                del handshakes[number]
+
+    def _failed(self, reason: str, error: str) -> None:
+        """Count a handshake that came to nothing, and log it if none was lately."""
+        hub = self._hub
+        hub.registry.count(HANDSHAKES_FAILED, reason)
+        now = time.monotonic()
+        if now - self._told_at < TELL_SECONDS:
+            self._untold += 1
+            return
+        hub.log.warning("handshake failed", reason=reason, error=error, untold=self._untold)
+        self._told_at, self._untold = now, 0

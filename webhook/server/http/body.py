@@ -1,0 +1,83 @@
+"""The body of the request that a connection is reading, and what it holds of the port's bounds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.server.http import limits
+
+if TYPE_CHECKING:
+    from webhook.server.http.hub import Hub, Share
+    from webhook.server.http.large_bodies import LargeBody
+
+
+class RequestBody:
+    """What has arrived of it so far."""
+
+    __slots__ = ("_chunks", "_hub", "bound", "content", "reserved", "size", "too_large", "waits")
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self.content: bytes | bytearray = b""
+        self.size = 0
+        self.bound = limits.LARGE_BODY_BYTES
+        """Beyond this it needs a place, or cannot be taken."""
+        self.too_large = False
+        self.reserved = 0
+        """Bytes of its place among the large ones."""
+        self.waits = False
+        """For such a place."""
+        self._chunks = 0
+
+    def add(self, part: bytes, share: Share) -> None:
+        """Another part has arrived."""
+        if not self.content:
+            self.content = part
+        elif type(self.content) is bytearray:
+            self.content += part
+        else:  # In one piece: a list of parts would hold an object for each of them.
+            self.content = bytearray(self.content) + part
+        self.size += len(part)
+        self._hub.waiting_bytes += len(part)
+        share.bytes += len(part)
+
+    def add_chunk(self) -> bool:
+        """Another chunk begins; False when there are too many for what they hold."""
+        self._chunks += 1
+        return self._chunks <= limits.CHUNKS_FREE + self.size // limits.CHUNK_BYTES_MIN
+
+    def complete(self, connection: LargeBody) -> bool:
+        """All of it is there; whether it waited for a place, which it needs no more."""
+        self._chunks = 0
+        return self._stop_waiting(connection)
+
+    def reserve(self, connection: LargeBody, size: int) -> bool:
+        """Take a place for a body of this size; False while there is none, and it waits for one."""
+        self.waits = not self._hub.large.reserve(connection, size)
+        if not self.waits:
+            self.reserved = size
+        return not self.waits
+
+    def hand_over(self) -> tuple[bytes | bytearray, int]:
+        """The bytes and the size of their place, which are another's to release now."""
+        given = self.content, self.reserved
+        self.content, self.size, self.reserved = b"", 0, 0
+        return given
+
+    def release(self, connection: LargeBody, share: Share) -> None:
+        """Let go of what has arrived, of its place, and of the wait for one."""
+        hub = self._hub
+        hub.waiting_bytes -= self.size
+        share.bytes -= self.size
+        content, reserved = self.hand_over()
+        del content
+        self._stop_waiting(connection)
+        if reserved:
+            hub.large.release(reserved)
+
+    def _stop_waiting(self, connection: LargeBody) -> bool:
+        if not self.waits:
+            return False
+        self.waits = False
+        self._hub.large.leave_line(connection)
+        return True

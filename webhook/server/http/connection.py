@@ -1,0 +1,537 @@
+"""One connection: uvicorn's protocol class, with the limits and timeouts that uvicorn lacks.
+
+uvicorn makes one for each connection (``http=`` of its configuration). httptools
+parses. A request is handed to the application when its body is complete, so that
+a slow client costs bytes and a deadline, never a running request. Whatever cannot be
+understood is answered with a 4xx that says what is wrong, and the connection is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter, deque
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
+
+import httptools
+
+from webhook.api.admission import username_in
+from webhook.server.http import head, limits
+from webhook.server.http.body import RequestBody
+from webhook.server.http.exchange import JSON, Exchange
+from webhook.server.http.hub import Share
+from webhook.server.http.limits import PREFIX_BYTES
+from webhook.server.responsibility import Delay, requester_of, responsible_for
+from webhook.server.status import failure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from uvicorn import Config
+
+    from webhook.server.http.exchange import Application
+    from webhook.server.http.hub import Hub
+    from webhook.server.http.limits import Reading
+    from webhook.server.http.responder import HttpAnswer, Responder
+
+
+NEVER: Final = float("inf")
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+Ending = Literal["", "linger", "closing"]
+
+
+LOOKED_AT_MAX: Final = 256
+"""Bodies that are looked at for each request that is too many, at a few microseconds each."""
+
+_MESSAGE: Final = "too many requests of the same user wait for review: send fewer at once"
+
+
+def refuse_crowd(
+    responder: Responder | None, body: bytes | bytearray, waiting: Iterable[bytes | bytearray]
+) -> HttpAnswer | None:
+    """The refusal of a request that is too many where those that wait are its own user's.
+
+    None where others crowd it out: that is left to failurePolicy.
+    """
+    requester = _requester(body)
+    if responder is None or not requester:
+        return None
+    sizes: Counter[str] = Counter()
+    for other in islice(waiting, LOOKED_AT_MAX):
+        if other:
+            sizes[_requester(other)] += len(other)
+    places = sum(sizes.values())
+    delay = Delay(places_taken=sizes[requester], places=max(1, places), requesters=len(sizes))
+    if responsible_for(delay) == "others":
+        return None
+    return responder.refuse_unread(bytes(body[:PREFIX_BYTES]), _MESSAGE)
+
+
+def _requester(body: bytes | bytearray) -> str:
+    return requester_of(username_in(body[:PREFIX_BYTES]))
+
+
+class Connection(asyncio.BufferedProtocol):
+    """The requests and responses of one connection, in order."""
+
+    __slots__ = (
+        "_armed",
+        "_body",
+        "_chunk_size",
+        "_completed",
+        "_current",
+        "_drops",
+        "_ending",
+        "_headers",
+        "_parser",
+        "_pending",
+        "_raw_size",
+        "_reading",
+        "_received_at",
+        "_refusal",
+        "_scope",
+        "_target",
+        "_transport",
+        "_url",
+        "application",
+        "client",
+        "deadline",
+        "hub",
+        "share",
+        "writable",
+    )
+
+    def __init__(self, hub: Hub, config: Config, **_uvicorn: Any) -> None:
+        self.hub = hub
+        self.application: Application = config.loaded_app
+        self.client = ""
+        """The address it comes from."""
+        self.share = Share()
+        """What all of that address have of the port."""
+        self.deadline = NEVER
+        """When, on the monotonic clock, the connection's present state must be over."""
+        self.writable: asyncio.Event | None = None
+        """Set when the client reads again; None while it reads fast enough."""
+        self._transport: asyncio.Transport = None  # type: ignore[assignment]  # until connected
+        self._parser: Any = httptools.HttpRequestParser(self)
+        self._reading: Reading = "start"
+        self._armed: Reading | None = None  # what the deadline is for
+        self._ending: Ending = ""
+        self._current: Exchange | None = None
+        self._pending: deque[Exchange] = deque()
+        self._refusal: tuple[int, str, str] | None = None
+        self._scope: dict[str, Any] = {}
+        self._raw_size = 0
+        self._received_at = 0.0
+        self._chunk_size = 0
+        self._completed = False
+        self._url = b""
+        self._target: tuple[bytes, str, bytes, bytes] = (b"", "", b"", b"")
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._body = RequestBody(hub)
+        self._drops = False  # something has arrived lately that is not taken
+
+    # --- the transport's callbacks ---------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client has connected, and finished its TLS handshake."""
+        self._transport = cast("asyncio.Transport", transport)
+        self.deadline = time.monotonic() + self.hub.limits.header_timeout_seconds
+        self.client = head.client_of(transport.get_extra_info("peername"))
+        socket = transport.get_extra_info("socket")
+        if not self.hub.joined(self, -1 if socket is None else socket.fileno()):
+            self.abort("too_many_connections")
+            return
+        fault = self.hub.peer_check(transport) if self.hub.peer_check is not None else None
+        if fault is not None:
+            self.hub.log.warning("client certificate refused", reason=fault)
+            self.abort("client_certificate")
+            return
+        self._scope = head.connection_scope(transport)
+        if self.hub.is_known is not None and not self.hub.is_known(transport):
+            self._scope[head.STRANGER] = f"stranger {self.client}"
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  # asyncio's signature
+        """Where bytes are read to that have arrived; they are parsed before anything else is read."""
+        return self.hub.reads if self._refusal is None else self.hub.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """So many bytes are there."""
+        self.receive(self.hub.buffer[:nbytes])
+
+    def receive(self, data: bytes | memoryview) -> None:
+        """Go on with bytes that have arrived."""
+        if self._refusal is not None:
+            # Read and dropped, so that the client comes to read its answer; not as fast as it sends.
+            self._drops = True
+            self._transport.pause_reading()
+            self.hub.dropping.wait(self)
+            return
+        self._completed = False
+        self._chunk_size = len(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._refuse(501, "upgrade", "protocol upgrades are not supported")
+        except httptools.HttpParserError as error:
+            self._refuse(400, "malformed", f"malformed HTTP request: {error}")
+        if self._reading != "start" and not self._completed:
+            # The parser hands out whole fields only: an endless one shows here.
+            self._raw_size += len(data)
+            self._check_raw()
+        if self._current is None:
+            self._settle()
+        if (reserved := self._body.reserved) and not self.hub.large.is_alone(reserved):
+            # More is to come of a large body, and others have some, too: in its turn.
+            self._transport.pause_reading()
+            self.hub.large.turns.wait(self)
+
+    def _settle(self) -> None:
+        """No request is under way: answer a refusal, or set the time for what is waited for."""
+        if self._refusal is not None:
+            self._answer_refusal()
+        elif self._reading != self._armed:
+            self._rearm()
+
+    def eof_received(self) -> bool:
+        """The client will send no more; keep a plain connection open for its answer."""
+        return self._current is not None
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # asyncio's signature
+        """The connection is no more; its requests need no answer."""
+        self.deadline = NEVER
+        self.hub.left(self)
+        self._body.release(self, self.share)
+        for exchange in (self._current, *self._pending):
+            if exchange is not None:
+                exchange.disconnected()
+                self._discharge(exchange)
+        self._current = None
+        self._pending.clear()
+        self._parser = None  # It refers back to this object.
+        self.resume_writing()
+
+    def pause_writing(self) -> None:
+        """The client reads more slowly than it is sent to."""
+        self.writable = asyncio.Event()
+
+    def resume_writing(self) -> None:
+        """It has caught up, or will never."""
+        if self.writable is not None:
+            self.writable.set()
+            self.writable = None
+
+    # --- the parser's callbacks ------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        self._reading = "head"
+        self._raw_size = 0
+        self._url = b""
+        self._headers = []
+
+    def on_url(self, url: bytes) -> None:
+        """A part of the target."""
+        self._url = self._url + url if self._url else url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header field; a trailer is dropped."""
+        if self._reading == "head":
+            self._headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        """The head is complete: refuse now what its body would be wasted on."""
+        headers = self._headers
+        fields = dict(headers)
+        bounds = self.hub.limits
+        # The head is no larger than the bytes that it came in.
+        if self._raw_size + self._chunk_size > bounds.header_bytes_max:
+            self._check_head(
+                len(self._url) + sum(len(name) + len(value) + 4 for name, value in headers)
+            )
+        elif len(headers) > limits.HEADERS_MAX:
+            self._check_head(0)
+        body = self._body
+        body.bound = min(limits.LARGE_BODY_BYTES, bounds.body_bytes_max)
+        # The parser has accepted the number.
+        length = int(fields.get(b"content-length", 0))
+        if length > body.bound:
+            self._expect_large(length)
+        fault = head.fault_in(headers, fields, self._parser.get_http_version())
+        if fault is not None:
+            self._refuse(*fault)
+        if self._parser.should_upgrade():
+            self._refuse(501, "upgrade", "protocol upgrades are not supported")
+        self._reading = "body"
+        self._raw_size = 0
+        # The API server counts since shortly before, however long the body takes.
+        self._received_at = time.monotonic()
+        asks = b"expect" in fields and fields[b"expect"].lower() == b"100-continue"
+        if asks and self._refusal is None and self._current is None:
+            self._transport.write(_CONTINUE)
+
+    def on_chunk_header(self) -> None:
+        """Another chunk begins."""
+        if not self._body.add_chunk():
+            least = limits.CHUNK_BYTES_MIN
+            self._refuse(400, "malformed", f"chunks of less than {least} bytes on average")
+            raise ValueError("no more of this is parsed")  # the first reason stands
+
+    def on_body(self, body: bytes) -> None:
+        """A part of the body."""
+        if self._refusal is not None:
+            return
+        hub, whole = self.hub, self._body
+        whole.add(body, self.share)
+        if whole.size > whole.bound:
+            self._exceed()
+        if hub.is_overfull(self.share):
+            self._refuse(429, "overload", "too many bytes wait for review: try again")
+
+    def on_message_complete(self) -> None:
+        """The request is complete: queue it."""
+        self._reading = "start"
+        self._completed = True
+        if self._body.complete(self):
+            # In chunks: it got large in the same bytes that it ended in.
+            self._transport.resume_reading()
+        if self._body.too_large:
+            self._refuse_body()
+        if self._refusal is not None:
+            return
+        if len(self._pending) >= limits.PIPELINED_MAX:
+            self._refuse(400, "pipelined", "too many requests sent without awaiting an answer")
+            return
+        exchange = self._exchange()
+        if exchange is None:
+            return
+        if self._current is None:
+            self._begin(exchange)
+        else:
+            self._pending.append(exchange)
+            self._transport.pause_reading()
+
+    # --- requests --------------------------------------------------------------------------------
+
+    def _exchange(self) -> Exchange | None:
+        if self._target[0] != self._url and not self._read_target(self._url):
+            self._refuse(400, "malformed", "malformed HTTP request: the target is no path")
+            return None
+        parser = self._parser
+        scope = self._scope.copy()
+        scope["http_version"] = version = parser.get_http_version()
+        scope["method"] = parser.get_method().decode("ascii")
+        _, scope["path"], scope["raw_path"], scope["query_string"] = self._target
+        scope["headers"] = self._headers
+        scope["received_at"] = self._received_at
+        # The bytes go over to the exchange, and with them their place in the hub's count.
+        body, reserved = self._body.hand_over()
+        exchange = Exchange(
+            self, scope, body, keep_alive=version == "1.1" and parser.should_keep_alive()
+        )
+        exchange.reserved = reserved
+        exchange.share = self.share
+        return exchange
+
+    def _read_target(self, url: bytes) -> bool:
+        """Take a request's target apart; a connection's next request mostly has the same."""
+        if (target := head.target_of(url)) is not None:
+            self._target = target
+        return target is not None
+
+    def _begin(self, exchange: Exchange) -> None:
+        self._current = exchange
+        self.deadline = NEVER
+        self._armed = None
+        exchange.queued = self.hub.submit(exchange, self.share)
+        if not exchange.queued:
+            self.hub.refused("overload")
+            message = "too many requests in flight: try again or try another replica"
+            crowd = refuse_crowd(self._responder(), exchange.body, self.hub.bodies())
+            exchange.answer(*(crowd or (429, (JSON, *self.hub.retry()), failure(429, message))))
+
+    def answered(self, exchange: Exchange) -> None:
+        """A response has been written whole: go on to the next request, or to waiting for one."""
+        self._discharge(exchange)
+        self._current = None
+        if self._transport.is_closing() or self._ending:
+            return
+        if not exchange.keep_alive:
+            self._close("drain" if self.hub.draining else "")
+        elif self._pending:
+            following = self._pending.popleft()
+            if not self._pending:
+                self._transport.resume_reading()
+            self._begin(following)
+        elif self._refusal is not None:
+            self._answer_refusal()
+        else:
+            self._rearm()
+
+    def _rearm(self) -> None:
+        """Set the time for what the connection waits for from its client."""
+        if self._current is not None or self._ending:
+            return
+        self._armed = self._reading
+        seconds = self.hub.limits.seconds_for(self._reading, self._body.reserved)
+        self.deadline = time.monotonic() + seconds
+
+    @property
+    def waiting_body(self) -> bytes | bytearray:
+        """See :class:`~webhook.server.http.hub.Member`."""
+        return self._body.content or (self._current.body if self._current else b"")
+
+    def _discharge(self, exchange: Exchange) -> None:
+        """Give back what a request held of the hub's bounds."""
+        if exchange.queued:
+            exchange.queued = False
+            self.hub.in_flight -= 1
+            self.share.in_flight -= 1
+        exchange.release_body(self.hub)
+
+    # --- large bodies ----------------------------------------------------------------------------
+
+    def _expect_large(self, length: int) -> None:
+        """A body of this length is to come: it needs a place, or is more than is ever taken."""
+        bound, body = self.hub.limits.body_bytes_max, self._body
+        if length > bound:
+            # Whose it is stands in its beginning.
+            body.too_large = True
+            body.bound = limits.PREFIX_BYTES
+            if self._responder() is None:
+                self._refuse_body()
+            return
+        body.bound = bound
+        if self._current is not None:
+            self._refuse(400, "pipelined", "a large body was sent without awaiting an answer")
+        elif not body.reserve(self, length):
+            # What has arrived already is taken, and no more for now.
+            self._transport.pause_reading()
+
+    def _exceed(self) -> None:
+        """The body is larger than what there is room for."""
+        bound, body = self.hub.limits.body_bytes_max, self._body
+        if body.too_large or body.size > bound:
+            self._refuse_body()
+        else:  # Its length was not told.
+            self._expect_large(bound)
+
+    def let_in(self, size: int) -> None:
+        """Go on reading a large body: there is a place for it now."""
+        self._body.waits = False
+        self._body.reserved = size
+        self.hub.large.turns.wait(self)
+        self._rearm()
+
+    def read_more(self) -> None:
+        """Read a little more: its turn has come."""
+        if not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def _responder(self) -> Responder | None:
+        """What answers requests of this path at once."""
+        if self._target[0] != self._url:
+            self._read_target(self._url)
+        return self.hub.at_once.get(self._target[1])
+
+    # --- refusals --------------------------------------------------------------------------------
+
+    def _check_head(self, size: int) -> None:
+        limit = self.hub.limits.header_bytes_max
+        if size > limit:
+            self._refuse(431, "header_too_large", f"request line and headers exceed {limit} bytes")
+        elif len(self._headers) > limits.HEADERS_MAX:
+            self._refuse(431, "header_too_large", f"more than {limits.HEADERS_MAX} headers")
+
+    def _refuse_body(self) -> None:
+        self._body.too_large = True
+        limit = self.hub.limits.body_bytes_max
+        self._refuse(413, "body_too_large", f"request entity is too large; limit is {limit} bytes")
+
+    def _check_raw(self) -> None:
+        """Bound what the parser holds back: fields, chunk extensions and trailers."""
+        if self._reading == "head":
+            self._check_head(self._raw_size)
+        else:
+            bounds = self.hub.limits
+            if self._raw_size > 2 * bounds.body_bytes_max + bounds.header_bytes_max:
+                self._refuse_body()
+
+    def _refuse(self, status: int, reason: str, message: str) -> None:
+        """Note why the connection's input cannot go on; the first reason stands."""
+        if self._refusal is None:
+            self._refusal = (status, reason, message)
+
+    def _answer_refusal(self) -> None:
+        """Answer what was refused, then read a little longer so that the answer arrives."""
+        assert self._refusal is not None
+        status, reason, message = self._refusal
+        responder = self._responder() if self._body.too_large and status == 413 else None
+        prefix = bytes(self._body.content[: limits.PREFIX_BYTES])
+        unread = None if responder is None else responder.refuse_unread(prefix, message)
+        if status == 429:
+            unread = refuse_crowd(self._responder(), prefix, self.hub.bodies())
+        self._body.release(self, self.share)
+        self.hub.refused(reason)
+        self._ending = "linger"
+        self.deadline = NEVER
+        until = time.monotonic() + limits.DROP_SECONDS
+        asyncio.get_running_loop().call_later(limits.LINGER_SECONDS, self._leave, until)
+        headers = (JSON, *self.hub.retry()) if status == 429 else (JSON,)
+        exchange = Exchange(self, {"method": "POST"}, b"", keep_alive=False)
+        exchange.answer(*(unread or (status, headers, failure(status, message))))
+
+    def _leave(self, until: float) -> None:
+        """Close when the client sends no more, so that the answer arrives, or at this moment."""
+        if not self._drops:
+            self._close("")
+        elif time.monotonic() < until:
+            self._drops = False
+            asyncio.get_running_loop().call_later(limits.LINGER_SECONDS, self._leave, until)
+        else:
+            self.abort("")
+
+    # --- ends ------------------------------------------------------------------------------------
+
+    def write(self, data: bytes) -> None:
+        """Send bytes."""
+        self._transport.write(data)
+
+    def expire(self) -> None:
+        """The present state has lasted too long."""
+        if self._ending == "closing":
+            self.abort("")
+        elif self._reading == "start":
+            self._close("shutdown" if self.hub.draining else "idle")
+        elif self._body.waits:
+            self._refuse(429, "overload", "large requests are being reviewed: try again")
+            self._transport.resume_reading()
+            self._answer_refusal()
+        else:
+            part = "headers" if self._reading == "head" else "body"
+            self._refuse(408, "slow_client", f"the request's {part} took too long to arrive")
+            self._answer_refusal()
+
+    def shutdown(self) -> None:
+        """Answer what is under way or arrives in a moment, then close (the server stops)."""
+        if self._current is None and not self._ending and self._reading == "start":
+            self.deadline = time.monotonic() + limits.LAST_CHANCE_SECONDS
+
+    def _close(self, reason: str) -> None:
+        """Send what is left and close; the sweep aborts what takes too long."""
+        if reason:
+            self.hub.closed(reason)
+        self._ending = "closing"
+        # A client that does not take leave must not hold up the end of the process.
+        leave = limits.LAST_CHANCE_SECONDS if self.hub.draining else limits.CLOSE_SECONDS
+        self.deadline = time.monotonic() + leave
+        self._transport.close()
+
+    def abort(self, reason: str) -> None:
+        """Close at once, whatever was to be sent."""
+        if reason:
+            self.hub.closed(reason)
+        self._ending = "closing"
+        self._transport.abort()

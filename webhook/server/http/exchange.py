@@ -1,0 +1,281 @@
+"""One request and its response: the ASGI side of a connection.
+
+What an application answers at once (:attr:`~webhook.server.http.hub.Hub.at_once`), as
+nearly every admission, is one function call: without coroutines, a task and
+messages a request costs a tenth less. Everything else is ASGI, in a task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable
+
+    from webhook.server.http.hub import Hub, Share
+    from webhook.server.http.responder import HttpHeader
+
+    Receive = Callable[[], Coroutine[Any, Any, dict[str, Any]]]
+    Send = Callable[[dict[str, Any]], Coroutine[Any, Any, None]]
+    Application = Callable[[dict[str, Any], Receive, Send], Coroutine[Any, Any, None]]
+
+JSON: Final[HttpHeader] = (b"content-type", b"application/json")
+JSON_ALONE: Final = (JSON,)
+"""The headers of nearly every answer, known by identity."""
+
+RELEASE: Final = "waddle.release_body"
+"""Where a scope has what lets go of the request's body before it is answered."""
+
+
+def status_line(status: int) -> bytes:
+    """The first line of a response."""
+    try:
+        phrase = HTTPStatus(status).phrase
+    except ValueError:
+        phrase = ""
+    return f"HTTP/1.1 {status} {phrase}\r\n".encode()
+
+
+_STATUS_LINES: Final = {status: status_line(status) for status in range(100, 600)}
+_BODILESS: Final = frozenset({204, 304})
+
+
+class Peer(Protocol):
+    """The connection that a request came by, as its response needs it."""
+
+    hub: Hub
+    application: Application
+    writable: asyncio.Event | None
+    """Set when the client reads again; None while it reads fast enough."""
+
+    def write(self, data: bytes) -> None:
+        """Send bytes."""
+
+    def answered(self, exchange: Exchange) -> None:
+        """The response is written whole."""
+
+    def abort(self, reason: str) -> None:
+        """Close at once."""
+
+
+class Exchange:
+    """A request, complete with its body, on its way to a response."""
+
+    __slots__ = (
+        "_chunked",
+        "_gone",
+        "_head",
+        "_received",
+        "_started",
+        "body",
+        "complete",
+        "connection",
+        "keep_alive",
+        "queued",
+        "reserved",
+        "scope",
+        "share",
+    )
+
+    def __init__(
+        self,
+        connection: Peer,
+        scope: dict[str, Any],
+        body: bytes | bytearray,
+        *,
+        keep_alive: bool,
+    ) -> None:
+        self.connection: Peer | None = connection
+        self.scope = scope
+        self.body = body
+        self.keep_alive = keep_alive
+        self.complete = False
+        self.queued = False
+        self.reserved = 0
+        """Bytes of the hub's place for large bodies."""
+        self.share: Share | None = None
+        """What its client has of the hub, in which its body is counted."""
+        self._received = False
+        self._started = False
+        self._chunked = False
+        self._head: tuple[int, list[HttpHeader]] | None = None
+        self._gone: asyncio.Event | None = None
+
+    # --- running -------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Run the application for this request: to its end, or in a task if it may wait."""
+        connection = self.connection
+        if connection is None:
+            return  # The client has gone: nobody would read the answer.
+        scope = self.scope
+        responder = connection.hub.at_once.get(scope["path"])
+        if responder is not None:
+            try:
+                answer = responder.respond(scope, self.body)
+                if answer is not None:
+                    self.answer(*answer)
+                    return
+            except Exception as error:  # noqa: BLE001  # the request's boundary: a bug is answered 500
+                self._failed(error)
+                return
+        scope[RELEASE] = functools.partial(self.release_body, connection.hub)
+        application = connection.application(scope, self.receive, self.send)
+        connection.hub.keep(asyncio.get_running_loop().create_task(self._finish(application)))
+
+    async def _finish(self, application: Coroutine[Any, Any, None]) -> None:
+        try:
+            await application
+        except Exception as error:  # noqa: BLE001  # the request's boundary: a bug is answered 500
+            self._failed(error)
+        else:
+            self._ended()
+
+    def _ended(self) -> None:
+        if not self.complete and self.connection is not None:
+            self._failed(RuntimeError("the application returned without completing its response"))
+
+    def _failed(self, error: Exception) -> None:
+        """A bug: tell the log, and the client 500 if it has not been answered yet."""
+        connection = self.connection
+        if connection is not None:
+            connection.hub.log.fault("bug while answering a request", error)
+        if self.complete or connection is None:
+            return
+        if self._started:
+            self.abandon()
+        else:
+            connection.hub.refused("bug")
+            self.keep_alive = False
+            self.answer(500, (), b"internal server error\n")
+
+    def abandon(self) -> None:
+        """Give up on a response that has begun or cannot begin: the connection must close."""
+        connection = self.connection
+        if connection is not None:
+            connection.abort("bug")
+
+    def release_body(self, hub: Hub) -> None:
+        """Let go of the body, and give back what it held of the hub's bounds."""
+        hub.waiting_bytes -= len(self.body)
+        if self.share is not None:
+            self.share.bytes -= len(self.body)
+        self.body = b""
+        if self.reserved:
+            size, self.reserved = self.reserved, 0
+            hub.large.release(size)
+
+    def disconnected(self) -> None:
+        """The client has gone."""
+        self.connection = None
+        if self._gone is not None:
+            self._gone.set()
+
+    # --- ASGI ----------------------------------------------------------------------------------
+
+    async def receive(self) -> dict[str, Any]:
+        """The whole body, and after it the news that the client has gone or been answered."""
+        if not self._received:
+            self._received = True
+            return {"type": "http.request", "body": self.body, "more_body": False}
+        if self.connection is not None and not self.complete:
+            self._gone = asyncio.Event()
+            await self._gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: dict[str, Any]) -> None:
+        """Take a part of the response; the head is held back until the body's first part."""
+        connection = self.connection
+        if connection is None or self.complete:
+            return
+        if message["type"] == "http.response.start":
+            self._head = (message["status"], list(message.get("headers", ())))
+            return
+        assert self._head is not None, "a response has a start before its body"
+        body = message.get("body", b"")
+        more = message.get("more_body", False)
+        if self._started:
+            self._write_part(connection, body, more=more)
+        elif more:
+            self._write_first_part(connection, body)
+        else:
+            self.answer(*self._head, body)
+        if more and connection.writable is not None:
+            await connection.writable.wait()
+
+    def answer(self, status: int, headers: Iterable[HttpHeader], body: bytes) -> None:
+        """Write a whole response in one piece."""
+        connection = self.connection
+        if connection is None:
+            return
+        hub = connection.hub
+        if headers is JSON_ALONE and self.keep_alive and not hub.draining:
+            self._started = True
+            head = b"%b%bcontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % (
+                _STATUS_LINES[status],
+                hub.date_line,
+                len(body),
+            )
+            connection.write(head if self.scope["method"] == "HEAD" else head + body)
+            self._completed(connection)
+            return
+        lines = [_STATUS_LINES[status], hub.date_line]
+        for name, value in headers:
+            if name == b"connection":
+                self.keep_alive = self.keep_alive and value != b"close"
+            elif name != b"content-length":
+                lines.append(_header(name, value))
+        if hub.draining:
+            self.keep_alive = False
+        if status not in _BODILESS:
+            lines.append(b"content-length: %d\r\n" % len(body))
+        if not self.keep_alive:
+            lines.append(b"connection: close\r\n")
+        lines.append(b"\r\n")
+        if self.scope["method"] != "HEAD":
+            lines.append(body)
+        self._started = True
+        connection.write(b"".join(lines))
+        self._completed(connection)
+
+    def _write_first_part(self, connection: Peer, body: bytes) -> None:
+        assert self._head is not None
+        status, headers = self._head
+        # A length that the application knows would spare the chunks; no route of ours knows one.
+        self._chunked = self.scope["http_version"] == "1.1"
+        if not self._chunked or connection.hub.draining:
+            self.keep_alive = False
+        lines = [_STATUS_LINES[status], connection.hub.date_line]
+        lines += [_header(name, value) for name, value in headers if name != b"content-length"]
+        if self._chunked:
+            lines.append(b"transfer-encoding: chunked\r\n")
+        if not self.keep_alive:
+            lines.append(b"connection: close\r\n")
+        lines.append(b"\r\n")
+        self._started = True
+        connection.write(b"".join(lines))
+        self._write_part(connection, body, more=True)
+
+    def _write_part(self, connection: Peer, body: bytes, *, more: bool) -> None:
+        if body and self.scope["method"] != "HEAD":
+            connection.write(b"%x\r\n%b\r\n" % (len(body), body) if self._chunked else body)
+        if not more:
+            if self._chunked and self.scope["method"] != "HEAD":
+                connection.write(b"0\r\n\r\n")
+            self._completed(connection)
+
+    def _completed(self, connection: Peer) -> None:
+        self.complete = True
+        if self._gone is not None:
+            self._gone.set()
+        connection.answered(self)
+
+
+def _header(name: bytes, value: bytes) -> bytes:
+    line = b"%b: %b\r\n" % (name, value)
+    if line.count(b"\n") != 1 or b"\r" in line[:-2]:
+        raise ValueError(f"a response header of more than one line: {name!r}")
+    return line
