@@ -118,12 +118,15 @@ class Aggregation:
         record: RecordEvent,
         settings: Settings | None = None,
         object_faults: ObjectFaults | None = None,
+        has_crd: Callable[[str], bool] | None = None,
     ) -> None:
         """``record`` takes what the decision log should know.
 
-        ``object_faults`` takes what an object raises that nobody foresaw.
+        ``object_faults`` takes what an object raises that nobody foresaw. ``has_crd`` says of a
+        template whether the API server has established its constraints' CRD.
         """
         self.object_faults = object_faults or ObjectFaults(log)
+        self._has_crd = has_crd
         self._client = client
         self._manager = manager
         self._registrar: Registrar = manager.registrar("status")
@@ -274,7 +277,13 @@ class Aggregation:
         ]
         now = time.monotonic()
         status = status_of(document)
-        wanted = by_pod.merged_status(document, statuses, index.kind, replicas.live)
+        wanted = by_pod.merged_status(
+            document,
+            statuses,
+            index.kind,
+            replicas.live,
+            has_crd=gvk != TEMPLATE or self._has_crd is None or self._has_crd(subject.name),
+        )
         entries = (status if wanted is None else wanted).get("byPod")
         doubted_until = 0.0
         if entries == status.get("byPod"):
