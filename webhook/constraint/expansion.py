@@ -29,7 +29,7 @@ RESULTANTS_MAX: Final = 100
 implies a Job, which implies a Pod); two templates for each of 18 kinds in a row would make 500,000
 of one ConfigMap."""
 
-ENTRIES_MAX: Final = 100_000
+MADE_ENTRIES_MAX: Final = 100_000
 """Fields, labels and owners that all of them hold beside what they share with the object: 100 for each
 are 10,000. An entry takes some 100 bytes, so that these are 10 MB."""
 
@@ -231,7 +231,7 @@ class _Room:
     def __init__(self, size: int) -> None:
         self._size = size
         self._resultants = RESULTANTS_MAX
-        self._entries = ENTRIES_MAX
+        self._entries = MADE_ENTRIES_MAX
         self._bytes = MUTATED_BYTES_MAX
 
     def take(self, entries: int) -> None:
@@ -245,12 +245,12 @@ class _Room:
         self, settled: Callable[[dict[str, Any]], dict[str, Any]], document: dict[str, Any]
     ) -> dict[str, Any]:
         """What mutators make of one."""
-        found = settled(document)
-        if found is not document:
+        changed = settled(document)
+        if changed is not document:
             self._bytes -= self._size
             if self._bytes < 0:
                 raise InvalidExpansion(TOO_MUCH)
-        return found
+        return changed
 
 
 class ExpansionSet:
@@ -323,30 +323,30 @@ class _Graph(NamedTuple):
         """One walk over all kinds: Tarjan's strongly connected components, without recursion."""
         known = tuple(templates)
         by_kind = _by_kind(known)
-        found: dict[GroupVersionKind, int] = {}
+        index: dict[GroupVersionKind, int] = {}
         lowest: dict[GroupVersionKind, int] = {}
         circle_of: dict[GroupVersionKind, GroupVersionKind] = {}
         path: list[GroupVersionKind] = []
         for start in by_kind:
-            due = [] if start in found else [(start, iter(by_kind[start]))]
+            due = [] if start in index else [(start, iter(by_kind[start]))]
             while due:
                 kind, left = due[-1]
-                if kind not in found:
-                    found[kind] = lowest[kind] = len(found)
+                if kind not in index:
+                    index[kind] = lowest[kind] = len(index)
                     path.append(kind)
                 for template in left:
                     made = template.generates
-                    if made in by_kind and made not in found:
+                    if made in by_kind and made not in index:
                         due.append((made, iter(by_kind[made])))
                         break
-                    if made in found and made not in circle_of:
-                        lowest[kind] = min(lowest[kind], found[made])
+                    if made in index and made not in circle_of:
+                        lowest[kind] = min(lowest[kind], index[made])
                 else:
                     due.pop()
                     if due:
                         above = due[-1][0]
                         lowest[above] = min(lowest[above], lowest[kind])
-                    while lowest[kind] == found[kind] and kind not in circle_of:
+                    while lowest[kind] == index[kind] and kind not in circle_of:
                         circle_of[path.pop()] = kind
         cyclic = {
             template.name

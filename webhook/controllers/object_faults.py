@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from webhook.metrics.registry import Registry
 
 T = TypeVar("T")
-K = TypeVar("K", bound="Hashable")
+KeyT = TypeVar("KeyT", bound="Hashable")
 
 Follower: TypeAlias = Literal[
     "template",
@@ -125,17 +125,17 @@ class ObjectFaults:
     async def run(
         self,
         follower: Follower,
-        queue: WorkQueue[K],
-        settle: Callable[[K], Awaitable[None]],
+        queue: WorkQueue[KeyT],
+        settle: Callable[[KeyT], Awaitable[None]],
         workers: int,
     ) -> None:
         """Have a queue's keys settled until cancelled; one that raises is tried again."""
 
-        async def settled(key: K) -> None:
+        async def settled(key: KeyT) -> None:
             await settle(key)
             self.clear(follower, *_name_of(key))
 
-        def fault(key: K, error: Exception) -> None:
+        def fault(key: KeyT, error: Exception) -> None:
             if not isinstance(error, ApiError | ApiUnreachable):
                 self._take(follower, _name_of(key), error)
 

@@ -85,13 +85,13 @@ class MutationSchema:
 
         Each place has one set, the same for all who meet there: of thousands none is copied.
         """
-        found: list[frozenset[MutatorId]] = []
+        places: list[frozenset[MutatorId]] = []
         node = self._root
         for name, kind in _steps(mutator.location, mutator.terminal):
             if users := self._conflicting_at(node, name):
-                found.append(users)
+                places.append(users)
             node = node.children[name][kind]
-        return found
+        return places
 
     def _conflicting_at(self, node: _Node, name: str) -> frozenset[MutatorId]:
         key = id(node), name

@@ -11,7 +11,7 @@ from tests.webhook.constraint.policies import client, constraint, deployment, ex
 from webhook.api.gvk import GroupVersionKind
 from webhook.constraint.expansion import (
     CYCLE,
-    ENTRIES_MAX,
+    MADE_ENTRIES_MAX,
     EXCESS,
     MUTATED_BYTES_MAX,
     RESULTANTS_MAX,
@@ -253,7 +253,7 @@ def padded(count):
 
 def test_an_object_whose_resultants_hold_too_much_beside_what_they_share_is_not_expanded():
     templates = [read_expansion_template(expands(f"pods-{at}")) for at in range(10)]
-    large = padded(ENTRIES_MAX // 10)
+    large = padded(MADE_ENTRIES_MAX // 10)
 
     assert len(Expansion(templates[:9]).expand(large)) == 9
     with pytest.raises(InvalidExpansion) as refused:

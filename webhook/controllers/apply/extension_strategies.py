@@ -159,10 +159,10 @@ def applied(
     object_faults: ObjectFaults,
 ) -> ExtensionState:
     """The object with what of it can be in force, and what is wrong with its newest generation."""
-    found = object_faults.attempt(
+    outcome = object_faults.attempt(
         "extension", key, lambda: _attempted(key, state, strategy, revisions, object_faults)
     )
-    return replace(state, error=described(found)) if isinstance(found, Exception) else found
+    return replace(state, error=described(outcome)) if isinstance(outcome, Exception) else outcome
 
 
 def _attempted(

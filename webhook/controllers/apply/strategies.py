@@ -59,7 +59,7 @@ class Strategy(Protocol):
         """The state with this in force or withheld; or why it cannot be, and what was learned."""
 
     def beyond_bounds(self, why: str) -> ConstraintFrameworkError:
-        """What another replica found beyond the bounds of a trial, as a refusal."""
+        """What another replica outcome beyond the bounds of a trial, as a refusal."""
 
     def kept(self, state: State) -> State:
         """The state where nothing could be put in force: what was stays, if it can."""
@@ -202,12 +202,12 @@ def applied(
     state: State, strategy: Strategy, revisions: Revisions, object_faults: ObjectFaults
 ) -> tuple[State, ConstraintFrameworkError | None]:
     """The object with what of it can be enforced, and why the newest cannot, if so."""
-    found = object_faults.attempt(
+    outcome = object_faults.attempt(
         strategy.follower,
         strategy.path(state),
         lambda: _attempted(state, strategy, revisions, object_faults),
     )
-    return spoilt(state, strategy, found) if isinstance(found, Exception) else found
+    return spoilt(state, strategy, outcome) if isinstance(outcome, Exception) else outcome
 
 
 def spoilt(
@@ -228,16 +228,16 @@ def _attempted(
         if not isinstance(attempt, InForce):
             fault = fault or StatusError(MISSING_REVISION, str(attempt))
             continue
-        found = object_faults.attempt(
+        outcome = object_faults.attempt(
             strategy.follower,
             strategy.path(state),
             partial(_tried, state, strategy, revisions, attempt),
         )
         refusal: ConstraintFrameworkError | None
-        if isinstance(found, Exception):
-            refusal, is_foreseen = strategy.unforeseen(found), False
+        if isinstance(outcome, Exception):
+            refusal, is_foreseen = strategy.unforeseen(outcome), False
         else:
-            state, refusal = found
+            state, refusal = outcome
         if refusal is None:
             break
         fault = fault or strategy.told(refusal)
