@@ -11,8 +11,8 @@ from tests.webhook.constraint.policies import client, constraint, deployment, ex
 from webhook.api.gvk import GroupVersionKind
 from webhook.constraint.expansion import (
     CYCLE,
-    MADE_ENTRIES_MAX,
     EXCESS,
+    MADE_ENTRIES_MAX,
     MUTATED_BYTES_MAX,
     RESULTANTS_MAX,
     TOO_MUCH,
