@@ -115,10 +115,11 @@ format: setup ## format all code
 	$(BIN)/ruff format $(SOURCES)
 	$(BIN)/ruff check --fix $(SOURCES)
 
-lint: setup ## formatting, lint and import contracts
+lint: setup ## formatting, lint, import contracts and the prose of pages
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.prose
 
 types: setup ## static types
 	$(BIN)/mypy

@@ -143,6 +143,19 @@ def test_the_playground_decides_by_what_the_cluster_holds(stage: Stage):
         stage.api.request("DELETE", f"{TEMPLATES}/{template['metadata']['name']}")
 
 
+def test_a_kind_that_the_cluster_does_not_serve_is_told_in_words(stage: Stage):
+    with over(stage) as console:
+        console.ready()
+
+        def states() -> dict[str, str]:
+            return {one["kind"]: one["state"] for one in console.json("/health")["kinds"]}
+
+        until(lambda: "not served" in str(states()), "openreports.io is not installed here")
+        page = console.get("/health").body.decode()
+        assert "not served: its CRD is not installed" in page
+        assert "404" not in page
+
+
 @pytest.mark.parametrize("path", PAGES)
 def test_an_api_server_that_is_not_there_is_told_on_each_page(nowhere: RunningConsole, path: str):
     assert nowhere.get(path).status == 200

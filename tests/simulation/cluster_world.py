@@ -24,7 +24,7 @@ from tests.simulation.cluster_enforcement import (
 )
 from tests.simulation.cluster_statuses import fights, lies, orphans
 from tests.simulation.cluster_users import NAMESPACE, Users
-from tests.simulation.control_plane import PODS, TEMPLATES, ControlPlane
+from tests.simulation.control_plane import PODS, SECRETS, TEMPLATES, ControlPlane
 from tests.simulation.ends import killed
 from tests.simulation.loop import Loop
 from tests.simulation.network import Network
@@ -49,6 +49,8 @@ from webhook.settings.serve import ServeSettings
 
 MUTATION = ("mutations.gatekeeper.sh", "expansion.gatekeeper.sh")
 """Groups that many clusters have not: their kinds are looked for again and again."""
+
+KEY_SECRET = "waddle-revision-keys"
 
 MEND_SECONDS = 400.0
 """In which everything converges: beyond every back-off, and the silence of a watch."""
@@ -121,6 +123,7 @@ class ClusterWorld:
         self.control_plane = ControlPlane(loop, self.storage, left_out=() if mutation else MUTATION)
         self.enforcement = self._watched()
         self.storage.create(NAMESPACES, "", {"metadata": {"name": NAMESPACE}})
+        self.storage.create(SECRETS, NAMESPACE, {"metadata": {"name": KEY_SECRET}})
         self.users = Users(loop.random, self.storage)
         self.replicas: list[Replica] = []
         self.dead: dict[str, str] = {}
@@ -180,6 +183,7 @@ class ClusterWorld:
                 operations=self.operations,
                 wait_for_broken=False,
                 kept_revisions=2,
+                key_secret=KEY_SECRET,
                 registry=replica.registry,
                 log=log,
                 tell=tell,

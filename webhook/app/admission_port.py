@@ -276,6 +276,7 @@ class AdmissionPort:
             mutate=mutation,
             validation=self._validation_endpoint(settings, cluster),
             recorder=None if decisions is None else decisions.recorder,
+            answer_unread=admission.answer_unread,
             tracing=tracing,
         )
         self.listener = Listener(

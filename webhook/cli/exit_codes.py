@@ -17,6 +17,8 @@ NO: Final = 1
 UNKNOWN: Final = 2
 USAGE: Final = 64
 """sysexits' EX_USAGE."""
+LACKING: Final = 69
+"""sysexits' EX_UNAVAILABLE."""
 UNWRITTEN: Final = 74
 """sysexits' EX_IOERR."""
 INTERRUPTED: Final = 130
@@ -24,6 +26,7 @@ INTERRUPTED: Final = 130
 
 OF_ALL: Final[Mapping[int, str]] = {
     USAGE: "the command line cannot be understood",
+    LACKING: "an extra of the package is not installed: standard error says which",
     UNWRITTEN: "what was found could not be written, for a full disk or a closed pipe for instance",
     INTERRUPTED: "interrupted",
 }

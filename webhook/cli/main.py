@@ -13,7 +13,7 @@ from typing import Final, TextIO
 
 import click
 
-from webhook import __version__, garbage
+from webhook import __version__, extras, garbage
 from webhook.cli import exit_codes
 from webhook.cli.subcommands import COMPLETE, Subcommands
 from webhook.cli.terminal import complain
@@ -59,6 +59,10 @@ _COMMANDS: Final = {
 }
 
 
+_OF_UNIX: Final = frozenset({"fcntl", "resource"})
+"""Modules that Python has everywhere but on Windows."""
+
+
 @click.command(
     cls=Subcommands,
     listed=_COMMANDS,
@@ -87,6 +91,9 @@ def main() -> None:
             raise
         complain(f"standard output: {error.strerror}")
         sys.exit(exit_codes.UNWRITTEN)
+    except ModuleNotFoundError as error:
+        complain(_lacking(error))
+        sys.exit(exit_codes.LACKING)
     except click.UsageError as error:
         error.show()
         sys.exit(exit_codes.USAGE)
@@ -96,6 +103,16 @@ def main() -> None:
     except click.Abort:
         sys.exit(exit_codes.INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _lacking(error: ModuleNotFoundError) -> str:
+    """What is missing, and what to do; raises the error itself where it is a fault of ours."""
+    extra = extras.extra_of(error)
+    if extra:
+        return f"{error.name} is not installed, which this needs: {extras.how_to_install(extra)}"
+    if error.name in _OF_UNIX:
+        return "this command needs Linux or macOS; in WSL or a container it runs on Windows, too"
+    raise error
 
 
 def _run() -> object:

@@ -143,6 +143,8 @@ def summary(item: ShownPolicy) -> ObjectDocument:
         "state": item.state,
         "action": item.action,
         "severity": item.severity,
+        "title": item.title,
+        "owner": item.owner,
         "stage": stage_of(item),
         "generation": item.generation,
         "enforcing": item.enforcing,
@@ -212,6 +214,7 @@ def policy(picture: Picture, query: Query) -> ObjectDocument:
     )
     return {
         "policy": summary(item),
+        "description": item.description,
         "sources": sources(item.document, item.faults) if item.category == "template" else [],
         "manifest": numbered(as_yaml(_shown_manifest(item.document)), {}),
         "match": as_yaml(spec["match"]) if spec.get("match") else "",
@@ -277,41 +280,47 @@ def violation_page(picture: Picture, query: Query) -> ObjectDocument:
     """Violations searched and grouped, a page at a time."""
     search = Search.of(query)
     group = query.get("group", "") if query.get("group") in violations.GROUPS else ""
-    count, listed = _listed(picture, search, group)
+    sort = query.get("sort", "") if query.get("sort") in violations.SORTS else violations.SORTS[0]
+    count, listed, choices = _listed(picture, search, group, sort)
     rows, position = page_of(listed, _number(query))
     return {
         "known": picture.violations is not None,
         "why": picture.why_no_violations,
         "rows": groups(rows, group) if group else [violations.row(item) for item in rows],
         "group": group,
+        "sort": sort,
+        "choices": choices,
         "position": position,
         "violations": count,
-        "query": {
-            name: query.get(name, "") for name in ("q", "policy", "namespace", "action", "kind")
-        },
+        "query": {name: query.get(name, "") for name in ("q", *violations.FILTERS)},
     }
 
 
-def _listed(picture: Picture, search: Search, group: str) -> tuple[int, Sequence[Any]]:
-    """How many violations a search finds, and what of them is listed.
+def _listed(
+    picture: Picture, search: Search, group: str, sort: str
+) -> tuple[int, Sequence[Any], Mapping[str, Any]]:
+    """How many violations a search finds, what of them is listed, and what filters may be.
 
     Kept with the picture: to count some 20,000 takes long enough to be noticed, and each page of
     them asks again.
     """
-    key = search, group
-    known: tuple[int, Sequence[Any]] | None = picture.answers.get(key)
+    key = search, group, sort
+    known: tuple[int, Sequence[Any], Mapping[str, Any]] | None = picture.answers.get(key)
     if known is None:
-        rows = search.finds(picture.violations or ())
+        all_known = picture.violations or ()
+        rows = search.finds(all_known)
         if len(picture.answers) >= ANSWERS_MAX:
             picture.answers.clear()
-        known = len(rows), counted(rows, group) if group else rows
+        listed = counted(rows, group) if group else violations.in_order(rows, sort)
+        known = len(rows), listed, search.choices(all_known)
         picture.answers[key] = known
     return known
 
 
 def found_violations(picture: Picture, query: Query) -> list[ShownViolation]:
     """All that a search finds, for files of other formats."""
-    return Search.of(query).finds(picture.violations or ())
+    rows = Search.of(query).finds(picture.violations or ())
+    return violations.in_order(rows, query.get("sort", ""))
 
 
 def resource(picture: Picture, query: Query) -> ObjectDocument:

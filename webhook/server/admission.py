@@ -27,7 +27,7 @@ from webhook.server.responsibility import (
     requester,
     responsible_for,
 )
-from webhook.server.undecided import attributed
+from webhook.server.undecided import answer_unread_by, attributed
 from webhook.serving.recorder import Reviewed
 from webhook.serving.trace import CurrentTrace
 from webhook.values import dataclass
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from webhook.server.preparation import Preparations, SlowReview
     from webhook.server.responsibility import Responsible
     from webhook.server.submission import Inadmissible, TriedSubmission
+    from webhook.server.undecided import UnreadAnswer
     from webhook.serving.namespaces import NamespaceAnswer
     from webhook.serving.recorder import Recorder
     from webhook.serving.revision import Revision, Serving
@@ -184,6 +185,11 @@ class Admission:
             if awaited is not None:
                 return awaited
         return self._conclude(request, query, received_at, _UNPREPARED, revision)
+
+    def answer_unread(self, namespace: str, whose: Responsible) -> UnreadAnswer:
+        """What a request gets that is not read; see :func:`~webhook.server.undecided.answer_unread_by`."""
+        blamed = whose if self._options.blames else "others"
+        return answer_unread_by(self._serving.revision, namespace, blamed)
 
     def _prepare(
         self,

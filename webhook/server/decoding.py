@@ -11,6 +11,7 @@ themselves: nobody waits behind 40 MB of another.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections import Counter
@@ -58,6 +59,11 @@ HOLDERS_MAX: Final = 1024
 
 IDLE_SECONDS: Final = 1.0
 """After so long without a huge one what they took is given back to the system."""
+
+
+LATE_SECONDS: Final = 0.02
+"""How long before its answer is due a body that waits is given up on: the thread that says whose
+doing that is may have to wait for the interpreter, a few of its switch intervals."""
 
 
 class Room(NamedTuple):
@@ -293,6 +299,25 @@ class Decoding:
         job = _Job(body, until, self._number, holder, is_stranger=bool(stranger))
         (self._huge if len(body) > HUGE_BYTES else self._large).put(job)
         return job.future
+
+    async def decode_in_time(
+        self, body: bytes | bytearray, until: float, stranger: str = ""
+    ) -> Decoded:
+        """The same, waited for no longer than that: a thread may be at work on what is large."""
+        decoding = self.decode(body, until - LATE_SECONDS, stranger)
+        waiting = asyncio.wrap_future(decoding)
+        await asyncio.wait((waiting,), timeout=max(0.0, until - time.monotonic()))
+        if waiting.done():
+            return waiting.result()
+        whose: Responsible = "object" if decoding.running() and len(body) > HUGE_BYTES else "others"
+        waiting.cancel()
+        decoding.add_done_callback(self._give_back_room)
+        return Decoded(None, NOTHING, NoRoom(whose))
+
+    def _give_back_room(self, decoding: Future[Decoded]) -> None:
+        """Nobody waits for what was decoded."""
+        if not decoding.cancelled() and decoding.exception() is None:
+            self.memory.give(decoding.result().room)
 
     def measure(self, job: _Job) -> bool:
         """Find out how much it will take; False where it is answered for that."""

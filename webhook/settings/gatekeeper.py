@@ -64,7 +64,7 @@ FLAGS: Final[dict[str, ForeignFlag]] = {
         "audit lists the kinds that a constraint can match, and no others", harmless=_EITHER
     ),
     "client-cert-name": _value("use --client-ca-name and --client-cn-name", ""),
-    "debug-use-fake-pod": _switch("POD_NAME and POD_NAMESPACE may simply be absent"),
+    "debug-use-fake-pod": _switch("POD_NAME and POD_NAMESPACE may be absent"),
     "enable-admission-violation-export": _switch(_EXPORT),
     "enable-external-data": _switch(
         "external data providers are not called: a template that needs one is refused",

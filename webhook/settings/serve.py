@@ -71,11 +71,11 @@ class ServeSettings(TelemetrySettings):
     operation: tuple[str, ...] = flag(
         ("webhook",),
         "What this process does; repeatable. With --kubernetes: webhook answers admissions and "
-        "writes the replica's own status objects, generate makes the CRDs of constraints and ValidatingAdmissionPolicies, status "
-        "copies all replicas' statuses into .status.byPod, audit reviews what is in the cluster "
-        "already, mutation-webhook answers /v1/mutate; mutation-status and mutation-controller add "
-        "nothing to status and to a replica, which follows mutators anyway. Name webhook, "
-        "mutation-webhook or audit.",
+        "writes the replica's own status objects. generate makes the CRDs of constraints and "
+        "ValidatingAdmissionPolicies. status copies all replicas' statuses into .status.byPod. "
+        "audit reviews what is in the cluster already. mutation-webhook answers /v1/mutate. "
+        "mutation-status and mutation-controller change nothing: status and every replica do that "
+        "anyway. Name webhook, mutation-webhook or audit.",
         gatekeeper=True,
         group=_POLICIES,
         choices=OPERATIONS,
@@ -94,6 +94,12 @@ class ServeSettings(TelemetrySettings):
         "Generations of each template and constraint that could be enforced and are kept in the "
         "cluster, as PolicyRevision objects, for restarts and for rolling back; 0 neither keeps "
         "nor reads any.",
+        group=_POLICIES,
+    )
+    revision_key_secret_name: str = flag(
+        "waddle-revision-keys",
+        "Secret in POD_NAMESPACE with the keys that sign PolicyRevisions, so that no other counts; "
+        "replicas make and rotate them. It must exist, and may be empty.",
         group=_POLICIES,
     )
     poll_interval_seconds: float = flag(
@@ -133,7 +139,7 @@ class ServeSettings(TelemetrySettings):
     shutdown_delay_seconds: int = flag(
         10,
         "Seconds that serving goes on after SIGTERM, unready and closing each connection after its "
-        "answer, before the port is closed.",
+        "answer, before the port is closed. Control-C skips them when no client is connected.",
         name="shutdown-delay",
         gatekeeper=True,
         group=_SERVING,
@@ -211,8 +217,8 @@ class ServeSettings(TelemetrySettings):
     api_server_ca_file: str = flag(
         "",
         "File with the authorities of the API server's client certificate. Who shows none of them "
-        "with the name of --client-cn-name is answered all the same, as one more user: what "
-        "others ask for goes by without it.",
+        "with the name of --client-cn-name is answered, too, but behind the API server: it counts "
+        "as one more user.",
         group=_TLS,
     )
 
@@ -331,8 +337,7 @@ class ServeSettings(TelemetrySettings):
     mutation_fights_per_hour: int = flag(
         20,
         "How often mutators may make the same change to the same object within an hour, at each "
-        "replica; more is a fight with whoever undoes it, which is told in the mutators' status. 0 "
-        "for never.",
+        "replica. More is a fight with whoever undoes it: the mutators' status says so. 0 for never.",
         group=_DECIDING,
     )
     mutation_annotations: bool = flag(

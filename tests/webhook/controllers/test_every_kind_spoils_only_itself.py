@@ -27,7 +27,7 @@ from webhook.controllers.apply.extensions import ExtensionController
 from webhook.controllers.apply.policies import PolicyController
 from webhook.controllers.apply.sync import SyncController
 from webhook.controllers.follow.following import Following
-from webhook.controllers.revisions import keeper as revision_keeper
+from webhook.controllers.revisions import known as known_revisions
 from webhook.controllers.status import status_index
 from webhook.metrics.cluster import OBJECT_FAULTS
 from webhook.mutation.registry import Mutators
@@ -162,7 +162,7 @@ CASES = {
         "expansiontemplatepodstatuses",
     ),
     "PolicyRevision": Case(
-        ("policy.waddle.dev", "policyrevisions"), revision, ((revision_keeper, "read_revision"),)
+        ("policy.waddle.dev", "policyrevisions"), revision, ((known_revisions, "read_revision"),)
     ),
     "CustomResourceDefinition": Case(
         ("apiextensions.k8s.io", "customresourcedefinitions"),

@@ -9,10 +9,11 @@ import pytest
 from tests.cluster import write_kubeconfig
 from tests.patience import PATIENCE_SECONDS
 from tests.webhook.cluster.fault_server import scripted, status
+from tests.webhook.controllers.signing import entry, keys_of, signed_revision
 from tests.webhook.controllers.test_policies import template
 from webhook import __version__
 from webhook.api.pod_status import Pod
-from webhook.api.revision import digest_of, read_revision, revision_object
+from webhook.api.revision import digest_of, read_revision
 from webhook.api.revision_outcome import TrialOutcome
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
@@ -24,6 +25,7 @@ from webhook.controllers.revisions.keeper import RevisionKeeper
 from webhook.controllers.revisions.revisions import InForce
 from webhook.log import Log
 
+KEYS = "/api/v1/namespaces/waddle-system/secrets/waddle-revision-keys"
 REVISIONS = "/apis/policy.waddle.dev/v1alpha1/policyrevisions"
 CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/policyrevisions.policy.waddle.dev"
 DOCUMENT = template()
@@ -45,7 +47,14 @@ class Kept:
             watch_list=False,
         )
         self.keeper = RevisionKeeper(
-            client, pod, log, limit=2, tell=self.told.extend, settings=often, **options
+            client,
+            pod,
+            keys_of(client),
+            log,
+            limit=2,
+            tell=self.told.extend,
+            settings=often,
+            **options,
         )
 
     def take(self, verdict, **outcome):
@@ -56,7 +65,7 @@ class Kept:
 def made(verdict, version="1", message="", generation=1):
     """The revision of a generation of the template, with what a replica said of it."""
     outcome = TrialOutcome(verdict, "waddle-0", "uid-0", version, "2026-01-01T00:00:00Z", message)
-    return revision_object(at(generation), DIGEST, outcome)
+    return signed_revision(at(generation), outcome, digest=DIGEST)
 
 
 def at(generation):
@@ -168,6 +177,7 @@ async def loading(folder, answers, **options):
         ClusterClient(credentials) as client,
     ):
         server.script = ByPath()
+        answers.setdefault(KEYS, [(200, [json.dumps({"data": entry()}).encode()], "end")])
         kept = Kept(client, **options)
         kept.requests = server.requests
         async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
@@ -321,7 +331,7 @@ def test_what_another_replica_is_to_drop_is_left_to_it_while_it_is_its_turn(tmp_
             while queue._heap[0][0] == first:  # noqa: ASYNC110  # no event tells
                 await asyncio.sleep(0.01)
             assert len(queue) == 1
-            assert {path for path, _ in kept.requests} == {REVISIONS}
+            assert {path for path, _ in kept.requests} == {KEYS, REVISIONS}
 
     asyncio.run(run())
 

@@ -492,6 +492,31 @@ def test_a_policy_of_the_name_that_is_not_ours_is_left_and_told_of(tmp_path):
     asyncio.run(run())
 
 
+def test_a_policy_that_is_not_ours_is_bound_by_nothing_of_ours(tmp_path, monkeypatch):
+    """Who may make policies and not bind them had one in force by its name."""
+    monkeypatch.setattr(generation_keeper, "GRACE_SECONDS", 0.1)
+    theirs = {"metadata": {"name": "gatekeeper-alpha"}, "spec": {"validations": []}}
+
+    async def run():
+        async with session(
+            tmp_path, *EVERYTHING, prepare=lambda made: made.make(VAP_GROUP, VAPS.plural, theirs)
+        ) as made:
+            made.make(*TEMPLATES, in_cel())
+            await made.until(lambda: ALPHAS in made.storage.kinds)
+            made.make(*ALPHAS, constraint("Alpha", "c", 0))
+            await made.until(lambda: vap_status(made)[1].get("state") == "error")
+            assert made.all(VAP_GROUP, BINDINGS.plural) == []
+            # Without it both are made; where it comes in the place of ours, our binding goes.
+            made.drop(VAP_GROUP, VAPS.plural, "gatekeeper-alpha")
+            await made.until(lambda: made.all(VAP_GROUP, BINDINGS.plural), "a binding")
+            made.drop(VAP_GROUP, VAPS.plural, "gatekeeper-alpha")
+            made.make(VAP_GROUP, VAPS.plural, theirs)
+            await until_none(made, VAP_GROUP, BINDINGS.plural)
+            assert made.get(VAP_GROUP, VAPS.plural, "gatekeeper-alpha")["spec"] == theirs["spec"]
+
+    asyncio.run(run())
+
+
 def test_a_policy_that_the_api_server_refuses_is_told_of(tmp_path):
     async def run():
         async with session(tmp_path, *EVERYTHING) as made:

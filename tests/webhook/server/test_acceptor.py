@@ -18,6 +18,7 @@ from webhook.metrics.server import CLOSED
 from webhook.server.http.hub import Hub, Share
 from webhook.server.http.limits import ConnectionLimits
 from webhook.server.http.listener import Listener
+from webhook.server.http.occupant import Occupant
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 
@@ -135,7 +136,7 @@ class Member:
     def __init__(self, client: str, deadline: float) -> None:
         self.client, self.deadline, self.share = client, deadline, Share()
         self.given_up = False
-        self.waiting_body = b""
+        self.occupant = Occupant("", 0)
 
     def expire(self) -> None:
         raise AssertionError

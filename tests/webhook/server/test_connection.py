@@ -21,6 +21,7 @@ from webhook.server.http.connection import Connection
 from webhook.server.http.hub import Hub
 from webhook.server.namespace_label import Exemptions
 from webhook.server.outcome import Pending
+from webhook.server.undecided import AnswerUnread, answer_unread
 
 LIMITS = replace(
     ADMISSION_LIMITS, header_bytes_max=1024, body_bytes_max=2048, waiting_bytes_max=4096
@@ -191,13 +192,24 @@ class Port:
 
     size = 1024 * 1024
 
-    def __init__(self, *, bodies: int = 1, decide: Decide = allow) -> None:
+    def __init__(
+        self,
+        *,
+        bodies: int = 1,
+        decide: Decide = allow,
+        answer_unread: AnswerUnread = answer_unread,
+    ) -> None:
         """So many of the largest bodies have places at a time."""
         limit = bodies * self.size
         log = Log(list[bytes]().append).logger("test")
         self.hub = Hub(replace(ADMISSION_LIMITS, body_bytes_max=limit), Registry(), log)
         self.application = make_application(
-            decide, Exemptions(), Registry(), log, decoding=Decoding(body_max=limit)
+            decide,
+            Exemptions(),
+            Registry(),
+            log,
+            decoding=Decoding(body_max=limit),
+            answer_unread=answer_unread,
         )
         self.hub.at_once = self.application.at_once
 
@@ -278,6 +290,8 @@ def test_a_large_body_that_gets_no_place_in_time_is_answered_429() -> None:
         (first, _), (second, seconds) = port.connect(), port.connect()
         first.receive(large_head(port.size) + b" " * 1000)
         second.receive(large_head(port.size) + b" " * 1000)
+        assert not seconds.paused  # It is not known yet whose it is.
+        second.receive(b" " * 4000)
         assert seconds.paused
         second.expire()  # The first has sent on meanwhile, and has all the time that it may.
         assert seconds.sent.startswith(b"HTTP/1.1 429 ")

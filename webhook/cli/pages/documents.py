@@ -182,7 +182,7 @@ PAGES: Final = {
 
 def main() -> None:
     """Write the pages into ``docs``."""
-    folder = Path(__file__).parents[2] / "docs"
+    folder = Path(__file__).parents[3] / "docs"
     folder.mkdir(exist_ok=True)
     for name, page in PAGES.items():
         (folder / name).write_text(page(), encoding="utf-8")

@@ -98,7 +98,7 @@ def _imports(paths: Sequence[str], version: RegoVersion) -> tuple[Import, ...]:
 
 
 def _input(path: str | None, *, stdin_input: bool) -> Any:
-    if stdin_input:
+    if stdin_input or path == "-":
         return read_document("-", sys.stdin.read())
     if path is None:
         return UNDEFINED

@@ -29,11 +29,17 @@ from webhook.controllers.kinds import constraint_gvk
 from webhook.controllers.object_faults import ObjectFaults
 from webhook.controllers.object_writer import ObjectWriter
 from webhook.controllers.revisions.keeper import REVISIONS, RevisionKeeper
+from webhook.controllers.revisions.keys import RevisionKeys
 from webhook.controllers.revisions.outcome_records import OutcomeRecords
 from webhook.controllers.status.aggregation import Aggregation
 from webhook.controllers.status.status_writers import StatusWriters
 from webhook.controllers.status_kinds import LabelledSubject
-from webhook.metrics.policies import POLICIES_NOT_NEWEST, POLICY_REVISIONS, POLICY_STATES
+from webhook.metrics.policies import (
+    POLICIES_NOT_NEWEST,
+    POLICY_REVISIONS,
+    POLICY_REVISIONS_IGNORED,
+    POLICY_STATES,
+)
 from webhook.replicas.pods import STATUS_OPERATION
 from webhook.serving.namespaces import NamespaceAnswer
 from webhook.watch.manager import Manager
@@ -105,6 +111,7 @@ class Following:
         operations: frozenset[str],
         wait_for_broken: bool,
         kept_revisions: int,
+        key_secret: str,
         registry: Registry,
         log: Logger,
         tell: Callable[[str, tuple[str, ...]], None],
@@ -116,6 +123,7 @@ class Following:
     ) -> None:
         """``tell`` takes why the replica is not ready, and what is wrong.
 
+        ``key_secret`` names the Secret by whose keys kept revisions count.
         ``certificate_writes`` gives those to Secret and configuration, and how many failed.
         With a ``trier`` what is new is tried before it is enforced, where revisions are kept.
         """
@@ -150,10 +158,14 @@ class Following:
             if STATUS_OPERATION in operations
             else None
         )
+        self._keys = RevisionKeys(
+            client, pod.namespace, key_secret, log, writes=self._aggregation is not None
+        )
         self._revisions = (
             RevisionKeeper(
                 client,
                 pod,
+                self._keys,
                 log,
                 limit=kept_revisions,
                 tell=self._revised,
@@ -411,6 +423,7 @@ class Following:
             registry.replace(POLICY_STATES, self._aggregation.conditions.counts)
         if self._revisions is not None:
             registry.set(POLICY_REVISIONS, self._revisions.count)
+            registry.replace(POLICY_REVISIONS_IGNORED, self._revisions.ignored)
 
     def _writes(self) -> dict[str, tuple[int, int]]:
         """Writes and failed ones, by what was written."""
@@ -429,6 +442,7 @@ class Following:
         if self._records is not None:
             writes, failures = counts["revision"]
             counts["revision"] = writes + self._records.writes, failures + self._records.failures
+        counts["revision_key"] = self._keys.writes, self._keys.failures
         if self._certificate_writes is not None:
             counts["certificate"] = self._certificate_writes()
         return counts

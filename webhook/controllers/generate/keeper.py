@@ -207,13 +207,17 @@ class GenerationKeeper:
         self._plan = planner.plan(
             self._templates, self._constraints, self._current_scope(), self._waits(waits)
         )
-        # A binding goes after its policy: who may bind is asked of the policy's parameters.
-        ready = {
-            name: one
-            for name, one in self._plan.bindings.items()
-            if policies.store.get("", one["spec"]["policyName"]) is not None
-        }
-        self._waiting = self._plan.waiting | (self._plan.bindings.keys() - ready.keys())
+        # A binding goes after its policy: who may bind is asked of the policy's parameters. A
+        # policy of that name which somebody else made is bound by nothing of ours.
+        ready: dict[str, Json] = {}
+        self._waiting = set(self._plan.waiting)
+        for name, one in self._plan.bindings.items():
+            policy = one["spec"]["policyName"]
+            current = policies.store.get("", policy)
+            if current is None:
+                self._waiting.add(name)
+            elif not Rewrites.foreign(self._plan.policies[policy], current):
+                ready[name] = one
         bindings.want(ready, prune=True)
         policies.want(self._plan.policies, prune=True)
         told = generation_statuses(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.server.http.limits import ConnectionLimits
+    from webhook.server.http.occupant import Occupant
     from webhook.server.http.responder import Responder
 
 SLICE_SECONDS: Final = 0.005
@@ -78,8 +79,8 @@ class Member(Protocol):
     """When, on the monotonic clock, its present state must be over."""
 
     @property
-    def waiting_body(self) -> bytes | bytearray:
-        """What has arrived of a request that is not decoded yet."""
+    def occupant(self) -> Occupant:
+        """Whose request it has, and what has arrived of it."""
 
     def expire(self) -> None:
         """End that state."""
@@ -152,9 +153,9 @@ class Hub:
             self._loop.call_soon(self._run)
         return True
 
-    def bodies(self) -> Iterator[bytes | bytearray]:
-        """What waits to be decoded."""
-        return (member.waiting_body for member in self.connections)
+    def occupants(self) -> Iterator[Occupant]:
+        """The requests that have arrived, wholly or in part, and are not answered."""
+        return (member.occupant for member in self.connections)
 
     def _leaves_room_for(self, share: Share) -> bool:
         """Whether a request may be one more than there may be: others than who crowds it may."""

@@ -1,0 +1,44 @@
+"""Pages are plain English, by rules that find what is not."""
+
+import pytest
+
+from tests.programs import ROOT
+from tests.prose import WORDS_MAX, faults, pages, sentences
+
+BAD = [
+    "No constraint in nothing is ever met.",
+    "What is left out is told by the log.",
+    "It warns of kinds that there are not.",
+    "A constraint of whose kinds none is synced has no total.",
+    "It stands there all the same.",
+    "The replica is, as it were, asleep.",
+    "Operators utilize the flag.",
+    "Restart the Pod in order to read the file again.",
+    "You can easily remove it.",
+    " ".join(["word"] * (WORDS_MAX + 1)) + ".",
+]
+
+
+@pytest.mark.parametrize("sentence", BAD)
+def test_a_bad_sentence_is_named(sentence):
+    assert [fault.line for fault in faults(f"# Title\n\n{sentence}\n") if fault.line == 3]
+
+
+def test_a_page_of_long_sentences_is_named():
+    page = "\n\n".join([" ".join(["word"] * 15) + "."] * 3)
+    assert ["half of the sentences" in fault.text for fault in faults(page)] == [True]
+
+
+def test_code_links_and_tables_are_no_long_sentences():
+    page = (
+        "```console\n$ " + "word " * 50 + "\n```\n\n"
+        "See [the page](https://example.com/all/the/same). It says why.\n\n"
+        "| one | " + "two | " * 50 + "\n"
+    )
+    assert list(faults(page)) == []
+    assert [line for line, _ in sentences(page)][:2] == [5, 5]
+
+
+@pytest.mark.parametrize("path", pages(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_page_is_plain(path):
+    assert list(faults(path.read_text())) == []
