@@ -55,6 +55,8 @@ KEY_SECRET = "waddle-revision-keys"
 MEND_SECONDS = 400.0
 """In which everything converges: beyond every back-off, and the silence of a watch."""
 
+POD_LABELS = {"app.kubernetes.io/name": "waddle", "gatekeeper.sh/operation": "webhook"}
+
 OPERATIONS = [frozenset({"webhook", "status", "generate"})] * 2 + [
     frozenset({"webhook", "generate"})
 ]
@@ -147,7 +149,7 @@ class ClusterWorld:
         storage = self.storage
         if pod is None:
             self.made += 1
-            metadata = {"name": f"replica-{self.made}", "labels": {"app": "waddle"}}
+            metadata = {"name": f"replica-{self.made}", "labels": POD_LABELS}
             body = {"metadata": metadata, "status": FATES["ready"]}
             pod = storage.create(PODS, NAMESPACE, body)
         name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]

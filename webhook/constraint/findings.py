@@ -17,6 +17,7 @@ from webhook.constraint.result import (
     Undecided,
     answer_order,
 )
+from webhook.constraint.secrecy import quoting_no_secret
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -203,7 +204,7 @@ class Findings:
         evaluate: _Evaluate = evaluator.evaluate
         is_whole = evaluator.reads_constraint
         if (observer := self.limits.observer) is not None:
-            evaluate = _observed(evaluate, observer, groups)
+            evaluate = _observed(evaluate, observer, groups, review)
         mark = len(self.results)
         left: _Groups = ()
         failure: PolicyError | None = None
@@ -216,7 +217,7 @@ class Findings:
                 given = group[0].document if is_whole else group[0].parameters
                 told = evaluate(given, review.document, state)
             except Exception as raised:  # noqa: BLE001  # whatever it is costs this policy alone
-                error = containment.of_evaluation(raised)
+                error = quoting_no_secret(containment.of_evaluation(raised), review.document)
                 if error.bug is not None and self.snapshot.on_bug is not None:
                     self.snapshot.on_bug(entry.template.kind, error.bug)
                 if self._is_late(limits, error):
@@ -447,7 +448,9 @@ def _chooses(entry: Entry, constraint: Constraint) -> bool:
     return entry.on_error_for(constraint) in ("reject", "allow")
 
 
-def _observed(evaluate: _Evaluate, observer: Observer, groups: _Groups) -> _Evaluate:
+def _observed(
+    evaluate: _Evaluate, observer: Observer, groups: _Groups, review: Review
+) -> _Evaluate:
     """What evaluates the groups, in this order, and tells of each."""
     remaining = iter(groups)
 
@@ -457,7 +460,7 @@ def _observed(evaluate: _Evaluate, observer: Observer, groups: _Groups) -> _Eval
         try:
             told = tuple(evaluate(given, document, state))
         except Exception as raised:
-            error = containment.of_evaluation(raised)
+            error = quoting_no_secret(containment.of_evaluation(raised), review.document)
             observer.evaluated(group, began, time.monotonic_ns(), 0, str(error))
             raise
         observer.evaluated(group, began, time.monotonic_ns(), len(told), "")

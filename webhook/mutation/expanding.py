@@ -25,12 +25,14 @@ def expand(
     namespace: Mapping[str, Any] | None,
     *,
     username: str = "",
+    size: int = 0,
     on_error: MutationOnError = "skip",
     until: float | None = None,
 ) -> list[Resultant]:
     """Everything that a resource implies, what is implied by those first.
 
     Mutators see resultants as generated, and no operation; ``until`` is on the monotonic clock.
+    ``size`` is the resource's in bytes.
     Raises :class:`~webhook.constraint.expansion.InvalidExpansion`.
     """
     if not mutations:
@@ -44,4 +46,4 @@ def expand(
         except MutationError as error:
             raise InvalidExpansion(f"failed to mutate resultant resource: {error}") from None
 
-    return expansion.expand(obj, namespace, settled)
+    return expansion.expand(obj, namespace, settled, size)

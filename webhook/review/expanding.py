@@ -36,7 +36,7 @@ def expand_value(
         obj = _as_requested(obj, request)
         given = namespace
     else:
-        operation = value.operation
+        operation, size = value.operation, value.size
     gvk = gvk_of(obj)
     if gvk.kind and not policies.expansion.is_of(gvk):
         return [], ""
@@ -47,6 +47,7 @@ def expand_value(
             obj,
             namespace,
             username=username,
+            size=size,
             on_error=subject.on_expansion_error,
             until=until_of(subject),
         )

@@ -335,8 +335,8 @@ class Admission:
             return None
         responses, unexpanded = concluded
         outcome = self._judge(request, responses, unexpanded)
-        if unexpanded == expansion.OUT_OF_TIME:
-            outcome = self._unless_late(request, outcome, span, revision)
+        if unexpanded in expansion.UNDECIDABLE:
+            outcome = self._unless_unexpanded(request, outcome, span, revision, unexpanded)
         if isinstance(outcome, AdmissionResponse) and outcome.allowed:
             notice = submission.notice(request, revision.checks)
             outcome = verdict.with_notice(outcome, notice) if notice else outcome
@@ -437,14 +437,15 @@ class Admission:
             return evaluation(revision.snapshot), ""
         return expansion.reviewing(revision, subject, until, self._options.mutation_on_error)
 
-    def _unless_late(
+    def _unless_unexpanded(
         self,
         request: AdmissionRequest,
         outcome: AdmissionResponse | Unanswerable,
         span: RequestTime,
         revision: Revision,
+        unexpanded: str,
     ) -> AdmissionResponse | Unanswerable:
-        """The answer where there was no time to find out what the object implies.
+        """The answer where it is not known what the object implies: for its size, or want of time.
 
         What does not hold for what is not known is not known either.
         """
@@ -455,9 +456,9 @@ class Admission:
         if policy.on_undecidable == "ignore":
             return outcome
         delay = self._times.since(span.received_at, requester(request))
-        if self._responsible(delay) == "others":
+        if unexpanded == expansion.OUT_OF_TIME and self._responsible(delay) == "others":
             return Unanswerable(504, "deadline", _TOO_LATE)
-        refusal = verdict.undecidable(request.uid, expansion.OUT_OF_TIME)
+        refusal = verdict.undecidable(request.uid, unexpanded)
         self._telling.refused(refusal)
         return refusal
 
@@ -479,8 +480,8 @@ class Admission:
         if isinstance(slow, Delay):
             responses = attributed(_not_reviewed(reviewing, subject), self._responsible(slow))
             outcome = self._judge(request, responses, unexpanded)
-            if unexpanded == expansion.OUT_OF_TIME:
-                outcome = self._unless_late(request, outcome, span, revision)
+            if unexpanded in expansion.UNDECIDABLE:
+                outcome = self._unless_unexpanded(request, outcome, span, revision, unexpanded)
             if isinstance(outcome, Unanswerable):
                 outcome = Unanswerable(429, _NO_ROOM, _NO_PLACE, retry=True)
             return outcome, responses

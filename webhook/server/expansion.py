@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
+from webhook.constraint import expansion
 from webhook.constraint.limits import Limits
 from webhook.review.evaluation import Reviewing, evaluation
 from webhook.review.expanding import expand_value
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from webhook.serving.revision import Revision
 
 OUT_OF_TIME: Final = "unable to expand object: its time ended before all that it implies was known"
+TOO_MUCH: Final = f"unable to expand object: {expansion.TOO_MUCH}"
+
+UNDECIDABLE: Final = frozenset({OUT_OF_TIME, TOO_MUCH})
+"""Why it is not known what an object implies that its own requester may have brought about."""
 
 
 def reviewing(

@@ -82,6 +82,14 @@ def test_what_others_write_into_the_status_stays():
     assert "created" not in status
 
 
+def test_a_template_is_created_once_the_api_server_has_established_its_crd():
+    statuses = [template_status("a")]
+    assert "created" not in merged_status(template(), statuses, TEMPLATE, has_crd=False)
+    assert merged_status(template(), statuses, TEMPLATE)["created"] is True
+    before = template(status={"created": True})
+    assert merged_status(before, statuses, TEMPLATE, has_crd=False)["created"] is True
+
+
 def test_a_template_that_no_replica_could_use_is_not_created_and_stays_created():
     broken = [template_status("a", [StatusError("ingest_error", "no")])]
 

@@ -17,6 +17,7 @@ from tests.webhook.controllers.session import (
     Session,
     session,
 )
+from webhook.api.pod_status import Pod, StatusError, constraint_subject, pod_status
 from webhook.api.shapes import conditions_of
 from webhook.controllers.apply import expression_keeper
 from webhook.controllers.generate import keeper as generation_keeper
@@ -125,6 +126,47 @@ def test_a_pod_has_one_voice_by_the_name_of_its_status(tmp_path):
             status = made.get(*ALPHAS, "c")["status"]
             assert [entry["id"] for entry in status["byPod"]] == ["waddle-1"]
             assert "errors" not in status["byPod"][0]
+
+    asyncio.run(run())
+
+
+def test_a_status_forged_for_a_foreign_pod_counts_as_no_replica(tmp_path):
+    """Who may write status objects names any Pod of the namespace as owner."""
+
+    async def run():
+        async with session(tmp_path, *EVERYTHING) as made:
+            await enforced(made)
+            ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+            body = {"metadata": {"name": "intruder", "labels": {"app": "other"}}, "status": ready}
+            uid = made.make("", "pods", body, NAMESPACE)["metadata"]["uid"]
+            pod = Pod("intruder", NAMESPACE, uid, EVERYTHING)
+            fault = StatusError("ingest_error", "forged")
+            document = made.get(*ALPHAS, "c")
+            forged = pod_status(pod, constraint_subject(document), errors=[fault], enforced=False)
+            made.make(*STATUSES, forged, NAMESPACE)
+            aggregation = made.following._aggregation
+            await made.until(lambda: any(uid in item for item in owners_heard(aggregation)))
+            made.change(*ALPHAS, "c", spec={**document["spec"], "enforcementAction": "warn"})
+            generation = made.get(*ALPHAS, "c")["metadata"]["generation"]
+
+            def message() -> str:
+                held = conditions_of(made.get(*ALPHAS, "c").get("status", {}))
+                return next((item["message"] for item in held if item["type"] == "Active"), "")
+
+            wanted = f"1/1 replicas at generation {generation}"
+            await made.until(lambda: message() == wanted, wanted)
+            status = made.get(*ALPHAS, "c")["status"]
+            assert [entry["id"] for entry in status["byPod"]] == ["waddle-1"]
+            assert state_of(made, *ALPHAS, "c") == "Active Enforced"
+            assert uid not in aggregation.writers()
+            assert made.get(*STATUSES, forged["metadata"]["name"], NAMESPACE)  # not ours to delete
+
+    def owners_heard(aggregation):
+        return [
+            {owner["uid"] for owner in item["metadata"].get("ownerReferences", ())}
+            for index in aggregation._indexes
+            for item in index.items.values()
+        ]
 
     asyncio.run(run())
 

@@ -11,6 +11,7 @@ import math
 import time
 from typing import TYPE_CHECKING, Final
 
+from webhook.api import pod_status
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import CRDS, NAMESPACE, NAMESPACES
 from webhook.cluster.reflector import Settings
@@ -20,7 +21,7 @@ from webhook.controllers.apply.constraint_crds import SELECTION, overlay_crd
 from webhook.controllers.apply.expression_keeper import ExpressionKeeper
 from webhook.controllers.apply.prevalidation import Prevalidation
 from webhook.controllers.apply.publication import ClusterPolicies
-from webhook.controllers.follow.crd_waits import CrdWaits
+from webhook.controllers.follow.crd_waits import CrdWaits, why_not_established
 from webhook.controllers.follow.discovery import ClusterDiscovery
 from webhook.controllers.follow.watch_metrics import WatchMetrics
 from webhook.controllers.generate.keeper import GenerationKeeper
@@ -32,6 +33,7 @@ from webhook.controllers.revisions.keys import RevisionKeys
 from webhook.controllers.revisions.outcome_records import OutcomeRecords
 from webhook.controllers.status.aggregation import Aggregation
 from webhook.controllers.status.status_writers import StatusWriters
+from webhook.controllers.status_kinds import LabelledSubject
 from webhook.metrics.policies import (
     POLICIES_NOT_NEWEST,
     POLICY_REVISIONS,
@@ -144,7 +146,15 @@ class Following:
         self._policy_watches = self._manager.registrar("policy")
         self._data_watches = self._manager.registrar("sync")
         self._aggregation = (
-            Aggregation(client, self._manager, pod, log, record=record, object_faults=object_faults)
+            Aggregation(
+                client,
+                self._manager,
+                pod,
+                log,
+                record=record,
+                object_faults=object_faults,
+                has_crd=self._has_crd,
+            )
             if STATUS_OPERATION in operations
             else None
         )
@@ -347,12 +357,20 @@ class Following:
         if policies.is_serving:
             self._tell(self._outdated(), policies.faults)
 
+    def _has_crd(self, template: str) -> bool:
+        """Whether the API server has established the CRD of a template's constraints."""
+        crd = self._crds.store.get("", f"{template}.{constraint.GROUP}")
+        return not why_not_established(crd)
+
     def _crds_changed(self, changes: Iterable[Change]) -> None:
         """A constraint's CRD came, changed or went: its kind's watch begins or ends at once."""
         self._crds_moved = True
         loop = asyncio.get_running_loop()
         for change in changes:
             gvk = constraint_gvk(change.object["spec"]["names"]["kind"])
+            if self._aggregation is not None:
+                subject = LabelledSubject(pod_status.TEMPLATE.kind, "", gvk.kind.lower())
+                self._aggregation.touch(subject)
             if change.kind == "delete":
                 self._manager.restart(gvk)
             else:

@@ -137,15 +137,7 @@ class GenerationKeeper:
             tasks.create_task(self._bindings.run())
             self._queue.add("plan")
             self._queue.add("compare", COMPARE_SECONDS)
-            tasks.create_task(
-                self._queue.run(
-                    self._settle,
-                    1,
-                    fault=lambda key, error: self._object_faults.take(
-                        "generation", key, error=error
-                    ),
-                )
-            )
+            tasks.create_task(self._object_faults.run("generation", self._queue, self._settle, 1))
 
     async def _version(self) -> str:
         """The version of the API group that has the kinds; waits for one."""
@@ -191,7 +183,6 @@ class GenerationKeeper:
         seconds = self._made_plan() if key == "plan" else self._compared()
         self._queue.forget(key)
         self._queue.add(key, seconds)
-        self._object_faults.clear("generation", key)
 
     def _compared(self) -> float:
         """Compare all again; how many seconds to wait for the next time."""

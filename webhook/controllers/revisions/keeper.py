@@ -157,17 +157,19 @@ class RevisionKeeper:
     def change(self, changes: Iterable[Change]) -> None:
         """Take in revisions that came or went; what no replica has written does not count."""
         subjects: list[PolicyKey] = []
-        for change in changes:
-            with self._object_faults.object("revision", change.key.name):
-                revision = self._known.take_change(change)
-                subject = _subject_of(change.object)
-                if revision is not None:
-                    self.listener(revision)
-                    subjects.append(subject[0])
-                if self._writers is not None and (
-                    subject[0] in self._wanted or self._is_refused_again(subject[1])
-                ):
-                    self._queue.add(subject, SETTLED_SECONDS)
+
+        def take(change: Change) -> None:
+            revision = self._known.take_change(change)
+            subject = _subject_of(change.object)
+            if revision is not None:
+                self.listener(revision)
+                subjects.append(subject[0])
+            if self._writers is not None and (
+                subject[0] in self._wanted or self._is_refused_again(subject[1])
+            ):
+                self._queue.add(subject, SETTLED_SECONDS)
+
+        self._object_faults.each("revision", "", changes, take)
         self._tell(subjects)
 
     def _judge_anew(self) -> None:
@@ -252,12 +254,12 @@ class RevisionKeeper:
             tasks.create_task(self._reflector.run())
             if self._writers is not None:
                 await self._reflector.wait_synced()
-                tasks.create_task(self._queue.run(self._settle, WRITES_AT_ONCE))
+                run = self._object_faults.run
+                tasks.create_task(run("revision", self._queue, self._settle, WRITES_AT_ONCE))
 
     async def _settle(self, subject: _Subject) -> None:
-        with self._object_faults.object("revision", *subject[0]):
-            assert self._writers is not None
-            await self._keep(subject, self._writers())
+        assert self._writers is not None
+        await self._keep(subject, self._writers())
 
     async def _keep(self, subject: _Subject, writers: frozenset[str]) -> None:
         """Keep what is in force of an object, drop what nobody needs, if it is our turn."""

@@ -48,9 +48,7 @@ class StatusIndex:
 
     def change(self, changes: Iterable[Change]) -> None:
         """Take in status objects that came, changed or went."""
-        for change in changes:
-            with self._object_faults.object("status", self.kind.kind, change.key.name):
-                self._change(change)
+        self._object_faults.each("status", self.kind.kind, changes, self._change)
 
     def synced(self) -> None:
         """A whole list is in."""
