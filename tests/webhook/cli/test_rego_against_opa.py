@@ -209,9 +209,8 @@ def told(command: list[str], folder: Path) -> tuple[int, str, str]:
         check=False,
         timeout=PATIENCE_SECONDS,
     )
-    return done.returncode, *(
-        re.sub(r"\([0-9.]+\S?s\)", "(time)", text) for text in (done.stdout, done.stderr)
-    )
+    out, err = (re.sub(r"\([0-9.]+\S?s\)", "(time)", text) for text in (done.stdout, done.stderr))
+    return done.returncode, out, err
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -226,7 +225,17 @@ PROFILED = ["data.p.names", "data.p.j", "data.p.allow", "data.p.h"]
 
 @pytest.mark.parametrize("query", PROFILED)
 def test_a_profile_counts_what_opa_counts(query: str, folder: Path, program: Programs) -> None:
-    words = ["eval", "-d", "p/p.rego", "-i", "in.json", "--profile-limit", "0", "--profile-sort", "file"]
+    words = [
+        "eval",
+        "-d",
+        "p/p.rego",
+        "-i",
+        "in.json",
+        "--profile-limit",
+        "0",
+        "--profile-sort",
+        "file",
+    ]
     words += ["--profile-sort", "line", "-f", "json", query]
 
     def counts(command: list[str]) -> list[str]:
