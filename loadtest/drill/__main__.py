@@ -9,6 +9,7 @@ from loadtest.drill.attacks import (
     bytes_in_flight,
     console,
     crowding,
+    forged_revisions,
     handshakes,
     large_bodies,
     large_objects,
@@ -35,6 +36,7 @@ ATTACKS = (
     Attack("stored-objects", stored_objects.run),
     Attack("audited-objects", audited_objects.run),
     Attack("api-server", api_server.run),
+    Attack("forged-revisions", forged_revisions.run),
     Attack("written-sizes", written_sizes.run),
 )
 

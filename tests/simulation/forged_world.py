@@ -4,10 +4,10 @@ What holds is what holds of trials, but that something may be tried again: no re
 what the forger has written, is kept from what the API server holds, or loses what was in force.
 """
 
+import random
 from collections.abc import Callable, Iterable
 
 from tests.simulation.api_server import Json, Refusal, Storage
-from tests.simulation.cluster_users import Users
 from tests.simulation.control_plane import TEMPLATES
 from tests.simulation.loop import Loop
 from tests.simulation.policies import BROKEN, constraint, template
@@ -31,7 +31,7 @@ class ForgedWorld(TrialWorld):
 
     def __init__(self, loop: Loop) -> None:
         super().__init__(loop)
-        self.users = Forger(self.users, self._objects)
+        self.users = Forger(loop.random, self.storage, self._objects)
 
     def _objects(self) -> list[Json]:
         return [item for _, item in self.enforcement.held()]
@@ -54,8 +54,10 @@ def is_forged(item: Json) -> bool:
 class Forger(TrialUsers):
     """Users, one of whom forges revisions of what there is, was or may come."""
 
-    def __init__(self, users: Users, objects: Callable[[], list[Json]]) -> None:
-        super().__init__(users.chance, users.storage)
+    def __init__(
+        self, chance: random.Random, storage: Storage, objects: Callable[[], list[Json]]
+    ) -> None:
+        super().__init__(chance, storage)
         self._objects = objects
 
     def write(self) -> None:

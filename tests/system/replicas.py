@@ -128,13 +128,19 @@ class Replica(Server):
     """``waddle serve --kubeconfig`` for a Pod object of its own."""
 
     def __init__(
-        self, plane: "Plane", name: str, *flags: str, labels: Mapping[str, str] | None = None
+        self,
+        plane: "Plane",
+        name: str,
+        *flags: str,
+        labels: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.plane = plane
         self.name = name
         self.uid = plane.make_pod(name, labels)
         environment = {
             **os.environ,
+            **(environment or {}),
             "POD_NAME": name,
             "POD_NAMESPACE": NAMESPACE,
             "POD_UID": self.uid,

@@ -117,8 +117,11 @@ class PolicyRevision:
             raise InvalidRevision(f"{KIND} {self.name} is not what its digest says")
         if type(kept) is not dict or "spec" not in kept:
             raise InvalidRevision(f"{KIND} {self.name} has no spec in it")
-        if type(kept.get("annotations", {})) is not dict:
-            raise InvalidRevision(f"{KIND} {self.name}: its annotations are no object")
+        annotations = kept.get("annotations", {})
+        if type(annotations) is not dict or any(
+            type(one) is not str for one in annotations.values()
+        ):
+            raise InvalidRevision(f"{KIND} {self.name}: its annotations are not texts by name")
         return kept
 
 

@@ -357,6 +357,7 @@ class AdmissionPort:
             constraint_kind=breaker.kind,
             constraint_name=breaker.name,
             breaker=breaker.state,
+            **({"username": breaker.requester} if breaker.requester else {}),
             overruns=breaker.overruns,
             error=breaker.message,
         )

@@ -183,7 +183,9 @@ class SlowReviews:
             responses = work.snapshot.review(
                 work.subject,
                 enforcement_point=enforcement.WEBHOOK,
-                limits=Limits(work.until, budget=budget, observer=work.observer),
+                limits=Limits(
+                    work.until, budget=budget, observer=work.observer, requester=work.party.user
+                ),
             )
         except BaseException as error:  # noqa: BLE001  # told to whoever waits for it
             fault = error

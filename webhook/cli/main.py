@@ -34,6 +34,7 @@ _COMMANDS: Final = {
     "decisions": ("webhook.cli.decisions", "Read, count, compare and replay the decision log."),
     "demo": ("webhook.cli.demo.command", "Show all of it at once on this machine."),
     "expand": ("webhook.cli.extensions.expand", "Print what resources would make."),
+    "init": ("webhook.cli.scaffold.init", "Make a folder of policies, with tests and a pipeline."),
     "krm": (
         "webhook.cli.krm.command",
         "Validate a ResourceList, as a function of kustomize and kpt.",
@@ -41,6 +42,7 @@ _COMMANDS: Final = {
     "man": ("webhook.cli.pages.man", "Print manual pages."),
     "migrate": ("webhook.cli.migrate.group", "Say what of Gatekeeper's policies runs as it is."),
     "mutate": ("webhook.cli.extensions.mutate", "Print resources as mutators would leave them."),
+    "new": ("webhook.cli.scaffold.new", "Write a new template, constraint, suite or mutator."),
     "rego": ("webhook.cli.rego.group", "Test, evaluate and check plain Rego, as OPA does."),
     "report": ("webhook.cli.report.command", "Show the top violations of policy reports."),
     "serve": ("webhook.cli.serve", "Serve admission decisions from directories of policies."),

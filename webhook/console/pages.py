@@ -8,13 +8,15 @@ from difflib import unified_diff
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.revision import InvalidRevision
-from webhook.api.shapes import object_of
+from webhook.api.shapes import annotations_of, object_of
 from webhook.api.timestamp import seconds_of
-from webhook.console import violations
+from webhook.console import kubectl, violations
+from webhook.console.listing import PAGE_ROWS, page_of
 from webhook.console.picture import CATEGORIES, STATES
-from webhook.console.rollout_steps import commands, to_come
 from webhook.console.source_text import as_yaml, numbered, sources
-from webhook.console.violations import Search, counted, groups, page_of
+from webhook.console.violations import Search, counted, groups
+from webhook.constraint.errors import InvalidConstraint
+from webhook.constraint.rollout import ANNOTATION, read_rollout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -179,7 +181,7 @@ def policies(picture: Picture, query: Query) -> ObjectDocument:
         and (not text or text in f"{item.kind}/{item.name}".casefold())
     ]
     listed.sort(key=_gravity)
-    rows, position = page_of(listed, _number(query), POLICIES_PAGE)
+    rows, position = page_of(listed, page_number(query), POLICIES_PAGE)
     return {
         "policies": [summary(item) for item in rows],
         "position": position,
@@ -241,7 +243,7 @@ def policy(picture: Picture, query: Query) -> ObjectDocument:
         "rollout": item.rollout,
         "toCome": to_come(item),
         "revisions": [_revision(item, one) for one in item.revisions],
-        "commands": commands(item) if picture.over == "cluster" else [],
+        "commands": kubectl.of_policy(item) if picture.over == "cluster" else [],
     }
 
 
@@ -282,7 +284,7 @@ def violation_page(picture: Picture, query: Query) -> ObjectDocument:
     group = query.get("group", "") if query.get("group") in violations.GROUPS else ""
     sort = query.get("sort", "") if query.get("sort") in violations.SORTS else violations.SORTS[0]
     count, listed, choices = _listed(picture, search, group, sort)
-    rows, position = page_of(listed, _number(query))
+    rows, position = page_of(listed, page_number(query))
     return {
         "known": picture.violations is not None,
         "why": picture.why_no_violations,
@@ -328,6 +330,8 @@ def resource(picture: Picture, query: Query) -> ObjectDocument:
     wanted = tuple(query.get(name, "") for name in ("apiVersion", "kind", "namespace", "name"))
     rows = [item for item in picture.violations or () if item.resource == wanted]
     api_version, kind, namespace, name = wanted
+    policies = dict.fromkeys(item.policy.partition("/")[::2] for item in rows)
+    violated = [policy for key in policies if (policy := picture.policy(*key)) is not None]
     return {
         "apiVersion": api_version,
         "kind": kind,
@@ -336,6 +340,7 @@ def resource(picture: Picture, query: Query) -> ObjectDocument:
         "rows": [violations.row(item) for item in rows],
         "known": picture.violations is not None,
         "why": picture.why_no_violations,
+        "commands": kubectl.of_resource(wanted, violated) if picture.over == "cluster" else [],
     }
 
 
@@ -350,6 +355,25 @@ def rollouts(picture: Picture, query: Query) -> ObjectDocument:
             if item.rollout is not None
         ],
     }
+
+
+def to_come(item: ShownPolicy) -> list[str]:
+    """The present stage and those after it, each as it was written, and the spec's action last.
+
+    Empty where there is no roll-out, where it is over, or where it cannot be read.
+    """
+    try:
+        rollout = read_rollout(item.document)
+    except InvalidConstraint:
+        return []
+    if rollout is None or item.rollout is None:
+        return []
+    written = [part.strip() for part in annotations_of(item.document)[ANNOTATION].split(",")]
+    action = item.rollout.get("action")
+    actions = rollout.actions
+    if action not in actions or action == actions[-1]:
+        return []
+    return [*written, rollout.final][actions.index(action) :]
 
 
 def health(picture: Picture, query: Query) -> ObjectDocument:
@@ -373,7 +397,8 @@ def health(picture: Picture, query: Query) -> ObjectDocument:
                     for item in picture.policies
                     for standing in item.standings
                     if standing.replica == one.name and standing.state != "enforced"
-                ][: violations.PAGE_ROWS],
+                ][:PAGE_ROWS],
+                "commands": kubectl.of_replica(picture.namespace, one.name),
             }
             for one in picture.pods
         ],
@@ -382,6 +407,7 @@ def health(picture: Picture, query: Query) -> ObjectDocument:
     }
 
 
-def _number(query: Query) -> int:
+def page_number(query: Query) -> int:
+    """The page that is asked for, of which the first is 1."""
     text = query.get("page", "1")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 1

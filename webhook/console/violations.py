@@ -7,9 +7,11 @@ import io
 import sys
 from collections import Counter
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.names import CLUSTER_WIDE
 from webhook.api.timestamp import text_of
+from webhook.console.listing import choices
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -17,9 +19,6 @@ if TYPE_CHECKING:
 
     from webhook.console.picture import ShownViolation
 
-T = TypeVar("T")
-
-PAGE_ROWS: Final = 100
 GROUPS: Final = ("policy", "namespace", "resource")
 COLUMNS: Final = (
     "policy",
@@ -34,12 +33,6 @@ COLUMNS: Final = (
     "since",
 )
 FILTERS: Final = ("policy", "action", "severity", "namespace", "kind")
-CLUSTER_WIDE: Final = "(cluster-wide)"
-"""The choice of no namespace; no namespace has such a name."""
-
-CHOICES_MAX: Final = 200
-"""Of one filter: those with the most violations."""
-
 SORTS: Final = ("gravity", "newest", "oldest")
 
 _ACTIONS: Final = ("deny", "fail", "error", "warn", "dryrun")
@@ -99,13 +92,7 @@ class Search:
                 continue
             for name in misses or FILTERS:
                 counts[name].update(_values(item, name))
-        return {
-            name: [
-                {"value": value, "violations": number}
-                for value, number in _most(counts[name], getattr(self, name))
-            ]
-            for name in FILTERS
-        }
+        return {name: choices(counts[name], getattr(self, name)) for name in FILTERS}
 
     def _looked_at(
         self, violations: Iterable[ShownViolation]
@@ -131,14 +118,6 @@ def _values(item: ShownViolation, name: str) -> Sequence[str]:
         return (item.namespace or CLUSTER_WIDE,)
     value: str = getattr(item, name)
     return (value,) if value else ()
-
-
-def _most(counts: Counter[str], chosen: str) -> list[tuple[str, int]]:
-    """The most frequent first, and what is chosen in any case."""
-    ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:CHOICES_MAX]
-    if chosen and chosen not in dict(ordered):
-        ordered.append((chosen, counts[chosen]))
-    return ordered
 
 
 def _has(item: ShownViolation, text: str) -> bool:
@@ -214,19 +193,3 @@ def _line(cells: Iterable[str]) -> str:
 
 def _no_formula(cell: str) -> str:
     return f"'{cell}" if cell[:1] in {"=", "+", "-", "@", "\t", "\r"} else cell
-
-
-def page_of(
-    rows: Sequence[T], number: int, size: int = PAGE_ROWS
-) -> tuple[Sequence[T], dict[str, int]]:
-    """The rows of a page, the first of which is 1, and where it stands among all."""
-    pages = max(1, -(-len(rows) // size))
-    number = min(max(1, number), pages)
-    begin = (number - 1) * size
-    return rows[begin : begin + size], {
-        "page": number,
-        "pages": pages,
-        "first": begin + 1 if rows else 0,
-        "last": min(begin + size, len(rows)),
-        "total": len(rows),
-    }

@@ -229,9 +229,9 @@ class Findings:
                     self._failed(entry, group, review, error)
                     failure = failure or error
                 continue
-            for msg, details in told:
+            if told:
                 for constraint in group:
-                    self._add(review.target, constraint, msg, details)
+                    self._add_all(review.target, constraint, told)
         if failure is not None:
             self._fail(entry, groups, review, failure, mark)
         if self._watches and self.guard is not None:
@@ -300,7 +300,7 @@ class Findings:
         if guard is not None:
             if not error.too_deep and guard.is_usual(review.key, size):
                 for constraint in group:
-                    guard.overran(entry, constraint, str(error), size)
+                    guard.overran(entry, constraint, str(error), size, self.limits.requester)
             elif self.point == enforcement.WEBHOOK:
                 cause = "object"
         self._undecide(review, entry, group, cause, str(error))
@@ -315,7 +315,7 @@ class Findings:
             budget is not None
             and budget.deferrable
             and any(
-                guard.is_slow(entry, item, review.size)
+                guard.is_slow(entry, item, review.size, self.limits.requester)
                 for entry, groups in matching
                 for group in groups
                 for item in group
@@ -327,16 +327,17 @@ class Findings:
     ) -> tuple[tuple[Entry, _Groups], ...]:
         """What is not suspended; the rest is answered for."""
         self._watches = True
+        whose, size = self.limits.requester, review.size
         admitted = []
         for entry, groups in matching:
             kept = []
             for group in groups:
-                going = tuple(item for item in group if guard.admits(entry, item, review.size))
+                going = tuple(item for item in group if guard.admits(entry, item, size, whose))
                 if going:
                     kept.append(going)
                 for item in group:
                     if item not in going:
-                        message = guard.suspended(item)
+                        message = guard.suspended(item, whose)
                         self._undecide(review, entry, (item,), "suspended", message)
             if kept:
                 admitted.append((entry, tuple(kept)))
@@ -348,7 +349,7 @@ class Findings:
         for group in groups:
             for constraint in group:
                 if constraint.key not in overrun:
-                    guard.finished(entry, constraint, size)
+                    guard.finished(entry, constraint, size, self.limits.requester)
 
     def _run_out(self, review: Review, entry: Entry, groups: _Groups) -> None:
         """The request's time ended before these were decided."""
@@ -398,6 +399,16 @@ class Findings:
     def _actions(self, constraint: Constraint) -> tuple[str, ...]:
         points = self.snapshot.enforcement_points
         return enforcement.actions_at(constraint, self.point, points)
+
+    def _add_all(
+        self, target: str, constraint: Constraint, told: Sequence[DriverViolation]
+    ) -> None:
+        """Add what a constraint found, of which there may be thousands."""
+        points = self.snapshot.enforcement_points
+        scoped = enforcement.scoped_actions(constraint, self.point, points)
+        action, add = constraint.enforcement_action, self.results.append
+        for msg, details in told:
+            add(Result(target, constraint, msg, details, action, scoped))
 
     def _add(
         self,

@@ -373,7 +373,12 @@ class Admission:
         responses = reviewing.review(
             subject,
             enforcement_point=enforcement.WEBHOOK,
-            limits=Limits(span.until, budget=self._options.budget, observer=self._current.trace),
+            limits=Limits(
+                span.until,
+                budget=self._options.budget,
+                observer=self._current.trace,
+                requester=requester(request),
+            ),
         )
         taken = time.monotonic() - began
         if taken > NOTED_SECONDS:

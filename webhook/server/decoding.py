@@ -61,11 +61,6 @@ IDLE_SECONDS: Final = 1.0
 """After so long without a huge one what they took is given back to the system."""
 
 
-LATE_SECONDS: Final = 0.02
-"""How long before its answer is due a body that waits is given up on: the thread that says whose
-doing that is may have to wait for the interpreter, a few of its switch intervals."""
-
-
 class Room(NamedTuple):
     """Memory that is taken."""
 
@@ -251,15 +246,15 @@ class _Lane:
         for job in late:
             self._jobs.remove(job)
             if job.future.set_running_or_notify_cancel():
-                error = NoRoom(self._responsible(job))
+                error = NoRoom(self.responsible(job))
                 job.future.set_result(Decoded(None, NOTHING, error))
 
-    def _responsible(self, late: _Job) -> Responsible:
-        """Whose doing it is that a body was not decoded in its time.
+    def responsible(self, late: _Job) -> Responsible:
+        """Whose doing it is that a body was not decoded in its time; the memory's lock is held.
 
         One who has half of what is held, or of what waits, has nobody else to blame.
         """
-        waiting = [late, *self._jobs]
+        waiting = [late, *(job for job in self._jobs if job is not late)]
         own = [job for job in waiting if job.holder == late.holder]
         if len(own) > 1 and len(own) * 2 >= len(waiting):
             return "requester"
@@ -294,22 +289,30 @@ class Decoding:
 
     def decode(self, body: bytes | bytearray, until: float, stranger: str = "") -> Future[Decoded]:
         """The request, by this moment on the monotonic clock; those of strangers come last."""
+        return self._put(body, until, stranger)[1].future
+
+    def _put(self, body: bytes | bytearray, until: float, stranger: str) -> tuple[_Lane, _Job]:
         self._number += 1
         holder = stranger or requester_of(username_in(body[:PREFIX_BYTES]))
         job = _Job(body, until, self._number, holder, is_stranger=bool(stranger))
-        (self._huge if len(body) > HUGE_BYTES else self._large).put(job)
-        return job.future
+        lane = self._huge if len(body) > HUGE_BYTES else self._large
+        lane.put(job)
+        return lane, job
 
     async def decode_in_time(
         self, body: bytes | bytearray, until: float, stranger: str = ""
     ) -> Decoded:
         """The same, waited for no longer than that: a thread may be at work on what is large."""
-        decoding = self.decode(body, until - LATE_SECONDS, stranger)
+        lane, job = self._put(body, until, stranger)
+        decoding = job.future
         waiting = asyncio.wrap_future(decoding)
         await asyncio.wait((waiting,), timeout=max(0.0, until - time.monotonic()))
         if waiting.done():
             return waiting.result()
-        whose: Responsible = "object" if decoding.running() and len(body) > HUGE_BYTES else "others"
+        whose: Responsible = "object"
+        if not decoding.running() or len(body) <= HUGE_BYTES:
+            with self.memory.changed:
+                whose = lane.responsible(job)
         waiting.cancel()
         decoding.add_done_callback(self._give_back_room)
         return Decoded(None, NOTHING, NoRoom(whose))

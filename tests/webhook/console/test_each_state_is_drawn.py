@@ -140,7 +140,7 @@ def files_with_violations(folder: Path) -> None:
         named = {"apiVersion": "v1", "kind": "Pod", "namespace": namespace, "name": name}
         assert word in world.go("/resource", **named).text
     assert "5 of 5 decisions" in world.go("/decisions").text
-    assert "selected>deny<" in world.go("/decisions", verdict="deny").text
+    assert "selected>deny (3)<" in world.go("/decisions", verdict="deny").text
     assert "0 of 5 decisions" in world.go("/decisions", q="nowhere").text
     (folder / "policies" / "1.yaml").write_text(constraint("needs-owner", "[1]"))
     world.read()
@@ -154,7 +154,8 @@ def a_log_that_is_long_or_gone(folder: Path) -> None:
     log_file = folder / "decisions.jsonl"
     log_file.write_text(records(1200) + "{no record\n")
     world = World(folder, ConsoleOptions(log_file)).read()
-    assert "the newest 200 shown" in world.go("/decisions").text
+    assert "1 to 200 of 1200" in world.go("/decisions").text
+    assert "1001 to 1200 of 1200" in world.go("/decisions", page="6").text
     patient, decisions.SECONDS_MAX = decisions.SECONDS_MAX, 0.0  # type: ignore[misc]
     try:
         assert "Only the beginning of the log" in world.go("/decisions").text

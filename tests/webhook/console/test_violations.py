@@ -5,8 +5,8 @@ import io
 from dataclasses import replace
 
 from tests.webhook.console.pictures import HOSTILE, violation
+from webhook.api.names import CLUSTER_WIDE
 from webhook.console.violations import (
-    CLUSTER_WIDE,
     FILTERS,
     Search,
     as_csv,
@@ -37,22 +37,22 @@ def test_a_filter_s_choices_say_how_many_violations_each_would_find_beside_the_o
     found = Search(policy="A/a", severity="high").choices(ROWS)
     assert found.keys() == set(FILTERS)
     assert found["policy"] == [
-        {"value": "A/a", "violations": 2},
-        {"value": "B/b", "violations": 1},
+        {"value": "A/a", "found": 2},
+        {"value": "B/b", "found": 1},
     ], "its own choice narrows no filter"
     assert found["namespace"] == [
-        {"value": CLUSTER_WIDE, "violations": 1},
-        {"value": "shop", "violations": 1},
+        {"value": CLUSTER_WIDE, "found": 1},
+        {"value": "shop", "found": 1},
     ]
     for name, choices in found.items():
         for one in choices:
             search = replace(Search(policy="A/a", severity="high"), **{name: one["value"]})
-            assert len(search.finds(ROWS)) == one["violations"], (name, one)
+            assert len(search.finds(ROWS)) == one["found"], (name, one)
 
 
 def test_what_is_chosen_is_a_choice_though_nothing_is_found_by_it():
     found = Search(kind="Nothing").choices(ROWS)
-    assert found["kind"][-1] == {"value": "Nothing", "violations": 0}
+    assert found["kind"][-1] == {"value": "Nothing", "found": 0}
     assert found["policy"] == []
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.cluster import write_kubeconfig
 from tests.patience import PATIENCE_SECONDS
 from tests.webhook.cluster.fault_server import scripted, status
-from tests.webhook.controllers.signing import entry, keys_of, signed_revision
+from tests.webhook.controllers.signing import FOREIGN, entry, keys_of, signed_revision
 from tests.webhook.controllers.test_policies import template
 from webhook import __version__
 from webhook.api.pod_status import Pod
@@ -22,6 +22,7 @@ from webhook.cluster.store import Change, Key
 from webhook.controllers.policy_keys import TEMPLATES
 from webhook.controllers.revisions import keeper as revision_keeper
 from webhook.controllers.revisions.keeper import RevisionKeeper
+from webhook.controllers.revisions.keys import RevisionKey
 from webhook.controllers.revisions.revisions import InForce
 from webhook.log import Log
 
@@ -360,5 +361,39 @@ def test_a_trial_that_another_replica_is_at_is_not_judged_before_its_end(
             async with asyncio.timeout(PATIENCE_SECONDS):
                 while path not in [one for one, _ in kept.requests]:  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
+
+    asyncio.run(run())
+
+
+NEXT = RevisionKey("key-1710000000", 1_710_000_000, b"n" * 32)
+
+
+def test_what_an_earlier_key_has_signed_is_signed_anew_and_what_is_not_ours_is_left(tmp_path, soon):
+    """A key goes with the next but one; in the place of ours a forged one is deleted, by its UID."""
+    kept_as = made("passed")
+    path = f"{REVISIONS}/{kept_as['metadata']['name']}"
+    anew = signed_revision(at(1), read_revision(kept_as).outcome, NEXT, DIGEST)
+    answer = (200, [json.dumps(anew).encode()], "end")
+    forged = signed_revision(at(2), None, FOREIGN, DIGEST)
+    forged["metadata"]["uid"] = "of-the-forged"
+    both = (200, [json.dumps({"data": entry() | entry(NEXT)}).encode()], "end")
+
+    async def run():
+        served = {REVISIONS: [EMPTY], path: [answer], KEYS: [both]}
+        async with loading(tmp_path, served, writers=lambda: WRITERS) as kept:
+            await kept.keeper.wait_loaded([].append)
+            in_force = InForce(at(1), DIGEST)
+            kept.keeper.change([change("set", one) for one in (kept_as, forged)])
+            assert kept.keeper.ignored["wrong_signature",] == 1
+            kept.keeper.keep({(TEMPLATES, DOCUMENT["metadata"]["name"]): in_force})
+            while path not in [one for one, _ in kept.requests]:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            while not kept.keeper._queue.is_idle:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            known = kept.keeper.named("u", kept_as["metadata"]["name"])
+            assert known.signature.startswith(NEXT.name)
+            assert [one for one, _ in kept.requests].count(path) == 1
+            others = {one for one, _ in kept.requests} - {KEYS, REVISIONS, path}
+            assert others == set()  # nobody deletes what is forged beside ours
 
     asyncio.run(run())

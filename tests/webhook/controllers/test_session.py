@@ -96,6 +96,39 @@ def test_what_the_cluster_holds_is_enforced_and_kept_and_every_object_says_so(tm
     asyncio.run(run())
 
 
+def test_a_pod_has_one_voice_by_the_name_of_its_status(tmp_path):
+    """Who may write status objects spoke for a replica beside it, under another name."""
+
+    async def run():
+        async with session(tmp_path, *EVERYTHING) as made:
+            await enforced(made)
+            await until_says(made, "Active Enforced", *ALPHAS, "c")
+            (own,) = [one for one in made.all(*STATUSES) if one["metadata"]["name"].endswith("-c")]
+            fault = {"observedGeneration": 1, "errors": [{"code": "x", "message": "forged"}]}
+            metadata = {key: own["metadata"][key] for key in ("labels", "ownerReferences")}
+            body = {"metadata": {"name": "another", **metadata}, "status": own["status"] | fault}
+            made.make(*STATUSES, body, NAMESPACE)
+            await made.until(
+                lambda: any("another" in one.items for one in made.following._aggregation._indexes)
+            )
+            # The same under the right name is what the replica writes again.
+            name = own["metadata"]["name"]
+            served = made.storage.kinds[STATUSES]
+            forged = {**own, "status": own["status"] | fault}
+            forged["metadata"] = {**own["metadata"], "resourceVersion": ""}
+            made.storage.replace(served, NAMESPACE, name, forged, "")
+            await made.until(
+                lambda: "errors" not in made.get(*STATUSES, name, NAMESPACE)["status"],
+                "the replica says again what it said",
+            )
+            await until_says(made, "Active Enforced", *ALPHAS, "c")
+            status = made.get(*ALPHAS, "c")["status"]
+            assert [entry["id"] for entry in status["byPod"]] == ["waddle-1"]
+            assert "errors" not in status["byPod"][0]
+
+    asyncio.run(run())
+
+
 def test_a_template_that_goes_takes_its_constraints_and_its_watch_along(tmp_path):
     async def run():
         async with session(tmp_path, *EVERYTHING) as made:

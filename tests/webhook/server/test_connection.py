@@ -18,6 +18,7 @@ from webhook.server.application import make_application
 from webhook.server.decoding import Decoding
 from webhook.server.endpoint import Decide
 from webhook.server.http.connection import Connection
+from webhook.server.http.head import UNKNOWN, Opening
 from webhook.server.http.hub import Hub
 from webhook.server.namespace_label import Exemptions
 from webhook.server.outcome import Pending
@@ -332,3 +333,15 @@ def test_a_large_body_behind_a_request_that_is_not_answered_yet_ends_the_connect
 
     asyncio.run(run())
     assert port.is_as_at_the_start()
+
+
+def test_the_time_of_a_connections_first_request_counts_from_when_it_was_dialled_for_it() -> None:
+    """Of many at once the last stood behind all handshakes, and was answered too late."""
+    dialled = Opening(10.0, 10.5)
+    assert dialled.since(10.6) == 10.0
+    assert dialled.since(11.0) == 11.0  # its second request
+    kept_ready = Opening(10.0, 10.01)
+    assert kept_ready.since(12.0) == 12.0
+    slow_loop = Opening(10.0, 11.0)
+    assert slow_loop.since(11.9) == 10.0
+    assert UNKNOWN.since(12.0) == 12.0

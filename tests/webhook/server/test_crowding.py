@@ -57,7 +57,7 @@ def late(port: Port, *before: str) -> tuple[int, dict[str, object]]:
     """What mallory's body gets that has no place at its deadline, behind those of these users."""
 
     async def run() -> tuple[int, dict[str, object]]:
-        connected: list[Connection] = []
+        connected = []
         for user in before:
             connection, transport = port.connect()
             connected.append(connection)

@@ -13,6 +13,9 @@ from webhook.cli.terminal import complain, printable, printable_json, write
 if TYPE_CHECKING:
     from pathlib import Path
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 _HELP = """Evaluate an expression and print its value as JSON.
 
 Files are YAML or JSON and become the variables of a review: an object alone is created, an old

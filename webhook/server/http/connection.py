@@ -60,6 +60,7 @@ class Connection(asyncio.BufferedProtocol):
         "client",
         "deadline",
         "hub",
+        "opening",
         "share",
         "writable",
     )
@@ -69,6 +70,7 @@ class Connection(asyncio.BufferedProtocol):
         self.application: Application = config.loaded_app
         self.client = ""
         """The address it comes from."""
+        self.opening = head.UNKNOWN
         self.share = Share()
         """What all of that address have of the port."""
         self.deadline = NEVER
@@ -211,16 +213,15 @@ class Connection(asyncio.BufferedProtocol):
         fields = dict(headers)
         bounds = self.hub.limits
         # The head is no larger than the bytes that it came in.
-        if self._raw_size + self._chunk_size > bounds.header_bytes_max:
+        raw = self._raw_size + self._chunk_size
+        if raw > bounds.header_bytes_max or len(headers) > limits.HEADERS_MAX:
             self._check_head(head.size_of(self._url, headers))
-        elif len(headers) > limits.HEADERS_MAX:
-            self._check_head(0)
         body = self._body
         body.bound = min(limits.LARGE_BODY_BYTES, bounds.body_bytes_max)
         # The parser has accepted the number.
         length = int(fields.get(b"content-length", 0))
-        # The API server counts since shortly before, however long the body takes.
-        self._received_at = time.monotonic()
+        # However long the body takes.
+        self._received_at = self.opening.since(time.monotonic())
         if length > READ_BYTES:
             self._limit_arrival()
         if length > body.bound:
@@ -239,8 +240,7 @@ class Connection(asyncio.BufferedProtocol):
     def on_chunk_header(self) -> None:
         """Another chunk begins."""
         if not self._body.add_chunk():
-            least = limits.CHUNK_BYTES_MIN
-            self._refuse(400, "malformed", f"chunks of less than {least} bytes on average")
+            self._refuse(400, "malformed", limits.SMALL_CHUNKS)
             raise ValueError("no more of this is parsed")  # the first reason stands
 
     def on_body(self, body: bytes) -> None:

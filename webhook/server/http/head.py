@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
@@ -20,6 +21,36 @@ Target = tuple[bytes, str, bytes, bytes]
 
 HeadRefusal = tuple[int, str, str]
 """Status, reason for the metric, message."""
+
+
+DIALLED_SECONDS: Final = 0.1
+"""Between a handshake and the head of the request that it was made for. What comes later came by a
+connection that was kept ready, and its client counts from then."""
+
+
+class Opening:
+    """When a connection came to be, and so since when its client waits for its first answer.
+
+    An API server that has no connection left dials one for a request, whose time runs meanwhile;
+    of many at once the last stands behind the handshakes of all.
+    """
+
+    __slots__ = ("_accepted_at", "_greeted_at")
+
+    def __init__(self, accepted_at: float, greeted_at: float) -> None:
+        self._accepted_at = accepted_at
+        self._greeted_at = greeted_at
+
+    def since(self, now: float) -> float:
+        """Since when the client waits whose request's head is complete now; asked once."""
+        waited = now - self._greeted_at
+        handshake = self._greeted_at - self._accepted_at
+        first, self._accepted_at = self._accepted_at, math.inf
+        return first if waited <= max(DIALLED_SECONDS, handshake) else now
+
+
+UNKNOWN: Final = Opening(math.inf, -math.inf)
+"""Of a connection that is not yet open."""
 
 
 def connection_scope(transport: asyncio.BaseTransport) -> dict[str, Any]:

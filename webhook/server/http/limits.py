@@ -36,6 +36,7 @@ LARGE_BODY_BYTES_A_SECOND: Final = 5 * 1024 * 1024
 several are read at 40 MB a second together. One of 40 MiB has 10 s."""
 
 CHUNK_BYTES_MIN: Final = 256
+SMALL_CHUNKS: Final = f"chunks of less than {CHUNK_BYTES_MIN} bytes on average"
 CHUNKS_FREE: Final = 1024
 """How small the chunks of a body may be on average, after the first few: each costs as much as
 parsing a hundred bytes does, half a microsecond. An API server sends no chunks at all, curl some of 64 KiB."""
