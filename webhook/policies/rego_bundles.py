@@ -107,9 +107,9 @@ def _load(place: str, version: RegoVersion, ignore: Sequence[str], files: RegoFi
         path.stat()
     # A folder's modules are named by their path, an archive's by what it calls them.
     base = place if folder else ""
-    found = _in_folder(path, ignore) if folder else _in_archive(path, ignore)
+    contents = _in_folder(path, ignore) if folder else _in_archive(path, ignore)
     manifest, data, sources = _Manifest(), dict[str, Any](), []
-    for name, text in found:
+    for name, text in contents:
         shown = os.path.join(base, name.lstrip("/")) if folder else name  # noqa: PTH118
         kind = PurePosixPath(name).name
         if name.endswith(".rego"):

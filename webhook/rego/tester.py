@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from webhook.rego.engine import Entrypoint
     from webhook.rego.run.values import Value
     from webhook.rego.syntax.ast import Body, Head, Module, Rule, Term
-    from webhook.rego.trace.events import Tracer
+    from webhook.rego.trace.events import StepTracer
     from webhook.rego.trace.query import TracedProgram
 
 PREFIX: Final = "test_"
@@ -162,7 +162,7 @@ class UnitTests:
     def follow(  # one for each part of the world around a test
         self,
         test: UnitTest,
-        tracer: Tracer,
+        tracer: StepTracer,
         seconds_max: float,
         *,
         runtime: dict[str, Any] | None = None,

@@ -209,9 +209,8 @@ def told(command: list[str], folder: Path) -> tuple[int, str, str]:
         check=False,
         timeout=PATIENCE_SECONDS,
     )
-    return done.returncode, *(
-        re.sub(r"\([0-9.]+\S?s\)", "(time)", text) for text in (done.stdout, done.stderr)
-    )
+    out, err = (re.sub(r"\([0-9.]+\S?s\)", "(time)", text) for text in (done.stdout, done.stderr))
+    return done.returncode, out, err
 
 
 @pytest.mark.parametrize("command", COMMANDS)

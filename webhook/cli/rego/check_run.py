@@ -13,7 +13,7 @@ from webhook.cli.rego.context import (
     sources,
     version_of,
 )
-from webhook.cli.rego.json import Fields, indented
+from webhook.cli.rego.json import OrderedFields, indented
 from webhook.cli.rego.report import document, load_fault
 from webhook.cli.terminal import complain
 from webhook.rego.engine import compile_modules
@@ -62,4 +62,4 @@ def run(  # noqa: PLR0913  # one for each option of the command
 
 
 def _json(errors: list[dict[str, Any]]) -> str:
-    return indented(Fields(errors=errors))
+    return indented(OrderedFields(errors=errors))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import duration
-from webhook.cli.rego.json import Fields, indented
+from webhook.cli.rego.json import OrderedFields, indented
 from webhook.cli.rego.report import coverage_document
 from webhook.cli.table import framed
 from webhook.cli.terminal import printable
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Evaluated:
+class QueryOutcome:
     """The solutions of a query, and what was asked of how they were found."""
 
     solutions: list[Solution]
@@ -30,19 +30,19 @@ class Evaluated:
     coverage: dict[str, Any] | None = None
 
 
-def _as_json(told: Evaluated) -> str:
+def _as_json(told: QueryOutcome) -> str:
     return indented(_document(told))
 
 
-def _document(told: Evaluated) -> dict[str, Any]:
+def _document(told: QueryOutcome) -> dict[str, Any]:
     result = []
     for solution in told.solutions:
-        shown = Fields(
+        shown = OrderedFields(
             expressions=[
-                Fields(
+                OrderedFields(
                     value=one.value,
                     text=one.text,
-                    location=Fields(row=one.location.row, col=one.location.col),
+                    location=OrderedFields(row=one.location.row, col=one.location.col),
                 )
                 for one in solution.expressions
             ]
@@ -50,14 +50,14 @@ def _document(told: Evaluated) -> dict[str, Any]:
         if solution.bindings:
             shown["bindings"] = solution.bindings
         result.append(shown)
-    document = Fields(result=result) if result else Fields()
+    document = OrderedFields(result=result) if result else OrderedFields()
     if told.metrics is not None:
         document["metrics"] = told.metrics
     if told.explanation is not None:
         document["explanation"] = list(told.explanation)
     if told.profile is not None:
         document["profile"] = [
-            Fields({**one.document(), "location": Fields(one.document()["location"])})
+            OrderedFields({**one.document(), "location": OrderedFields(one.document()["location"])})
             for one in told.profile
         ]
     if told.coverage is not None:
@@ -65,25 +65,25 @@ def _document(told: Evaluated) -> dict[str, Any]:
     return document
 
 
-def _discarded(told: Evaluated) -> str:
+def _discarded(told: QueryOutcome) -> str:
     document = _document(told)
     if "result" in document:
         document["result"] = "discarded"
-    return indented(Fields(sorted(document.items())))
+    return indented(OrderedFields(sorted(document.items())))
 
 
-def _as_values(told: Evaluated) -> str:
+def _as_values(told: QueryOutcome) -> str:
     return "\n".join(
         laid_out([one.value for one in solution.expressions], "", "  ")
         for solution in told.solutions
     )
 
 
-def _as_bindings(told: Evaluated) -> str:
+def _as_bindings(told: QueryOutcome) -> str:
     return "\n".join(laid_out(solution.bindings, "", "  ") for solution in told.solutions)
 
 
-def _as_raw(told: Evaluated) -> str:
+def _as_raw(told: QueryOutcome) -> str:
     return printable(
         "\n".join(
             " ".join(
@@ -95,7 +95,7 @@ def _as_raw(told: Evaluated) -> str:
     )
 
 
-def _as_text(told: Evaluated) -> str:
+def _as_text(told: QueryOutcome) -> str:
     lines = [printable(line) for line in told.explanation or ()]
     lines.append(_result_text(told.solutions))
     if told.metrics:
@@ -150,7 +150,7 @@ def _columns(solutions: list[Solution]) -> dict[str, Any]:
     return getters
 
 
-FORMATS: Final[dict[str, Callable[[Evaluated], str]]] = {
+FORMATS: Final[dict[str, Callable[[QueryOutcome], str]]] = {
     "json": _as_json,
     "values": _as_values,
     "bindings": _as_bindings,

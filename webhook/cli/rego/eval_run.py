@@ -22,9 +22,8 @@ from webhook.cli.rego.context import (
     sources,
     version_of,
 )
-from webhook.cli.rego.eval_format import FORMATS, Evaluated
-from webhook.cli.rego.json import Fields, indented
-from webhook.cli.rego.options import KINDS
+from webhook.cli.rego.eval_format import FORMATS, QueryOutcome
+from webhook.cli.rego.json import OrderedFields, indented
 from webhook.cli.rego.report import document, fault, load_fault
 from webhook.cli.terminal import complain, write
 from webhook.policies.rego_files import read_input, system_words
@@ -34,6 +33,7 @@ from webhook.rego.results import ResultQuery
 from webhook.rego.run.limits import UNBOUNDED_STEPS
 from webhook.rego.syntax.parser import parse_module, parse_query, parse_ref
 from webhook.rego.syntax.unparse import unparse
+from webhook.rego.trace.events import KINDS
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def run(  # noqa: PLR0913  # one for each option of the command
             )
         with timers.of("query_eval"):
             solutions = list(compiled(given, files.data, context()))
-        told = Evaluated(solutions)
+        told = QueryOutcome(solutions)
         if metrics or asked.profile:
             told.metrics = timers.document()
         if asked.explain != "off" or covered or asked.profile:
@@ -190,7 +190,7 @@ def _query_text(query: str | None, *, query_stdin: bool, stdin_input: bool) -> s
 
 
 def _follow(  # noqa: PLR0913, PLR0917  # all that an evaluation is about
-    told: Evaluated,
+    told: QueryOutcome,
     asked: _Asked,
     program: Program,
     body: Any,
@@ -202,7 +202,7 @@ def _follow(  # noqa: PLR0913, PLR0917  # all that an evaluation is about
 ) -> None:
     """Evaluate the query once more for each thing that is to be told of its steps."""
     from webhook.rego.trace.coverage import Coverage  # noqa: PLC0415  # few ask for it
-    from webhook.rego.trace.events import Recorder, shown  # noqa: PLC0415
+    from webhook.rego.trace.events import StepRecorder, shown  # noqa: PLC0415
     from webhook.rego.trace.pretty import table  # noqa: PLC0415
     from webhook.rego.trace.profile import DEFAULT_ORDER, Profile  # noqa: PLC0415
     from webhook.rego.trace.query import TracedProgram  # noqa: PLC0415
@@ -220,7 +220,7 @@ def _follow(  # noqa: PLR0913, PLR0917  # all that an evaluation is about
         )
 
     if asked.explain != "off":
-        recorder = Recorder(unifications=asked.explain == "debug")
+        recorder = StepRecorder(unifications=asked.explain == "debug")
         follow(recorder)
         events = shown(recorder.events, asked.explain)  # type: ignore[arg-type]
         told.explanation = table(events, values=asked.var_values)
@@ -288,11 +288,11 @@ def _refuse(error: Exception, output: str) -> None:
             activated = isinstance(error, ActivationError)
             prefix = "bundle activation failed: " if activated else "loading error: "
             error = LoadErrors([f"{prefix}{error}"])
-            told = [Fields(message=message) for message in error.messages]
+            told = [OrderedFields(message=message) for message in error.messages]
         case _:
-            told = [Fields(message=str(error))]
+            told = [OrderedFields(message=str(error))]
     if output in {"json", "discard"}:
-        write(indented(Fields(errors=told)))
+        write(indented(OrderedFields(errors=told)))
         return
     text = str(error)
     complain(text.replace(" during loading:", ":", 1) if isinstance(error, LoadErrors) else text)

@@ -7,20 +7,20 @@ from typing import Any
 from webhook.rego.run.text import json_string, laid_out
 
 
-class Fields(dict[str, Any]):
+class OrderedFields(dict[str, Any]):
     """An object whose fields are written in the order that they were put in."""
 
 
 def indented(value: Any, prefix: str = "") -> str:
     """The value as Go's encoder indents it."""
     inner = f"{prefix}  "
-    if isinstance(value, Fields) and value:
+    if isinstance(value, OrderedFields) and value:
         lines = [f"{json_string(name)}: {indented(one, inner)}" for name, one in value.items()]
         opening, closing = "{", "}"
-    elif isinstance(value, list) and any(isinstance(one, Fields) for one in value):
+    elif isinstance(value, list) and any(isinstance(one, OrderedFields) for one in value):
         lines = [indented(one, inner) for one in value]
         opening, closing = "[", "]"
-    elif isinstance(value, Fields):
+    elif isinstance(value, OrderedFields):
         return "{}"
     else:
         return laid_out(value, prefix, "  ")

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from webhook.duration import duration_seconds
+from webhook.rego.trace.events import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-KINDS: Final = ("index_excluded", "early_exit")
-"""Why a line may not have been reached, as ``--coverage-runs`` takes it."""
 
 
 class Duration(click.ParamType[float]):
@@ -32,7 +30,7 @@ class Duration(click.ParamType[float]):
         return seconds
 
 
-class Kinds(click.ParamType[tuple[str, ...]]):
+class CoverageKinds(click.ParamType[tuple[str, ...]]):
     """Reasons why a line was not reached, separated by commas."""
 
     name = "kinds"
@@ -110,7 +108,7 @@ SCHEMA = click.option(
 )
 COVERAGE_RUNS = click.option(
     "--coverage-runs",
-    type=Kinds(),
+    type=CoverageKinds(),
     metavar="KINDS",
     help="Why lines were not reached: index_excluded, early_exit, or none. Implies --coverage. "
     "Default: both.",

@@ -7,7 +7,7 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 from webhook import duration
-from webhook.cli.rego.json import Fields, indented
+from webhook.cli.rego.json import OrderedFields, indented
 from webhook.cli.terminal import printable
 from webhook.rego.tester import RULER
 
@@ -25,7 +25,9 @@ def as_json(results: Sequence[RegoTestResult]) -> str:
 
 
 def _document(result: RegoTestResult) -> dict[str, Any]:
-    document = Fields(location=place(result.location), package=result.package, name=result.name)
+    document = OrderedFields(
+        location=place(result.location), package=result.package, name=result.name
+    )
     if result.failed:
         document["fail"] = True
     if result.error is not None:
@@ -48,30 +50,35 @@ def coverage_json(report: dict[str, Any]) -> str:
 
 def coverage_document(report: dict[str, Any]) -> dict[str, Any]:
     """The same as a part of a result."""
-    files = {name: Fields(one) for name, one in report["files"].items()}
+    files = {name: OrderedFields(one) for name, one in report["files"].items()}
     for one in files.values():
         for ranges in ("covered", "not_covered"):
             if ranges in one:
                 one[ranges] = [
-                    Fields({k: Fields(v) if k in {"start", "end"} else v for k, v in span.items()})
+                    OrderedFields(
+                        {
+                            k: OrderedFields(v) if k in {"start", "end"} else v
+                            for k, v in span.items()
+                        }
+                    )
                     for span in one[ranges]
                 ]
-    return Fields({**report, "files": Fields(files)})
+    return OrderedFields({**report, "files": OrderedFields(files)})
 
 
 def place(location: Location) -> dict[str, Any]:
     """A place as OPA writes it."""
-    return Fields(file=location.file, row=location.row, col=location.col)
+    return OrderedFields(file=location.file, row=location.row, col=location.col)
 
 
 def document(error: RegoLoadError) -> dict[str, Any]:
     """A fault of a source as OPA writes it."""
-    told = Fields(message=error.message, code=error.code)
+    told = OrderedFields(message=error.message, code=error.code)
     if error.location.row or error.location.file:
         told["location"] = place(error.location)
     if error.details and error.code == "rego_parse_error":
         line, caret = error.details[0], error.details[-1]
-        told["details"] = Fields(line=line, idx=len(caret) - 1)
+        told["details"] = OrderedFields(line=line, idx=len(caret) - 1)
     elif error.details:
         told["details"] = "\n".join(error.details)
     return told
@@ -79,21 +86,21 @@ def document(error: RegoLoadError) -> dict[str, Any]:
 
 def load_fault(fault: str | RegoLoadError) -> dict[str, Any]:
     """What could not be loaded, as OPA writes it."""
-    return Fields(message=fault) if isinstance(fault, str) else document(fault)
+    return OrderedFields(message=fault) if isinstance(fault, str) else document(fault)
 
 
 def fault(error: EvaluationError) -> dict[str, Any]:
     """An error of an evaluation as OPA writes it."""
-    told = Fields(message=error.message, code=error.code)
+    told = OrderedFields(message=error.message, code=error.code)
     if error.location.row:
         told["location"] = place(error.location)
     return told
 
 
 def _cases_document(cases: Mapping[str, RegoCaseResult]) -> dict[str, Any]:
-    documents = Fields()
+    documents = OrderedFields()
     for key, case in sorted(cases.items()):
-        document = Fields(name=case.name) if case.name else Fields()
+        document = OrderedFields(name=case.name) if case.name else OrderedFields()
         if case.failed:
             document["fail"] = True
         if case.cases:

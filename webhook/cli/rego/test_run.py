@@ -17,11 +17,11 @@ from webhook.cli.rego.context import (
     sources,
     version_of,
 )
-from webhook.cli.rego.options import KINDS
 from webhook.cli.terminal import complain, write
 from webhook.rego.errors import BuiltinError, RegoErrors
 from webhook.rego.run.patterns import pattern
 from webhook.rego.tester import UnitTests
+from webhook.rego.trace.events import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,11 +125,11 @@ def _explained(  # noqa: PLR0917  # what was run, and what of it to show
     values: bool,  # as given
 ) -> list[str]:
     """How a test that failed was evaluated."""
-    from webhook.rego.trace.events import Recorder, shown  # noqa: PLC0415  # as tests.follow
+    from webhook.rego.trace.events import StepRecorder, shown  # noqa: PLC0415  # as tests.follow
     from webhook.rego.trace.failure import failure_lines  # noqa: PLC0415
     from webhook.rego.trace.pretty import table  # noqa: PLC0415
 
-    recorder = Recorder(unifications=explain == "debug")
+    recorder = StepRecorder(unifications=explain == "debug")
     tests.follow(test, recorder, timeout, runtime=runtime(), compared=values)
     events = shown(recorder.events, explain or "default")  # type: ignore[arg-type]
     lines: list[str] = []

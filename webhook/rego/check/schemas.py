@@ -104,16 +104,16 @@ class _Reading:
             raise SchemaError(
                 f"unable to compile the schema: {ref} is not fetched: put it into the schema"
             )
-        found = self._whole
+        target = self._whole
         steps = [one.replace("~1", "/").replace("~0", "~") for one in ref[1:].split("/") if one]
         for step in steps:
-            if isinstance(found, dict) and step in found:
-                found = found[step]
-            elif isinstance(found, list) and step.isdecimal() and int(step) < len(found):
-                found = found[int(step)]
+            if isinstance(target, dict) and step in target:
+                target = target[step]
+            elif isinstance(target, list) and step.isdecimal() and int(step) < len(target):
+                target = target[int(step)]
             else:
                 raise SchemaError(f"unable to compile the schema: Object has no key '{step}'")
-        return found
+        return target
 
     def _any_of(self, schema: dict[str, Any], within: tuple[str, ...]) -> Type:
         either: Type | None = None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _DECLARED, _PRINTED, _CALLED, _MODIFIED, _MOVED, _TESTED = range(6)
 
 
-class Bodies:
+class RewrittenRules:
     """The rules of a program in OPA's form."""
 
     def __init__(self, rules: Iterable[ir.Rule], *, tests: bool = False) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from webhook.rego.check import ir
 from webhook.rego.check.strict import nodes
@@ -14,12 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from webhook.rego.location import Location
-    from webhook.rego.trace.events import Event
+    from webhook.rego.trace.events import TraceEvent
 
 Range: TypeAlias = tuple[int, int, int, int]
 """Row and column of the beginning, and of what is behind the end."""
-Kind = Literal["index_excluded", "early_exit"]
-KINDS: Final[tuple[Kind, ...]] = ("index_excluded", "early_exit")
+CoverageKind = Literal["index_excluded", "early_exit"]
 
 
 class Coverage:
@@ -31,7 +30,7 @@ class Coverage:
     def __init__(self) -> None:
         self._covered: dict[str, set[Range]] = {}
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: TraceEvent) -> None:
         """Take a step."""
         if event.step == "Exit" and isinstance(event.node, ir.Rule):
             self._cover(_head_place(event.node))
@@ -49,7 +48,7 @@ class Coverage:
         )
 
     def report(
-        self, modules: Iterable[ast.Module], others: Sequence[tuple[Kind, Coverage]] = ()
+        self, modules: Iterable[ast.Module], others: Sequence[tuple[CoverageKind, Coverage]] = ()
     ) -> dict[str, Any]:
         """What is covered in each file, and what is not; ``others`` say why not."""
         files = {module.file: self._missing(module) for module in modules}
@@ -121,7 +120,7 @@ def _rows(ranges: Iterable[Range]) -> set[int]:
     return {row for one in ranges for row in range(one[0], one[2] + 1)}
 
 
-def _shown(one: Range, kinds: Sequence[Kind] = ()) -> dict[str, Any]:
+def _shown(one: Range, kinds: Sequence[CoverageKind] = ()) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "start": {"row": one[0], "col": one[1]},
         "end": {"row": one[2], "col": one[3]},

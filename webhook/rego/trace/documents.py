@@ -61,7 +61,7 @@ def replaced(value: Value, path: Sequence[str], new: Value) -> Value:
     return around
 
 
-class Collection:
+class PartialDocument:
     """What partial rules of one path make: a set, or objects within each other."""
 
     def __init__(self, node: Node) -> None:

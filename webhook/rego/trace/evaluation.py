@@ -15,8 +15,8 @@ from webhook.rego.location import NOWHERE
 from webhook.rego.run.text import display
 from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, key
 from webhook.rego.trace.documents import replaced
-from webhook.rego.trace.rules import Rules
-from webhook.rego.trace.steps import ABSENT, Exit, Query, Signal, Then, World
+from webhook.rego.trace.rules import RuleSteps
+from webhook.rego.trace.steps import ABSENT, BodyQuery, EarlyExit, Signal, Then, World
 from webhook.rego.trace.terms import applied
 
 if TYPE_CHECKING:
@@ -29,12 +29,12 @@ _EFFECTS: Final = frozenset({"trace", "internal.print", "internal.test_case"})
 """Built-ins that answer true, whatever they do beside."""
 
 
-class Evaluation(Rules):
+class StepwiseEvaluation(RuleSteps):
     """Evaluates queries over a program's rules, and tells a tracer of each step."""
 
     def run(self, body: Sequence[ir.Lit], names: Mapping[str, str]) -> None:
         """Evaluate a query for all its solutions; raises :class:`EvaluationError`."""
-        query = Query(body, 0, 0, {}, names)
+        query = BodyQuery(body, 0, 0, {}, names)
         self.tell("Enter", query, body)
 
         def solved() -> Signal:
@@ -46,13 +46,13 @@ class Evaluation(Rules):
 
     # --- bodies ------------------------------------------------------------------------------
 
-    def query(self, query: Query, at: int, then: Then) -> Signal:
+    def query(self, query: BodyQuery, at: int, then: Then) -> Signal:
         """Evaluate a body from a literal on."""
         if at >= len(query.body):
             signal = then()
             if signal is not None:
-                return Exit(query.find_one, signal)
-            return Exit(early=True) if query.find_one else None
+                return EarlyExit(query.find_one, signal)
+            return EarlyExit(early=True) if query.find_one else None
         lit = query.body[at]
         query.at = lit
         self.context.charge(20)
@@ -63,7 +63,7 @@ class Evaluation(Rules):
 
         return self.modified(query, lit, on) if lit.withs else self.step(query, lit, on)
 
-    def step(self, query: Query, lit: ir.Lit, on: Then) -> Signal:
+    def step(self, query: BodyQuery, lit: ir.Lit, on: Then) -> Signal:
         """Evaluate a literal whose modifiers are in force."""
         if lit.negated:
             return self.negated(query, lit, on)
@@ -82,7 +82,7 @@ class Evaluation(Rules):
             self.tell("Fail", query, lit)
         return signal
 
-    def negated(self, query: Query, lit: ir.Lit, on: Then) -> Signal:
+    def negated(self, query: BodyQuery, lit: ir.Lit, on: Then) -> Signal:
         """A literal behind ``not``."""
         plain = _plain(lit)
         if not self.holds(query, [plain]):
@@ -90,7 +90,7 @@ class Evaluation(Rules):
         self.tell("Fail", query, lit)
         return None
 
-    def holds(self, query: Query, body: Sequence[ir.Lit], *, find_one: bool = False) -> bool:
+    def holds(self, query: BodyQuery, body: Sequence[ir.Lit], *, find_one: bool = False) -> bool:
         """Whether a body has a solution; each is told."""
         child = self.child(query, body)
         child.find_one = find_one
@@ -105,7 +105,7 @@ class Evaluation(Rules):
         self.query(child, 0, solved)
         return child.defined
 
-    def modified(self, query: Query, lit: ir.Lit, on: Then) -> Signal:
+    def modified(self, query: BodyQuery, lit: ir.Lit, on: Then) -> Signal:
         """A literal with modifiers: what they replace is replaced for it alone."""
         outer = self.world
         inner = World(outer.input, outer.data, outer.replaced, outer.functions, outer.values)
@@ -139,35 +139,35 @@ class Evaluation(Rules):
 
     # --- literals ----------------------------------------------------------------------------
 
-    def eq(self, query: Query, lit: ir.Eq, then: Then) -> Signal:
+    def eq(self, query: BodyQuery, lit: ir.Eq, then: Then) -> Signal:
         """A unification."""
         return self.unify(query, lit.a, lit.b, then)
 
-    def test_(self, query: Query, lit: ir.Test, then: Then) -> Signal:
+    def test_(self, query: BodyQuery, lit: ir.Test, then: Then) -> Signal:
         """A term that must be neither false nor undefined."""
         shown = ir.Var("$term")
 
-        def found(value: Value) -> Signal:
+        def accept(value: Value) -> Signal:
             if self.trace.unifications:
                 self.tell("Unify", query, ir.Eq(ir.Const(value), shown, NOWHERE))
             return then() if value is not False else None
 
         if self.trace.unifications:
             self.tell("Unify", query, ir.Eq(applied(query, lit.term), shown, NOWHERE))
-        return self.each(query, lit.term, found)
+        return self.each(query, lit.term, accept)
 
-    def not_(self, query: Query, lit: ir.Not, then: Then) -> Signal:
+    def not_(self, query: BodyQuery, lit: ir.Not, then: Then) -> Signal:
         """``not`` before a body."""
         return None if self.holds(query, lit.body) else then()
 
-    def logic(self, query: Query, lit: ir.Logic, then: Then) -> Signal:
+    def logic(self, query: BodyQuery, lit: ir.Logic, then: Then) -> Signal:
         """``and`` and ``or``."""
         left = self.holds(query, lit.left, find_one=True)
         if left == (lit.operator == "or") or self.holds(query, lit.right, find_one=True):
             return then() if left or lit.operator == "or" else None
         return None
 
-    def every(self, query: Query, lit: ir.Every, then: Then) -> Signal:
+    def every(self, query: BodyQuery, lit: ir.Every, then: Then) -> Signal:
         """``every``."""
         domain = self.plug(query, lit.domain)
         if not isinstance(domain, (list, dict, RegoObject, RegoSet)):
@@ -196,7 +196,7 @@ class Evaluation(Rules):
 
     # --- calls -------------------------------------------------------------------------------
 
-    def call(self, query: Query, lit: ir.Call, then: Then) -> Signal:
+    def call(self, query: BodyQuery, lit: ir.Call, then: Then) -> Signal:
         """A call."""
         out = lit.out
         args = lit.args
@@ -204,12 +204,12 @@ class Evaluation(Rules):
         if out is None and len(args) > expected >= 0:
             args, out = args[:expected], args[expected]
 
-        def found(value: Value) -> Signal:
+        def accept(value: Value) -> Signal:
             if out is None:
                 return then() if value is not False else None
             return self.unify(query, out, ir.Const(value), then)
 
-        return self.called(query, lit.name, args, found)
+        return self.called(query, lit.name, args, accept)
 
     def arity(self, name: ir.Function) -> int:
         """How many operands a function takes; -1 for none of that name."""
@@ -221,23 +221,23 @@ class Evaluation(Rules):
 
     def called(
         self,
-        query: Query,
+        query: BodyQuery,
         name: ir.Function,
         args: Sequence[Term],
-        found: Callable[[Value], Signal],
+        accept: Callable[[Value], Signal],
     ) -> Signal:
         """Go on with each answer of a function, or of what replaces it."""
         world = self.world
         mock = world.functions.get(name)
         if mock is not None:
             if mock.function is None:
-                return found(world.values[name])
+                return accept(world.values[name])
             # What replaces a function may call the function itself.
             self.world = inner = World(world.input, world.data, world.replaced, {}, {}, world.known)
 
             def outside(value: Value) -> Signal:
                 self.world = world
-                signal = found(value)
+                signal = accept(value)
                 self.world = inner
                 return signal
 
@@ -249,19 +249,19 @@ class Evaluation(Rules):
         if any(operand is UNDEFINED for operand in operands):
             return None
         if isinstance(name, str):
-            return self.builtin(query, name, operands, found)
-        return self.function(query, name, operands, found)
+            return self.builtin(query, name, operands, accept)
+        return self.function(query, name, operands, accept)
 
     def builtin(
-        self, query: Query, name: str, operands: list[Value], found: Callable[[Value], Signal]
+        self, query: BodyQuery, name: str, operands: list[Value], accept: Callable[[Value], Signal]
     ) -> Signal:
         """Go on with each answer of a built-in."""
         if name == "trace" and isinstance(operands[0], str):
             self.tell("Note", query, query.at, operands[0])
         if name in _EFFECTS:
-            return found(True)  # a value
+            return accept(True)  # a value
         if name == "internal.template_string":
-            return found("".join(map(_shown, operands[0])))
+            return accept("".join(map(_shown, operands[0])))
         builtin = self.builtins[name]
         try:
             given = [self.context, *operands] if builtin.context else operands
@@ -272,17 +272,17 @@ class Evaluation(Rules):
         for one in results:
             if one is UNDEFINED:
                 continue
-            signal = found(True if builtin.result is None else one)
+            signal = accept(True if builtin.result is None else one)
             if signal is not None:
                 return signal
         return None
 
     def function(
         self,
-        query: Query,
+        query: BodyQuery,
         name: tuple[str, ...],
         operands: list[Value],
-        found: Callable[[Value], Signal],
+        accept: Callable[[Value], Signal],
     ) -> Signal:
         """Go on with the answer of a rule that is a function."""
         node = self.tree.function(name)
@@ -292,17 +292,17 @@ class Evaluation(Rules):
         at = (name, *map(key, operands))
         known = self.world.known.get(at, ABSENT)
         if known is not ABSENT:
-            return found(known)
-        return self.rules(query, matched, at, found, operands)
+            return accept(known)
+        return self.rules(query, matched, at, accept, operands)
 
 
 _SOLVE: Final[dict[type, Any]] = {
-    ir.Eq: Evaluation.eq,
-    ir.Call: Evaluation.call,
-    ir.Test: Evaluation.test_,
-    ir.Every: Evaluation.every,
-    ir.Not: Evaluation.not_,
-    ir.Logic: Evaluation.logic,
+    ir.Eq: StepwiseEvaluation.eq,
+    ir.Call: StepwiseEvaluation.call,
+    ir.Test: StepwiseEvaluation.test_,
+    ir.Every: StepwiseEvaluation.every,
+    ir.Not: StepwiseEvaluation.not_,
+    ir.Logic: StepwiseEvaluation.logic,
 }
 
 

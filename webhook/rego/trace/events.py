@@ -22,12 +22,15 @@ Node: TypeAlias = "ir.Lit | ir.Rule | Sequence[ir.Lit] | str"
 
 Explanation = Literal["full", "notes", "fails", "debug", "default"]
 
+KINDS: Final = ("index_excluded", "early_exit")
+"""Why a line may not have been reached: an index or an early exit passed over it."""
+
 EVENTS_MAX: Final = 500_000
 """Steps kept of one query: a loop may take any number, and a step is some 500 bytes."""
 
 
 @dataclass(slots=True)
-class Event:
+class TraceEvent:
     """One step. ``query`` numbers the body that it is in, and ``parent`` what evaluates that."""
 
     step: Step
@@ -41,7 +44,7 @@ class Event:
     values: Mapping[str, Value] = field(default_factory=dict)
     """Variables that have values."""
     documents: Mapping[str, Value] = field(default_factory=dict)
-    """Rules' documents that the node names, as far as they are known."""
+    """RuleSteps' documents that the node names, as far as they are known."""
     body: Sequence[ir.Lit] = ()
     """The body that a literal is in."""
 
@@ -51,7 +54,7 @@ class Event:
         return next((i for i, lit in enumerate(self.body) if lit is self.node), 0)
 
 
-class Tracer(Protocol):
+class StepTracer(Protocol):
     """What is told of each step."""
 
     @property
@@ -62,26 +65,26 @@ class Tracer(Protocol):
     def values(self) -> bool:
         """Whether steps are to have the variables' values."""
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: TraceEvent) -> None:
         """Take a step."""
 
 
-class Recorder:
+class StepRecorder:
     """Keeps steps."""
 
     values = True
 
     def __init__(self, *, unifications: bool = False) -> None:
         self.unifications = unifications
-        self.events: list[Event] = []
+        self.events: list[TraceEvent] = []
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: TraceEvent) -> None:
         """Keep a step, up to a number."""
         if len(self.events) < EVENTS_MAX:
             self.events.append(event)
 
 
-def shown(events: Sequence[Event], explanation: Explanation) -> list[Event]:
+def shown(events: Sequence[TraceEvent], explanation: Explanation) -> list[TraceEvent]:
     """The steps that an explanation shows (OPA v1/topdown/lineage)."""
     if explanation == "debug":
         return list(events)
@@ -91,10 +94,12 @@ def shown(events: Sequence[Event], explanation: Explanation) -> list[Event]:
     return _with_context(events, lambda event: event.step in steps)
 
 
-def _with_context(events: Sequence[Event], chosen: Callable[[Event], bool]) -> list[Event]:
+def _with_context(
+    events: Sequence[TraceEvent], chosen: Callable[[TraceEvent], bool]
+) -> list[TraceEvent]:
     """What was chosen, each with the bodies that led to it and were not shown before."""
-    result: list[Event] = []
-    entered: dict[int, Event] = {}
+    result: list[TraceEvent] = []
+    entered: dict[int, TraceEvent] = {}
     for event in events:
         if chosen(event):
             path, at = [event], entered.get(event.query)

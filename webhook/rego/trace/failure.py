@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
     from webhook.rego.location import Location
     from webhook.rego.run.values import Value
-    from webhook.rego.trace.events import Event
+    from webhook.rego.trace.events import TraceEvent
 
 _VALUE_MAX: Final = 64
 _CLOSED: Final = (ast.ArrayComprehension, ast.SetComprehension, ast.ObjectComprehension)
 
 
 @dataclass(slots=True)
-class _Shown:
+class _ShownPart:
     """A part of the literal that has a value: UNDEFINED where it should have one."""
 
     place: Location
@@ -45,7 +45,7 @@ class _Shown:
         return truncated(whole, _VALUE_MAX)
 
 
-def failure_lines(events: Sequence[Event], modules: Sequence[ast.Module]) -> list[str]:
+def failure_lines(events: Sequence[TraceEvent], modules: Sequence[ast.Module]) -> list[str]:
     """Where a test failed last, the literal there, and what its parts were."""
     for event in reversed(events):
         if event.step != "Fail" or not event.query or not is_literal(event.node):
@@ -69,7 +69,7 @@ def _source(place: Location, modules: Sequence[ast.Module]) -> list[str]:
 
 def _written(place: Location, modules: Sequence[ast.Module]) -> Any:
     """The innermost literal that a place is in."""
-    found = None
+    innermost = None
     for module in modules:
         if module.file != place.file:
             continue
@@ -79,10 +79,10 @@ def _written(place: Location, modules: Sequence[ast.Module]) -> Any:
                     continue
                 begin = node.location.offset
                 if begin <= place.offset < begin + len(node.location.text) and (
-                    found is None or len(node.location.text) <= len(found.location.text)
+                    innermost is None or len(node.location.text) <= len(innermost.location.text)
                 ):
-                    found = node
-    return found
+                    innermost = node
+    return innermost
 
 
 def _padded(place: Location, source: Sequence[str]) -> list[str]:
@@ -92,16 +92,16 @@ def _padded(place: Location, source: Sequence[str]) -> list[str]:
     return f"{before}{place.text}".split("\n")
 
 
-def _shown(event: Event, written: Any) -> list[_Shown]:
+def _shown(event: TraceEvent, written: Any) -> list[_ShownPart]:
     """The parts of a literal that have values, the last of each title."""
-    found: dict[str, _Shown] = {}
+    parts: dict[str, _ShownPart] = {}
     node = event.node
     own = _names(node)
 
     def show(place: Location, value: Value) -> None:
-        known = found.get(place.text)
+        known = parts.get(place.text)
         if known is None or known.value is UNDEFINED:
-            found[place.text] = _Shown(place, place.text, value)
+            parts[place.text] = _ShownPart(place, place.text, value)
 
     begin, end = written.location.offset, written.location.offset + len(written.location.text)
     for lit in event.body:
@@ -123,7 +123,7 @@ def _shown(event: Event, written: Any) -> list[_Shown]:
                 value = step_into(value, getattr(step, "value", UNDEFINED))
             if value is not UNDEFINED:
                 show(term.location, value)
-    return sorted(found.values(), key=attrgetter("col"))
+    return sorted(parts.values(), key=attrgetter("col"))
 
 
 def _names(node: Any) -> set[str]:
@@ -155,7 +155,7 @@ def _terms(node: Any) -> Iterator[Any]:
                 yield from _terms(getattr(node, name))
 
 
-def _arrows(shown: Sequence[_Shown], source: Sequence[str]) -> list[str]:
+def _arrows(shown: Sequence[_ShownPart], source: Sequence[str]) -> list[str]:
     """A line with a bar below each part, then one for each value, from the last on."""
     if not shown:
         return []
@@ -168,7 +168,7 @@ def _arrows(shown: Sequence[_Shown], source: Sequence[str]) -> list[str]:
     return lines
 
 
-def _arrow_line(shown: Sequence[_Shown], source: Sequence[str], last: int | None) -> str:
+def _arrow_line(shown: Sequence[_ShownPart], source: Sequence[str], last: int | None) -> str:
     part = shown if last is None else shown[: last + 1]
     line = ""
     at = 0

@@ -26,7 +26,7 @@ _KEPT: Final = frozenset({"internal.print", "internal.test_case"})
 
 
 @dataclass(frozen=True, slots=True)
-class Matched:
+class RuleMatch:
     """The definitions that may hold: first branches, the ``else`` of each, and the default."""
 
     rules: list[ir.Rule]
@@ -41,9 +41,9 @@ def matched(
     operands: Sequence[Value],
     *,
     early_exit: bool,
-) -> Matched:
+) -> RuleMatch:
     """What a lookup gives; without ``resolve`` every definition is."""
-    found: list[ir.Rule] = []
+    firsts: list[ir.Rule] = []
     others: dict[int, list[ir.Rule]] = {}
     default = None
     for rule in rules:
@@ -56,10 +56,10 @@ def matched(
             if resolve is None or not _Lookup(branch, resolve, operands).excluded()
         ]
         if may_hold:
-            found.append(may_hold[0])
+            firsts.append(may_hold[0])
             others[id(may_hold[0])] = may_hold[1:]
-    candidates = [*found, *(branch for branches in others.values() for branch in branches)]
-    return Matched(found, others, default, early_exit and _agree(candidates))
+    candidates = [*firsts, *(branch for branches in others.values() for branch in branches)]
+    return RuleMatch(firsts, others, default, early_exit and _agree(candidates))
 
 
 def _agree(rules: Sequence[ir.Rule]) -> bool:

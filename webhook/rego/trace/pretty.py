@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.rego.check import ir
 from webhook.rego.trace.events import is_literal
-from webhook.rego.trace.text import Writer, constant_text, terms_within, written_path
+from webhook.rego.trace.text import TermWriter, constant_text, terms_within, written_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.rego.trace.events import Event, Node
+    from webhook.rego.trace.events import Node, TraceEvent
 
 _PADDING: Final = 4
 _PLACE_MAX: Final = 64
 _VALUE_MAX: Final = 32
 
 
-def table(events: Sequence[Event], *, values: bool = False, indent: str = "") -> list[str]:
+def table(events: Sequence[TraceEvent], *, values: bool = False, indent: str = "") -> list[str]:
     """A line for each step: its place, what it is, and with ``values`` its variables.
 
     An indentation stands before each cell and at each end, as OPA has it.
@@ -44,7 +44,7 @@ def table(events: Sequence[Event], *, values: bool = False, indent: str = "") ->
     ]
 
 
-def short_names(events: Sequence[Event]) -> dict[str, str]:
+def short_names(events: Sequence[TraceEvent]) -> dict[str, str]:
     """Files by how they are shown: long ones without the folders that all are in."""
     files = list(dict.fromkeys(event.location.file for event in events if event.location.file))
     longest = max((len(f"{e.location.file}:{e.location.row}") for e in events), default=0)
@@ -56,13 +56,13 @@ def short_names(events: Sequence[Event]) -> dict[str, str]:
     }
 
 
-def _indented(event: Event, depth: int) -> str:
+def _indented(event: TraceEvent, depth: int) -> str:
     is_own = event.step == "Enter" or (event.step == "Redo" and not is_literal(event.node))
     bars = "| " * (depth - 1 if is_own else depth)
     return f"{bars}{event.step} {_what(event)}"
 
 
-def _what(event: Event) -> str:
+def _what(event: TraceEvent) -> str:
     if event.step == "Note":
         return f'"{event.message}"'
     if event.step == "Index":
@@ -71,9 +71,9 @@ def _what(event: Event) -> str:
     return f"{text} {event.message}" if event.message else text
 
 
-def node_text(node: Node, event: Event) -> str:
+def node_text(node: Node, event: TraceEvent) -> str:
     """What a step is about."""
-    writer = Writer(event.names)
+    writer = TermWriter(event.names)
     if isinstance(node, str):
         return node
     if isinstance(node, ir.Rule):
@@ -83,11 +83,11 @@ def node_text(node: Node, event: Event) -> str:
     return writer.body(node)  # type: ignore[arg-type]
 
 
-def _values(event: Event) -> str:
+def _values(event: TraceEvent) -> str:
     node = event.node
     if event.step == "Note" or isinstance(node, str):
         return "{}"
-    writer = Writer(event.names)
+    writer = TermWriter(event.names)
     names = [term.name for term in terms_within(node) if isinstance(term, ir.Var)]
     shown = [
         (writer.variable(name), event.values[name])

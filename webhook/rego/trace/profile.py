@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from webhook.rego.location import Location
-    from webhook.rego.trace.events import Event
+    from webhook.rego.trace.events import TraceEvent
 
 SORT_KEYS: Final = ("total_time_ns", "num_eval", "num_redo", "num_gen_expr", "file", "line")
 DEFAULT_ORDER: Final = ("total_time_ns", "num_eval", "num_redo", "file", "line")
@@ -56,10 +56,10 @@ class Profile:
     def __init__(self) -> None:
         self._lines: dict[tuple[str, int], LineProfile] = {}
         self._literals: dict[tuple[str, int], set[int]] = {}
-        self._last: Event | None = None
+        self._last: TraceEvent | None = None
         self._begun = 0
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: TraceEvent) -> None:
         """Take a step."""
         if event.step in {"Eval", "Redo"} and is_literal(event.node):
             now = time.perf_counter_ns()

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.rego.check import ir
 from webhook.rego.errors import EvaluationError
 from webhook.rego.program import checked_query
-from webhook.rego.trace.bodies import Bodies
-from webhook.rego.trace.evaluation import Evaluation
+from webhook.rego.trace.bodies import RewrittenRules
+from webhook.rego.trace.evaluation import StepwiseEvaluation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from webhook.rego.run.limits import EvaluationContext
     from webhook.rego.run.values import Value
     from webhook.rego.syntax import ast
-    from webhook.rego.trace.events import Tracer
+    from webhook.rego.trace.events import StepTracer
 
 _CALLS_MAX: Final = 200_000
 """Calls within each other: some forty for a literal, and each rule evaluates its own within others."""
@@ -32,7 +32,7 @@ class TracedProgram:
 
     def __init__(self, compiled: Compiled, *, tests: bool = False) -> None:
         self._compiled = compiled
-        self._bodies = Bodies(compiled.rules, tests=tests)
+        self._bodies = RewrittenRules(compiled.rules, tests=tests)
         for path in compiled.exports:
             self._bodies.tree.add_package(path)
 
@@ -49,7 +49,7 @@ class TracedQuery:
     """A query that may be followed."""
 
     def __init__(
-        self, compiled: Compiled, bodies: Bodies, body: ir.Body, names: dict[str, str]
+        self, compiled: Compiled, bodies: RewrittenRules, body: ir.Body, names: dict[str, str]
     ) -> None:
         self._compiled = compiled
         self._bodies = bodies
@@ -61,13 +61,13 @@ class TracedQuery:
         input_value: Value,
         data: dict[str, Value],
         context: EvaluationContext,
-        tracer: Tracer,
+        tracer: StepTracer,
         *,
         indexing: bool = True,
         early_exit: bool = True,
     ) -> None:
         """Tell the tracer of each step of an evaluation, up to an error that ends it."""
-        evaluation = Evaluation(
+        evaluation = StepwiseEvaluation(
             self._bodies.tree,
             self._compiled.builtins,
             input_value,

@@ -1,4 +1,4 @@
-"""Rules of an evaluation: which may hold, their values, and what partial ones make together."""
+"""RuleSteps of an evaluation: which may hold, their values, and what partial ones make together."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from webhook.rego.check import ir
 from webhook.rego.errors import EvaluationError
 from webhook.rego.run.values import UNDEFINED, equal, key, make_object
 from webhook.rego.trace import index
-from webhook.rego.trace.documents import Collection, step_into
-from webhook.rego.trace.steps import ABSENT, Query, Signal, Then
-from webhook.rego.trace.terms import Terms
+from webhook.rego.trace.documents import PartialDocument, step_into
+from webhook.rego.trace.steps import ABSENT, BodyQuery, Signal, Then
+from webhook.rego.trace.terms import TermSteps
 from webhook.rego.trace.text import written_path
 
 if TYPE_CHECKING:
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from webhook.rego.run.values import Value
 
 
-class Rules(Terms, ABC):
+class RuleSteps(TermSteps, ABC):
     """Evaluates rules."""
 
     def matched(
-        self, query: Query, node: Node, path: Sequence[Value], operands: Sequence[Value] | None
-    ) -> index.Matched:
+        self, query: BodyQuery, node: Node, path: Sequence[Value], operands: Sequence[Value] | None
+    ) -> index.RuleMatch:
         """The definitions of a rule that may hold, as the index tells it."""
         matched = index.matched(
             node.rules,
@@ -43,10 +43,10 @@ class Rules(Terms, ABC):
 
     def rules(
         self,
-        query: Query,
-        matched: index.Matched,
+        query: BodyQuery,
+        matched: index.RuleMatch,
         at: Any,
-        found: Callable[[Value], Signal],
+        accept: Callable[[Value], Signal],
         operands: Sequence[Value] | None = None,
     ) -> Signal:
         """Complete rules and functions: their one value, each definition checked."""
@@ -54,7 +54,7 @@ class Rules(Terms, ABC):
         deferred: Signal = None
         for first in matched.rules:
             for rule in (first, *matched.others.get(id(first), ())):
-                held, signal = self.rule(query, matched, rule, at, previous, found, operands)
+                held, signal = self.rule(query, matched, rule, at, previous, accept, operands)
                 if signal is not None:
                     if signal.early:
                         return signal.before
@@ -62,7 +62,7 @@ class Rules(Terms, ABC):
                 if held:
                     break
         if matched.default is not None and not previous:
-            _, signal = self.rule(query, matched, matched.default, at, previous, found, operands)
+            _, signal = self.rule(query, matched, matched.default, at, previous, accept, operands)
             return None if signal is None else signal.before
         if not previous and operands is None:
             self.world.known[at] = UNDEFINED
@@ -70,12 +70,12 @@ class Rules(Terms, ABC):
 
     def rule(  # noqa: PLR0917  # what a definition shares with those before it
         self,
-        query: Query,
-        matched: index.Matched,
+        query: BodyQuery,
+        matched: index.RuleMatch,
         rule: ir.Rule,
         at: Any,
         previous: list[Value],
-        found: Callable[[Value], Signal],
+        accept: Callable[[Value], Signal],
         operands: Sequence[Value] | None,
     ) -> tuple[bool, Signal]:
         """One definition; whether it held, and what may end."""
@@ -97,7 +97,7 @@ class Rules(Terms, ABC):
                 self.tell("Redo", child, rule)
                 return None
             previous.append(result)
-            signal = found(result)
+            signal = accept(result)
             if signal is None:
                 self.tell("Redo", child, rule)
             return signal
@@ -110,7 +110,7 @@ class Rules(Terms, ABC):
         return held, signal
 
     def arguments(
-        self, child: Query, args: Sequence[Term], operands: Sequence[Value], then: Then
+        self, child: BodyQuery, args: Sequence[Term], operands: Sequence[Value], then: Then
     ) -> Signal:
         """Unify the operands with the parameters of a definition."""
         if not args:
@@ -123,7 +123,7 @@ class Rules(Terms, ABC):
         )
 
     def partial(
-        self, query: Query, node: Node, path: tuple[Value, ...], rest: Sequence[Value]
+        self, query: BodyQuery, node: Node, path: tuple[Value, ...], rest: Sequence[Value]
     ) -> Value:
         """Partial rules: all that they make, or with constant steps what these may reach."""
         matched = self.matched(query, node, ("data", *path), None)
@@ -133,20 +133,20 @@ class Rules(Terms, ABC):
             known = self.world.known.get((*whole, *map(key, steps[:length])), ABSENT)
             if known is not ABSENT:
                 return _within(known, steps[:length])
-        result = Collection(node)
+        result = PartialDocument(node)
         for rule in matched.rules:
             self.member(query, rule, result, steps)
         value = result.value()
         kept = min(len(steps), result.depth)
-        found = value
+        inner = value
         for step in steps[:kept]:
-            found = step_into(found, step)
-        if found is not UNDEFINED:
-            self.world.known[*whole, *map(key, steps[:kept])] = found
+            inner = step_into(inner, step)
+        if inner is not UNDEFINED:
+            self.world.known[*whole, *map(key, steps[:kept])] = inner
         return value
 
     def member(
-        self, query: Query, rule: ir.Rule, result: Collection, steps: Sequence[Value]
+        self, query: BodyQuery, rule: ir.Rule, result: PartialDocument, steps: Sequence[Value]
     ) -> None:
         """One definition of a partial rule."""
         child = self.child(query, rule.body, rule=rule)
@@ -177,18 +177,18 @@ class Rules(Terms, ABC):
 
     def complete(
         self,
-        query: Query,
+        query: BodyQuery,
         node: Node,
         path: tuple[Value, ...],
-        found: Callable[[Value], Signal],
+        accept: Callable[[Value], Signal],
     ) -> Signal:
         """Go on with the value of complete rules."""
         matched = self.matched(query, node, ("data", *path), None)
         at = ("data", *map(key, path))
         known = self.world.known.get(at, ABSENT)
         if known is not ABSENT:
-            return None if known is UNDEFINED else found(known)
-        return self.rules(query, matched, at, found)
+            return None if known is UNDEFINED else accept(known)
+        return self.rules(query, matched, at, accept)
 
 
 def _within(value: Value, steps: Sequence[Value]) -> Value:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from webhook.rego.location import NOWHERE, Location
 from webhook.rego.run.values import UNDEFINED
 from webhook.rego.trace.documents import step_into
-from webhook.rego.trace.events import Event, place_of
+from webhook.rego.trace.events import TraceEvent, place_of
 from webhook.rego.trace.text import documents_of
 from webhook.values import dataclass
 
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from webhook.rego.check.tree import Tree
     from webhook.rego.run.limits import EvaluationContext
     from webhook.rego.run.values import Value
-    from webhook.rego.trace.events import Step, Tracer
+    from webhook.rego.trace.events import Step, StepTracer
 
 
 @dataclass(frozen=True, slots=True)
-class Exit:
+class EarlyExit:
     """The search may end: at once (``early``), or once what is begun has been checked."""
 
     early: bool
-    before: Exit | None = None
+    before: EarlyExit | None = None
 
 
-Signal: TypeAlias = Exit | None
+Signal: TypeAlias = EarlyExit | None
 Then: TypeAlias = "Callable[[], Signal]"
 
 
 @dataclass(slots=True, eq=False)
-class Query:
+class BodyQuery:
     """A body under evaluation."""
 
     body: Sequence[ir.Lit]
@@ -77,7 +77,7 @@ class Steps:
         input_value: Value,
         data: Value,
         context: EvaluationContext,
-        trace: Tracer,
+        trace: StepTracer,
         *,
         indexing: bool = True,
         early_exit: bool = True,
@@ -96,14 +96,16 @@ class Steps:
 
     # --- steps -------------------------------------------------------------------------------
 
-    def tell(self, step: Step, query: Query, node: Any, message: str = "") -> None:
+    def tell(self, step: Step, query: BodyQuery, node: Any, message: str = "") -> None:
         """Tell the tracer of a step."""
         place = place_of(node)
         if place.row:
             query.place = place
         if step == "Exit" and query.find_one:
             message = "early"
-        event = Event(step, node, query.place, query.number, query.parent, message, query.names)
+        event = TraceEvent(
+            step, node, query.place, query.number, query.parent, message, query.names
+        )
         event.body = query.body
         if self.trace.values:
             event.values = dict(query.values)
@@ -116,19 +118,21 @@ class Steps:
 
     def references(self, node: Any) -> list[tuple[str, Any]]:
         """The documents that a node names, and where they are kept once they are known."""
-        found = self.named.get(id(node))
-        if found is None:
-            found = self.named[id(node)] = list(documents_of(node))
+        references = self.named.get(id(node))
+        if references is None:
+            references = self.named[id(node)] = list(documents_of(node))
             self.nodes.append(node)
-        return found
+        return references
 
-    def child(self, query: Query, body: Sequence[ir.Lit], *, rule: ir.Rule | None = None) -> Query:
+    def child(
+        self, query: BodyQuery, body: Sequence[ir.Lit], *, rule: ir.Rule | None = None
+    ) -> BodyQuery:
         """A body that is evaluated for a part of a query: a closure over it, or a rule's own."""
         self.context.charge(20)
         self.count += 1
         if rule is None:
-            return Query(body, self.count, query.number, query.values, query.names)
-        return Query(body, self.count, query.number, {}, rule.names)
+            return BodyQuery(body, self.count, query.number, query.values, query.names)
+        return BodyQuery(body, self.count, query.number, {}, rule.names)
 
     def resolved(self, path: Sequence[Value]) -> Value:
         """The base document at a path below ``input`` or ``data``."""

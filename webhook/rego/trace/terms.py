@@ -1,4 +1,4 @@
-"""Terms of an evaluation: unified, followed into documents, and computed, value after value."""
+"""TermSteps of an evaluation: unified, followed into documents, and computed, value after value."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from webhook.rego.run.values import (
     make_object,
     ordered,
 )
-from webhook.rego.trace.documents import Collection, entries, step_into
-from webhook.rego.trace.steps import Query, Signal, Steps, Then
+from webhook.rego.trace.documents import PartialDocument, entries, step_into
+from webhook.rego.trace.steps import BodyQuery, Signal, Steps, Then
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,39 +26,39 @@ if TYPE_CHECKING:
     from webhook.rego.check.ir import Term
     from webhook.rego.check.tree import Node
     from webhook.rego.run.values import Value
-    from webhook.rego.trace.index import Matched
+    from webhook.rego.trace.index import RuleMatch
 
 
-class Terms(Steps, ABC):
+class TermSteps(Steps, ABC):
     """Evaluates terms; bodies and rules are its heirs'."""
 
     @abstractmethod
-    def query(self, query: Query, at: int, then: Then) -> Signal:
+    def query(self, query: BodyQuery, at: int, then: Then) -> Signal:
         """Evaluate a body from a literal on."""
 
     @abstractmethod
     def matched(
-        self, query: Query, node: Node, path: Sequence[Value], operands: Sequence[Value] | None
-    ) -> Matched:
+        self, query: BodyQuery, node: Node, path: Sequence[Value], operands: Sequence[Value] | None
+    ) -> RuleMatch:
         """The definitions of a rule that may hold."""
 
     @abstractmethod
     def complete(
         self,
-        query: Query,
+        query: BodyQuery,
         node: Node,
         path: tuple[Value, ...],
-        found: Callable[[Value], Signal],
+        accept: Callable[[Value], Signal],
     ) -> Signal:
         """Evaluate complete rules."""
 
     @abstractmethod
     def partial(
-        self, query: Query, node: Node, path: tuple[Value, ...], rest: Sequence[Value]
+        self, query: BodyQuery, node: Node, path: tuple[Value, ...], rest: Sequence[Value]
     ) -> Value:
         """Evaluate partial rules, or what of them constant steps may reach."""
 
-    def unify(self, query: Query, a: Term, b: Term, then: Then) -> Signal:
+    def unify(self, query: BodyQuery, a: Term, b: Term, then: Then) -> Signal:
         """Go on for each way in which two terms are equal."""
         a, b = applied(query, a), applied(query, b)
         if self.trace.unifications:
@@ -89,7 +89,7 @@ class Terms(Steps, ABC):
         plugged = self.plug(query, b)
         return then() if plugged is not UNDEFINED and equal(value, plugged) else None
 
-    def unify_both(self, query: Query, a: Term, b: Term, then: Then) -> Signal:
+    def unify_both(self, query: BodyQuery, a: Term, b: Term, then: Then) -> Signal:
         """Two terms neither of which has a value yet as a whole."""
         if isinstance(a, ir.Array) and isinstance(b, ir.Array) and len(a.items) == len(b.items):
             return self.pairs(query, [*zip(a.items, b.items, strict=True)], then)
@@ -99,39 +99,44 @@ class Terms(Steps, ABC):
                 return self.unify(query, ir.Const(value), other, then)
         return None
 
-    def unify_object(self, query: Query, value: Value, b: ir.Object, then: Then) -> Signal:
+    def unify_object(self, query: BodyQuery, value: Value, b: ir.Object, then: Then) -> Signal:
         """An object's values with those of a pattern."""
         if not isinstance(value, (dict, RegoObject)) or len(value) != len(b.items):
             return None
         pairs: list[tuple[Term, Term]] = []
         for name, item in b.items:
-            found = step_into(value, self.plug(query, name))
-            if found is UNDEFINED:
+            accept = step_into(value, self.plug(query, name))
+            if accept is UNDEFINED:
                 return None
-            pairs.append((ir.Const(found), item))
+            pairs.append((ir.Const(accept), item))
         return self.pairs(query, pairs, then)
 
-    def pairs(self, query: Query, pairs: list[tuple[Term, Term]], then: Then) -> Signal:
+    def pairs(self, query: BodyQuery, pairs: list[tuple[Term, Term]], then: Then) -> Signal:
         """Unify pairs of terms, one after the other."""
         if not pairs:
             return then()
         (a, b), *rest = pairs
         return self.unify(query, a, b, lambda: self.pairs(query, rest, then))
 
-    def each(self, query: Query, term: Term, found: Callable[[Value], Signal]) -> Signal:
+    def each(self, query: BodyQuery, term: Term, accept: Callable[[Value], Signal]) -> Signal:
         """Go on with each value that a term has."""
         term = applied(query, term)
         if isinstance(term, ir.Ref):
             head = term.head
             if isinstance(head, ir.Var) and head.name == "data":
-                return self.tree_step(query, term, 0, self.tree.root, (), found)
+                return self.tree_step(query, term, 0, self.tree.root, (), accept)
             value = self.plug(query, head)
-            return None if value is UNDEFINED else self.walk(query, term, 0, value, found)
+            return None if value is UNDEFINED else self.walk(query, term, 0, value, accept)
         value = self.plug(query, term)
-        return None if value is UNDEFINED else found(value)
+        return None if value is UNDEFINED else accept(value)
 
     def walk(
-        self, query: Query, ref: ir.Ref, at: int, value: Value, found: Callable[[Value], Signal]
+        self,
+        query: BodyQuery,
+        ref: ir.Ref,
+        at: int,
+        value: Value,
+        accept: Callable[[Value], Signal],
     ) -> Signal:
         """Follow a reference into a value; steps without a value are tried one by one."""
         while at < len(ref.path):
@@ -143,7 +148,7 @@ class Terms(Steps, ABC):
                 return None
             at += 1
         else:
-            return found(value)
+            return accept(value)
         deferred: Signal = None
         for name, item in entries(value):
             self.context.charge(10)
@@ -151,7 +156,7 @@ class Terms(Steps, ABC):
                 query,
                 ir.Const(name),
                 ref.path[at],
-                lambda item=item: self.walk(query, ref, at + 1, item, found),  # type: ignore[misc]
+                lambda item=item: self.walk(query, ref, at + 1, item, accept),  # type: ignore[misc]
             )
             if signal is not None:
                 if signal.early:
@@ -161,20 +166,20 @@ class Terms(Steps, ABC):
 
     def tree_step(  # where the reference is, and what is there
         self,
-        query: Query,
+        query: BodyQuery,
         ref: ir.Ref,
         at: int,
         node: Node | None,
         path: tuple[Value, ...],
-        found: Callable[[Value], Signal],
+        accept: Callable[[Value], Signal],
     ) -> Signal:
         """Follow a reference below ``data`` from a node of the rules on."""
         if at == len(ref.path):
             value = self.extent(query, node, path)
-            return None if value is UNDEFINED else found(value)
+            return None if value is UNDEFINED else accept(value)
         step = self.plug(query, ref.path[at])
         if step is not UNDEFINED:
-            return self.tree_next(query, ref, at, node, (*path, step), found)
+            return self.tree_next(query, ref, at, node, (*path, step), accept)
         names = [name for name, _ in entries(self.resolved(("data", *path)))]
         below = [] if node is None else [child.name for child in node.children.values()]
         seen = {key(name) for name in names}
@@ -185,7 +190,7 @@ class Terms(Steps, ABC):
                 ir.Const(name),
                 ref.path[at],
                 lambda name=name: self.tree_next(  # type: ignore[misc]
-                    query, ref, at, node, (*path, name), found
+                    query, ref, at, node, (*path, name), accept
                 ),
             )
             if signal is not None:
@@ -194,37 +199,37 @@ class Terms(Steps, ABC):
 
     def tree_next(  # as above
         self,
-        query: Query,
+        query: BodyQuery,
         ref: ir.Ref,
         at: int,
         node: Node | None,
         path: tuple[Value, ...],
-        found: Callable[[Value], Signal],
+        accept: Callable[[Value], Signal],
     ) -> Signal:
         """The same behind a step: rules there, or what is below."""
         below = None if node is None else node.child(path[-1])
         if any(path[: len(target)] == target for target in self.world.replaced):
             below = None
         if below is None or not below.rules:
-            return self.tree_step(query, ref, at + 1, below, path, found)
+            return self.tree_step(query, ref, at + 1, below, path, accept)
         first = below.rules[0]
         if first.args is not None:
             self.matched(query, below, ("data", *path), None)
             return None
         if all(rule.kind == "complete" for rule in below.rules):
             return self.complete(
-                query, below, path, lambda v: self.walk(query, ref, at + 1, v, found)
+                query, below, path, lambda v: self.walk(query, ref, at + 1, v, accept)
             )
         steps: list[Value] = []
         for part in ref.path[at + 1 :]:
             value = self.plug(query, part)
-            if value is UNDEFINED or len(steps) >= Collection(below).depth:
+            if value is UNDEFINED or len(steps) >= PartialDocument(below).depth:
                 break
             steps.append(value)
         value = self.partial(query, below, path, steps)
-        return self.walk(query, ref, at + 1, value, found)
+        return self.walk(query, ref, at + 1, value, accept)
 
-    def extent(self, query: Query, node: Node | None, path: tuple[Value, ...]) -> Value:
+    def extent(self, query: BodyQuery, node: Node | None, path: tuple[Value, ...]) -> Value:
         """All that is below a path: base documents and what rules make."""
         base = self.resolved(("data", *path))
         if node is None:
@@ -232,7 +237,7 @@ class Terms(Steps, ABC):
         virtual = self.leaves(query, node, path)
         return virtual if base is UNDEFINED else merge(base, virtual)
 
-    def leaves(self, query: Query, node: Node, path: tuple[Value, ...]) -> Value:
+    def leaves(self, query: BodyQuery, node: Node, path: tuple[Value, ...]) -> Value:
         """What the rules below a node make."""
         items: list[tuple[Value, Value]] = []
         for name in ordered([child.name for child in node.children.values()]):
@@ -241,18 +246,18 @@ class Terms(Steps, ABC):
             if not child.rules:
                 items.append((name, self.leaves(query, child, (*path, name))))
                 continue
-            found: list[Value] = []
+            reached: list[Value] = []
             ref = ir.Ref(ir.Var("data"), [ir.Const(step) for step in (*path, name)])
 
-            def keep(value: Value, found: list[Value] = found) -> Signal:
-                found.append(value)
+            def keep(value: Value, reached: list[Value] = reached) -> Signal:
+                reached.append(value)
                 return None
 
             self.each(query, ref, keep)
-            items += [(name, value) for value in found[:1]]
+            items += [(name, value) for value in reached[:1]]
         return make_object(items)
 
-    def plug(self, query: Query, term: Term) -> Value:
+    def plug(self, query: BodyQuery, term: Term) -> Value:
         """The one value of a term; UNDEFINED where it has none, or variables have none yet."""
         if isinstance(term, ir.Const):
             return term.value
@@ -261,14 +266,14 @@ class Terms(Steps, ABC):
         if isinstance(term, ir.Comprehension):
             return self.comprehension(query, term)
         if isinstance(term, ir.Ref):
-            found: list[Value] = []
+            reached: list[Value] = []
 
             def keep(value: Value) -> Signal:
-                found.append(value)
+                reached.append(value)
                 return None
 
             self.each(query, term, keep)
-            return found[0] if found else UNDEFINED
+            return reached[0] if reached else UNDEFINED
         if isinstance(term, ir.Object):
             pairs = [(self.plug(query, k), self.plug(query, v)) for k, v in term.items]
             if any(k is UNDEFINED or v is UNDEFINED for k, v in pairs):
@@ -280,7 +285,7 @@ class Terms(Steps, ABC):
             return UNDEFINED
         return items if isinstance(term, ir.Array) else RegoSet(items)
 
-    def variable(self, query: Query, name: str) -> Value:
+    def variable(self, query: BodyQuery, name: str) -> Value:
         """A variable's value; UNDEFINED where it has none yet."""
         if name == "input":
             return self.world.input
@@ -288,7 +293,7 @@ class Terms(Steps, ABC):
             return self.extent(query, self.tree.root, ())
         return query.values.get(name, UNDEFINED)
 
-    def comprehension(self, query: Query, term: ir.Comprehension) -> Value:
+    def comprehension(self, query: BodyQuery, term: ir.Comprehension) -> Value:
         """The collection of a comprehension's solutions."""
         child = self.child(query, term.body)
         self.tell("Enter", child, term.body)
@@ -307,7 +312,7 @@ class Terms(Steps, ABC):
         return RegoSet(members) if term.kind == "set" else make_object(members)
 
 
-def applied(query: Query, term: Term) -> Term:
+def applied(query: BodyQuery, term: Term) -> Term:
     """The term, or the value that a variable has by now."""
     if isinstance(term, ir.Var) and term.name in query.values:
         return ir.Const(query.values[term.name])

@@ -58,7 +58,7 @@ def documents_of(node: Any) -> Iterator[tuple[str, tuple[Any, ...]]]:
             yield written_path(("data", *steps)), ("data", *map(key, steps))
 
 
-class Writer:
+class TermWriter:
     """Writes what stands in one rule, with the names of its variables that were written."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
