@@ -97,13 +97,20 @@ def test_a_key_signs_once_every_replica_has_read_it_and_the_first_at_once():
     assert KeyRing().signer(NOW) is None
 
 
+def made_anew(data, now):
+    """The Secret's data with another key."""
+    made = renewed(data, now)
+    assert made is not None
+    return made
+
+
 def test_keys_are_made_anew_after_half_a_year_and_two_are_kept():
-    first = renewed({"other": "x"}, NOW)
+    first = made_anew({"other": "x"}, NOW)
     assert [key.made for key in read_keys(first).keys] == [NOW]
     assert first["other"] == "x"
     assert renewed(first, NOW + NEWEST_SECONDS - 1) is None
-    second = renewed(first, NOW + NEWEST_SECONDS)
-    third = renewed(second, NOW + 2 * NEWEST_SECONDS)
+    second = made_anew(first, NOW + NEWEST_SECONDS)
+    third = made_anew(second, NOW + 2 * NEWEST_SECONDS)
     made = [key.made for key in read_keys(third).keys]
     assert made == [NOW + 2 * NEWEST_SECONDS, NOW + NEWEST_SECONDS]
     assert len({key.secret for key in (*read_keys(second).keys, *read_keys(third).keys)}) == 3
@@ -123,7 +130,7 @@ def test_keys_are_made_anew_after_half_a_year_and_two_are_kept():
 )
 def test_what_is_no_key_is_as_if_it_were_not_there(data):
     assert read_keys(data) == KeyRing()
-    assert len(read_keys(renewed(data, NOW)).keys) == 1
+    assert len(read_keys(made_anew(data, NOW)).keys) == 1
 
 
 def secret(*keys):
@@ -156,7 +163,7 @@ def loaded(folder, answers, *, writes=True, again=None):
 
 
 def test_a_replica_makes_the_first_key_and_one_that_only_reads_waits_for_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(revision_keys.time, "time", lambda: float(KEY.made))
+    monkeypatch.setattr("time.time", lambda: float(KEY.made))
     ring, _, failed, lines = loaded(tmp_path, [secret(), secret(), secret(KEY)])
     assert len(ring.keys) == 1
     assert failed == []
@@ -177,14 +184,14 @@ def test_without_the_secret_a_replica_begins_and_says_so(tmp_path, code):
 
 
 def test_an_outage_is_waited_for_and_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(revision_keys.time, "time", lambda: float(KEY.made))
+    monkeypatch.setattr("time.time", lambda: float(KEY.made))
     ring, _, failed, _ = loaded(tmp_path, [status(500), secret(KEY)])
     assert ring == KeyRing((KEY,))
     assert len(failed) == 1
 
 
 def test_a_key_that_is_not_known_has_the_secret_read_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(revision_keys.time, "time", lambda: float(LATER.made))
+    monkeypatch.setattr("time.time", lambda: float(LATER.made))
     monkeypatch.setattr(revision_keys, "READ_SECONDS", PATIENCE_SECONDS * 4)
 
     async def again(keys):
