@@ -140,7 +140,7 @@ class _Demonstration:
         """Replicas, one that audits, and the decision log; the ports of the former."""
         folder = self._folder
         (folder / "sidecar.json").write_text(json.dumps(self._sidecar()), encoding="utf-8")
-        exporter = {"sidecarURL": f"unix://{folder}/decisions.sock"}
+        exporter = {"sidecarURL": f"unix://{folder}/decisions.sock", "includeObjects": True}
         (folder / "exporter.json").write_text(json.dumps(exporter), encoding="utf-8")
         pair = self_signed([self._address, "localhost"], dt.datetime.now(tz=dt.UTC))
         (folder / "tls.crt").write_bytes(pair.certificate)
