@@ -88,7 +88,7 @@ def installed(*, policy: str, guarded: bool) -> Iterator[Plane]:
     with tempfile.TemporaryDirectory(prefix="waddle-ways-in-") as name, ExitStack() as stack:
         plane = stack.enter_context(control_plane(Path(name)))
         environment = {} if guarded else {VARIABLE: BLAME_NOBODY}
-        flags = ("--kubernetes", "--operation=webhook", "--operation=status")
+        flags: tuple[str, ...] = ("--kubernetes", "--operation=webhook", "--operation=status")
         flags += ("--operation=generate", "--operation=mutation-webhook")
         running = []
         for number in range(REPLICAS):

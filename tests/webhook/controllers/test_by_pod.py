@@ -84,10 +84,16 @@ def test_what_others_write_into_the_status_stays():
 
 def test_a_template_is_created_once_the_api_server_has_established_its_crd():
     statuses = [template_status("a")]
-    assert "created" not in merged_status(template(), statuses, TEMPLATE, has_crd=False)
-    assert merged_status(template(), statuses, TEMPLATE)["created"] is True
+    waiting = merged_status(template(), statuses, TEMPLATE, has_crd=False)
+    assert waiting is not None
+    assert "created" not in waiting
+    created = merged_status(template(), statuses, TEMPLATE)
+    assert created is not None
+    assert created["created"] is True
     before = template(status={"created": True})
-    assert merged_status(before, statuses, TEMPLATE, has_crd=False)["created"] is True
+    kept = merged_status(before, statuses, TEMPLATE, has_crd=False)
+    assert kept is not None
+    assert kept["created"] is True
 
 
 def test_a_template_that_no_replica_could_use_is_not_created_and_stays_created():
