@@ -6,7 +6,8 @@ WORKDIR /build
 COPY requirements/run.txt requirements/
 COPY pyproject.toml README.md LICENSE ./
 COPY webhook/ webhook/
-# Of these the wheel has what `waddle demo` needs.
+# Of these the wheel has the library of policies, and what `waddle demo` needs.
+COPY policies/ policies/
 COPY manifests/ manifests/
 COPY tests/testcluster/ tests/testcluster/
 RUN python -m venv /opt/tools

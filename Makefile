@@ -1,5 +1,5 @@
 .PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz fuzz-cel fuzz-cluster compare-files compare-cluster bench bench-quick bench-rego bench-cel bench-command-line bench-configurations bench-bounds bench-enforcement bench-cluster bench-decisions bench-telemetry bench-hostile bench-changes bench-audit bench-reports drill search-for-ways-in load soak soak-decisions bench-curves bench-mutation fuzz-mutation flame
-.PHONY: demo image site test-browser screenshots coverage coverage-generator mutants simulate-worlds simulate-new new-examples
+.PHONY: demo image release site test-browser screenshots coverage coverage-generator mutants simulate-worlds simulate-new new-examples
 .DEFAULT_GOAL := help
 # Where it is set, each worker would compile all tests again in each run.
 export PYTHONDONTWRITEBYTECODE :=
@@ -46,6 +46,15 @@ image: ## build the container image, and dist/sbom.cdx.json of it; ENGINE=podman
 	$(ENGINE) build --build-arg COMMIT="$$(git rev-parse HEAD)" $(BUILD_FLAGS) --tag $(IMAGE) .
 	mkdir -p dist
 	$(ENGINE) run --rm --network=none --entrypoint cat $(IMAGE) /opt/waddle/sbom.cdx.json > dist/sbom.cdx.json
+
+RELEASE ?= dist/release
+release: setup .venv-sbom/.done ## cut the version of webhook/__init__.py: wheel, sdist, waddle.pyz, install.yaml, chart, checksums, SBOM, provenance, notes in dist/release, and the tag
+	$(BIN)/python -m tests.release $(RELEASE)
+
+.venv-sbom/.done: requirements/sbom.txt | .venv/.done
+	test -x .venv-sbom/bin/python || $(PYTHON) -m venv --without-pip .venv-sbom
+	$(BIN)/uv pip sync --quiet --require-hashes --python .venv-sbom/bin/python requirements/sbom.txt
+	touch $@
 
 PORT ?= 8443
 HEALTH_PORT ?= 9090

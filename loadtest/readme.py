@@ -14,6 +14,7 @@ from loadtest.bench.goals import CPU, SETS
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
+PAGES = (README, ROOT / "docs" / "measured.md")
 RESULTS = ROOT / "loadtest" / "results"
 
 SECTION = re.compile(
@@ -28,17 +29,41 @@ def sections() -> dict[str, str]:
     # A whole run is quoted where there is one.
     whole = (RESULTS / "serving.json").exists()
     name = "serving" if whole else "serving-quick"
+    result = json.loads((RESULTS / f"{name}.json").read_text())
     return {
-        "serving": serving(json.loads((RESULTS / f"{name}.json").read_text()), f"{name}.md"),
+        "headline": headline(result, f"{name}.md"),
+        "serving": serving(result, f"{name}.md"),
         "decisions": decisions(json.loads((RESULTS / "decisions.json").read_text())),
         "audit": audit(),
     }
 
 
-def rendered(text: str) -> str:
-    """README with the figures of the results."""
+def rendered(text: str, page: Path = README) -> str:
+    """A page with the figures of the results; its links lead from where it is."""
     found = sections()
-    return SECTION.sub(lambda match: match["begin"] + found[match["name"]] + match["end"], text)
+
+    def section(match: re.Match[str]) -> str:
+        made = found[match["name"]]
+        if page.parent != ROOT:
+            made = made.replace("](docs/", "](").replace("](loadtest/", "](../loadtest/")
+        return match["begin"] + made + match["end"]
+
+    return SECTION.sub(section, text)
+
+
+def headline(result: Mapping[str, Any], page: str) -> str:
+    """One figure, for who reads no further."""
+    point = next(
+        one
+        for one in result["points"]
+        if (one["set"], one["body"], one["connections"]) == ("p100", "pod", 8)
+    )
+    ours, theirs = point["waddle"][CPU], point["gatekeeper"][CPU]
+    return (
+        f"With 100 constraints a request takes **{_ms(ours)} of CPU**; Gatekeeper "
+        f"{result['machine']['gatekeeper']} takes {_ms(theirs)} for it on the same machine "
+        f"([figures](loadtest/results/{page}), `{result['command']}`).\n"
+    )
 
 
 def serving(result: Mapping[str, Any], page: str) -> str:
@@ -143,8 +168,9 @@ def audit() -> str:
 
 
 def write() -> None:
-    """Bring README up to date."""
-    README.write_text(rendered(README.read_text()))
+    """Bring the pages up to date."""
+    for page in PAGES:
+        page.write_text(rendered(page.read_text(), page))
 
 
 if __name__ == "__main__":

@@ -36,7 +36,8 @@ FREE = {
     *("affinity", "nodeSelector", "podAnnotations", "podLabels", "resources", "audit.resources"),
     *("webhook.annotations", "webhook.objectSelector", "serviceMonitor.labels"),
     *("dashboards.labels", "decisions.server", "decisions.sidecarResources"),
-    *("decisions.exporter.resources", "console.resources"),
+    *("decisions.exporter.resources", "console.resources", "podSecurityContext"),
+    *("securityContext", "alerts.labels", "podMonitor.labels"),
 }
 """Objects that are Kubernetes' or another file's: their keys are not the chart's to say."""
 
@@ -47,6 +48,9 @@ POLICY = {"enum": ["Ignore", "Fail"]}
 SECONDS = {"minimum": 1, "maximum": 30}  # the API server's own bounds
 WORDS = {"items": {"type": "string"}}
 OBJECTS = {"items": {"type": "object"}}
+NAMED = {"items": {"type": "object", "required": ["name"]}}
+PORT = {"minimum": 1024, "maximum": 65_535}  # below it a user of no name may not listen
+INTERVAL = {"pattern": "^[0-9]+(ms|s|m|h)$"}
 TEXTS = {"additionalProperties": {"type": "string"}}
 
 
@@ -171,10 +175,14 @@ BOUNDS: dict[str, Json] = {
     "telemetry.samplesPerMillion": {"minimum": 0, "maximum": 1_000_000},
     "certificates.existingSecret": NAME,
     "resourceQuota.pods": {"minimum": 1},
+    **dict.fromkeys(("ports.admission", "ports.health", "ports.metrics"), PORT),
+    "dnsPolicy": {"enum": ["", "ClusterFirst", "ClusterFirstWithHostNet", "Default"]},
+    **dict.fromkeys(("extraEnv", "extraVolumes", "extraVolumeMounts"), NAMED),
     "autoscaling.minReplicas": {"minimum": 1},
     "autoscaling.maxReplicas": {"minimum": 1},
     "autoscaling.averageCpu": QUANTITY,
-    "serviceMonitor.interval": {"pattern": "^[0-9]+(ms|s|m|h)$"},
+    **dict.fromkeys(("serviceMonitor.interval", "podMonitor.interval"), INTERVAL),
+    **dict.fromkeys(("serviceMonitor.labels", "podMonitor.labels", "alerts.labels"), TEXTS),
     "decisions.mode": {"enum": ["", "sidecar", "exporter"]},
     "decisions.format": {"enum": ["decision", "gatekeeper"]},
     "decisions.server": SERVER,

@@ -90,6 +90,11 @@ def helmed(*options: str) -> Objects:
     return found
 
 
+def without_namespace(objects: Objects) -> Objects:
+    """Helm makes the release's namespace by itself; the chart's notes say how to label it."""
+    return {identity: item for identity, item in objects.items() if identity[0] != "Namespace"}
+
+
 def pod_of(objects: Objects, name: str = "waddle-webhook") -> Object:
     deployment = objects["Deployment", NAMESPACE, name]
     template: Object = deployment["spec"]["template"]

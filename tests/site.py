@@ -16,6 +16,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIGURATION = ROOT / "docs" / "site.yaml"
+SCRIPT = ROOT / "docs" / "iframe-worker.js"
+"""Of pages that are opened as files; the configuration names it."""
+
 _LINK = re.compile(r"\]\(([^)#\s]+)(#[^)\s]*)?\)")
 _OUTSIDE = re.compile(r"^(https?:)?//")
 _URL = re.compile(rb"url\(\s*['\"]?((?:https?:)?//[^)'\"]+)")
@@ -42,7 +45,7 @@ class BrokenPagesError(Exception):
 
 def stage(folder: Path) -> None:
     """Put every page, and all that pages lead to, where it is in the repository."""
-    waiting = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    waiting = [SCRIPT, ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     seen: set[Path] = set()
     while waiting:
         file = waiting.pop()

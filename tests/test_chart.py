@@ -63,6 +63,16 @@ def test_the_chart_holds_files_and_no_links_equal_to_their_source(inside, outsid
     assert differing == [], "cp manifests/crds/* and manifests/dashboards/* into the chart"
 
 
+def test_nothing_that_is_installed_listens_by_ipv4_alone():
+    """Pods of a cluster of IPv6 alone have no such address: neither probes nor scrapes reach it."""
+    files = [
+        file
+        for file in (ROOT / "manifests").rglob("*")
+        if file.suffix in {".yaml", ".tpl", ".yml"} and "0.0.0.0" in file.read_text()
+    ]
+    assert files == []
+
+
 # --- what Helm makes of them ----------------------------------------------------------------------
 
 
@@ -99,6 +109,16 @@ def test_the_chart_holds_files_and_no_links_equal_to_their_source(inside, outsid
         ("telemetry.endpoint=collector", "'/telemetry/endpoint'"),
         ("telemetry.samplesPerMillion=-1", "'/telemetry/samplesPerMillion'"),
         ("telemetry.tracing=true", "telemetry.endpoint is needed"),
+        ("ports.health=8443", "ports.health=8443 is also the port of ports.admission"),
+        ("ports.metrics=9090", "ports.metrics=9090 is also the port of ports.health"),
+        (
+            "decisions.mode=sidecar,ports.metrics=8889",
+            "ports.metrics=8889 is also the port of the decision log's sidecar",
+        ),
+        (
+            "autoscaling.enabled=true,autoscaling.minReplicas=11",
+            "autoscaling.minReplicas is more than autoscaling.maxReplicas",
+        ),
     ],
 )
 def test_a_typo_in_a_value_fails_the_install_and_says_where(value, complaint):

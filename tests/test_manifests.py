@@ -20,6 +20,7 @@ from tests.manifests import (
     kustomized,
     pod_of,
     with_components,
+    without_namespace,
 )
 from tests.programs import ROOT, ProgramUnavailableError, gatekeeper_sources
 from webhook import __version__
@@ -46,11 +47,6 @@ ADDITIONS = {
     "expansiontemplate": {*OWN_FIELDS[EXPANSION_STATUS], *CONDITIONS},
 }
 """The fields of ours in Gatekeeper's CRDs."""
-
-
-def without_namespace(objects: Objects) -> Any:
-    """Helm makes the release's namespace by itself; the chart's notes say how to label it."""
-    return {identity: item for identity, item in objects.items() if identity[0] != "Namespace"}
 
 
 @pytest.mark.parametrize(

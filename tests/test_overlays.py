@@ -1,8 +1,16 @@
-"""Overlays take the components that the base takes: who runs beside Gatekeeper has no audit."""
+"""Overlays take the components that the base takes, and the chart has those for other clusters."""
 
 import pytest
 
-from tests.manifests import ENVIRONMENT, MANIFESTS, NAMESPACE, pod_of, with_components
+from tests.manifests import (
+    ENVIRONMENT,
+    MANIFESTS,
+    NAMESPACE,
+    helmed,
+    pod_of,
+    with_components,
+    without_namespace,
+)
 from webhook.settings.reading import read
 
 pytestmark = pytest.mark.usefixtures("program")
@@ -39,3 +47,22 @@ def test_beside_gatekeeper_every_component_can_be_had_that_needs_no_audit(tmp_pa
         onto="overlays/beside-gatekeeper",
     )
     assert ("Deployment", NAMESPACE, "waddle-audit") not in objects
+
+
+def test_the_chart_renders_what_the_component_of_the_host_s_network_adds(tmp_path):
+    objects = with_components(tmp_path, "components/host-network")
+
+    assert helmed("--include-crds", "--set", "hostNetwork=true") == without_namespace(objects)
+
+
+def test_the_chart_renders_what_the_component_for_openshift_takes_away(tmp_path):
+    objects = with_components(tmp_path, "components/console", "components/openshift")
+    ours = [f"podSecurityContext.{name}=null" for name in ("runAsUser", "runAsGroup", "fsGroup")]
+    values = ",".join(["console.enabled=true", *ours])
+
+    assert helmed("--include-crds", "--set", values) == without_namespace(objects)
+    for name in ("waddle-webhook", "waddle-audit", "waddle-console"):
+        assert pod_of(objects, name)["spec"]["securityContext"] == {
+            "runAsNonRoot": True,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        }

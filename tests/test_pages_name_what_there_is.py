@@ -140,7 +140,10 @@ def test_what_replicas_may_write_is_what_the_page_says() -> None:
         *("secrets", "events"),
     }
     named = [rule for rule in rules("base/rbac.yaml", "waddle") if "secrets" in rule["resources"]]
-    assert [rule["resourceNames"] for rule in named] == [["waddle-webhook-server-cert"]]
+    assert [rule["resourceNames"] for rule in named] == [
+        ["waddle-webhook-server-cert"],
+        ["waddle-revision-keys"],
+    ]
     console = rules("components/console/rbac.yaml", "waddle-console")
     assert not any(WRITTEN & set(rule["verbs"]) for rule in console)
     assert not any("secrets" in rule["resources"] for rule in console)

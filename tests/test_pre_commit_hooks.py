@@ -45,5 +45,21 @@ def test_suites_are_verified():
     assert waddle(*arguments, ROOT / "policies" / "general" / "required-labels").returncode == 0
 
 
+def test_manifests_are_tested_by_the_policies_among_the_arguments(folder):
+    labels = ROOT / "policies" / "general" / "required-labels"
+    policies = (
+        labels / "template.yaml",
+        labels / "samples" / "required-labels" / "constraint.yaml",
+    )
+    bad = "apiVersion: v1\nkind: Namespace\nmetadata: {name: web}\n"
+    (folder / "bad.yaml").write_text(bad)
+    (folder / "good.yaml").write_text(bad.replace("web}", "web, labels: {owner: team-shop}}"))
+
+    assert run(folder, "waddle-test", *policies, "good.yaml").returncode == 0
+    failed = run(folder, "waddle-test", *policies, "good.yaml", "bad.yaml")
+    assert "bad.yaml:1: " in failed.stdout
+    assert failed.returncode == 1
+
+
 def test_every_hook_is_installed_as_python():
     assert {one["language"] for one in HOOKS.values()} == {"python"}

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests import site
+from tests.browser import Browser, required
 from tests.drawings import DRAWINGS, PICTURES, svg
 from tests.programs import ROOT
 
@@ -78,3 +79,27 @@ def test_the_pages_are_built_strictly_can_be_searched_and_ask_nobody(tmp_path: P
     assert done.returncode == 0, done.stdout + done.stderr
     assert "constrainttemplate" in (tmp_path / "site/search/search_index.json").read_text().lower()
     assert (tmp_path / "site" / "docs" / "first-policy.html").is_file()
+
+
+@pytest.mark.skipif(not MKDOCS.exists(), reason="no MkDocs here: make site")
+@pytest.mark.usefixtures("program")
+def test_pages_that_are_opened_as_files_are_searched(tmp_path: Path) -> None:
+    """A browser starts no worker of a file, and reads no other file by a script's request."""
+    done = subprocess.run(
+        [MKDOCS, "-m", "tests.site", tmp_path / "site"],
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    with Browser(*required(), tmp_path / "profile") as browser:
+        browser.go((tmp_path / "site" / "docs" / "first-policy.html").as_uri())
+        browser.press("/")
+        browser.until("return document.activeElement.name === 'query'")
+        browser.write("input[name=query]", "rollout")
+        browser.until("return document.querySelector('.md-search-result__item a') !== null")
+        assert "operating.html" in browser.run(
+            "return [...document.querySelectorAll('.md-search-result__item a')].map(a => a.href).join()"
+        )
+        assert browser.complaints("file:") == []

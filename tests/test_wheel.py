@@ -15,7 +15,7 @@ from tests.patience import PATIENCE_SECONDS
 from tests.programs import ROOT
 from webhook import __version__
 
-DEMONSTRATION = "webhook/cli/demonstration/data/"
+DEMONSTRATION = "webhook/cli/demo/data/"
 
 
 @pytest.fixture(scope="module")
@@ -43,12 +43,17 @@ def test_a_wheel_has_every_file_of_the_package_and_nothing_else(wheel):
     tracked = subprocess.run(
         ["git", "ls-files", "webhook"], cwd=ROOT, check=True, capture_output=True, text=True
     )
-    own = {line for line in tracked.stdout.splitlines() if (ROOT / line).exists()}
+    own = {
+        line.removeprefix("webhook/") if line.startswith("webhook/waddle/") else line
+        for line in tracked.stdout.splitlines()
+        if (ROOT / line).exists()
+    }
     files = {name for name in wheel.namelist() if ".dist-info/" not in name}
 
     assert own <= files
     shipped = {name for name in files if name.startswith(DEMONSTRATION)}
-    added = {PurePosixPath(name) for name in files - own - shipped}
+    policies = {name for name in files if name.startswith("waddle/policies/")}
+    added = {PurePosixPath(name) for name in files - own - shipped - policies}
     assert not [name for name in added if not (ROOT / name).is_file()]
     assert {name.parts[0] for name in added} <= {"webhook"}
     assert not [name for name in files if "__pycache__" in name or name.endswith(".pyc")]
@@ -70,6 +75,21 @@ def test_a_wheel_has_what_a_demonstration_needs(wheel):
 
     assert shipped == {name: (ROOT / name).read_bytes() for name in tracked}
     assert {Path(name).suffix for name in shipped} == {".yaml", ".go", ".mod", ".sum", ".md"}
+
+
+def test_a_wheel_has_the_library_of_policies_without_its_samples(wheel):
+    shipped = {
+        name.removeprefix("waddle/"): wheel.read(name)
+        for name in wheel.namelist()
+        if name.startswith("waddle/policies/")
+    }
+    tracked = subprocess.run(
+        ["git", "ls-files", "policies"], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.split()
+
+    assert shipped == {
+        name: (ROOT / name).read_bytes() for name in tracked if "/samples/" not in name
+    }
 
 
 def test_a_wheel_says_what_it_needs_and_brings_the_command(wheel):

@@ -1,8 +1,8 @@
 """Waddle: a leaderless, horizontally scaled Kubernetes admission webhook.
 
-``Policies`` and ``Rego`` are its doors for programs of others (``docs/library.md``); each is
-imported when it is asked for (``__init__.pyi`` has their types: an import here would be one of all
-packages by all).
+``Policies`` and ``Rego`` are its doors for programs of others (``docs/library.md``), which import
+them from ``waddle``. Here each is imported when it is asked for (``__init__.pyi`` has their types: an
+import here would be one of all packages by all).
 """
 
 from __future__ import annotations
@@ -12,7 +12,18 @@ from typing import Any, Final
 __version__ = "0.1.0"
 
 _DOOR: Final = frozenset(
-    {"InvalidPoliciesError", "NoVerdictError", "Policies", "PolicyWarning", "Rego", "Violation"}
+    {
+        "Answer",
+        "InvalidInputError",
+        "InvalidPoliciesError",
+        "NoVerdictError",
+        "Policies",
+        "PolicyWarning",
+        "Rego",
+        "UnknownPathError",
+        "Violation",
+        "WaddleError",
+    }
 )
 
 
@@ -22,3 +33,7 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module  # noqa: PLC0415  # the command line needs none of it
 
     return getattr(import_module(f"{__name__}.library"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_DOOR})

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import mmap
 import os
 from typing import Final
 
@@ -23,7 +24,7 @@ _MMAP_THRESHOLD: Final = -3
 _ARENA_MAX: Final = -8
 """M_MMAP_THRESHOLD and M_ARENA_MAX of glibc's `malloc.h`."""
 
-_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
+_PAGE_BYTES: Final = mmap.PAGESIZE
 
 
 def bound() -> None:

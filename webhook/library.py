@@ -2,7 +2,7 @@ r"""Waddle in a program of one's own: two doors, ``Policies`` and ``Rego``.
 
 ::
 
-    from webhook import Policies, Rego
+    from waddle import Policies, Rego
 
     policies = Policies.load("policies/")
     for violation in policies.review(pod):
@@ -14,14 +14,15 @@ r"""Waddle in a program of one's own: two doors, ``Policies`` and ``Rego``.
 
 from __future__ import annotations
 
+import asyncio
 import time
 import warnings
 from collections.abc import Mapping
-from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, Unpack
 
 from webhook.api.admission import OPERATIONS, InvalidReview
+from webhook.api.plain_values import plain
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.cel import CelDriver
 from webhook.constraint.drivers.rego import NEEDS_A_DOOR, RegoDriver
@@ -32,7 +33,9 @@ from webhook.constraint.review import AugmentedObject
 from webhook.constraint.targets import admission
 from webhook.constraint.targets.documents import DocumentTarget
 from webhook.constraint.targets.known import DOCUMENT_TARGETS, TARGETS
+from webhook.errors import InvalidInputError, WaddleError
 from webhook.policies.advice import Matched, advice_on, advice_on_template
+from webhook.policies.manifests import Manifest, UnreadableFile, read_text
 from webhook.policies.policy_files import PolicyFiles
 from webhook.rego.engine import UNDEFINED, CompileOptions, EvaluationContext, compile_modules
 from webhook.rego.results import ResultQuery
@@ -44,18 +47,31 @@ from webhook.review.subject import Subject, is_admission_review, played, value_o
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from os import PathLike
 
     from webhook.rego.syntax.ast import RegoVersion
     from webhook.review.outcome import Found
     from webhook.review.policy_set import PolicySet
 
+__all__ = [
+    "Answer",
+    "InvalidInputError",
+    "InvalidPoliciesError",
+    "NoVerdictError",
+    "Policies",
+    "PolicyWarning",
+    "Rego",
+    "UnknownPathError",
+    "Violation",
+    "WaddleError",
+]
+
 _SECONDS: Final = 10.0
 _VERSIONS: Final = ("v0", "v1")
 
 
-class InvalidPoliciesError(ValueError):
+class InvalidPoliciesError(WaddleError, ValueError):
     """Policies that cannot be used; ``faults`` says file, line and fault of each."""
 
     def __init__(self, faults: Sequence[str]) -> None:
@@ -63,8 +79,15 @@ class InvalidPoliciesError(ValueError):
         self.faults = tuple(faults)
 
 
-class NoVerdictError(RuntimeError):
+class NoVerdictError(WaddleError, RuntimeError):
     """A review that came to no verdict: a policy failed, or took too long."""
+
+
+class UnknownPathError(WaddleError, KeyError):
+    """There is no rule and no package at a path."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class PolicyWarning(UserWarning):
@@ -84,6 +107,30 @@ class Violation:
     def denies(self) -> bool:
         """Whether an admission would be denied for it."""
         return "deny" in self.actions
+
+
+class ReviewOptions(TypedDict, total=False):
+    """What :meth:`Policies.review` takes by name."""
+
+    namespace: Mapping[str, Any] | None
+    operation: str
+    old_object: Mapping[str, Any] | None
+    user: Mapping[str, Any] | None
+    seconds: float
+
+
+def _manifests(texts: Mapping[str, str]) -> Iterator[Manifest]:
+    for name, text in texts.items():
+        try:
+            yield from read_text(text, name)
+        except UnreadableFile as error:
+            raise InvalidPoliciesError([str(error)]) from None
+
+
+def _valued(values: Iterable[Mapping[str, Any]]) -> Iterator[Manifest]:
+    for at, value in enumerate(values):
+        place = f"values[{at}]"
+        yield Manifest(_fields(value, place), place, 0)
 
 
 class Policies:
@@ -111,20 +158,31 @@ class Policies:
         )
 
     @classmethod
-    def load(cls, *paths: str | PathLike[str], targets: Sequence[DocumentTarget] = ()) -> Self:
-        """The policies of files and folders; ``targets`` are one's own, beside declared ones.
+    def load(
+        cls,
+        *paths: str | PathLike[str],
+        texts: Mapping[str, str] | None = None,
+        values: Iterable[Mapping[str, Any]] = (),
+        targets: Sequence[DocumentTarget] = (),
+    ) -> Self:
+        """The policies of files and folders, of texts and of values, which make one set.
+
+        ``texts`` are YAML by a name, which stands in what is said of them; JSON where the name ends
+        in ``.json``. ``values`` are objects as dictionaries. ``targets`` are one's own, beside
+        declared ones.
 
         Raises :class:`InvalidPoliciesError` where any cannot be used, and where there is none.
         Warns (:class:`PolicyWarning`) of constraints that will probably never match anything.
         """
         rego = RegoDriver(disabled_builtins=NEEDS_A_DOOR)
         client = Client(targets=(*TARGETS, *targets), drivers=(CelDriver(), rego))
-        policies, report = PolicyFiles(client, [Path(path) for path in paths]).load()
+        given = [*_manifests(texts or {}), *_valued(values)]
+        policies, report = PolicyFiles(client, [Path(path) for path in paths], given).load()
         if report.faults:
             raise InvalidPoliciesError([str(fault) for fault in report.faults])
         if not report.constraints:
             raise InvalidPoliciesError(
-                [f"no constraint in {', '.join(map(str, paths)) or 'nothing'}"]
+                [f"no constraint in {', '.join(map(str, (*paths, *(texts or ())))) or 'values'}"]
             )
         for one in advice_on(policies.snapshot):
             warnings.warn(str(one), PolicyWarning, stacklevel=2)
@@ -166,7 +224,7 @@ class Policies:
         Without it, it is the one of that name among the policies' files. An object of a namespaced
         kind that names none is in a Namespace without name and labels.
         ``operation`` plays a request (CREATE, UPDATE, DELETE, CONNECT), of a ``user`` (``username``,
-        ``groups``); an UPDATE needs the ``old_object``. Raises TypeError and ValueError for
+        ``groups``); an UPDATE needs the ``old_object``. Raises :class:`InvalidInputError` for
         what is no object of Kubernetes, a list of them, or no JSON, for an operation that there
         is not, and where no constraint is for admission; :class:`NoVerdictError`.
         """
@@ -176,11 +234,13 @@ class Policies:
         known = None if namespace is None else _fields(namespace, "namespace")
         if is_admission_review(document):
             if operation or old_object is not None or user is not None or known is not None:
-                raise ValueError("an AdmissionReview has its own operation, objects and user")
+                raise InvalidInputError(
+                    "an AdmissionReview has its own operation, objects and user"
+                )
             try:
                 value = value_of(document, self._snapshot.namespaces)
             except InvalidReview as error:
-                raise ValueError(f"AdmissionReview: {error}") from None
+                raise InvalidInputError(f"AdmissionReview: {error}") from None
             return self._found(value, seconds)
         _check_operation(operation, old_object)
         if known is None:
@@ -195,7 +255,7 @@ class Policies:
         try:
             value = played(document, known, operation, before, who)
         except InvalidReview as error:
-            raise ValueError(str(error)) from None
+            raise InvalidInputError(str(error)) from None
         return self._found(value, seconds)
 
     def review_document(
@@ -204,23 +264,37 @@ class Policies:
         """What any JSON value violates, by constraints of templates for a target of documents.
 
         ``target`` is its name in templates, or ``terraform`` or ``gcp``: each change of a plan,
-        or asset, is reviewed. Raises ValueError where there is no such target or no constraint for
-        it, and for a value that is nothing of its kind; TypeError for what is no JSON;
+        or asset, is reviewed. Raises :class:`InvalidInputError` where there is no such target or no constraint for
+        it, for a value that is nothing of its kind, and for what is no JSON;
         :class:`NoVerdictError`.
         """
         if target not in self._targets:
-            raise ValueError(f"no target {target}; there are {', '.join(self._targets)}")
+            raise InvalidInputError(f"no target {target}; there are {', '.join(self._targets)}")
         try:
-            documents = list(self._targets[target].documents(_plain(value, ""), name))
+            documents = list(self._targets[target].documents(plain(value, ""), name))
         except ReviewError as error:
-            raise ValueError(str(error)) from None
+            raise InvalidInputError(str(error)) from None
         # An asset may be an object of a cluster, for policies of admission.
         self._check_asked(self._targets[target].name, *(one.target for one in documents))
         return [violation for one in documents for violation in self._found(one, seconds)]
 
+    async def review_async(
+        self, obj: Mapping[str, Any], **options: Unpack[ReviewOptions]
+    ) -> list[Violation]:
+        """As :meth:`review`, in a thread: an event loop goes on meanwhile."""
+        return await asyncio.to_thread(self.review, obj, **options)
+
+    async def review_document_async(
+        self, value: Any, *, name: str = "", target: str = "json", seconds: float = _SECONDS
+    ) -> list[Violation]:
+        """As :meth:`review_document`, in a thread."""
+        return await asyncio.to_thread(
+            self.review_document, value, name=name, target=target, seconds=seconds
+        )
+
     def _check_asked(self, *targets: str) -> None:
         if self._about.isdisjoint(targets):
-            raise ValueError(
+            raise InvalidInputError(
                 f"no constraint is for {targets[0]}; there are some for {', '.join(self._about)}"
             )
 
@@ -248,72 +322,39 @@ def _object(obj: Mapping[str, Any], place: str) -> dict[str, Any]:
     """An object of Kubernetes as JSON has it; raises TypeError and ValueError for any other."""
     what = f"{place}: " if place else ""
     if not isinstance(obj, Mapping):
-        raise TypeError(f"{what}expected an object of Kubernetes, got {type(obj).__name__}")
+        raise InvalidInputError(f"{what}expected an object of Kubernetes, got {type(obj).__name__}")
     missing = [name for name in ("apiVersion", "kind") if not isinstance(obj.get(name), str)]
     if missing:
-        raise ValueError(
+        raise InvalidInputError(
             f"{what}expected an object of Kubernetes, which this is not: "
             f"no {' and no '.join(missing)}; review_document takes any JSON value"
         )
-    document: dict[str, Any] = _plain(obj, place)
+    document: dict[str, Any] = plain(obj, place)
     if _is_list(document):
-        raise ValueError(f"{what}a {document['kind']} holds objects: review each of its items")
+        raise InvalidInputError(
+            f"{what}a {document['kind']} holds objects: review each of its items"
+        )
     return document
 
 
 def _fields(value: Mapping[str, Any], place: str) -> dict[str, Any]:
     """Fields as JSON has them; raises TypeError for what has none."""
     if not isinstance(value, Mapping):
-        raise TypeError(f"{place}: expected a dictionary, got {type(value).__name__}")
-    fields: dict[str, Any] = _plain(value, place)
+        raise InvalidInputError(f"{place}: expected a dictionary, got {type(value).__name__}")
+    fields: dict[str, Any] = plain(value, place)
     return fields
 
 
 def _check_operation(operation: str, old_object: Mapping[str, Any] | None) -> None:
     """Refuse a request that no API server would send; raises ValueError."""
     if operation and operation not in OPERATIONS:
-        raise ValueError(
+        raise InvalidInputError(
             f"there is no operation {operation!r}: there are {', '.join(sorted(OPERATIONS))}"
         )
     if operation == "UPDATE" and old_object is None:
-        raise ValueError("an UPDATE is reviewed with what it changes: give old_object, too")
+        raise InvalidInputError("an UPDATE is reviewed with what it changes: give old_object, too")
     if old_object is not None and operation not in ("UPDATE", "DELETE"):
-        raise ValueError("old_object is for an UPDATE or a DELETE: say which by operation")
-
-
-def _plain(value: Any, place: str) -> Any:
-    """The value as JSON has it; raises TypeError and ValueError for what JSON has not.
-
-    Policies know values by their types: of any other they would find nothing.
-    """
-    try:
-        return _converted(value, place)
-    except RecursionError:
-        raise ValueError(f"{place or 'the value'} is nested too deeply") from None
-
-
-def _converted(value: Any, place: str) -> Any:
-    if value is None or value is True or value is False:
-        return value
-    if isinstance(value, str):
-        return str.__str__(value)
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        if not isfinite(value):
-            raise ValueError(f"{place or 'the value'}: {value} is no number of JSON")
-        return float(value)
-    if isinstance(value, Mapping):
-        for name in value:
-            if not isinstance(name, str):
-                raise TypeError(f"{place or 'the value'}: JSON has no name {name!r}")
-        return {
-            str.__str__(name): _converted(inner, f"{place}.{name}" if place else name)
-            for name, inner in value.items()
-        }
-    if isinstance(value, list | tuple):
-        return [_converted(inner, f"{place}[{at}]") for at, inner in enumerate(value)]
-    raise TypeError(f"{place or 'the value'}: {type(value).__name__} is no type of JSON")
+        raise InvalidInputError("old_object is for an UPDATE or a DELETE: say which by operation")
 
 
 def _is_list(value: Mapping[str, Any]) -> bool:
@@ -360,7 +401,7 @@ class Rego:
         ``version`` is v0 or v1. Raises ``webhook.rego.RegoErrors``; ValueError for another version.
         """
         if version not in _VERSIONS:
-            raise ValueError(f"there is no version {version!r} of Rego: there are v0 and v1")
+            raise InvalidInputError(f"there is no version {version!r} of Rego: there are v0 and v1")
         named = {"policy.rego": sources} if isinstance(sources, str) else sources
         return cls(named, version, strict=strict)
 
@@ -377,7 +418,7 @@ class Rego:
         Raises ``webhook.rego.RegoErrors`` for the query, ``webhook.rego.EvaluationError``, TypeError
         and ValueError for input and data that are no JSON.
         """
-        given = UNDEFINED if input is UNDEFINED else _plain(input, "input")
+        given = UNDEFINED if input is UNDEFINED else plain(input, "input")
         if query not in self._queries:
             self._queries[query] = ResultQuery(self._program, query, version=self._version)
         context = EvaluationContext(time.monotonic() + seconds, UNBOUNDED_STEPS)
@@ -386,7 +427,7 @@ class Rego:
                 tuple(to_json(one.value) for one in solution.expressions),
                 {name: to_json(value) for name, value in solution.bindings.items()},
             )
-            for solution in self._queries[query](given, _plain(data or {}, "data"), context)
+            for solution in self._queries[query](given, plain(data or {}, "data"), context)
         ]
 
     def value(
@@ -400,10 +441,39 @@ class Rego:
     ) -> Any:
         """The document at a path such as ``data.p.allow``; ``default`` where it is undefined.
 
-        Raises KeyError where no rule or package has this path, ``webhook.rego.EvaluationError``,
+        Raises UnknownPathError where no rule or package has this path, ``webhook.rego.EvaluationError``,
         TypeError and ValueError for input and data that are no JSON.
         """
-        given = UNDEFINED if input is UNDEFINED else _plain(input, "input")
+        given = UNDEFINED if input is UNDEFINED else plain(input, "input")
         context = EvaluationContext(time.monotonic() + seconds, UNBOUNDED_STEPS)
-        result = self._program.rule(path)(given, _plain(data or {}, "data"), context)
+        try:
+            rule = self._program.rule(path)
+        except KeyError:
+            raise UnknownPathError(f"there is no rule and no package at {path}") from None
+        result = rule(given, plain(data or {}, "data"), context)
         return default if result is UNDEFINED else to_json(result)
+
+    async def query_async(
+        self,
+        query: str,
+        input: Any = UNDEFINED,  # noqa: A002  # as above
+        *,
+        data: Mapping[str, Any] | None = None,
+        seconds: float = _SECONDS,
+    ) -> list[Answer]:
+        """As :meth:`query`, in a thread: an event loop goes on meanwhile."""
+        return await asyncio.to_thread(self.query, query, input, data=data, seconds=seconds)
+
+    async def value_async(
+        self,
+        path: str,
+        input: Any = UNDEFINED,  # noqa: A002  # as above
+        *,
+        data: Mapping[str, Any] | None = None,
+        default: Any = None,
+        seconds: float = _SECONDS,
+    ) -> Any:
+        """As :meth:`value`, in a thread."""
+        return await asyncio.to_thread(
+            self.value, path, input, data=data, default=default, seconds=seconds
+        )

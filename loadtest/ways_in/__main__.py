@@ -4,7 +4,7 @@ import argparse
 import sys
 import time
 
-from loadtest.ways_in.search import replicas, search
+from loadtest.ways_in.search import Found, replicas, search
 
 
 def main() -> int:
@@ -17,16 +17,33 @@ def main() -> int:
         action="store_true",
         help="replicas leave to failurePolicy what is slow by its own doing: ends at the first way",
     )
+    parser.add_argument(
+        "--api-server",
+        choices=("Ignore", "Fail"),
+        help="ask through a real API server, by the shipped configurations with this failurePolicy",
+    )
     options = parser.parse_args()
     began = time.monotonic()
-    with replicas(guarded=not options.unguarded) as running:
-        found = search(running, options.seconds, options.seed, first_only=options.unguarded)
+    found = _search(options)
     print(f"seed {options.seed}: {found.attempts} attempts in {time.monotonic() - began:.0f} s")
     for answer, count in found.answers.most_common():
         print(f"  {answer}: {count}")
     for way in sorted(set(found.ways_in))[:50]:
         print(f"  WAY IN {way}")
     return 1 if found.ways_in else 0
+
+
+def _search(options: argparse.Namespace) -> Found:
+    chosen = options.seconds, options.seed
+    guarded = not options.unguarded
+    if options.api_server is None:
+        with replicas(guarded=guarded) as running:
+            return search(running, *chosen, first_only=not guarded)
+    # The real API server is built where it is not yet there: only for whom asks for it.
+    from loadtest.ways_in.api_server import installed, search_installed  # noqa: PLC0415
+
+    with installed(policy=options.api_server, guarded=guarded) as plane:
+        return search_installed(plane, *chosen, first_only=not guarded)
 
 
 if __name__ == "__main__":

@@ -133,6 +133,24 @@ def _bundle(spec: Json) -> tuple[str, Json]:
     return "Bundle", {**obj, "spec": {"template": {"spec": spec}}}
 
 
+FIELDS = {"manager": "m", "operation": "Update", "fieldsType": "FieldsV1"}
+
+
+def valid(obj: Json) -> Json:
+    """The same, with what an API server asks of its kind."""
+    obj["metadata"]["namespace"] = "attacked"
+    for entry in obj["metadata"].get("managedFields", ()):
+        entry |= {**FIELDS, "apiVersion": "v1", "time": "2024-01-01T00:00:00Z"}
+    labels = {"app": "web"}
+    if obj["kind"] == "Deployment":
+        obj["spec"]["selector"] = {"matchLabels": labels}
+        obj["spec"]["template"]["metadata"] = {"labels": labels}
+    if obj["kind"] == "CronJob":
+        obj["spec"]["schedule"] = "0 0 * * *"
+        obj["spec"]["jobTemplate"]["spec"]["template"]["spec"]["restartPolicy"] = "Never"
+    return obj
+
+
 KINDS = (_pod, _pod, _deployment, _cron_job, _bundle)
 
 
@@ -143,7 +161,12 @@ def written(review: Json, chance: random.Random) -> bytes:
         "apiVersion": review["apiVersion"],
         "request": review["request"],
     }
-    text = json.dumps(ordered, separators=(",", ":"), ensure_ascii=chance.random() < 0.5)
+    return encoded(ordered, chance)
+
+
+def encoded(document: Json, chance: random.Random) -> bytes:
+    """A document as JSON, some of its texts in other spellings."""
+    text = json.dumps(document, separators=(",", ":"), ensure_ascii=chance.random() < 0.5)
     begin = text.find("@deep ")
     if begin >= 0:
         end = text.index("@", begin + 1)

@@ -1,6 +1,8 @@
 """Policies that want all of a replica's time or memory, and what becomes of others meanwhile."""
 
+import itertools
 import json
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -22,7 +24,9 @@ from tests.behaviour.serving import (
     write_policies,
 )
 from tests.repeating import Repeating
+from webhook.app.fault_injection import BLAME_NOBODY, VARIABLE
 from webhook.app.slow_reviews import WAITING_MAX
+from webhook.constraint.breaker import OVERRUNS_MAX
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +47,33 @@ def victim(name: str) -> dict[str, Any]:
     found = thing("ConfigMap")
     found["metadata"]["labels"] = {"hostile": name}
     return found
+
+
+SLOW_ON_DEMAND = yaml.safe_load("""
+apiVersion: templates.gatekeeper.sh/v1
+kind: ConstraintTemplate
+metadata: {name: slowondemand}
+spec:
+  crd: {spec: {names: {kind: SlowOnDemand}}}
+  targets:
+    - target: admission.k8s.gatekeeper.sh
+      rego: |
+        package slowondemand
+        violation[{"msg": "bad"}] { input.review.object.data.bad }
+        violation[{"msg": "slow"}] {
+          input.review.object.data.slow
+          numbers := numbers.range(1, 1000)
+          some i, j, k
+          numbers[i] + numbers[j] + numbers[k] == -1
+        }
+""")
+SLOW_CONSTRAINT = {
+    "apiVersion": "constraints.gatekeeper.sh/v1beta1",
+    "kind": "SlowOnDemand",
+    "metadata": {"name": "slow"},
+    "spec": {"match": {"kinds": [{"apiGroups": [""], "kinds": ["ConfigMap"]}]}},
+}
+"""What one object asks for takes for ever, any other no time."""
 
 
 class Others(Repeating):
@@ -82,9 +113,14 @@ def suspended(server: Server, name: str) -> bool:
 def test_a_hostile_policy_is_refused_and_suspended_while_others_are_decided(
     beset: Server, name: str
 ) -> None:
+    def asked_by_another() -> dict[str, Any]:
+        """A policy is suspended for everybody where it overran for several users."""
+        return beset.admit(victim(name), userInfo={"username": f"user-{next(numbers)}"})
+
+    numbers = itertools.count()
     with Others(beset) as others:
-        first = beset.admit(victim(name))
-        await_true(lambda: not beset.admit(victim(name))["allowed"] and suspended(beset, name))
+        first = asked_by_another()
+        await_true(lambda: not asked_by_another()["allowed"] and suspended(beset, name))
         last = beset.admit(victim(name))
         before = others.answered
         await_true(
@@ -101,6 +137,47 @@ def test_a_hostile_policy_is_refused_and_suspended_while_others_are_decided(
     await_true(lambda: bool(openings(beset, name)))
     assert "eval_cancel_error" in openings(beset, name)[0]["error"]
     assert not [event for event in beset.events if "stacktrace" in event]
+
+
+def test_a_user_whose_objects_overrun_suspends_a_policy_for_nobody_else(tmp_path: Path) -> None:
+    """Three of one user's own had turned it off for all, and Ignore or onError let others' in."""
+    policies = write_policies(
+        tmp_path, yaml.safe_dump(SLOW_ON_DEMAND), yaml.safe_dump(SLOW_CONSTRAINT)
+    )
+    with Server(policies) as server:
+        server.ready()
+        for _ in range(OVERRUNS_MAX + 1):
+            answer = server.admit({**thing("ConfigMap"), "data": {"slow": "yes"}})
+            assert not answer["allowed"]
+            last = answer["status"]["message"]
+        assert "evaluation is suspended for this user" in last
+        quick = {**thing("ConfigMap"), "data": {"bad": "yes"}}
+        theirs = server.admit(quick, userInfo={"username": "bob"})
+        assert (theirs["allowed"], theirs["status"]["code"]) == (False, 403)
+        assert server.admit(thing("ConfigMap"), userInfo={"username": "bob"})["allowed"]
+        own = server.admit(quick)
+        assert (own["allowed"], own["status"]["reason"]) == (False, "PolicyFault")
+
+
+@pytest.mark.parametrize("guarded", [True, False])
+def test_what_is_slow_by_its_own_doing_gets_in_where_nobody_is_blamed_and_else_does_not(
+    tmp_path: Path, guarded: bool
+) -> None:
+    """What failurePolicy decides is let in by Ignore: without the guard this object would be."""
+    policies = write_policies(
+        tmp_path, yaml.safe_dump(SLOW_ON_DEMAND), yaml.safe_dump(SLOW_CONSTRAINT)
+    )
+    environment = {**os.environ} | ({} if guarded else {VARIABLE: BLAME_NOBODY})
+    with Server(policies, "--evaluation-budget=1m", environment=environment) as server:
+        server.ready()
+        document = review({**thing("ConfigMap"), "data": {"slow": "yes"}})
+        answer = server.post(document, "/v1/admit?timeout=10s")
+    if guarded:
+        assert answer.status == 200
+        assert not answer.verdict["allowed"]
+        assert answer.verdict["status"]["code"] == 422
+    else:
+        assert answer.status == 504
 
 
 def test_a_slow_review_goes_on_beside_the_admission_thread(tmp_path: Path) -> None:

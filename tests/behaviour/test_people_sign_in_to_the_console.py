@@ -13,7 +13,12 @@ import pytest
 
 from tests.behaviour.test_the_console_follows import CONSTRAINTS, in_namespace, template
 from tests.patience import PATIENCE_SECONDS, until
-from tests.webhook.console.identity import CLIENT, SECRET, RunningProvider
+from tests.webhook.console.identity import (
+    CLIENT,
+    SECRET,
+    RunningProvider,
+    asked_for_strange_keys,
+)
 from tests.webhook.console.listing import Listing
 from tests.webhook.console.person import Person
 from tests.webhook.console.running import RunningConsole
@@ -222,6 +227,13 @@ def told(answer: Any) -> str:
         ({"sign": "stranger"}, "cannot be believed"),
         ({"sign": "none"}, "cannot be believed"),
         ({"sign": "secret"}, "cannot be believed"),
+        *(
+            ({"sign": field}, "cannot be believed")
+            for field in ("jwk", "jku", "x5c", "x5u", "crit")
+        ),
+        ({"claims": {"email": "ada@example.org\n"}}, "has control characters"),
+        ({"claims": {"email": "ada\0@example.org"}}, "has control characters"),
+        ({"claims": {"groups": ["a\nb"]}}, "has control characters"),
         ({"answer": {"iss": "https://evil.example"}}, "of another provider"),
         ({"answer": {"code": ""}}, "neither a code nor an error"),
         ({"answer": {"code": "made-up"}}, "gave no token (400): invalid_grant: used"),
@@ -237,6 +249,16 @@ def test_a_sign_in_that_is_not_right_is_refused_and_told_in_words(
     assert words in told(answer)
     assert b"Sign in again" in answer.body
     assert "waddle" not in person.cookies
+
+
+def test_keys_that_only_a_token_names_are_asked_of_nobody(
+    person: Person, provider: RunningProvider
+):
+    before = asked_for_strange_keys(provider)
+    for field in ("jku", "x5u"):
+        provider.have(sign=field)
+        assert "cannot be believed" in told(person.sign_in("ada"))
+    assert asked_for_strange_keys(provider) == before + 1
 
 
 def test_an_address_that_is_not_verified_is_nobody_s(person: Person):

@@ -145,3 +145,25 @@ def test_an_interrupt_at_the_terminal_ends_it_too(policies: Path) -> None:
     with Server(policies, "--evaluation-budget=1m") as server:
         server.ready().process.send_signal(signal.SIGINT)
         assert server.process.wait(PATIENCE_SECONDS) == 0
+
+
+def test_control_c_waits_for_nobody_where_nobody_is_served(policies: Path) -> None:
+    """The whole delay is for those who are connected: a day would be waited for them."""
+    with Server(policies, "--shutdown-delay=86400") as server:
+        server.process.send_signal(signal.SIGINT)
+
+        assert server.wait_for("draining: not ready from now on")["delay_seconds"] == 0
+        assert server.process.wait(PATIENCE_SECONDS) == 0
+
+
+def test_control_c_waits_for_who_is_connected(policies: Path) -> None:
+    with Server(policies, "--shutdown-delay=86400") as server:
+        connection = server.connect(unverified())
+        connection.request("GET", "/")
+        connection.getresponse().read()
+        server.process.send_signal(signal.SIGINT)
+
+        assert server.wait_for("draining: not ready from now on")["delay_seconds"] == 86400
+        connection.close()
+        server.process.send_signal(signal.SIGINT)
+        server.process.wait(PATIENCE_SECONDS)

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import pytest
 
 from loadtest.console import report as load_report
-from tests.behaviour.serving import constraint
+from tests.behaviour.serving import REQUIRED_LABELS, constraint
 from tests.behaviour.test_the_console_follows import template
 from tests.browser import Browser, required
 from tests.patience import until
@@ -98,18 +98,40 @@ def test_each_page_shows_hostile_names_as_text_and_fits_a_telephone(browser, con
     look(browser, console, PAGES[heading], heading)
 
 
-def test_labels_of_bars_end_where_bars_begin(browser, console):
+def test_charts_can_be_read_on_a_telephone_and_lead_to_what_they_count(browser, console):
     browser.go(console.address)
-    assert (
-        browser.run(
-            "return [...document.querySelectorAll('.chart .label')].filter(one => {"
-            " const bar = one.parentElement.querySelector('.bar');"
-            " const seen = getComputedStyle(one).overflow === 'hidden' ? one.width.baseVal.value : 1e9;"
-            " return seen >= bar.x.baseVal.value; }).map(one => one.textContent)"
-        )
-        == []
-    ), "each is cut there"
-    assert browser.texts(".chart") != []
+    for size in (DESKTOP, TELEPHONE):
+        browser.resize(*size)
+        assert browser.run(SMALL) == [], f"at {size}"
+        assert browser.run(COVERED) == [], f"at {size}"
+    browser.resize(*DESKTOP)
+    assert browser.run("return document.querySelectorAll('.bars rect').length") > 2
+    browser.click(".bars a")
+    browser.until("return document.querySelector('h1')?.innerText === 'Violations'")
+    assert "namespace=" in browser.run("return location.search")
+
+
+SMALL = """
+const shown = one => {
+  const drawing = one.closest("svg");
+  const scale = drawing?.getScreenCTM ? drawing.getScreenCTM().a : 1;
+  return parseFloat(getComputedStyle(one).fontSize) * scale;
+};
+return [...document.querySelectorAll("main *")]
+  .filter(one => [...one.childNodes].some(child => child.nodeType === 3 && child.data.trim()))
+  .filter(one => one.getClientRects().length && shown(one) < 12)
+  .map(one => one.outerHTML.slice(0, 120));
+"""
+"""Words of less than 12 pixels, as they are on the screen."""
+
+COVERED = """
+return [...document.querySelectorAll(".bars li")].filter(one => {
+  const label = one.querySelector(".label").getBoundingClientRect();
+  const bar = one.querySelector("svg").getBoundingClientRect();
+  return label.right > bar.left && label.bottom > bar.top;
+}).map(one => one.innerText);
+"""
+"""Labels that bars begin in."""
 
 
 def test_pages_of_one_policy_and_one_resource_do_too(browser, console):
@@ -179,12 +201,67 @@ def test_one_comes_from_the_overview_to_what_is_wrong_by_links_alone(browser, co
     assert "4 violations" in browser.texts("main")[0]
 
 
+def test_filters_are_choices_with_counts_and_the_address_keeps_them(browser, console):
+    browser.go(f"{console.address}/violations")
+    assert browser.texts("tbody tr")[0].find("deny") >= 0, "the gravest first"
+    choices = browser.texts("select[name=policy] option")
+    assert "RequiredLabel/needs-owner (4)" in choices
+    browser.click("select[name=policy] option[value='RequiredLabel/needs-owner']")
+    browser.click("form.search button")
+    browser.until("return location.search.includes('policy=RequiredLabel')")
+    assert "4 violations" in browser.texts("main")[0]
+    kept = browser.run("return location.href")
+    browser.go(console.address)
+    browser.go(kept)
+    chosen = "return document.querySelector('select[name=policy]').value"
+    assert browser.run(chosen) == "RequiredLabel/needs-owner"
+    assert "4 violations" in browser.texts("main")[0]
+    fits(browser)
+
+
 def test_the_playground_says_what_policies_in_force_make_of_an_object(browser, console):
     browser.go(f"{console.address}/playground")
     browser.write("textarea[name=input]", "{apiVersion: v1, kind: Pod, metadata: {name: a}}")
     browser.click("form.playground button")
     browser.until("return document.querySelector('#outcome') !== null")
     assert "label <owner> is missing" in browser.texts("#outcome")[0]
+    assert browser.complaints(console.address) == []
+
+
+NEW = f"{REQUIRED_LABELS}\n---\n{constraint('typed', 'team')}"
+BARE = "{apiVersion: v1, kind: Pod, metadata: {name: a}}"
+
+
+@pytest.mark.parametrize(
+    ("mode", "policy", "given", "outcome"),
+    [
+        ("review", NEW, BARE, "choose to try new templates and constraints"),
+        ("review", "", "{kind: Pod}", "an object with apiVersion and kind is expected"),
+        ("policy", NEW, BARE, "label <team> is missing"),
+        ("policy", NEW, "", "Tried on samples"),
+        ("policy", "{[", "", "did not find expected node"),
+        ("rego", "package p\nx := 7", "", "7"),
+        ("cel", "object.kind + '!'", BARE, "Pod!"),
+        ("cel", "1 +", "", "Syntax error"),
+    ],
+)
+def test_each_choice_of_the_playground_has_an_outcome_that_can_be_read(
+    browser, console, mode, policy, given, outcome
+):
+    browser.go(f"{console.address}/playground")
+    browser.click(f"input[name=mode][value={mode}]")
+    for name, text in (("policy", policy), ("input", given)):
+        # Typed letter by letter a template takes seconds.
+        browser.run(
+            "document.querySelector(arguments[0]).value = arguments[1]", f"[name={name}]", text
+        )
+    browser.write("input[name=query]", "data.p.x")
+    browser.click("form.playground button")
+    browser.until("return document.querySelector('#outcome') !== null")
+    assert outcome in browser.texts("#outcome")[0]
+    assert browser.run("return document.querySelector('[name=mode]:checked').value") == mode
+    assert browser.run("return document.querySelector('[name=policy]').value") == policy
+    fits(browser)
     assert browser.complaints(console.address) == []
 
 

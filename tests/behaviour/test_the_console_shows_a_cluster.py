@@ -1,6 +1,8 @@
 """`waddle console` over a cluster: the real API server, and one that is not there."""
 
 import json
+import os
+import subprocess
 from pathlib import Path
 from urllib.parse import quote
 
@@ -11,8 +13,9 @@ from tests.behaviour.serving import REQUIRED_LABELS, pod
 from tests.behaviour.stages import CRDS, ROOT, TEMPLATES, Stage, retry
 from tests.cluster import write_kubeconfig
 from tests.manifests import constraint_crd
-from tests.patience import until
+from tests.patience import PATIENCE_SECONDS, until
 from tests.ports import free_port
+from tests.programs import of_the_system
 from tests.webhook.console.identity import RunningProvider
 from tests.webhook.console.person import Person
 from tests.webhook.console.pictures import SCRIPT
@@ -141,6 +144,43 @@ def test_the_playground_decides_by_what_the_cluster_holds(stage: Stage):
             assert answer["reviews"][0]["error"] == ""
     finally:
         stage.api.request("DELETE", f"{TEMPLATES}/{template['metadata']['name']}")
+
+
+def test_each_command_that_a_policy_s_page_shows_is_taken_by_the_api_server(stage: Stage):
+    if of_the_system("kubectl") is None:
+        pytest.skip("no kubectl on this machine")
+    path = f"/policy?kind={stage.kind}&name={stage.name}"
+    with over(stage) as console:
+        console.ready()
+        until(lambda: console.get(path).status == 200, "the constraint")
+        offered = console.json(path)["commands"]
+    assert {"remove it", "spare a namespace", "roll it out in stages"} <= {
+        one["what"] for one in offered
+    }
+    for one in offered:
+        dry = "" if " get " in one["command"] else " --dry-run=server"
+        done = subprocess.run(
+            ["bash", "-c", one["command"] + dry],
+            env={**os.environ, "KUBECONFIG": str(stage.kubeconfig)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE_SECONDS,
+        )
+        assert done.returncode == 0, f"{one['command']}: {done.stderr}"
+
+
+def test_a_kind_that_the_cluster_does_not_serve_is_told_in_words(stage: Stage):
+    with over(stage) as console:
+        console.ready()
+
+        def states() -> dict[str, str]:
+            return {one["kind"]: one["state"] for one in console.json("/health")["kinds"]}
+
+        until(lambda: "not served" in str(states()), "openreports.io is not installed here")
+        page = console.get("/health").body.decode()
+        assert "not served: its CRD is not installed" in page
+        assert "404" not in page
 
 
 @pytest.mark.parametrize("path", PAGES)

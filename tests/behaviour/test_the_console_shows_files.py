@@ -44,6 +44,8 @@ RECORDS = [
         "operation": "CREATE",
         "resourceKind": "Pod",
         "resourceName": f"web-{index}",
+        "resourceNamespace": "bank" if index == 1 else "shop",
+        "requestUsername": ("ada", "eve", "bob")[index],
         "requestUID": f"uid-{index}",
         "results": [
             {
@@ -150,6 +152,16 @@ def test_a_decision_is_found_by_the_uid_of_its_request(console: RunningConsole):
     assert everything["unreadable"] == 1
     assert everything["denialsPerMinute"][-3:] == [1, 0, 1]
     assert console.json("/decisions?verdict=allow")["matching"] == 1
+    assert console.json("/decisions?user=ada")["matching"] == 1
+    assert console.json("/decisions?namespace=shop")["matching"] == 2
+    assert console.json("/decisions?policy=RequiredLabel/needs-owner&verdict=deny")["matching"] == 2
+    beside = console.json("/decisions?namespace=shop")["choices"]
+    assert beside["verdict"] == [{"value": "deny", "found": 2}]
+    assert beside["namespace"] == [
+        {"value": "shop", "found": 2},
+        {"value": "bank", "found": 1},
+    ], "its own choice narrows no filter"
+    assert beside["user"] == [{"value": "ada", "found": 1}, {"value": "bob", "found": 1}]
     assert console.json("/")["denialsPerMinute"][-3:] == [1, 0, 1]
     assert b"Denials a minute" in console.get("/").body
 

@@ -112,6 +112,27 @@ def test_an_object_that_cannot_be_expanded_is_decided_by_itself_with_a_warning(
     expanding.wait_for("object not expanded")
 
 
+def test_an_object_that_makes_itself_too_large_to_expand_is_refused(expanding: Server) -> None:
+    """Decided by itself it would be let in with the Pods that it implies."""
+
+    def padded(count: int) -> dict[str, Any]:
+        made = workload()
+        made["spec"]["template"] |= {f"field-{at}": "x" for at in range(count)}
+        return made
+
+    verdict = expanding.admit(padded(100_001))
+    assert verdict["allowed"] is False
+    assert verdict["status"]["code"] == 422
+    assert verdict["status"]["reason"] == "Undecidable"
+    assert (
+        "it implies more than 100 others, or others that are too large"
+        in (verdict["status"]["message"])
+    )
+    # As large a one that implies less is expanded.
+    verdict = expanding.admit(padded(90_000))
+    assert "[Implied by deployments]" in verdict["status"]["message"]
+
+
 def test_expansion_can_be_left_out(tmp_path: Path) -> None:
     policies = write_policies(
         tmp_path, REQUIRED_LABELS, constraint("needs-cost", "cost"), json.dumps(DOCUMENTS[0])

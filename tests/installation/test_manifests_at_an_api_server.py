@@ -3,7 +3,9 @@
 import copy
 
 import pytest
+import yaml
 
+from tests.chart_values import as_document, rows
 from tests.cluster import Api, ApiError
 from tests.manifests import (
     CONFIGURATION,
@@ -16,6 +18,7 @@ from tests.manifests import (
     kustomized,
     path_of,
     pod_of,
+    templated,
     with_components,
 )
 from tests.patience import until
@@ -26,6 +29,8 @@ FOREIGN = {"PrometheusRule", "PodMonitor", "ServiceMonitor"}
 
 KUSTOMIZATION = "kustomization.yaml"
 
+
+HOST_NETWORK = "components/host-network"
 
 WHOLE = (
     "reports/wgpolicyk8s",
@@ -40,6 +45,8 @@ ADDED = (
     ("components/autoscaling", "components/alerts", "components/pod-monitor", "dashboards"),
     ("components/validate-policy", "components/mutation", "components/service-monitor"),
     ("components/api-server-only",),
+    ("components/openshift",),
+    (HOST_NETWORK,),
     ("components/console", "components/console-login", "components/console-live-review"),
     ("decisions/sidecar", "components/telemetry", "reports/audit", "reports/admission"),
     ("decisions/sidecar", "decisions/persistent", "decisions/audit-report"),
@@ -70,7 +77,20 @@ def test_the_api_server_takes_every_component(installed, components, tmp_path):
     for item in objects.values():
         if item["kind"] not in FOREIGN:
             apply(installed, item, dry_run=True)
-    admit_pod(installed, objects)
+    if HOST_NETWORK not in components:
+        admit_pod(installed, objects)
+
+
+def test_replicas_on_their_nodes_network_are_admitted_in_a_namespace_that_permits_it(
+    installed, base, tmp_path
+):
+    """The restricted standard refuses them: the component says so of the namespace."""
+    objects = with_components(tmp_path, HOST_NETWORK)
+    apply(installed, objects["Namespace", "", NAMESPACE], dry_run=False)
+    try:
+        until(lambda: not is_refused_by_the_standard(installed, objects), "they are admitted")
+    finally:
+        apply(installed, base["Namespace", "", NAMESPACE], dry_run=False)
 
 
 def test_the_api_server_takes_what_the_chart_s_values_change(installed):
@@ -111,6 +131,30 @@ def test_the_api_server_takes_what_the_chart_s_values_change(installed):
     for item in objects.values():
         apply(installed, item, dry_run=True)
     admit_pod(installed, objects)
+
+
+def test_replicas_that_were_scaled_by_hand_stay_when_autoscaling_begins(installed, base, tmp_path):
+    """As the component says; who applied the count and takes it out again would leave one."""
+    apply(installed, base["Deployment", NAMESPACE, "waddle-webhook"], dry_run=False)
+    autoscaled = with_components(tmp_path, "components/autoscaling")
+    path = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/waddle-webhook"
+    try:
+        scale = installed.request("GET", f"{path}/scale")
+        installed.request("PUT", f"{path}/scale", scale | {"spec": {"replicas": 4}})
+        apply(installed, autoscaled["Deployment", NAMESPACE, "waddle-webhook"], dry_run=False)
+        assert installed.request("GET", path)["spec"]["replicas"] == 4
+    finally:
+        installed.request("DELETE", path)
+
+
+@pytest.mark.slow(20)
+def test_the_api_server_takes_each_two_values_of_the_chart_together(installed, tmp_path):
+    file = tmp_path / "values.yaml"
+    for values in rows():
+        file.write_text(yaml.safe_dump(as_document(values)))
+        for item in templated("--values", str(file)).values():
+            if item["kind"] not in FOREIGN:
+                apply(installed, item, dry_run=True)
 
 
 def admit_pod(api: Api, objects: Objects) -> None:

@@ -16,6 +16,7 @@ from tests.patience import PATIENCE_SECONDS, until
 from tests.webhook.generation.test_plan import constraint, plan_of, template
 
 CERTIFICATE = ("", "secrets", "waddle-webhook-server-cert", NAMESPACE)
+KEYS = ("", "secrets", "waddle-revision-keys", NAMESPACE)
 WEBHOOKS = (
     "admissionregistration.k8s.io",
     "validatingwebhookconfigurations",
@@ -45,6 +46,7 @@ NEEDED = [
     *((verb, STATUSES) for verb in ("list", "watch", "create", "update", "delete")),
     ("watch", ("", "pods", "", NAMESPACE)),
     *((verb, CERTIFICATE) for verb in ("get", "list", "watch", "update")),
+    *((verb, KEYS) for verb in ("get", "update")),
     *((verb, WEBHOOKS) for verb in ("get", "list", "watch", "update")),
     *(
         (verb, (WEBHOOKS[0], plural, "", ""))
@@ -58,6 +60,7 @@ FORBIDDEN = [
     ("get", ("", "secrets", "waddle-webhook-server-cert", "default")),
     ("create", ("", "secrets", "", NAMESPACE)),
     ("delete", CERTIFICATE),
+    *((verb, KEYS) for verb in ("delete", "patch", "create")),
     ("list", ("", "secrets", "", "")),
     ("update", (*WEBHOOKS[:2], "another", "")),
     ("create", (*WEBHOOKS[:2], "", "")),

@@ -105,7 +105,21 @@ HELD = {
     "uv tool install .": ("tests/test_installers.py", '"tool"'),
     "kubectl -n gatekeeper-system logs -l control-plane=controller-manager --tail=-1"
     " > gatekeeper.log": ("tests/system/test_compared_with_gatekeeper.py", "--log-denies"),
-    "pip install .": ("tests/test_wheel.py", "waddle_admission-"),
+    "pip install .": ("tests/tasks/1-install.sh", "pip install"),
+    "pip install '.[cluster]'": ("tests/system/test_a_new_user_s_tasks.py", "[cluster]"),
+    "pip install waddle_admission-0.1.0-py3-none-any.whl": (
+        "tests/test_a_plain_installation.py",
+        "pins, wheel",
+    ),
+    "waddle init shop": ("tests/tasks/2-first-denial-on-files.sh", "waddle init shop"),
+    "waddle verify shop/policies": (
+        "tests/tasks/2-first-denial-on-files.sh",
+        "waddle verify shop/policies",
+    ),
+    "waddle test shop/policies shop/manifests": (
+        "tests/tasks/2-first-denial-on-files.sh",
+        "waddle test shop/policies shop/manifests",
+    ),
     ".venv/bin/python -m tests.programs loadgen": ("tests/test_loadgen.py", "loadgen"),
     ".venv/bin/python -m tests.simulation log --count 2000": (
         "tests/simulation/test_worlds.py",

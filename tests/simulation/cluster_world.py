@@ -24,7 +24,7 @@ from tests.simulation.cluster_enforcement import (
 )
 from tests.simulation.cluster_statuses import fights, lies, orphans
 from tests.simulation.cluster_users import NAMESPACE, Users
-from tests.simulation.control_plane import PODS, TEMPLATES, ControlPlane
+from tests.simulation.control_plane import PODS, SECRETS, TEMPLATES, ControlPlane
 from tests.simulation.ends import killed
 from tests.simulation.loop import Loop
 from tests.simulation.network import Network
@@ -50,8 +50,12 @@ from webhook.settings.serve import ServeSettings
 MUTATION = ("mutations.gatekeeper.sh", "expansion.gatekeeper.sh")
 """Groups that many clusters have not: their kinds are looked for again and again."""
 
+KEY_SECRET = "waddle-revision-keys"
+
 MEND_SECONDS = 400.0
 """In which everything converges: beyond every back-off, and the silence of a watch."""
+
+POD_LABELS = {"app.kubernetes.io/name": "waddle", "gatekeeper.sh/operation": "webhook"}
 
 OPERATIONS = [frozenset({"webhook", "status", "generate"})] * 2 + [
     frozenset({"webhook", "generate"})
@@ -119,6 +123,7 @@ class ClusterWorld:
         self.control_plane = ControlPlane(loop, self.storage, left_out=() if mutation else MUTATION)
         self.enforcement = self._watched()
         self.storage.create(NAMESPACES, "", {"metadata": {"name": NAMESPACE}})
+        self.storage.create(SECRETS, NAMESPACE, {"metadata": {"name": KEY_SECRET}})
         self.users = Users(loop.random, self.storage)
         self.replicas: list[Replica] = []
         self.dead: dict[str, str] = {}
@@ -144,7 +149,7 @@ class ClusterWorld:
         storage = self.storage
         if pod is None:
             self.made += 1
-            metadata = {"name": f"replica-{self.made}", "labels": {"app": "waddle"}}
+            metadata = {"name": f"replica-{self.made}", "labels": POD_LABELS}
             body = {"metadata": metadata, "status": FATES["ready"]}
             pod = storage.create(PODS, NAMESPACE, body)
         name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
@@ -178,6 +183,7 @@ class ClusterWorld:
                 operations=self.operations,
                 wait_for_broken=False,
                 kept_revisions=2,
+                key_secret=KEY_SECRET,
                 registry=replica.registry,
                 log=log,
                 tell=tell,

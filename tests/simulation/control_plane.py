@@ -19,6 +19,7 @@ from tests.simulation.loop import Loop
 
 PODS = Served("", "v1", "pods", "Pod", namespaced=True)
 CONFIG_MAPS = Served("", "v1", "configmaps", "ConfigMap", namespaced=True)
+SECRETS = Served("", "v1", "secrets", "Secret", namespaced=True)
 EVENTS = Served("", "v1", "events", "Event", namespaced=True)
 CRDS = Served("apiextensions.k8s.io", "v1", "customresourcedefinitions", CRD_KIND)
 TEMPLATES = Served("templates.gatekeeper.sh", "v1", "constrainttemplates", "ConstraintTemplate")
@@ -50,7 +51,7 @@ class ControlPlane:
         self.storage = storage
         self.owning = {"Pod", "ConstraintTemplate"}
         """The kinds whose objects own others that go with them."""
-        for served in (PODS, NAMESPACES, CONFIG_MAPS, EVENTS, CRDS, TEMPLATES):
+        for served in (PODS, NAMESPACES, CONFIG_MAPS, SECRETS, EVENTS, CRDS, TEMPLATES):
             self.storage.serve(served)
         self.storage.listeners.append(self._control)
         self.storage.create(NAMESPACES, "", {"metadata": {"name": "default"}})

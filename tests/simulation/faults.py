@@ -3,46 +3,12 @@
 Each is a change of one function's text, so that it must be looked at again when that changes.
 """
 
-import importlib
-import inspect
-import sys
-import textwrap
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
+
+from tests.simulation.fault import Fault
 
 SEEDS_MAX: Final = 10_000
 """Within which each must be found; all but a few are by one of the first few hundred."""
-
-
-@dataclass(frozen=True)
-class Fault:
-    """``old`` becomes ``new`` in a function; ``found_by`` is a seed that finds it."""
-
-    world: str
-    module: str
-    function: str
-    old: str
-    new: str
-    found_by: int = 0
-
-    def put_in(self) -> None:
-        """Replace the function by the faulty one."""
-        module = importlib.import_module(self.module)
-        owner: Any = module
-        *path, name = self.function.split(".")
-        for part in path:
-            owner = getattr(owner, part)
-        function = inspect.getattr_static(owner, name)
-        source = textwrap.dedent(inspect.getsource(getattr(function, "fget", function)))
-        assert source.count(self.old) == 1, f"{self.function} no longer has {self.old!r} once"
-        faulty: dict[str, Any] = {}
-        text = "from __future__ import annotations\n" + source.replace(self.old, self.new)
-        exec(compile(text, self.module, "exec"), vars(module), faulty)
-        setattr(owner, name, faulty[name])
-        for other in list(sys.modules.values()):  # who has imported it by its name
-            if getattr(other, name, None) is function:
-                setattr(other, name, faulty[name])
-
 
 _SIDECAR: Final = "webhook.decisions.sidecar."
 
@@ -496,5 +462,19 @@ FAULTS: Final[dict[str, Fault]] = {
         "self._listener(())",
         "pass",
         found_by=432,
+    ),
+    "a revision that counts whoever has written it": Fault(
+        "forged",
+        "webhook.controllers.revisions.keys",
+        "KeyRing.distrust",
+        'else "wrong_signature"',
+        "else None",
+    ),
+    "a forged revision that stays in the way of ours": Fault(
+        "forged",
+        "webhook.controllers.revisions.keeper",
+        "RevisionKeeper.make",
+        "self._known.ignored_uid(name)",
+        "None",
     ),
 }

@@ -24,6 +24,7 @@ def simulate(*arguments: str) -> tuple[int, str]:
     [
         *(("log", 60), ("certificates", 12), ("cluster", 10)),
         *(("trials", 10), ("extensions", 10), ("generated", 10)),
+        ("forged", 20),
     ],
 )
 def test_worlds_by_fixed_seeds_hold(world: str, count: int) -> None:

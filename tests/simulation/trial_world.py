@@ -7,7 +7,7 @@ by one replica; and in the end no generation that there is waits for a trial.
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from tests.simulation.api_server import Happened
@@ -181,8 +181,7 @@ class TrialWorld(ClusterWorld):
         if self.disturbed:
             return ""  # who said that it is at it may have been killed, and what it is at applied
         there = {(item["metadata"]["uid"], item["metadata"]["generation"]) for item in self._held()}
-        revisions = self.storage.items(self.storage.kinds[REVISIONS])
-        for item in revisions.values():
+        for item in self._revisions():
             outcome = (item.get("status") or {}).get("outcome") or {}
             of = item["spec"]["subject"]["uid"], item["spec"]["generation"]
             is_somebody = outcome.get("triedBy", {}).get("uid")
@@ -192,6 +191,9 @@ class TrialWorld(ClusterWorld):
             if times > 1 and not self.fails:
                 return f"{times} replicas tried what goes beyond its bounds: {text[-30:]!r}"
         return ""
+
+    def _revisions(self) -> Iterable[dict[str, Any]]:
+        return self.storage.items(self.storage.kinds[REVISIONS]).values()
 
     def _held(self) -> list[dict[str, Any]]:
         return [item for _, item in self.enforcement.held()]

@@ -21,6 +21,7 @@ WORLDS: Final = {
     "cluster": "tests.simulation.cluster_world:ClusterWorld",
     "generated": "tests.simulation.generated_world:GeneratedWorld",
     "trials": "tests.simulation.trial_world:TrialWorld",
+    "forged": "tests.simulation.forged_world:ForgedWorld",
     "extensions": "tests.simulation.extension_world:ExtensionWorld",
 }
 

@@ -106,7 +106,7 @@ async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         while data := await reader.read(65536):
             writer.write(data)
             await writer.drain()
-    except OSError:
+    except (OSError, RuntimeError):  # uvloop's own of a transport that is closed already
         writer.transport.abort()
         return
     if not writer.transport.is_closing():

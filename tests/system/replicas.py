@@ -37,6 +37,8 @@ CRDS = Path(__file__).parents[2] / "manifests" / "crds"
 TEMPLATES = "/apis/templates.gatekeeper.sh/v1/constrainttemplates"
 CONSTRAINTS = "/apis/constraints.gatekeeper.sh/v1beta1"
 STATUSES = f"/apis/status.gatekeeper.sh/v1beta1/namespaces/{NAMESPACE}"
+KEY_SECRET = "waddle-revision-keys"
+KEYS = f"/api/v1/namespaces/{NAMESPACE}/secrets/{KEY_SECRET}"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 CONFIG_MAPS = f"/api/v1/namespaces/{WORKLOADS}/configmaps"
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
@@ -126,13 +128,19 @@ class Replica(Server):
     """``waddle serve --kubeconfig`` for a Pod object of its own."""
 
     def __init__(
-        self, plane: "Plane", name: str, *flags: str, labels: Mapping[str, str] | None = None
+        self,
+        plane: "Plane",
+        name: str,
+        *flags: str,
+        labels: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.plane = plane
         self.name = name
         self.uid = plane.make_pod(name, labels)
         environment = {
             **os.environ,
+            **(environment or {}),
             "POD_NAME": name,
             "POD_NAMESPACE": NAMESPACE,
             "POD_UID": self.uid,
@@ -228,10 +236,13 @@ class Plane:
             until(lambda crd=crd: serves(self.api, crd), f"{crd['metadata']['name']} is served")
 
     def make_namespaces(self) -> None:
-        """That of the replicas, and that whose ConfigMaps are reviewed."""
+        """That of the replicas with the Secret of theirs, and that whose ConfigMaps are reviewed."""
         for name in (NAMESPACE, WORKLOADS):
             body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
             self.api.apply(f"/api/v1/namespaces/{name}", body)
+        named = {"name": KEY_SECRET, "namespace": NAMESPACE}
+        keys = {"apiVersion": "v1", "kind": "Secret", "metadata": named, "type": "Opaque"}
+        self.api.apply(KEYS, keys)
 
     def make_pod(self, name: str, labels: Mapping[str, str] | None = None) -> str:
         """The UID of a new Pod object, by default one of a webhook's."""

@@ -11,6 +11,8 @@ from tests.system.conftest import ALL_OPERATIONS, StartReplica
 from tests.system.replicas import (
     CONSTRAINTS,
     CRD_PATH,
+    NAMESPACE,
+    STATUSES,
     TEMPLATES,
     Plane,
     Replica,
@@ -19,6 +21,7 @@ from tests.system.replicas import (
     try_request,
 )
 from tests.system.rounds import rest
+from webhook.api.pod_status import Pod, StatusError, constraint_subject, pod_status
 from webhook.app.fault_injection import VARIABLE
 
 EVENTS = "/api/v1/namespaces/default/events"
@@ -123,6 +126,34 @@ def test_one_faulty_replica_is_named_and_when_its_pod_is_gone_all_is_well(
             assert after["metadata"]["generation"] == before["metadata"]["generation"]
     finally:
         plane.delete_template("partial")
+
+
+def test_a_status_forged_for_a_foreign_pod_counts_as_no_replica(
+    plane: Plane, trio: list[Replica]
+) -> None:
+    """Who may write status objects names another Pod of the namespace as owner."""
+    path = f"{CONSTRAINTS}/slandered/words"
+    plane.put_template(template("Slandered"))
+    try:
+        document = plane.put_constraint(constraint("words", "slander", "Slandered"))
+        uid = plane.make_pod("intruder", {"app": "other"})
+        plane.mark_pod("intruder", ready=True)
+        forged = pod_status(
+            Pod("intruder", NAMESPACE, uid, ("webhook", "status")),
+            constraint_subject({**document, "metadata": {**document["metadata"], "generation": 2}}),
+            errors=[StatusError("ingest_error", "forged")],
+            enforced=False,
+        )
+        plane.api.request("POST", f"{STATUSES}/constraintpodstatuses", forged)
+        plane.put_constraint(constraint("words", "slandered", "Slandered"))
+        all_three = "3/3 replicas at generation 2"
+        until(lambda: says(plane, path, "Active", all_three), "three count, and no fourth")
+        assert holds(plane, path, "Active", "Enforced")
+        entries = plane.api.request("GET", path)["status"]["byPod"]
+        assert sorted(entry["id"] for entry in entries) == [replica.name for replica in trio]
+    finally:
+        plane.delete_pod("intruder")
+        plane.delete_template("slandered")
 
 
 def test_a_policy_that_no_replica_can_use_is_in_error_until_it_is_repaired(

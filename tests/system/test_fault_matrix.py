@@ -5,6 +5,7 @@ what status, metrics and decision records say, and that the others' verdicts
 stayed right and no replica ended.
 """
 
+import itertools
 import json
 import threading
 from collections import Counter
@@ -226,8 +227,11 @@ def suspend(replica: Replica, one: Try) -> None:
     """Have a constraint overrun until it is suspended."""
     series = f'constraint_kind="{one.kind}",constraint_name="{one.name}"'
 
+    users = itertools.count()
+
     def is_suspended() -> bool:
-        replica.admit(one.subject())
+        # Of one user alone it would be suspended for that one.
+        replica.admit(one.subject(), userInfo={"username": f"user-{next(users)}"})
         return replica.metric(f"waddle_constraint_suspended{{{series}}}") == 1
 
     until(is_suspended, f"{one.name} is suspended")

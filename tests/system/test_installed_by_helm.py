@@ -277,6 +277,28 @@ def test_an_upgrade_replaces_nothing_and_an_uninstall_leaves_nothing_and_blocks_
     assert waddle(*options).stdout == "nothing of it is there\n"
 
 
+def test_turning_autoscaling_on_sets_no_fewer_replicas_than_there_are(plane, program, tmp_path):
+    """And who fails closed is told what it locks out, as it is."""
+    helm = Helm(program("helm"), plane, tmp_path)
+    helm("install", "waddle", CHART, "--create-namespace")
+    scale = plane.api.request("GET", f"{DEPLOYMENT}/scale")
+    plane.api.request("PUT", f"{DEPLOYMENT}/scale", scale | {"spec": {"replicas": 5}})
+
+    told = helm("upgrade", "waddle", CHART, "--set", "autoscaling.enabled=true")
+    assert plane.api.request("GET", DEPLOYMENT)["spec"]["replicas"] == 5
+    assert "While no replica answers" not in told
+    told = helm(
+        "upgrade", "waddle", CHART, "--set", "autoscaling.enabled=true,webhook.failClosed=true"
+    )
+    assert plane.api.request("GET", DEPLOYMENT)["spec"]["replicas"] == 5
+    assert f"{NAMESPACE}, kube-system, kube-node-lease, kube-public, calico-system" in told
+    assert "kubectl delete validatingwebhookconfiguration waddle-validating" in told
+    values = "webhook.failClosed=true,webhook.failurePolicy=Fail"
+    told = helm("upgrade", "waddle", CHART, "--set", values)
+    assert "calico-system" not in told, "it is not spared where everything is refused"
+    assert f"spared:\n\n  {NAMESPACE}, kube-system\n" in told
+
+
 @pytest.fixture
 def registry(program: Programs, tmp_path: Path) -> Iterator[str]:
     """An OCI registry on loopback, by its address; what is pushed is gone with it."""

@@ -1,5 +1,6 @@
 """The doors for programs of others: what they take, give and refuse."""
 
+import asyncio
 import datetime as dt
 import doctest
 import os
@@ -15,7 +16,14 @@ import yaml
 import webhook
 from tests.programs import ROOT
 from tests.webhook.constraint.policies import constraint, pod, template
-from webhook import InvalidPoliciesError, NoVerdictError, Policies, PolicyWarning, Rego
+from webhook import (
+    InvalidPoliciesError,
+    NoVerdictError,
+    Policies,
+    PolicyWarning,
+    Rego,
+    WaddleError,
+)
 from webhook.rego import EvaluationError, RegoErrors
 
 
@@ -316,3 +324,68 @@ def test_the_package_has_its_types_and_imports_nothing_before_it_is_asked():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ
     )
     assert run.stdout == "[]\n"
+
+
+def test_policies_come_from_texts_and_values(policies):
+    named = {"template.yaml": yaml.safe_dump(template())}
+    listed = {"apiVersion": "v1", "kind": "List", "items": [template(), constraint()]}
+
+    for made in (
+        Policies.load(texts=named, values=[constraint()]),
+        Policies.load(values=[template(), constraint()]),
+        Policies.load(values=[listed]),
+    ):
+        assert made.review(pod()) == policies.review(pod())
+
+
+def test_what_is_wrong_in_texts_and_values_is_told_with_their_names():
+    with pytest.raises(InvalidPoliciesError, match=r"a\.yaml: line 2: "):
+        Policies.load(texts={"a.yaml": "a: ["})
+    with pytest.raises(InvalidPoliciesError, match=r"values\[1\]: .*missing ConstraintTemplate"):
+        Policies.load(values=[pod(), constraint()])
+    with pytest.raises(WaddleError, match=r"values\[0\]: expected a dictionary"):
+        Policies.load(values=[3])
+    with pytest.raises(InvalidPoliciesError, match=r"no constraint in a\.yaml"):
+        Policies.load(texts={"a.yaml": yaml.safe_dump(template())})
+
+
+def test_a_loop_goes_on_while_a_review_is_made(policies):
+    """The clock of the loop ticks during an evaluation that takes long."""
+    slow = Rego.compile("package p\nx := count([1 | some i, j in numbers.range(1, 700)])")
+
+    async def main():
+        ticks = 0
+
+        async def tick():
+            nonlocal ticks
+            while True:
+                ticks += 1
+                await asyncio.sleep(0)
+
+        ticking = asyncio.ensure_future(tick())  # noqa: TID251  # ended below
+        await slow.value_async("data.p.x")
+        ticking.cancel()
+        return ticks, await policies.review_async(pod()), await slow.query_async("1 + 1")
+
+    ticks, found, answers = asyncio.run(main())
+
+    assert ticks > 10
+    assert found == policies.review(pod())
+    assert answers == slow.query("1 + 1")
+
+
+def test_whatever_goes_wrong_is_one_error(policies):
+    rego = Rego.compile("package p\nx := 1")
+    wrong = (
+        lambda: Policies.load("no-such-folder"),
+        lambda: policies.review(3),
+        lambda: policies.review(pod(), operation="create"),
+        lambda: policies.review_document({}, target="none"),
+        lambda: Rego.compile("package"),
+        lambda: Rego.compile("package p", version="v2"),  # type: ignore[arg-type]  # as a caller may
+        lambda: rego.value("data.q"),
+        lambda: rego.value("data.p.x", {1: 2}),
+    )
+    for call in wrong:
+        with pytest.raises(WaddleError):
+            call()

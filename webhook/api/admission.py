@@ -109,7 +109,10 @@ def origin_of(prefix: bytes | bytearray) -> tuple[str, str] | None:
     return match[2].decode("utf-8", "replace"), match[1].decode()
 
 
-_USERNAME: Final = re.compile(rb'"userInfo": ?\{"username": ?"([^"\\]{0,1024})"')
+_REQUESTER: Final = re.compile(
+    rb'(?:"namespace": ?"([^"\\]{0,253})", ?"operation": ?"[A-Z]{1,16}", ?)?'
+    rb'"userInfo": ?\{"username": ?"([^"\\]{0,1024})"'
+)
 
 
 def username_in(prefix: bytes | bytearray) -> str:
@@ -118,8 +121,14 @@ def username_in(prefix: bytes | bytearray) -> str:
     Go's encoder writes it before the object, and no text within a text looks like it: its
     quotes would have backslashes before them.
     """
-    match = _USERNAME.search(prefix)
-    return "" if match is None else match[1].decode("utf-8", "replace")
+    match = _REQUESTER.search(prefix)
+    return "" if match is None else match[2].decode("utf-8", "replace")
+
+
+def namespace_in(prefix: bytes | bytearray) -> str:
+    """The namespace that is asked about, likewise; empty for what is in none."""
+    match = _REQUESTER.search(prefix)
+    return "" if match is None or match[1] is None else match[1].decode("utf-8", "replace")
 
 
 def read_review(document: Any, size: int = 0) -> AdmissionRequest:

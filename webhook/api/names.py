@@ -19,3 +19,6 @@ NAME_MAX: Final = 253
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """The annotation in which kubectl keeps a whole object."""
+
+CLUSTER_WIDE: Final = "(cluster-wide)"
+"""What stands in a namespace's place for objects of no namespace; no namespace has such a name."""

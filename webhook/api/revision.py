@@ -17,7 +17,9 @@ import zlib
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.encoding import DecodeError, decode, encode
+from webhook.api.gvk import text
 from webhook.api.revision_outcome import TrialOutcome, read_outcome
+from webhook.api.shapes import objects_of
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -54,7 +56,11 @@ class InvalidRevision(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class PolicyRevision:
-    """A kept generation. ``content`` is packed as ``encoding`` says: ``""`` or ``gzip``."""
+    """A kept generation. ``content`` is packed as ``encoding`` says: ``""`` or ``gzip``.
+
+    ``subject`` is the object's apiVersion, kind and name, ``is_owned`` whether that object is
+    among the owners. ``signature`` is as it is written: who wrote it may be anyone.
+    """
 
     name: str
     uid: str
@@ -64,11 +70,26 @@ class PolicyRevision:
     encoding: str
     content: str
     outcome: TrialOutcome | None = None
+    subject: tuple[str, str, str] = ("", "", "")
+    is_owned: bool = False
+    signature: str = ""
 
     @property
     def may_be_enforced(self) -> bool:
         """Whether nobody has found that it cannot be, or is still about to find out."""
         return self.outcome is None or self.outcome.verdict == "passed"
+
+    @property
+    def signed_bytes(self) -> bytes:
+        """All that decides, as a signature is made of it: no two revisions have the same."""
+        outcome = None if self.outcome is None else self.outcome.document()
+        return encode(
+            [
+                *(self.name, *self.subject, self.uid, self.generation),
+                *(self.digest, self.encoding, self.content, outcome),
+            ],
+            sort_keys=True,
+        )
 
     def document(self, subject: Mapping[str, Any]) -> Json:
         """The subject as it was at this generation; raises :class:`InvalidRevision`."""
@@ -79,7 +100,7 @@ class PolicyRevision:
             for name, value in (metadata.get("annotations") or {}).items()
             if name not in DECIDING_ANNOTATIONS
         }
-        annotations |= kept.get("annotations") or {}
+        annotations |= kept.get("annotations", {})
         return {
             **subject,
             "metadata": {**metadata, "generation": self.generation, "annotations": annotations},
@@ -88,14 +109,19 @@ class PolicyRevision:
 
     def _unpacked(self) -> Json:
         try:
-            text = _unpack(self.encoding, self.content)
-            kept = decode(text, max_bytes=CONTENT_BYTES_MAX)
+            unpacked = _unpack(self.encoding, self.content)
+            kept = decode(unpacked, max_bytes=CONTENT_BYTES_MAX)
         except (DecodeError, binascii.Error, zlib.error, ValueError) as error:
             raise InvalidRevision(f"{KIND} {self.name} cannot be read: {error}") from None
-        if _hash(text) != self.digest:
+        if _hash(unpacked) != self.digest:
             raise InvalidRevision(f"{KIND} {self.name} is not what its digest says")
         if type(kept) is not dict or "spec" not in kept:
             raise InvalidRevision(f"{KIND} {self.name} has no spec in it")
+        annotations = kept.get("annotations", {})
+        if type(annotations) is not dict or any(
+            type(one) is not str for one in annotations.values()
+        ):
+            raise InvalidRevision(f"{KIND} {self.name}: its annotations are not texts by name")
         return kept
 
 
@@ -158,15 +184,20 @@ def read_revision(item: Mapping[str, Any]) -> PolicyRevision:
     metadata = item["metadata"]
     try:
         spec = item["spec"]
+        subject = spec["subject"]
+        owners = objects_of(metadata.get("ownerReferences"))
         return PolicyRevision(
             name=metadata["name"],
-            uid=spec["subject"]["uid"],
+            uid=subject["uid"],
             generation=int(spec["generation"]),
             digest=spec["digest"],
             created=metadata.get("creationTimestamp", ""),
             encoding=spec.get("encoding", ""),
             content=spec["content"],
             outcome=read_outcome(item),
+            subject=(subject["apiVersion"], subject["kind"], subject["name"]),
+            is_owned=any(owner.get("uid") == subject["uid"] for owner in owners),
+            signature=text(item, "status", "signature"),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidRevision(f"{KIND} {metadata['name']} cannot be read: {error!r}") from None

@@ -34,6 +34,11 @@ def integer_of(value: object) -> int:
     return value if type(value) is int else 0
 
 
+def annotations_of(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An object's annotations, whatever it has in their place."""
+    return object_of(object_of(document.get("metadata")).get("annotations"))
+
+
 def status_of(document: Mapping[str, Any] | None) -> Json:
     """An object's status."""
     return {} if document is None else object_of(document.get("status"))

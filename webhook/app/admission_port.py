@@ -279,6 +279,7 @@ class AdmissionPort:
             mutate=mutation,
             validation=self._validation_endpoint(settings, cluster),
             recorder=None if decisions is None else decisions.recorder,
+            answer_unread=admission.answer_unread,
             tracing=tracing,
         )
         self.listener = Listener(
@@ -359,6 +360,7 @@ class AdmissionPort:
             constraint_kind=breaker.kind,
             constraint_name=breaker.name,
             breaker=breaker.state,
+            **({"username": breaker.requester} if breaker.requester else {}),
             overruns=breaker.overruns,
             error=breaker.message,
         )

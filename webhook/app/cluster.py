@@ -254,6 +254,7 @@ class ClusterThread:
             operations=frozenset(self._settings.operation),
             wait_for_broken=self._settings.readiness_retries != 0,
             kept_revisions=self._settings.kept_revisions,
+            key_secret=self._settings.revision_key_secret_name,
             registry=self._registry,
             log=self._log,
             tell=self._tell,

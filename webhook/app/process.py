@@ -11,8 +11,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
-import uvloop
-
 from webhook import __version__, garbage, log
 from webhook.app.admission_port import AdmissionPort
 from webhook.app.certificate_options import certificate_options
@@ -24,6 +22,7 @@ from webhook.app.specialisation import SpecialisingThread
 from webhook.app.telemetry import Telemetry, UnusableTelemetry
 from webhook.app.threads import ProbeThread, ReloadThread
 from webhook.certificates.loader import CertificateLoader
+from webhook.cluster.event_loop import new_event_loop
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.cel import CelDriver
 from webhook.constraint.drivers.rego import NEEDS_A_DOOR, RegoDriver
@@ -37,6 +36,7 @@ from webhook.policies.loader import PolicyLoader
 from webhook.policies.metered import MeteredClient
 from webhook.rego import program as _  # noqa: F401  # the compiler, now and not beside admissions
 from webhook.rego.code_cache import CodeCache, UnsafeDirectory
+from webhook.server.http.bound_socket import bind
 from webhook.server.http.listener import BACKLOG
 from webhook.server.probes import make_health_application, make_metrics_application
 from webhook.server.profiling import make_profiling_application
@@ -104,7 +104,7 @@ def serve(settings: ServeSettings) -> int:
     process = Process(settings, lines)
     garbage.running(GC_THRESHOLDS)
     go_first()
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
         return runner.run(process.run())
 
 
@@ -123,6 +123,7 @@ class Process:
         scrapes = _bind(settings.prometheus_host, settings.prometheus_port, "--prometheus-port")
         self._bound |= {"health": health, "metrics": scrapes}
         self._draining = False
+        self._delay_seconds = settings.shutdown_delay_seconds
         self._registry = Registry(constraint_series_max=settings.max_constraint_series)
         self._registry.set(BUILD, 1, __version__)
         self._certificate = (
@@ -226,7 +227,7 @@ class Process:
             if self._audit is not None:
                 await asyncio.to_thread(self._audit.stop)
             if self._admission is not None:
-                await asyncio.sleep(self._settings.shutdown_delay_seconds)
+                await asyncio.sleep(self._delay_seconds)
                 self._log.info("closing the admission port")
                 self._admission.listener.stop()
                 await asyncio.wait(answering)  # the last answer has its record
@@ -437,10 +438,13 @@ class Process:
         self._draining = True
         if self._admission is not None:
             self._admission.listener.drain()
+            # Who waits at a terminal waits for nobody, unless somebody is served.
+            if number == signal.SIGINT and not self._admission.listener.hub.connections:
+                self._delay_seconds = 0
         self._log.info(
             "draining: not ready from now on",
             signal=name,
-            delay_seconds=self._settings.shutdown_delay_seconds,
+            delay_seconds=self._delay_seconds,
         )
         stop.set()
 
@@ -466,19 +470,7 @@ class Process:
 def _bind(host: str, port: int, flag: str) -> socket.socket:
     """A bound socket, so that a taken port is told at once; raises :class:`CannotStart`."""
     try:
-        if host:
-            family, kind, protocol, _, where = socket.getaddrinfo(
-                host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-            )[0]
-            bound = socket.socket(family, kind, protocol)
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            bound.bind(where)
-        elif socket.has_dualstack_ipv6():
-            bound = socket.create_server(
-                ("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=BACKLOG
-            )
-        else:
-            bound = socket.create_server(("", port), backlog=BACKLOG)
+        bound = bind(host, port, backlog=BACKLOG)
     except (OSError, OverflowError) as error:
         where_ = f"{host}:{port}" if host else f":{port}"
         # No other port would help where the address is not ours, or no name is known.

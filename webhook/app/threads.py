@@ -6,9 +6,8 @@ import asyncio
 import threading
 from typing import TYPE_CHECKING
 
-import uvloop
-
 from webhook.app.priority import stand_behind
+from webhook.cluster.event_loop import new_event_loop
 from webhook.file_changes import Watched, watch
 from webhook.metrics.registry import Registry
 from webhook.server.http.hub import Hub
@@ -67,7 +66,7 @@ class ProbeThread:
 
     def _run(self) -> None:
         try:
-            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            with asyncio.Runner(loop_factory=new_event_loop) as runner:
                 runner.run(self._serve())
         except Exception as error:  # noqa: BLE001  # the thread's boundary: its end is not silent
             self._log.fault("bug: probes are no longer answered", error)

@@ -49,10 +49,11 @@ def new_client(
         services=_services(http_hosts),
         cache=compiled_policies(),
     )
-    trials = _trials(disabled)
-    drivers: list[Driver] = [TriedRegoDriver(driver, trials)]
+    trials = _trials(disabled) if hasattr(os, "fork") else None  # Windows cannot bound a process so
+    drivers: list[Driver] = [driver if trials is None else TriedRegoDriver(driver, trials)]
     if native_validation:
-        drivers.insert(0, TriedDriver(CelDriver(fails=native_failure_policy == "Fail"), trials))
+        cel = CelDriver(fails=native_failure_policy == "Fail")
+        drivers.insert(0, cel if trials is None else TriedDriver(cel, trials))
     return Client(targets=(*TARGETS, *targets), drivers=drivers, asked=asked)
 
 

@@ -8,6 +8,7 @@ import click
 
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.resource import Resource
+from webhook.cli.policy_options import KUBECONFIG
 from webhook.constraint import constraint
 from webhook.controllers import kinds
 from webhook.controllers.status.convergence import TEMPLATE_KIND
@@ -47,12 +48,7 @@ def constraints_of(kind: str) -> Resource:
 def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that say which cluster, and which namespace of it is Waddle's."""
     options = (
-        click.option(
-            "--kubeconfig",
-            metavar="FILE",
-            default=None,
-            help="The kubeconfig; else the pod's own account, $KUBECONFIG, or the user's.",
-        ),
+        KUBECONFIG,
         click.option("--context", metavar="NAME", default=None, help="A context of it."),
         click.option(
             "-n",

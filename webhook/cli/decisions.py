@@ -12,6 +12,7 @@ import click
 from webhook.cli import exit_codes
 from webhook.cli.formats import words
 from webhook.cli.formats.words import output_option
+from webhook.cli.policy_options import InputPath
 from webhook.cli.table import table
 from webhook.cli.terminal import complain, listed, printable, styled, write
 from webhook.decisions.source import RecordSource
@@ -114,7 +115,7 @@ def stats(source: Path, *, output: str, top: int) -> None:
     "paths",
     multiple=True,
     required=True,
-    type=click.Path(path_type=Path, exists=True),
+    type=InputPath(),
     help="Directory or file with the policies to try; repeatable.",
 )
 @output_option(*words.SHORT)
@@ -149,7 +150,7 @@ def replay(source: Path, *, paths: Sequence[Path], output: str) -> int:
     metavar="FILE",
     multiple=True,
     required=True,
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=InputPath(dir_okay=False),
     help="What a Pod of Gatekeeper's has logged; repeatable.",
 )
 @output_option(*words.SHORT)

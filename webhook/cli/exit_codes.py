@@ -17,6 +17,8 @@ NO: Final = 1
 UNKNOWN: Final = 2
 USAGE: Final = 64
 """sysexits' EX_USAGE."""
+LACKING: Final = 69
+"""sysexits' EX_UNAVAILABLE."""
 UNWRITTEN: Final = 74
 """sysexits' EX_IOERR."""
 INTERRUPTED: Final = 130
@@ -24,10 +26,15 @@ INTERRUPTED: Final = 130
 
 OF_ALL: Final[Mapping[int, str]] = {
     USAGE: "the command line cannot be understood",
+    LACKING: "an extra of the package is not installed: standard error says which",
     UNWRITTEN: "what was found could not be written, for a full disk or a closed pipe for instance",
     INTERRUPTED: "interrupted",
 }
 
+_WRITTEN: Final = {
+    OK: "written",
+    NO: "nothing was written: a file is there already, or cannot be made",
+}
 _NOT_STARTED: Final = "it cannot start, or run on: standard error says why"
 
 CODES: Final[Mapping[str, Mapping[int, str]]] = {
@@ -80,6 +87,7 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
     "decisions tail": {OK: "shown", UNKNOWN: "the source cannot be read"},
     "demo": {OK: "told to stop, and ended", NO: _NOT_STARTED},
     "expand": {OK: "printed", UNKNOWN: "a file or policy cannot be used, or a resource expanded"},
+    "init": _WRITTEN,
     "krm": {
         OK: "nothing is denied",
         NO: "something is, or the check could not be made",
@@ -92,6 +100,10 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
         UNKNOWN: "nothing of Gatekeeper was found, or a file cannot be read",
     },
     "mutate": {OK: "printed", UNKNOWN: "a file or mutator cannot be used, or a resource mutated"},
+    "new constraint": _WRITTEN,
+    "new mutator": _WRITTEN,
+    "new suite": _WRITTEN,
+    "new template": _WRITTEN,
     "rego check": {OK: "all can be used", NO: "something cannot"},
     "rego eval": {
         OK: "evaluated",

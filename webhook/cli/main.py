@@ -13,7 +13,7 @@ from typing import Final, TextIO
 
 import click
 
-from webhook import __version__, garbage
+from webhook import __version__, extras, garbage
 from webhook.cli import exit_codes
 from webhook.cli.subcommands import COMPLETE, Subcommands
 from webhook.cli.terminal import complain
@@ -34,6 +34,7 @@ _COMMANDS: Final = {
     "decisions": ("webhook.cli.decisions", "Read, count, compare and replay the decision log."),
     "demo": ("webhook.cli.demo.command", "Show all of it at once on this machine."),
     "expand": ("webhook.cli.extensions.expand", "Print what resources would make."),
+    "init": ("webhook.cli.scaffold.init", "Make a folder of policies, with tests and a pipeline."),
     "krm": (
         "webhook.cli.krm.command",
         "Validate a ResourceList, as a function of kustomize and kpt.",
@@ -41,6 +42,7 @@ _COMMANDS: Final = {
     "man": ("webhook.cli.pages.man", "Print manual pages."),
     "migrate": ("webhook.cli.migrate.group", "Say what of Gatekeeper's policies runs as it is."),
     "mutate": ("webhook.cli.extensions.mutate", "Print resources as mutators would leave them."),
+    "new": ("webhook.cli.scaffold.new", "Write a new template, constraint, suite or mutator."),
     "rego": ("webhook.cli.rego.group", "Test, evaluate and check plain Rego, as OPA does."),
     "report": ("webhook.cli.report.command", "Show the top violations of policy reports."),
     "serve": ("webhook.cli.serve", "Serve admission decisions from directories of policies."),
@@ -57,6 +59,10 @@ _COMMANDS: Final = {
     "version": ("webhook.cli.version", "Show the version, and what it is made of."),
     "wait": ("webhook.cli.wait", "Wait until all replicas enforce a policy."),
 }
+
+
+_OF_UNIX: Final = frozenset({"fcntl", "resource"})
+"""Modules that Python has everywhere but on Windows."""
 
 
 @click.command(
@@ -87,6 +93,9 @@ def main() -> None:
             raise
         complain(f"standard output: {error.strerror}")
         sys.exit(exit_codes.UNWRITTEN)
+    except ModuleNotFoundError as error:
+        complain(_lacking(error))
+        sys.exit(exit_codes.LACKING)
     except click.UsageError as error:
         error.show()
         sys.exit(exit_codes.USAGE)
@@ -96,6 +105,16 @@ def main() -> None:
     except click.Abort:
         sys.exit(exit_codes.INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _lacking(error: ModuleNotFoundError) -> str:
+    """What is missing, and what to do; raises the error itself where it is a fault of ours."""
+    extra = extras.extra_of(error)
+    if extra:
+        return f"{error.name} is not installed, which this needs: {extras.how_to_install(extra)}"
+    if error.name in _OF_UNIX:
+        return "this command needs Linux or macOS; in WSL or a container it runs on Windows, too"
+    raise error
 
 
 def _run() -> object:

@@ -2,15 +2,54 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import click
 
-FILENAMES = click.option(
-    "-f",
-    "--filename",
-    "filenames",
+_Command = Callable[..., Any]
+
+STANDARD_INPUT = "/dev/stdin"
+
+
+class InputPath(click.Path):
+    """A path that is read; ``-`` is standard input."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"path_type": Path, "exists": True, **options})
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path, which exists."""
+        return super().convert(STANDARD_INPUT if value == "-" else value, param, ctx)
+
+
+def filenames_option(text: str) -> Callable[[_Command], _Command]:
+    """``-f FILE``, and the same as arguments: the command gets both as ``filenames``."""
+
+    def decorate(command: _Command) -> _Command:
+        @functools.wraps(command)
+        def joined(*, filenames: tuple[str, ...], paths: tuple[str, ...], **options: Any) -> Any:
+            return command(filenames=(*filenames, *paths), **options)
+
+        option = click.option(
+            "-f", "--filename", "filenames", metavar="FILE", multiple=True, help=text
+        )
+        return option(click.argument("paths", metavar="[FILE]...", nargs=-1)(joined))
+
+    return decorate
+
+
+FILENAMES = filenames_option(
+    "A file, a folder, or - for standard input, as FILE alone is. Repeatable."
+)
+KUBECONFIG = click.option(
+    "--kubeconfig",
     metavar="FILE",
-    multiple=True,
-    help="A file, a folder, or - for standard input. Repeatable.",
+    default=None,
+    callback=lambda _ctx, _param, value: STANDARD_INPUT if value == "-" else value,
+    help="The kubeconfig; else the pod's own account, $KUBECONFIG, or the user's.",
 )
 DISABLED_BUILTINS = click.option(
     "--disable-opa-builtin",

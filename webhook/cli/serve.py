@@ -67,7 +67,9 @@ def run(arguments: tuple[str, ...]) -> None:
         settings = read(arguments)
     except InvalidFlag as error:
         raise click.UsageError(f"{error}\nSee 'waddle serve --help'.") from None
-    # Here and not above: --help and a mistyped flag need none of it.
+    # Here and not above: --help and a mistyped flag need none of it. Windows has no fcntl, nor what
+    # serving takes besides: signals, processes that are bounded.
+
     from webhook.app import process  # noqa: PLC0415
 
     heap.bound()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from typing import TYPE_CHECKING, Final
@@ -63,14 +64,26 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
+def has_colours() -> bool:
+    """Whether standard output is coloured.
+
+    NO_COLOR turns colours off and FORCE_COLOR on, as for Python itself; else a terminal has them.
+    """
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR", "") not in ("", "0"):
+        return True
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
 def styled(text: str, **style: bool | str) -> str:
-    """The text in a style, where standard output is a terminal."""
-    return click.style(text, **style) if sys.stdout.isatty() else text  # type: ignore[arg-type]
+    """The text in a style, where standard output is coloured."""
+    return click.style(text, **style) if has_colours() else text  # type: ignore[arg-type]
 
 
 def write(text: str) -> None:
     """Write a line to standard output."""
-    click.echo(text, color=None)
+    click.echo(text, color=has_colours() or None)
 
 
 def complain(text: str) -> None:

@@ -8,18 +8,18 @@ connection of its own (aiohttp's default of 100 connections would starve the
 from __future__ import annotations
 
 import asyncio
+import os
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import aiohttp
-import uvloop
 
 from webhook import __version__
 from webhook.api.encoding import DecodeError, decode, encode
 from webhook.backoff import Backoff
 from webhook.cluster.credentials import CredentialsError
 from webhook.cluster.errors import AnswerTooLarge, ApiError, ApiUnreachable, api_error
-from webhook.cluster.event_loop import EventLoop
+from webhook.cluster.event_loop import EventLoop, is_uvloop
 from webhook.cluster.store import Object, slim
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class ClusterClient:
 
     async def __aenter__(self) -> Self:
         loop = asyncio.get_running_loop()
-        if isinstance(loop, uvloop.Loop) and not isinstance(loop, EventLoop):
+        if is_uvloop(loop) and not isinstance(loop, EventLoop):
             raise TypeError("uvloop's own loop closes descriptors twice: use cluster.event_loop")
         connector = aiohttp.TCPConnector(
             limit=0, limit_per_host=0, ssl=self.credentials.tls or True, ttl_dns_cache=60
@@ -424,4 +424,8 @@ def _decoded(method: str, path: str, content: bytes) -> Any:
 
 
 def _described(error: BaseException) -> str:
+    if type(error) is aiohttp.ClientConnectorError and error.os_error.errno is not None:
+        # The system may list each address that it tried: one of them says what is wrong.
+        why = os.strerror(error.os_error.errno) if error.os_error.errno > 0 else error.strerror
+        return f"no API server answers at {error.host}:{error.port}: {why}"
     return str(error) or type(error).__name__

@@ -15,12 +15,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.cluster.kubeconfig import faults_of
 from webhook.proxies import InvalidProxy, proxy_for, read_proxy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from webhook.proxies import Proxy
+from webhook.proxies import Proxy
 
 TOKEN_SECONDS_MAX: Final = 60.0
 """How long a token is used before it is read again; the kubelet renews it long before its end."""
@@ -90,6 +91,9 @@ def load_credentials(
     Raises :class:`CredentialsError`.
     """
     in_pod = kubeconfig is None and "KUBERNETES_SERVICE_HOST" in os.environ
+    # Of some faults the package only logs; a pipe is left to it, which it reads once.
+    if not in_pod and (why := next(faults_of(kubeconfig, context), None)):
+        raise CredentialsError(why)
     source = "the pod's service account" if in_pod else str(kubeconfig or "the kubeconfig")
 
     def load() -> Any:

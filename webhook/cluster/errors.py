@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from webhook.api.encoding import DecodeError, decode
 
@@ -66,6 +66,9 @@ class AnswerTooLarge(ApiUnreachable):
     """An answer was longer than it may be, and was not read to its end."""
 
 
+NOT_SERVED: Final = "the API server serves no such kind: its CRD is not installed"
+
+
 def api_error(status: int, body: bytes, retry_after: str | None = None) -> ApiError:
     """The error that an answer is."""
     try:
@@ -73,7 +76,9 @@ def api_error(status: int, body: bytes, retry_after: str | None = None) -> ApiEr
     except DecodeError:
         answer = None
     if not isinstance(answer, dict):
-        answer = {"message": body[:512].decode("utf-8", "replace").strip()}
+        text = body[:512].decode("utf-8", "replace").strip()
+        # What Go's server says by itself where no kind is served: no word for people.
+        answer = {"message": NOT_SERVED if text == "404 page not found" else text}
     return status_error(answer, status, _seconds(retry_after))
 
 

@@ -38,7 +38,7 @@ def _parse(name: str, configuration: str) -> Value:
 
 def _parse_file(folder: str, path: str) -> Value:
     try:
-        return read_one(os.path.normpath(os.path.join(folder, path))).value  # noqa: PTH118
+        return read_one(_beside(folder, path)).value
     except FileError as error:
         raise BuiltinError(f"unmarshal config: {error}") from None
 
@@ -47,10 +47,15 @@ def _parse_files(folder: str, paths: list[Value]) -> Value:
     values = []
     for path in paths:
         try:
-            values.append(read_one(os.path.normpath(os.path.join(folder, str(path)))))  # noqa: PTH118
+            values.append(read_one(_beside(folder, str(path))))
         except FileError as error:
             raise BuiltinError(f"parse combine configurations: {error}") from None
     return combined(values)
+
+
+def _beside(folder: str, path: str) -> str:
+    """A path from a folder, as Go's ``filepath.Join`` has it: one that begins with / leads there, too."""
+    return os.path.normpath(f"{folder or '.'}/{path}")
 
 
 _CONFIGURATION: Final = object_of(STRING, ANY)

@@ -257,14 +257,14 @@ class Console:
 
     async def _decisions(self, request: Request) -> Response:
         query, picture = _query(request), await self._seen(request)
-        said = {name: query.get(name, "") for name in ("q", "uid", "verdict")}
+        said = {name: query.get(name, "") for name in ("q", "uid", *decisions.FILTERS)}
         document: dict[str, Any] = {"on": self.options.decisions is not None, "query": said}
         if self.options.decisions is not None:
-            search = decisions.DecisionSearch(said["q"], said["uid"], said["verdict"])
+            search, page = decisions.DecisionSearch.of(said), pages.page_number(query)
             may = self._record_reader(request)
             async with self.looking:  # one look at a time, whoever asks
                 document |= await asyncio.to_thread(
-                    decisions.look, self.options.decisions, search, may
+                    decisions.look, self.options.decisions, search, may, page
                 )
         return self._answer(request, picture, "decisions", "/decisions", document)
 

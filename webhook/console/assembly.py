@@ -16,14 +16,14 @@ from webhook.console.picture import (
     ShownPolicy,
     ShownViolation,
 )
-from webhook.console.sorts import action_of, category_of, severity_of
+from webhook.console.sorts import action_of, category_of, described
+from webhook.console.violations import gravity
 from webhook.console.visitor import Right
 from webhook.constraint.rollout import read_record, stage_of
 from webhook.controllers.status.convergence import by_subject, converge, subject_for
 from webhook.policies.advice import advice_on_document
 from webhook.replicas.pods import replica
-from webhook.reports.known import results_by_subject
-from webhook.reports.report import of_source
+from webhook.reports.report import finding_in, of_source, subject_in
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from webhook.api.revision import PolicyRevision
     from webhook.console.picture import PictureState, ShownCertificate
     from webhook.controllers.status.convergence import Convergence
+    from webhook.reports.finding import ReportSubject
 
     Object = dict[str, Any]
 
@@ -80,8 +81,9 @@ def picture_of(objects: ClusterObjects) -> Picture:
             continue
         converged = converge(document, statuses.get(subject_for(document), ()), replicas)
         policies.append(_policy(document, category, converged, revisions))
-    policies.sort(key=lambda item: (item.category, *item.key))
-    violations, trouble, why = _violations(objects)
+    policies = described(sorted(policies, key=lambda item: (item.category, *item.key)))
+    by_key = {item.key: item for item in policies}
+    violations, trouble, why = _violations(objects, by_key)
     return Picture(
         over="cluster",
         place=objects.place,
@@ -97,7 +99,7 @@ def picture_of(objects: ClusterObjects) -> Picture:
         certificates=tuple(objects.certificates),
         namespace=objects.namespace,
         carriers=tuple(objects.carriers),
-        by_key={item.key: item for item in policies},
+        by_key=by_key,
     )
 
 
@@ -117,7 +119,6 @@ def _policy(
         document,
         _state(converged),
         action=(stage_of(document) or action_of(document)) if category == "constraint" else "",
-        severity=severity_of(document),
         generation=integer_of(metadata.get("generation")),
         resource_version=text(metadata, "resourceVersion"),
         faults=tuple(
@@ -172,28 +173,26 @@ def _revisions(
 
 
 def _violations(
-    objects: ClusterObjects,
+    objects: ClusterObjects, policies: Mapping[tuple[str, str], ShownPolicy]
 ) -> tuple[tuple[ShownViolation, ...] | None, tuple[str, ...], str]:
     """Violations of reports, else of statuses; what is missing of them; why there are none."""
     if objects.reports is not None:
         rows = [row for report in objects.reports for row in report[ROWS]]
-        rows.sort(key=_order)
+        rows.sort(key=gravity)
         return tuple(rows), (), ""
     constraints = [one for one in objects.policies if category_of(one) == "constraint"]
     if not any("totalViolations" in status_of(one) for one in constraints):
         return None, (), NOWHERE
-    rows = [row for one in constraints for row in _in_status(one)]
-    rows.sort(key=_order)
+    rows = [row for one in constraints for row in _in_status(one, policies)]
+    rows.sort(key=gravity)
     return tuple(rows), (FROM_STATUSES,), ""
 
 
-def _order(item: ShownViolation) -> tuple[str, str, str, str, str]:
-    return item.policy, item.namespace, item.kind, item.name, item.message
-
-
-def _in_status(document: Object) -> Iterable[ShownViolation]:
-    policy = sys.intern(f"{gvk_of(document).kind}/{name_of(document)}")
-    severity = severity_of(document)
+def _in_status(
+    document: Object, policies: Mapping[tuple[str, str], ShownPolicy]
+) -> Iterable[ShownViolation]:
+    key = gvk_of(document).kind, name_of(document)
+    policy, severity = sys.intern("/".join(key)), policies[key].severity
     for item in objects_of(status_of(document).get("violations")):
         group, version = text(item, "group"), text(item, "version")
         yield ShownViolation(
@@ -228,11 +227,12 @@ def kept_report(document: Object, resource: Resource) -> Object:
             subject.name,
             sys.intern(finding.message),
             sys.intern(finding.severity),
+            since=_since(result),
             carrier=right,
         )
-        for subject, findings in results_by_subject(of_source(document))
-        for finding in findings
-        if finding.verdict in BAD
+        for result in of_source(document)["results"]
+        if (finding := finding_in(result)).verdict in BAD
+        for subject in _subjects(document, result)
     )
     kept = {
         name: metadata[name]
@@ -242,6 +242,16 @@ def kept_report(document: Object, resource: Resource) -> Object:
     if "namespace" in kept:
         kept["namespace"] = sys.intern(kept["namespace"])
     return {"metadata": kept, ROWS: rows}
+
+
+def _subjects(document: Object, result: Object) -> Iterable[ReportSubject]:
+    scope = document.get("scope")
+    return map(subject_in, [scope] if scope else result.get("resources") or ())
+
+
+def _since(result: Object) -> int:
+    """When it was found first; a result that is found again keeps its time."""
+    return integer_of(object_of(result.get("timestamp")).get("seconds"))
 
 
 def newest(versions: Iterable[str]) -> str:

@@ -354,7 +354,7 @@ def _is_told(statistics: ReflectorStatistics | None) -> bool:
 def _row(gvk: GroupVersionKind, statistics: ReflectorStatistics, namespace: str) -> dict[str, Any]:
     """How a kind is followed, as JSON."""
     if statistics.absent:
-        state = f"not served{f': {statistics.last_error}' if statistics.last_error else ''}"
+        state = "not served: its CRD is not installed"
     elif not statistics.synced:
         state = (
             f"not known yet: {statistics.last_error}" if statistics.last_error else "not known yet"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.shapes import object_of, objects_of
 from webhook.api.timestamp import seconds_of
+from webhook.console.listing import choices, position_of
 from webhook.console.visitor import Right
 from webhook.decisions.source import RecordSource
 from webhook.values import dataclass
@@ -26,6 +27,11 @@ TRIED_MAX: Final = 200
 """Decisions that a new policy is tried on."""
 
 
+FILTERS: Final = ("verdict", "user", "namespace", "policy")
+PAGES_MAX: Final = 50
+"""Of one search: the rows of all pages up to the one that is shown are kept while it is made."""
+
+
 @dataclass(frozen=True, slots=True)
 class DecisionSearch:
     """What is looked for; empty is anything. ``uid`` is a request's or a resource's."""
@@ -33,14 +39,43 @@ class DecisionSearch:
     text: str = ""
     uid: str = ""
     verdict: str = ""
+    user: str = ""
+    namespace: str = ""
+    policy: str = ""
+    """``Kind/name`` of a constraint."""
 
-    def finds(self, record: Mapping[str, Any]) -> bool:
-        """Whether a record is looked for."""
-        if self.verdict and record.get("verdict") != self.verdict:
-            return False
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> DecisionSearch:
+        """What a query says."""
+        return cls(query.get("q", ""), query.get("uid", ""), *(query.get(n, "") for n in FILTERS))
+
+    def misses(self, record: Mapping[str, Any]) -> list[str] | None:
+        """The filters that a record does not pass; None where it has not the text or the uid."""
         if self.uid and self.uid not in _uids(record):
-            return False
-        return not self.text or self.text.casefold() in _words(record)
+            return None
+        if self.text and self.text.casefold() not in _words(record):
+            return None
+        return [
+            name
+            for name in FILTERS
+            if (wanted := getattr(self, name)) and wanted not in _values(record, name)
+        ]
+
+
+def _values(record: Mapping[str, Any], name: str) -> list[str]:
+    """What a record is by a filter."""
+    if name == "policy":
+        named = [object_of(one.get("constraint")) for one in objects_of(record.get("results"))]
+        return [f"{one.get('kind', '')}/{one.get('name', '')}" for one in named]
+    value = record.get(_FIELDS[name])
+    return [value] if isinstance(value, str) and value else []
+
+
+_FIELDS: Final = {
+    "verdict": "verdict",
+    "user": "requestUsername",
+    "namespace": "resourceNamespace",
+}
 
 
 def _uids(record: Mapping[str, Any]) -> tuple[str, ...]:
@@ -124,18 +159,23 @@ def recorded(path: Path, may: Callable[[Right], bool] | None = None) -> Recorded
 
 
 def look(
-    path: Path, search: DecisionSearch, may: Callable[[Right], bool] | None = None
+    path: Path,
+    search: DecisionSearch,
+    may: Callable[[Right], bool] | None = None,
+    page: int = 1,
 ) -> dict[str, Any]:
-    """The newest records that are looked for, and denials a minute over the last hour.
+    """Records that are looked for, the newest first, and denials a minute over the last hour.
 
     Reads the file or queue, which is a sidecar's and only read; takes some seconds at most. Only
     records are counted that somebody ``may`` read.
     """
     until = time.monotonic() + SECONDS_MAX
+    page = min(max(1, page), PAGES_MAX)
     reader = _Reader(may)
     source = RecordSource(path)
-    records: deque[dict[str, Any]] = deque(maxlen=ROWS_MAX)
+    rows: deque[dict[str, Any]] = deque(maxlen=page * ROWS_MAX)
     minutes: Counter[int] = Counter()
+    counts: dict[str, Counter[str]] = {name: Counter() for name in FILTERS}
     total = matching = newest = 0
     complete = True
     try:
@@ -146,20 +186,29 @@ def look(
             minute = _minute(record)
             newest = max(newest, minute)
             minutes[minute] += record.get("verdict") == "deny"
-            if search.finds(record):
+            misses = search.misses(record)
+            if misses is not None and len(misses) < 2:
+                for name in misses or FILTERS:
+                    counts[name].update(set(_values(record, name)))
+            if misses == []:
                 matching += 1
-                records.append(record)
+                rows.append(row(record))
             if total % 1000 == 0 and time.monotonic() > until:
                 complete = False
                 break
     except OSError as error:
         return {"error": f"{path}: {error.strerror or error}", "records": []}
+    position = position_of(matching, page, ROWS_MAX, PAGES_MAX)
+    first = max(0, position["first"] - 1)
+    shown = list(reversed(rows))[first : first + ROWS_MAX]
     return {
-        "records": [row(record) for record in reversed(records)],
+        "records": shown,
         "matching": matching,
         "total": total,
         "unreadable": source.unreadable,
         "complete": complete,
+        "position": position,
+        "choices": {name: choices(counts[name], getattr(search, name)) for name in FILTERS},
         "denialsPerMinute": [minutes[newest - MINUTES + 1 + index] for index in range(MINUTES)]
         if newest
         else [],

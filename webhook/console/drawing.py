@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -9,11 +10,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from webhook import __version__
 from webhook.api.encoding import encode
-from webhook.console import charts
+from webhook.api.timestamp import seconds_of
 from webhook.console.words import link, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 _FOLDER: Final = Path(__file__).parent / "templates"
 
@@ -31,8 +32,8 @@ NAVIGATION: Final = (
 class Drawing:
     """The templates, read once."""
 
-    def __init__(self) -> None:
-        self._environment = Environment(
+    def __init__(self, environment: type[Environment] = Environment) -> None:
+        self._environment = environment(
             loader=FileSystemLoader(_FOLDER),
             autoescape=True,
             undefined=StrictUndefined,
@@ -41,15 +42,29 @@ class Drawing:
             lstrip_blocks=True,
             auto_reload=False,
         )
-        self._environment.filters["tojson_text"] = _as_json
-        self._environment.globals.update(
-            link=link, bars=charts.bars, columns=charts.columns, version=__version__
-        )
+        self._environment.filters.update(tojson_text=_as_json, zip=zip, age=age)
+        self._environment.globals.update(link=link, shares=shares, version=__version__)
 
     def page(self, name: str, path: str, around: Mapping[str, Any], document: Any) -> str:
         """A page; ``around`` is what every page says (see :func:`webhook.console.application`)."""
         template = self._environment.get_template(f"{name}.html")
         return template.render(doc=document, around=around, path=path, navigation=NAVIGATION)
+
+
+def age(since: str) -> str:
+    """How long ago a time was, in the largest unit that it fills."""
+    seconds = max(0, int(time.time() - seconds_of(since)))
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds // length} {unit}"
+    return f"{seconds} s"
+
+
+def shares(numbers: Iterable[int]) -> list[float]:
+    """How long bars are: in hundredths of the longest."""
+    listed = list(numbers)
+    most = max(listed) or 1
+    return [round(100 * number / most, 2) for number in listed]
 
 
 def _as_json(value: Any) -> str:

@@ -13,7 +13,8 @@ from webhook.api.gvk import gvk_of, name_of, namespace_of
 from webhook.console.live import NotReadable
 from webhook.console.picture import Picture, ShownPolicy, ShownViolation
 from webhook.console.review import review
-from webhook.console.sorts import action_of, category_of, severity_of
+from webhook.console.sorts import action_of, category_of, described
+from webhook.console.violations import gravity
 from webhook.constraint import enforcement
 from webhook.constraint.limits import Limits
 from webhook.constraint.targets import admission
@@ -129,14 +130,15 @@ class FilesSource:
         judged = _Judged(policies_now)
         violations, more = judged.violations(objects)
         advice = judged.advice(are_reviewed=bool(self._place.manifests))
-        policies = [
+        policies = described(
             replace(
                 _policy(item, category, faults, _elsewhere(self._client, item, category)),
                 advice=advice.get((item.gvk.kind, name_of(item.document)), ()),
             )
             for item in report.read
             if (category := category_of(item.document)) is not None
-        ]
+        )
+        by_key = {item.key: item for item in policies}
         told = {fault for item in policies for fault in item.faults}
         return Picture(
             over="files",
@@ -144,13 +146,22 @@ class FilesSource:
             version=f"{snapshot.digest[:16]} (revision {snapshot.revision})",
             taken=timestamp.now(),
             policies=tuple(sorted(policies, key=lambda item: (item.category, *item.key))),
-            violations=tuple(violations) if self._place.manifests else None,
+            violations=_graded(violations, by_key) if self._place.manifests else None,
             why_no_violations="" if self._place.manifests else _WHY_NONE,
             reviewed=len(objects) if self._place.manifests else None,
             trouble=(*trouble, *more),
             faults=tuple(str(fault) for fault in faults if fault.message not in told),
-            by_key={item.key: item for item in policies},
+            by_key=by_key,
         )
+
+
+def _graded(
+    violations: Iterable[ShownViolation], policies: Mapping[tuple[str, str], ShownPolicy]
+) -> tuple[ShownViolation, ...]:
+    """The violations with the severity of their policies, the gravest first."""
+    severities = {f"{kind}/{name}": item.severity for (kind, name), item in policies.items()}
+    graded = [replace(one, severity=severities.get(one.policy, "")) for one in violations]
+    return tuple(sorted(graded, key=gravity))
 
 
 def _elsewhere(client: Client, manifest: Manifest, category: Category) -> str:
@@ -182,7 +193,6 @@ def _policy(
         document,
         state,
         action=action_of(document) if category == "constraint" else "",
-        severity=severity_of(document),
         faults=tuple(fault.message for fault in own) or ((elsewhere,) if elsewhere else ()),
         place=f"{manifest.file}:{manifest.line}",
     )
@@ -237,7 +247,6 @@ class _Judged:
             if len(shown) >= VIOLATIONS_MAX:
                 trouble.append(f"more than {VIOLATIONS_MAX} violations: the rest is not shown")
                 break
-        shown.sort(key=lambda one: (one.policy, one.namespace, one.kind, one.name, one.message))
         return shown, trouble[:100]
 
     def _review(
@@ -276,6 +285,5 @@ def _violation(row: Mapping[str, Any], item: Manifest) -> ShownViolation:
         namespace_of(document),
         name_of(document),
         row["message"],
-        row["severity"],
-        f"{item.file}:{item.line}",
+        place=f"{item.file}:{item.line}",
     )

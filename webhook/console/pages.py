@@ -8,13 +8,15 @@ from difflib import unified_diff
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.revision import InvalidRevision
-from webhook.api.shapes import object_of
+from webhook.api.shapes import annotations_of, object_of
 from webhook.api.timestamp import seconds_of
-from webhook.console import violations
+from webhook.console import kubectl, violations
+from webhook.console.listing import PAGE_ROWS, page_of
 from webhook.console.picture import CATEGORIES, STATES
-from webhook.console.rollout_steps import commands, to_come
 from webhook.console.source_text import as_yaml, numbered, sources
-from webhook.console.violations import Search, counted, groups, page_of
+from webhook.console.violations import Search, counted, groups
+from webhook.constraint.errors import InvalidConstraint
+from webhook.constraint.rollout import ANNOTATION, read_rollout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -143,6 +145,8 @@ def summary(item: ShownPolicy) -> ObjectDocument:
         "state": item.state,
         "action": item.action,
         "severity": item.severity,
+        "title": item.title,
+        "owner": item.owner,
         "stage": stage_of(item),
         "generation": item.generation,
         "enforcing": item.enforcing,
@@ -177,7 +181,7 @@ def policies(picture: Picture, query: Query) -> ObjectDocument:
         and (not text or text in f"{item.kind}/{item.name}".casefold())
     ]
     listed.sort(key=_gravity)
-    rows, position = page_of(listed, _number(query), POLICIES_PAGE)
+    rows, position = page_of(listed, page_number(query), POLICIES_PAGE)
     return {
         "policies": [summary(item) for item in rows],
         "position": position,
@@ -212,6 +216,7 @@ def policy(picture: Picture, query: Query) -> ObjectDocument:
     )
     return {
         "policy": summary(item),
+        "description": item.description,
         "sources": sources(item.document, item.faults) if item.category == "template" else [],
         "manifest": numbered(as_yaml(_shown_manifest(item.document)), {}),
         "match": as_yaml(spec["match"]) if spec.get("match") else "",
@@ -238,7 +243,7 @@ def policy(picture: Picture, query: Query) -> ObjectDocument:
         "rollout": item.rollout,
         "toCome": to_come(item),
         "revisions": [_revision(item, one) for one in item.revisions],
-        "commands": commands(item) if picture.over == "cluster" else [],
+        "commands": kubectl.of_policy(item) if picture.over == "cluster" else [],
     }
 
 
@@ -277,41 +282,47 @@ def violation_page(picture: Picture, query: Query) -> ObjectDocument:
     """Violations searched and grouped, a page at a time."""
     search = Search.of(query)
     group = query.get("group", "") if query.get("group") in violations.GROUPS else ""
-    count, listed = _listed(picture, search, group)
-    rows, position = page_of(listed, _number(query))
+    sort = query.get("sort", "") if query.get("sort") in violations.SORTS else violations.SORTS[0]
+    count, listed, choices = _listed(picture, search, group, sort)
+    rows, position = page_of(listed, page_number(query))
     return {
         "known": picture.violations is not None,
         "why": picture.why_no_violations,
         "rows": groups(rows, group) if group else [violations.row(item) for item in rows],
         "group": group,
+        "sort": sort,
+        "choices": choices,
         "position": position,
         "violations": count,
-        "query": {
-            name: query.get(name, "") for name in ("q", "policy", "namespace", "action", "kind")
-        },
+        "query": {name: query.get(name, "") for name in ("q", *violations.FILTERS)},
     }
 
 
-def _listed(picture: Picture, search: Search, group: str) -> tuple[int, Sequence[Any]]:
-    """How many violations a search finds, and what of them is listed.
+def _listed(
+    picture: Picture, search: Search, group: str, sort: str
+) -> tuple[int, Sequence[Any], Mapping[str, Any]]:
+    """How many violations a search finds, what of them is listed, and what filters may be.
 
     Kept with the picture: to count some 20,000 takes long enough to be noticed, and each page of
     them asks again.
     """
-    key = search, group
-    known: tuple[int, Sequence[Any]] | None = picture.answers.get(key)
+    key = search, group, sort
+    known: tuple[int, Sequence[Any], Mapping[str, Any]] | None = picture.answers.get(key)
     if known is None:
-        rows = search.finds(picture.violations or ())
+        all_known = picture.violations or ()
+        rows = search.finds(all_known)
         if len(picture.answers) >= ANSWERS_MAX:
             picture.answers.clear()
-        known = len(rows), counted(rows, group) if group else rows
+        listed = counted(rows, group) if group else violations.in_order(rows, sort)
+        known = len(rows), listed, search.choices(all_known)
         picture.answers[key] = known
     return known
 
 
 def found_violations(picture: Picture, query: Query) -> list[ShownViolation]:
     """All that a search finds, for files of other formats."""
-    return Search.of(query).finds(picture.violations or ())
+    rows = Search.of(query).finds(picture.violations or ())
+    return violations.in_order(rows, query.get("sort", ""))
 
 
 def resource(picture: Picture, query: Query) -> ObjectDocument:
@@ -319,6 +330,8 @@ def resource(picture: Picture, query: Query) -> ObjectDocument:
     wanted = tuple(query.get(name, "") for name in ("apiVersion", "kind", "namespace", "name"))
     rows = [item for item in picture.violations or () if item.resource == wanted]
     api_version, kind, namespace, name = wanted
+    policies = dict.fromkeys(item.policy.partition("/")[::2] for item in rows)
+    violated = [policy for key in policies if (policy := picture.policy(*key)) is not None]
     return {
         "apiVersion": api_version,
         "kind": kind,
@@ -327,6 +340,7 @@ def resource(picture: Picture, query: Query) -> ObjectDocument:
         "rows": [violations.row(item) for item in rows],
         "known": picture.violations is not None,
         "why": picture.why_no_violations,
+        "commands": kubectl.of_resource(wanted, violated) if picture.over == "cluster" else [],
     }
 
 
@@ -341,6 +355,25 @@ def rollouts(picture: Picture, query: Query) -> ObjectDocument:
             if item.rollout is not None
         ],
     }
+
+
+def to_come(item: ShownPolicy) -> list[str]:
+    """The present stage and those after it, each as it was written, and the spec's action last.
+
+    Empty where there is no roll-out, where it is over, or where it cannot be read.
+    """
+    try:
+        rollout = read_rollout(item.document)
+    except InvalidConstraint:
+        return []
+    if rollout is None or item.rollout is None:
+        return []
+    written = [part.strip() for part in annotations_of(item.document)[ANNOTATION].split(",")]
+    action = item.rollout.get("action")
+    actions = rollout.actions
+    if action not in actions or action == actions[-1]:
+        return []
+    return [*written, rollout.final][actions.index(action) :]
 
 
 def health(picture: Picture, query: Query) -> ObjectDocument:
@@ -364,7 +397,8 @@ def health(picture: Picture, query: Query) -> ObjectDocument:
                     for item in picture.policies
                     for standing in item.standings
                     if standing.replica == one.name and standing.state != "enforced"
-                ][: violations.PAGE_ROWS],
+                ][:PAGE_ROWS],
+                "commands": kubectl.of_replica(picture.namespace, one.name),
             }
             for one in picture.pods
         ],
@@ -373,6 +407,7 @@ def health(picture: Picture, query: Query) -> ObjectDocument:
     }
 
 
-def _number(query: Query) -> int:
+def page_number(query: Query) -> int:
+    """The page that is asked for, of which the first is 1."""
     text = query.get("page", "1")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 1

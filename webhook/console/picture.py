@@ -56,6 +56,10 @@ class ShownPolicy:
     state: PictureState
     action: str = ""
     severity: str = ""
+    title: str = ""
+    description: str = ""
+    owner: str = ""
+    """Who answers for it. All four are a constraint's own, or its template's."""
     generation: int | None = None
     resource_version: str = ""
     faults: tuple[str, ...] = ()
@@ -89,6 +93,8 @@ class ShownViolation:
     message: str
     severity: str = ""
     place: str = ""
+    since: int = 0
+    """When it was found first, in seconds since 1970; 0 where nothing says so."""
     carrier: Right | None = None
     """By which a policy report is read that tells of it."""
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import socket
 from typing import TYPE_CHECKING, Final, Protocol
 
 from webhook.console.application import FORM_BYTES_MAX, Console, Source
 from webhook.metrics.registry import Registry
+from webhook.server.http.bound_socket import bind
 from webhook.server.http.hub import Hub
 from webhook.server.http.limits import ConnectionLimits
 from webhook.server.http.listener import Listener
 
 if TYPE_CHECKING:
+    import socket
+
     from webhook.console.application import ConsoleOptions
     from webhook.console.picture import Shown
     from webhook.log import Logger
@@ -87,14 +89,7 @@ def shown_host(host: str) -> str:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; raises OSError."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((host, port))
-        listening.listen(CONNECTIONS_MAX)
-    except OSError:
-        listening.close()
-        raise
+    """A listening socket; on every address without a host. Raises OSError."""
+    listening = bind(host, port, backlog=CONNECTIONS_MAX)
+    listening.listen(CONNECTIONS_MAX)
     return listening

@@ -12,6 +12,7 @@ import hmac
 import time
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
+from unicodedata import category
 from urllib.parse import quote, urlencode, urlsplit
 
 import aiohttp
@@ -50,6 +51,9 @@ KEYS_SECONDS: Final = 10.0
 """Between two looks for a key that is not known: a token with any name for it costs no more."""
 
 GROUPS_MAX: Final = 1000
+_NO_NAME: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
+"""Categories of Unicode that no name has: controls, half characters, ends of lines."""
+
 ALGORITHMS: Final = (
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
     *("ES256", "ES384", "ES512", "EdDSA", "Ed25519"),
@@ -387,6 +391,8 @@ def visitor_of(claims: Mapping[str, Any], options: ProviderOptions) -> Visitor:
     claimed = claims.get(options.groups_claim) if options.groups_claim else None
     listed = [claimed] if isinstance(claimed, str) else claimed if isinstance(claimed, list) else []
     groups = [f"{options.groups_prefix}{one}" for one in listed if isinstance(one, str)]
+    if unsafe := next((one for one in (user, *groups) if not _is_line(one)), None):
+        raise SignInRefused(f"{unsafe!r:.200} has control characters: it is nobody's name here")
     if len(groups) > GROUPS_MAX:
         raise SignInRefused(f"{user} is of {len(groups)} groups, more than {GROUPS_MAX}")
     return Visitor(
@@ -394,3 +400,8 @@ def visitor_of(claims: Mapping[str, Any], options: ProviderOptions) -> Visitor:
         (*(one for one in groups if not one.startswith("system:")), "system:authenticated"),
         name,
     )
+
+
+def _is_line(text: str) -> bool:
+    """Whether a name is one line of characters: logs, headers and pages show it as it is."""
+    return not any(category(character) in _NO_NAME for character in text)

@@ -1,22 +1,21 @@
-"""What a policy says of itself: what sort it is, its severity, and the action that it asks for."""
+"""What a policy says of itself: its sort, title, description, owner, severity and action."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from webhook.api.gvk import gvk_of
-from webhook.api.shapes import object_of
 from webhook.constraint import constraint, enforcement, expansion, template
+from webhook.constraint.description import describe
 from webhook.constraint.errors import InvalidConstraint
 from webhook.mutation.reading import is_mutator
-from webhook.reports.finding import SEVERITIES
-from webhook.reports.results import SEVERITY_ANNOTATIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from webhook.console.picture import Category
+    from webhook.console.picture import Category, ShownPolicy
 
 
 def category_of(document: Mapping[str, Any]) -> Category | None:
@@ -33,12 +32,28 @@ def category_of(document: Mapping[str, Any]) -> Category | None:
 
 def severity_of(document: Mapping[str, Any]) -> str:
     """The severity in an object's annotations; empty where it has none that is known."""
-    annotations = object_of(object_of(document.get("metadata")).get("annotations"))
-    for name in SEVERITY_ANNOTATIONS:
-        text = annotations.get(name)
-        if isinstance(text, str) and text:
-            return text.lower() if text.lower() in SEVERITIES else ""
-    return ""
+    return describe(document).severity
+
+
+def described(policies: Iterable[ShownPolicy]) -> list[ShownPolicy]:
+    """The policies with what they say of themselves; a constraint says what its template does."""
+    listed = list(policies)
+    templates = {item.name: item.document for item in listed if item.category == "template"}
+    return [_described(item, templates.get(item.kind.lower(), {})) for item in listed]
+
+
+def _described(item: ShownPolicy, template_document: Mapping[str, Any]) -> ShownPolicy:
+    documents = (
+        (item.document, template_document) if item.category == "constraint" else (item.document,)
+    )
+    said = describe(*documents)
+    return replace(
+        item,
+        severity=said.severity,
+        title=said.title,
+        description=said.description,
+        owner=said.owner,
+    )
 
 
 def action_of(document: Mapping[str, Any]) -> str:

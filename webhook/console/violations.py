@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+import sys
 from collections import Counter
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.names import CLUSTER_WIDE
+from webhook.api.timestamp import text_of
+from webhook.console.listing import choices
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -15,9 +19,6 @@ if TYPE_CHECKING:
 
     from webhook.console.picture import ShownViolation
 
-T = TypeVar("T")
-
-PAGE_ROWS: Final = 100
 GROUPS: Final = ("policy", "namespace", "resource")
 COLUMNS: Final = (
     "policy",
@@ -29,7 +30,43 @@ COLUMNS: Final = (
     "name",
     "message",
     "place",
+    "since",
 )
+FILTERS: Final = ("policy", "action", "severity", "namespace", "kind")
+SORTS: Final = ("gravity", "newest", "oldest")
+
+_ACTIONS: Final = ("deny", "fail", "error", "warn", "dryrun")
+_SEVERITIES: Final = ("critical", "high", "medium", "low", "info")
+
+
+def gravity(item: ShownViolation) -> tuple[int, int, str, str, str, str, str]:
+    """The order of violations, the gravest first: by action, then by severity."""
+    actions = item.action.split(",")
+    return (
+        min(_rank(_ACTIONS, one) for one in actions),
+        _rank(_SEVERITIES, item.severity),
+        item.policy,
+        item.namespace,
+        item.kind,
+        item.name,
+        item.message,
+    )
+
+
+def _rank(words: tuple[str, ...], word: str) -> int:
+    return words.index(word) if word in words else len(words)
+
+
+def in_order(violations: list[ShownViolation], sort: str) -> list[ShownViolation]:
+    """The violations, which come the gravest first, in another order where one is asked for.
+
+    Those of which nobody knows since when come last.
+    """
+    if sort == "newest":
+        return sorted(violations, key=lambda item: -item.since)
+    if sort == "oldest":
+        return sorted(violations, key=lambda item: item.since or sys.maxsize)
+    return violations
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,33 +75,49 @@ class Search:
 
     text: str = ""
     policy: str = ""
-    namespace: str | None = None
     action: str = ""
+    severity: str = ""
+    namespace: str = ""
     kind: str = ""
 
     def finds(self, violations: Iterable[ShownViolation]) -> list[ShownViolation]:
         """Those that are looked for, in their order."""
+        return [item for item, misses in self._looked_at(violations) if not misses]
+
+    def choices(self, violations: Iterable[ShownViolation]) -> dict[str, list[dict[str, Any]]]:
+        """What each filter may be beside the others, with how many violations it would find."""
+        counts: dict[str, Counter[str]] = {name: Counter() for name in FILTERS}
+        for item, misses in self._looked_at(violations):
+            if len(misses) > 1:
+                continue
+            for name in misses or FILTERS:
+                counts[name].update(_values(item, name))
+        return {name: choices(counts[name], getattr(self, name)) for name in FILTERS}
+
+    def _looked_at(
+        self, violations: Iterable[ShownViolation]
+    ) -> Iterator[tuple[ShownViolation, list[str]]]:
+        """Those that have the text, each with the filters that it does not pass."""
         text = self.text.casefold()
-        return [
-            item
-            for item in violations
-            if (not self.policy or item.policy == self.policy)
-            and (self.namespace is None or item.namespace == self.namespace)
-            and (not self.action or self.action in item.action.split(","))
-            and (not self.kind or item.kind == self.kind)
-            and (not text or _has(item, text))
-        ]
+        wanted = [(name, value) for name in FILTERS if (value := getattr(self, name))]
+        for item in violations:
+            if not text or _has(item, text):
+                yield item, [name for name, value in wanted if value not in _values(item, name)]
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Search:
         """What a query says."""
-        return cls(
-            query.get("q", ""),
-            query.get("policy", ""),
-            query.get("namespace") or (None if query.get("clusterwide") != "1" else ""),
-            query.get("action", ""),
-            query.get("kind", ""),
-        )
+        return cls(query.get("q", ""), *(query.get(name, "") for name in FILTERS))
+
+
+def _values(item: ShownViolation, name: str) -> Sequence[str]:
+    """What a violation is by a filter."""
+    if name == "action":
+        return item.action.split(",")
+    if name == "namespace":
+        return (item.namespace or CLUSTER_WIDE,)
+    value: str = getattr(item, name)
+    return (value,) if value else ()
 
 
 def _has(item: ShownViolation, text: str) -> bool:
@@ -88,6 +141,7 @@ def row(item: ShownViolation) -> dict[str, str]:
         "name": item.name,
         "message": item.message,
         "place": item.place,
+        "since": text_of(item.since) if item.since else "",
     }
 
 
@@ -139,19 +193,3 @@ def _line(cells: Iterable[str]) -> str:
 
 def _no_formula(cell: str) -> str:
     return f"'{cell}" if cell[:1] in {"=", "+", "-", "@", "\t", "\r"} else cell
-
-
-def page_of(
-    rows: Sequence[T], number: int, size: int = PAGE_ROWS
-) -> tuple[Sequence[T], dict[str, int]]:
-    """The rows of a page, the first of which is 1, and where it stands among all."""
-    pages = max(1, -(-len(rows) // size))
-    number = min(max(1, number), pages)
-    begin = (number - 1) * size
-    return rows[begin : begin + size], {
-        "page": number,
-        "pages": pages,
-        "first": begin + 1 if rows else 0,
-        "last": min(begin + size, len(rows)),
-        "total": len(rows),
-    }

@@ -9,6 +9,10 @@ What is large takes long, whatever the policy: whoever may create large objects 
 not be able to suspend it for everybody. So a breaker learns only from reviews of a
 size that is usual for their kind, and what is much smaller than what overran is
 evaluated all the same. Sizes are in bytes of a request, 0 where they are not known.
+
+Nor may whoever finds a small object that takes long. What overruns for one requester
+suspends the constraint for that one; for everybody it is suspended where it overran for
+several. Where no requester is named (``""``) each counts as another.
 """
 
 from __future__ import annotations
@@ -29,7 +33,11 @@ if TYPE_CHECKING:
 BreakerState: TypeAlias = Literal["closed", "open", "half-open"]
 
 OVERRUNS_MAX: Final = 3
-"""Overruns within :data:`WINDOW_SECONDS` that open a breaker: two may be two odd objects."""
+"""Overruns within :data:`WINDOW_SECONDS` that open a breaker: two may be two odd objects. Those of
+as many requesters open it for everybody."""
+
+REQUESTERS_MAX: Final = 256
+"""Requesters of one constraint that are remembered for their overruns."""
 
 WINDOW_SECONDS: Final = 60.0
 
@@ -79,8 +87,9 @@ class Breaker:
     constraint: Constraint
     evaluator: object
     state: BreakerState = "closed"
-    overruns: list[float] = field(default_factory=list)
-    """When, on the guard's clock; of the last :data:`WINDOW_SECONDS`."""
+    overruns: list[tuple[float, str]] = field(default_factory=list)
+    """When, on the guard's clock, and whose; of the last :data:`WINDOW_SECONDS`. For everybody's
+    the latest of each requester."""
     total: int = 0
     retry_at: float = 0.0
     openings: int = 0
@@ -91,6 +100,10 @@ class Breaker:
     """The smallest that overran lately."""
     message: str = ""
     """What the last overrun said."""
+    requester: str = ""
+    """Whom it is for; empty for everybody."""
+    own: dict[str, Breaker] = field(default_factory=dict)
+    """Those for single requesters, the latest last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +115,8 @@ class BreakerView:
     state: BreakerState
     overruns: int
     message: str
+    requester: str = ""
+    """For whom alone it is suspended; empty for everybody."""
 
 
 class Guard:
@@ -153,19 +168,32 @@ class Guard:
             return None
         return breaker
 
-    def is_slow(self, entry: Evaluated, constraint: Constraint, size: int = 0) -> bool:
+    def is_slow(
+        self, entry: Evaluated, constraint: Constraint, size: int = 0, requester: str = ""
+    ) -> bool:
         """Whether it must not be evaluated on the admission thread now."""
         breaker = self._find(entry, constraint)
         if breaker is None:
             return False
+        own = breaker.own.get(requester)
+        if own is not None and own.state != "closed" and not _is_smaller(size, own.overrun_size):
+            return own.state == "open" and self._clock() >= own.retry_at
         if breaker.state == "closed" or _is_smaller(size, breaker.overrun_size):
             return self._clock() < breaker.slow_until and not _is_smaller(size, breaker.slow_size)
         return breaker.state == "open" and self._clock() >= breaker.retry_at
 
-    def admits(self, entry: Evaluated, constraint: Constraint, size: int = 0) -> bool:
-        """Whether to evaluate it now; where it is a trial, only once."""
+    def admits(
+        self, entry: Evaluated, constraint: Constraint, size: int = 0, requester: str = ""
+    ) -> bool:
+        """Whether to evaluate it now for a requester; where it is a trial, only once."""
         breaker = self._find(entry, constraint)
-        if breaker is None or breaker.state == "closed":
+        if breaker is None:
+            return True
+        own = breaker.own.get(requester)
+        return (own is None or self._admits(own, size)) and self._admits(breaker, size)
+
+    def _admits(self, breaker: Breaker, size: int) -> bool:
+        if breaker.state == "closed":
             return True
         if _is_smaller(size, breaker.overrun_size):
             return True
@@ -177,11 +205,13 @@ class Guard:
             self._become(breaker, "half-open")
             return True
 
-    def suspended(self, constraint: Constraint) -> str:
-        """Why it is not evaluated."""
+    def suspended(self, constraint: Constraint, requester: str = "") -> str:
+        """Why it is not evaluated for a requester."""
         breaker = self.breakers.get(constraint.key)
         last = f": {breaker.message}" if breaker is not None else ""
-        return f"evaluation is suspended after repeated overruns{last}"
+        own = None if breaker is None else breaker.own.get(requester)
+        whom = " for this user" if own is not None and own.state != "closed" else ""
+        return f"evaluation is suspended{whom} after repeated overruns{last}"
 
     def slowed(self, entry: Evaluated, constraint: Constraint, size: int = 0) -> None:
         """It took too long for the admission thread, which is not yet an overrun."""
@@ -194,28 +224,56 @@ class Guard:
         breaker.slow_until = now + SLOW_SECONDS
 
     def overran(
-        self, entry: Evaluated, constraint: Constraint, message: str, size: int = 0
+        self,
+        entry: Evaluated,
+        constraint: Constraint,
+        message: str,
+        size: int = 0,
+        requester: str = "",
     ) -> None:
-        """It took more than its budget, with something of usual size."""
+        """It took more than its budget, with something of usual size, for a requester."""
         breaker = self._known(entry, constraint)
-        now = self._clock()
         with self._lock:
-            breaker.total += 1
-            breaker.message = message
             self._slow(breaker, size)
-            known = breaker.overruns or breaker.state != "closed"
-            breaker.overrun_size = min(size, breaker.overrun_size) if known else size
-            recent = [moment for moment in breaker.overruns if now - moment < WINDOW_SECONDS]
-            breaker.overruns = [*recent, now][-OVERRUNS_MAX:]
-            if breaker.state == "half-open" or len(breaker.overruns) >= OVERRUNS_MAX:
-                breaker.openings += 1
-                self._wait(breaker)
-                self._become(breaker, "open")
+            self._count(breaker, message, size, requester)
+            if requester:
+                own = breaker.own.pop(requester, None)
+                if own is None:
+                    own = Breaker(constraint, entry.evaluator, requester=requester)
+                    if len(breaker.own) >= REQUESTERS_MAX:
+                        del breaker.own[next(iter(breaker.own))]
+                breaker.own[requester] = own
+                self._count(own, message, size, requester)
 
-    def finished(self, entry: Evaluated, constraint: Constraint, size: int = 0) -> None:
-        """It was evaluated within its budget."""
+    def _count(self, breaker: Breaker, message: str, size: int, requester: str) -> None:
+        """One more overrun, which may open a breaker."""
+        now = self._clock()
+        breaker.total += 1
+        breaker.message = message
+        known = breaker.overruns or breaker.state != "closed"
+        breaker.overrun_size = min(size, breaker.overrun_size) if known else size
+        recent = [item for item in breaker.overruns if now - item[0] < WINDOW_SECONDS]
+        if requester and not breaker.requester:  # Several of one are one of several.
+            recent = [item for item in recent if item[1] != requester]
+        breaker.overruns = [*recent, (now, requester)][-OVERRUNS_MAX:]
+        if breaker.state == "half-open" or len(breaker.overruns) >= OVERRUNS_MAX:
+            breaker.openings += 1
+            self._wait(breaker)
+            self._become(breaker, "open")
+
+    def finished(
+        self, entry: Evaluated, constraint: Constraint, size: int = 0, requester: str = ""
+    ) -> None:
+        """It was evaluated within its budget, for a requester."""
         breaker = self._find(entry, constraint)
-        if breaker is None or breaker.state != "half-open":
+        if breaker is None:
+            return
+        for item in (breaker, breaker.own.get(requester)):
+            if item is not None:
+                self._end_trial(item, size)
+
+    def _end_trial(self, breaker: Breaker, size: int) -> None:
+        if breaker.state != "half-open":
             return
         if _is_smaller(size, breaker.overrun_size):
             return  # It was no trial.
@@ -229,12 +287,10 @@ class Guard:
         now = self._clock()
         with self._lock:
             for key, breaker in tuple(self.breakers.items()):
-                well = (
-                    breaker.state == "closed"
-                    and now >= breaker.slow_until
-                    and all(now - moment >= WINDOW_SECONDS for moment in breaker.overruns)
-                )
-                if well or key not in kept:
+                for name, own in tuple(breaker.own.items()):
+                    if _is_well(own, now):
+                        del breaker.own[name]
+                if key not in kept or (_is_well(breaker, now) and not breaker.own):
                     del self.breakers[key]
                     self.changes += 1
 
@@ -270,6 +326,15 @@ def _is_smaller(size: int, slow_size: int) -> bool:
     return size * SMALLER < slow_size
 
 
+def _is_well(breaker: Breaker, now: float) -> bool:
+    """Whether there is nothing to remember of it."""
+    return (
+        breaker.state == "closed"
+        and now >= breaker.slow_until
+        and all(now - moment >= WINDOW_SECONDS for moment, _ in breaker.overruns)
+    )
+
+
 def _view(breaker: Breaker) -> BreakerView:
     kind, name = breaker.constraint.key
-    return BreakerView(kind, name, breaker.state, breaker.total, breaker.message)
+    return BreakerView(kind, name, breaker.state, breaker.total, breaker.message, breaker.requester)

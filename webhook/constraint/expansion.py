@@ -7,7 +7,7 @@ Deployment is made. Names, order of checks and messages are Gatekeeper's.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from bisect import bisect_left
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -15,13 +15,10 @@ from webhook.api.gvk import GroupVersionKind, gvk_of, name_of
 from webhook.constraint import kind_schemas
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.names import POLICY_NAME_MAX
-from webhook.constraint.result import Responses, answer_order
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from webhook.constraint.result import Undecided
 
 GROUP: Final = "expansion.gatekeeper.sh"
 KIND: Final = "ExpansionTemplate"
@@ -32,6 +29,14 @@ RESULTANTS_MAX: Final = 100
 implies a Job, which implies a Pod); two templates for each of 18 kinds in a row would make 500,000
 of one ConfigMap."""
 
+MADE_ENTRIES_MAX: Final = 100_000
+"""Fields, labels and owners that all of them hold beside what they share with the object: 100 for each
+are 10,000. An entry takes some 100 bytes, so that these are 10 MB."""
+
+MUTATED_BYTES_MAX: Final = 8 * 1024 * 1024
+"""Of those that mutators changed, each counted as large as the request: five of the largest objects
+that etcd takes. A dense one that is copied takes up to 16 times its bytes, so that these are 128 MiB."""
+
 EXCESS_MAX: Final = 16
 """So many templates are looked for that do not fit among thousands: each takes some ten looks."""
 
@@ -40,6 +45,12 @@ EXCESS: Final = (
     "it is not used; take templates away that apply to the same kinds"
 )
 """What the status of each template says that is left out for want of a bound otherwise."""
+
+TOO_MUCH: Final = (
+    f"it implies more than {RESULTANTS_MAX} others, or others that are too large together: "
+    "have it hold less, or take ExpansionTemplates away that apply to it"
+)
+"""What is said of an object whose resultants go beyond the bounds."""
 
 _NO_KIND: Final = ("", "", "")
 CYCLE: Final = "template forms expansion cycle"
@@ -126,12 +137,14 @@ class Expansion:
 
     def __init__(self, templates: Iterable[ExpansionTemplate] = ()) -> None:
         """Raises :class:`InvalidExpansion` where templates would expand in a circle."""
-        self._by_kind: dict[GroupVersionKind, list[ExpansionTemplate]] = {}
-        for template in templates:
-            for gvk in template.applies_to:
-                self._by_kind.setdefault(gvk, []).append(template)
-            if self._reaches(template.generates, template):
-                raise InvalidExpansion(f"error upserting template {template.name}: {CYCLE}")
+        known = tuple(templates)
+        if _Graph.of(known).cyclic:
+            # The one that closes the first circle, as if they came one after the other.
+            count = bisect_left(
+                range(len(known)), 1, key=lambda at: len(_Graph.of(known[: at + 1]).cyclic)
+            )
+            raise InvalidExpansion(f"error upserting template {known[count].name}: {CYCLE}")
+        self._by_kind = _by_kind(known)
         for of_kind in self._by_kind.values():
             of_kind.sort(key=lambda item: item.name)
         self._steps = {gvk: self._steps_of(of_kind) for gvk, of_kind in self._by_kind.items()}
@@ -153,19 +166,6 @@ class Expansion:
         """The templates that are in use."""
         return frozenset(item.name for templates in self._by_kind.values() for item in templates)
 
-    def _reaches(self, gvk: GroupVersionKind, wanted: ExpansionTemplate) -> bool:
-        """Whether expanding this kind leads to a template again."""
-        seen: set[str] = set()
-        due = [gvk]
-        while due:
-            for template in self._by_kind.get(due.pop(), ()):
-                if template.name == wanted.name:
-                    return True
-                if template.name not in seen:
-                    seen.add(template.name)
-                    due.append(template.generates)
-        return False
-
     def implied(self, gvk: GroupVersionKind) -> frozenset[GroupVersionKind]:
         """The kinds that resources of a kind may imply."""
         kinds: set[GroupVersionKind] = set()
@@ -186,20 +186,23 @@ class Expansion:
         obj: dict[str, Any],
         namespace: Mapping[str, Any] | None = None,
         settled: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+        size: int = 0,
     ) -> list[Resultant]:
         """Everything that a resource implies, what is implied by those first.
 
         ``namespace`` is the resource's Namespace, where the caller has it; ``settled`` makes of a
-        resultant what mutators would. Raises :class:`InvalidExpansion`.
+        resultant what mutators would; ``size`` is the resource's in bytes, as far as it is known.
+        Raises :class:`InvalidExpansion`, with :data:`TOO_MUCH` beyond the bounds.
         """
-        return self._expand(obj, namespace, settled, 0) if self._by_kind else []
+        return self._expand(obj, namespace, settled, _Room(size)) if self._by_kind else []
 
     def _expand(
         self,
         obj: dict[str, Any],
         namespace: Mapping[str, Any] | None,
         settled: Callable[[dict[str, Any]], dict[str, Any]] | None,
-        depth: int,
+        room: _Room,
+        depth: int = 0,
     ) -> list[Resultant]:
         if depth >= DEPTH_MAX:
             raise InvalidExpansion(f"maximum recursion depth of {DEPTH_MAX} reached")
@@ -209,17 +212,45 @@ class Expansion:
         known = self._steps.get(gvk)
         if known is None:
             return []
-        own = _resultants(obj, namespace, known.steps)
+        own = _resultants(obj, namespace, known.steps, room)
         if settled is not None:
-            own = [Resultant(settled(document), template) for document, template in own]
+            own = [Resultant(room.mutated(settled, made), template) for made, template in own]
         elif known.are_last and depth + 1 < DEPTH_MAX:
             return own
         below = [
             implied
             for resultant in own
-            for implied in self._expand(resultant.object, namespace, settled, depth + 1)
+            for implied in self._expand(resultant.object, namespace, settled, room, depth + 1)
         ]
         return below + own
+
+
+class _Room:
+    """What one object may still imply: its templates bound that already, mutators and size do not."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._resultants = RESULTANTS_MAX
+        self._entries = MADE_ENTRIES_MAX
+        self._bytes = MUTATED_BYTES_MAX
+
+    def take(self, entries: int) -> None:
+        """Make room for one more, which holds so many entries of its own."""
+        self._resultants -= 1
+        self._entries -= entries
+        if self._resultants < 0 or self._entries < 0:
+            raise InvalidExpansion(TOO_MUCH)
+
+    def mutated(
+        self, settled: Callable[[dict[str, Any]], dict[str, Any]], document: dict[str, Any]
+    ) -> dict[str, Any]:
+        """What mutators make of one."""
+        changed = settled(document)
+        if changed is not document:
+            self._bytes -= self._size
+            if self._bytes < 0:
+                raise InvalidExpansion(TOO_MUCH)
+        return changed
 
 
 class ExpansionSet:
@@ -271,38 +302,71 @@ class ExpansionSet:
 
     def _follow(self) -> Expansion:
         if self._expansion is None:
-            self._cyclic = _cyclic(self._templates.values())
+            graph = _Graph.of(self._templates.values())
+            self._cyclic = graph.cyclic
             left = [one for name, one in self._templates.items() if name not in self._cyclic]
-            self._excess = _excess(left)
+            self._excess = _excess(left, graph.order)
             self._expansion = Expansion(one for one in left if one.name not in self._excess)
         return self._expansion
 
 
-def _cyclic(templates: Iterable[ExpansionTemplate]) -> frozenset[str]:
+class _Graph(NamedTuple):
+    """Which kinds lead to which others."""
+
+    order: tuple[GroupVersionKind, ...]
+    """The kinds that imply others, each after those that it leads to."""
+    cyclic: frozenset[str]
     """The templates that lead, over any others, to themselves."""
-    known = tuple(templates)
-    by_kind = _by_kind(known)
-    names = set()
-    for start in known:
-        seen: set[str] = set()
-        due = [start]
-        while due:
-            for template in by_kind.get(due.pop().generates, ()):
-                if template.name not in seen:
-                    seen.add(template.name)
-                    due.append(template)
-        if start.name in seen:
-            names.add(start.name)
-    return frozenset(names)
+
+    @classmethod
+    def of(cls, templates: Iterable[ExpansionTemplate]) -> _Graph:
+        """One walk over all kinds: Tarjan's strongly connected components, without recursion."""
+        known = tuple(templates)
+        by_kind = _by_kind(known)
+        index: dict[GroupVersionKind, int] = {}
+        lowest: dict[GroupVersionKind, int] = {}
+        circle_of: dict[GroupVersionKind, GroupVersionKind] = {}
+        path: list[GroupVersionKind] = []
+        for start in by_kind:
+            due = [] if start in index else [(start, iter(by_kind[start]))]
+            while due:
+                kind, left = due[-1]
+                if kind not in index:
+                    index[kind] = lowest[kind] = len(index)
+                    path.append(kind)
+                for template in left:
+                    made = template.generates
+                    if made in by_kind and made not in index:
+                        due.append((made, iter(by_kind[made])))
+                        break
+                    if made in index and made not in circle_of:
+                        lowest[kind] = min(lowest[kind], index[made])
+                else:
+                    due.pop()
+                    if due:
+                        above = due[-1][0]
+                        lowest[above] = min(lowest[above], lowest[kind])
+                    while lowest[kind] == index[kind] and kind not in circle_of:
+                        circle_of[path.pop()] = kind
+        cyclic = {
+            template.name
+            for template in known
+            if any(
+                circle_of[kind] == circle_of.get(template.generates) for kind in template.applies_to
+            )
+        }
+        return cls(tuple(circle_of), frozenset(cyclic))
 
 
-def _excess(templates: Sequence[ExpansionTemplate]) -> frozenset[str]:
+def _excess(
+    templates: Sequence[ExpansionTemplate], order: Sequence[GroupVersionKind]
+) -> frozenset[str]:
     """The templates, of some without a circle, by which one object would imply too much.
 
     In the order of their names each is taken that keeps within the bounds with those before it, until
     :data:`EXCESS_MAX` did not: then none is. Halves are tried first, for nearly all fit nearly always.
     """
-    if _is_within_bounds(_by_kind(templates)):
+    if _is_within_bounds(templates, order):
         return frozenset()
     taken: list[ExpansionTemplate] = []
     left_out: set[str] = set()
@@ -311,7 +375,7 @@ def _excess(templates: Sequence[ExpansionTemplate]) -> frozenset[str]:
         some = due.pop()
         if len(left_out) >= EXCESS_MAX:
             left_out.update(one.name for one in some)
-        elif _is_within_bounds(_by_kind([*taken, *some])):
+        elif _is_within_bounds([*taken, *some], order):
             taken += some
         elif len(some) == 1:
             left_out.add(some[0].name)
@@ -331,30 +395,27 @@ def _by_kind(
     return by_kind
 
 
-def _is_within_bounds(by_kind: Mapping[GroupVersionKind, Sequence[ExpansionTemplate]]) -> bool:
+def _is_within_bounds(
+    templates: Sequence[ExpansionTemplate], order: Sequence[GroupVersionKind]
+) -> bool:
     """Whether an object of any kind implies few enough others, in few enough steps."""
+    by_kind = _by_kind(templates)
     known: dict[GroupVersionKind, tuple[int, int]] = {}
-    for start in by_kind:
-        # Kinds are left on the stack until what they generate is known: without recursion.
-        due = [start]
-        while due:
-            gvk = due[-1]
-            made = [template.generates for template in by_kind.get(gvk, ())]
-            unknown = [kind for kind in made if kind not in known]
-            if unknown and gvk not in known:
-                due += unknown
-                continue
-            due.pop()
-            count = sum(1 + known[kind][0] for kind in made)
-            depth = max((1 + known[kind][1] for kind in made), default=0)
-            if count > RESULTANTS_MAX or depth >= DEPTH_MAX:
-                return False
-            known[gvk] = count, depth
+    for kind in order:
+        made = [known.get(template.generates, (0, 0)) for template in by_kind.get(kind, ())]
+        count = sum(1 + below for below, _ in made)
+        depth = max((1 + steps for _, steps in made), default=0)
+        if count > RESULTANTS_MAX or depth >= DEPTH_MAX:
+            return False
+        known[kind] = count, depth
     return True
 
 
 def _resultants(
-    obj: dict[str, Any], namespace: Mapping[str, Any] | None, steps: Sequence[_Step]
+    obj: dict[str, Any],
+    namespace: Mapping[str, Any] | None,
+    steps: Sequence[_Step],
+    room: _Room,
 ) -> list[Resultant]:
     own = obj.get("metadata")
     own = own if type(own) is dict else {}
@@ -372,7 +433,10 @@ def _resultants(
             path = ".".join(template.source)
             raise InvalidExpansion(f'could not find source field "{path}" in resource {name}')
         stated = source.get("metadata")
-        metadata = dict(stated) if type(stated) is dict else {}
+        stated = stated if type(stated) is dict else {}
+        owners = stated.get("ownerReferences")
+        room.take(len(source) + len(stated) + (len(owners) if type(owners) is list else 0))
+        metadata = dict(stated)
         if place:
             metadata["namespace"] = place
         elif namespace is not None:
@@ -399,51 +463,3 @@ def _own(metadata: dict[str, Any], owner: dict[str, Any], name: str) -> None:
         if type(other) is dict and identity.items() <= other.items():
             return
     metadata["ownerReferences"] = [*owners, reference]
-
-
-def with_implied(parent: Responses, implied: Sequence[tuple[Resultant, Responses]]) -> Responses:
-    """A generator's responses with those of what it implies, which say by which template."""
-    evaluated, deadline_exceeded = parent.evaluated, parent.deadline_exceeded
-    tells = False
-    for _, told in implied:
-        evaluated += told.evaluated
-        deadline_exceeded = deadline_exceeded or told.deadline_exceeded
-        tells = tells or bool(told.results or told.faults or told.undecided)
-    if not tells:
-        # As nearly always: then there is nothing to put in order.
-        return Responses(
-            parent.results, parent.faults, deadline_exceeded, evaluated, parent.undecided
-        )
-    results = list(parent.results)
-    faults = list(parent.faults)
-    undecided = list(parent.undecided)
-    for resultant, responses in implied:
-        template = resultant.template
-        faults += responses.faults
-        undecided += [_as_implied(item, template) for item in responses.undecided]
-        results += [
-            replace(
-                result,
-                msg=f"[Implied by {template.name}] {result.msg}",
-                enforcement_action=template.enforcement_action or result.enforcement_action,
-            )
-            for result in responses.results
-        ]
-    return Responses(
-        results=tuple(sorted(results, key=answer_order)),
-        faults=tuple(faults),
-        deadline_exceeded=deadline_exceeded,
-        evaluated=evaluated,
-        undecided=tuple(undecided),
-    )
-
-
-def _as_implied(item: Undecided, template: ExpansionTemplate) -> Undecided:
-    """What is answered for a constraint that was not decided of what a template makes.
-
-    Where the template's action denies nothing, it refuses nothing either.
-    """
-    action = template.enforcement_action
-    if item.answer != "reject" or action not in ("warn", "dryrun"):
-        return item
-    return replace(item, answer="warn" if action == "warn" else "record")

@@ -17,6 +17,7 @@ from webhook.constraint.result import (
     Undecided,
     answer_order,
 )
+from webhook.constraint.secrecy import quoting_no_secret
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -203,7 +204,7 @@ class Findings:
         evaluate: _Evaluate = evaluator.evaluate
         is_whole = evaluator.reads_constraint
         if (observer := self.limits.observer) is not None:
-            evaluate = _observed(evaluate, observer, groups)
+            evaluate = _observed(evaluate, observer, groups, review)
         mark = len(self.results)
         left: _Groups = ()
         failure: PolicyError | None = None
@@ -216,7 +217,7 @@ class Findings:
                 given = group[0].document if is_whole else group[0].parameters
                 told = evaluate(given, review.document, state)
             except Exception as raised:  # noqa: BLE001  # whatever it is costs this policy alone
-                error = containment.of_evaluation(raised)
+                error = quoting_no_secret(containment.of_evaluation(raised), review.document)
                 if error.bug is not None and self.snapshot.on_bug is not None:
                     self.snapshot.on_bug(entry.template.kind, error.bug)
                 if self._is_late(limits, error):
@@ -229,9 +230,9 @@ class Findings:
                     self._failed(entry, group, review, error)
                     failure = failure or error
                 continue
-            for msg, details in told:
+            if told:
                 for constraint in group:
-                    self._add(review.target, constraint, msg, details)
+                    self._add_all(review.target, constraint, told)
         if failure is not None:
             self._fail(entry, groups, review, failure, mark)
         if self._watches and self.guard is not None:
@@ -300,7 +301,7 @@ class Findings:
         if guard is not None:
             if not error.too_deep and guard.is_usual(review.key, size):
                 for constraint in group:
-                    guard.overran(entry, constraint, str(error), size)
+                    guard.overran(entry, constraint, str(error), size, self.limits.requester)
             elif self.point == enforcement.WEBHOOK:
                 cause = "object"
         self._undecide(review, entry, group, cause, str(error))
@@ -315,7 +316,7 @@ class Findings:
             budget is not None
             and budget.deferrable
             and any(
-                guard.is_slow(entry, item, review.size)
+                guard.is_slow(entry, item, review.size, self.limits.requester)
                 for entry, groups in matching
                 for group in groups
                 for item in group
@@ -327,16 +328,17 @@ class Findings:
     ) -> tuple[tuple[Entry, _Groups], ...]:
         """What is not suspended; the rest is answered for."""
         self._watches = True
+        whose, size = self.limits.requester, review.size
         admitted = []
         for entry, groups in matching:
             kept = []
             for group in groups:
-                going = tuple(item for item in group if guard.admits(entry, item, review.size))
+                going = tuple(item for item in group if guard.admits(entry, item, size, whose))
                 if going:
                     kept.append(going)
                 for item in group:
                     if item not in going:
-                        message = guard.suspended(item)
+                        message = guard.suspended(item, whose)
                         self._undecide(review, entry, (item,), "suspended", message)
             if kept:
                 admitted.append((entry, tuple(kept)))
@@ -348,7 +350,7 @@ class Findings:
         for group in groups:
             for constraint in group:
                 if constraint.key not in overrun:
-                    guard.finished(entry, constraint, size)
+                    guard.finished(entry, constraint, size, self.limits.requester)
 
     def _run_out(self, review: Review, entry: Entry, groups: _Groups) -> None:
         """The request's time ended before these were decided."""
@@ -399,6 +401,16 @@ class Findings:
         points = self.snapshot.enforcement_points
         return enforcement.actions_at(constraint, self.point, points)
 
+    def _add_all(
+        self, target: str, constraint: Constraint, told: Sequence[DriverViolation]
+    ) -> None:
+        """Add what a constraint found, of which there may be thousands."""
+        points = self.snapshot.enforcement_points
+        scoped = enforcement.scoped_actions(constraint, self.point, points)
+        action, add = constraint.enforcement_action, self.results.append
+        for msg, details in told:
+            add(Result(target, constraint, msg, details, action, scoped))
+
     def _add(
         self,
         target: str,
@@ -436,7 +448,9 @@ def _chooses(entry: Entry, constraint: Constraint) -> bool:
     return entry.on_error_for(constraint) in ("reject", "allow")
 
 
-def _observed(evaluate: _Evaluate, observer: Observer, groups: _Groups) -> _Evaluate:
+def _observed(
+    evaluate: _Evaluate, observer: Observer, groups: _Groups, review: Review
+) -> _Evaluate:
     """What evaluates the groups, in this order, and tells of each."""
     remaining = iter(groups)
 
@@ -446,7 +460,7 @@ def _observed(evaluate: _Evaluate, observer: Observer, groups: _Groups) -> _Eval
         try:
             told = tuple(evaluate(given, document, state))
         except Exception as raised:
-            error = containment.of_evaluation(raised)
+            error = quoting_no_secret(containment.of_evaluation(raised), review.document)
             observer.evaluated(group, began, time.monotonic_ns(), 0, str(error))
             raise
         observer.evaluated(group, began, time.monotonic_ns(), len(told), "")

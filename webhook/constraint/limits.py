@@ -94,6 +94,7 @@ class Limits(NamedTuple):
     ``steps`` bounds the work of one template, in units of about 50 ns, None for
     the engine's own default. ``print_`` receives each line that a policy prints,
     with its place. ``budget`` bounds each evaluation apart. ``observer`` is told of each.
+    ``requester`` is who is behind the request, if anybody asks.
     """
 
     deadline: float | None = None
@@ -101,6 +102,7 @@ class Limits(NamedTuple):
     print_: Callable[[Any, str], None] | None = None
     budget: Budget | None = None
     observer: Observer | None = None
+    requester: str = ""
 
 
 LEFT_PART: Final = 0.5

@@ -66,13 +66,15 @@ class MatchSubject:
     """What matching looks at in one review.
 
     ``namespace`` is the Namespace that the review concerns, None where there is
-    none or nobody has it. ``fault`` says why the objects cannot be looked at.
+    none or nobody has it. ``fault`` says why the objects cannot be looked at. ``place`` is the
+    name of the request's namespace: what runs a command in a Pod states none of its own.
     """
 
     views: tuple[View, ...]
     namespace: Mapping[str, Any] | None
     source: ReviewSource
     fault: str = ""
+    place: str = ""
     _namespace_labels: Mapping[str, str] | None = field(default=None, init=False)
 
     @property
@@ -153,9 +155,9 @@ def _place(view: View, subject: MatchSubject) -> str | None:
         return view.name
     if subject.namespace is not None:
         return subject.namespace_name
-    # An object that states its namespace, where nobody gave the Namespace; else it is
+    # Nobody gave the Namespace: the object states its name, or the request; else it is
     # cluster-scoped, and no list of namespaces can disqualify it.
-    return view.namespace or None
+    return view.namespace or subject.place or None
 
 
 def _matcher(criteria: tuple[Criterion, ...]) -> Matcher:
@@ -228,11 +230,12 @@ def _of_kinds(kinds: Callable[[Hashable], bool]) -> Criterion:
 
 
 def _cluster_scoped(view: View, subject: MatchSubject) -> bool:
-    return view.is_namespace or not (view.namespace or subject.namespace is not None)
+    return not _namespaced(view, subject)
 
 
 def _namespaced(view: View, subject: MatchSubject) -> bool:
-    return not view.is_namespace and (bool(view.namespace) or subject.namespace is not None)
+    stated = bool(view.namespace or subject.place)
+    return not view.is_namespace and (stated or subject.namespace is not None)
 
 
 # Any other scope, a misspelt one too, holds for all.
@@ -261,7 +264,7 @@ def _namespace_selector(selector: Mapping[str, Any]) -> Criterion:
         if view.is_namespace:
             return holds(view.labels)
         if subject.namespace is None:
-            if not view.namespace:
+            if not view.namespace and not subject.place:
                 return True  # cluster-scoped
             raise MatchError("namespace selector for namespace-scoped object but missing Namespace")
         return holds(subject.namespace_labels)

@@ -56,6 +56,9 @@ DURATION_SECONDS_MAX: Final = 366 * 86_400.0
 TEXT_CHARACTERS_MAX: Final = 1_000
 """Of the annotation: there are two stages before the last, of two conditions each."""
 
+CLOCKS_SECONDS: Final = 300.0
+"""By which the clocks of replicas may differ. A time further ahead is none that one has written."""
+
 STEPS_MAX: Final = 100
 """Kept of a record, the newest ones. A generation takes three, and one more for each change of its
 annotation."""
@@ -337,6 +340,7 @@ def next_record(
         )
     elif rollout.aborted and record.state != ABORTED:
         record = replace(record, steps=(RolloutStep(rollout.actions[0], began),))
+    record = _begun(record, now)
     position = _position(rollout, record.steps[-1].action)
     if rollout.actions[position] != record.steps[-1].action:
         record = replace(
@@ -350,6 +354,17 @@ def next_record(
             record, steps=(*record.steps, RolloutStep(rollout.actions[position], began))
         )
     return replace(record, steps=record.steps[-STEPS_MAX:], state=_state(rollout, position))
+
+
+def _begun(record: RolloutRecord, now: float) -> RolloutRecord:
+    """The record without times to come, by which a stage would never end: it begins now."""
+    last, until = record.steps[-1], now + CLOCKS_SECONDS
+    if last.since > until:
+        last = RolloutStep(last.action, math.floor(now))
+        record = replace(record, steps=(*record.steps[:-1], last))
+    if record.increased is not None and record.increased > until:
+        record = replace(record, increased=math.floor(now))
+    return record
 
 
 def _audited(record: RolloutRecord, evidence: Evidence) -> RolloutRecord:

@@ -166,10 +166,10 @@ class ObjectWriter:
 
     def change(self, changes: Iterable[Change]) -> None:
         """Objects changed at the API server: compare again."""
-        if self._listener is not None:
-            for change in changes:
-                with self._object_faults.object(self._follower, change.key.name):
-                    self._listener((change,))
+        if (listener := self._listener) is not None:
+            self._object_faults.each(
+                self._follower, "", changes, lambda change: listener((change,))
+            )
         self._compare(change.key.name for change in changes)
 
     def synced(self) -> None:
@@ -188,19 +188,16 @@ class ObjectWriter:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._reflector.run())
             await self._reflector.wait_synced()
-            tasks.create_task(self._queue.run(self._settle, WRITES_AT_ONCE))
+            run = self._object_faults.run
+            tasks.create_task(run(self._follower, self._queue, self._settle, WRITES_AT_ONCE))
 
     async def _settle(self, name: str) -> None:
-        """Bring one object in step; one that cannot even be compared waits for its next change."""
-        write, written = None, True
-        with self._object_faults.object(self._follower, self._resource.gvk.kind, name):
-            write = self._difference(name)
+        """Bring one object in step."""
+        written, write = True, self._difference(name)
         if (left := self._grace_left(name, write)) > 0:
             self._queue.add(name, left)
         elif write is not None:
-            written = False
-            with self._object_faults.object(self._follower, "write", name):
-                written = await self._write(write)
+            written = await self._write(write)
         if written:
             self._queue.forget(name)
         else:

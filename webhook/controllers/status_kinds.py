@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api import pod_status
-from webhook.api.gvk import GroupVersionKind
-from webhook.api.pod_status import LABEL_PREFIX
+from webhook.api.gvk import GroupVersionKind, text
+from webhook.api.pod_status import LABEL_PREFIX, InvalidName, pack_name
 from webhook.api.resource import Resource
 from webhook.api.shapes import object_of
+from webhook.replicas.pods import owners_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,3 +63,18 @@ def subject_of(kind: StatusKind, item: Mapping[str, Any]) -> LabelledSubject:
     of_kind, of_name = _LABELS[kind]
     name = labels.get(f"{LABEL_PREFIX}{of_kind}", "") if of_kind else ""
     return LabelledSubject(kind.kind, name, labels.get(f"{LABEL_PREFIX}{of_name}", ""))
+
+
+def is_named_for_owner(kind: StatusKind, item: Mapping[str, Any]) -> bool:
+    """Whether a status object has the one name that its Pod gives it: a Pod has no second voice."""
+    owners = owners_of(item)
+    subject = subject_of(kind, item)
+    if kind is pod_status.CONFIG:
+        parts = (text(item, "metadata", "namespace"), subject.name)
+    else:
+        parts = (subject.constraint_kind.lower(), subject.name)
+    try:
+        named = [pack_name(text(owner, "name"), *filter(None, parts)) for owner in owners]
+    except InvalidName:
+        return False
+    return named == [text(item, "metadata", "name")]

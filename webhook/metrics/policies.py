@@ -136,6 +136,14 @@ POLICY_REVISIONS: Final = Metric(
     "waddle_policy_revisions", "gauge", "PolicyRevision objects that the replica knows."
 )
 
+POLICY_REVISIONS_IGNORED: Final = Metric(
+    "waddle_policy_revisions_ignored",
+    "gauge",
+    "PolicyRevision objects that do not count, by why: unsigned (of an earlier release, or "
+    "forged), no_owner, unknown_key, wrong_signature (forged or altered) or unreadable.",
+    ("why",),
+)
+
 SPECIALISED_CONSTRAINTS: Final = Metric(
     "waddle_specialised_constraints",
     "gauge",

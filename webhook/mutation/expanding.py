@@ -27,12 +27,14 @@ def expand(
     namespace: Mapping[str, Any] | None,
     *,
     username: str = "",
+    size: int = 0,
     on_error: MutationOnError = "skip",
     pace: Pace = UNBOUNDED,
 ) -> list[Resultant]:
     """Everything that a resource implies, what is implied by those first.
 
-    Mutators see resultants as generated, and no operation. Raises
+    Mutators see resultants as generated, and no operation. ``size`` is the
+    resource's in bytes. Raises
     :class:`~webhook.constraint.expansion.InvalidExpansion` and
     :class:`~webhook.mutation.errors.OverBudget`.
     """
@@ -49,4 +51,4 @@ def expand(
         except MutationError as error:
             raise InvalidExpansion(f"failed to mutate resultant resource: {error}") from None
 
-    return expansion.expand(obj, namespace, settled)
+    return expansion.expand(obj, namespace, settled, size)

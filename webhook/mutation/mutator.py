@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from webhook.api.gvk import GroupVersionKind
+from webhook.api.shapes import object_of
 from webhook.constraint import rollout
+from webhook.mutation.location import Field, ListItem
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from webhook.api.gvk import GroupKind, GroupVersionKind
+    from webhook.api.gvk import GroupKind
     from webhook.constraint.match import MatchSubject, View
     from webhook.mutation.assigning import Assignment
     from webhook.mutation.location import Location
@@ -48,6 +51,17 @@ MODE: Final = "waddle.dev/mode"
 
 OPERATIONS: Final = ("CREATE", "UPDATE")
 """What is mutated: requests of other operations never are."""
+
+
+_PODS: Final = GroupVersionKind("", "v1", "Pod")
+
+UPDATED_FIELDS: Final = (
+    ("metadata",),
+    ("spec", "containers", "image"),
+    ("spec", "initContainers", "image"),
+    ("spec", "activeDeadlineSeconds"),
+)
+"""What an update of a Pod may change, by its fields; of ``spec.tolerations`` it may add items."""
 
 
 class MutatorId(NamedTuple):
@@ -108,6 +122,33 @@ class Mutator:
         if not self.bindings:
             return self.selects(gvk.group_kind)
         return Binding(gvk, operation) in self.bindings if operation else gvk in self.whole
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is likely to be wrong with it, though it can be applied."""
+        is_asked = Binding(_PODS, "UPDATE") in self.bindings
+        match = object_of(object_of(self.document.get("spec")).get("match"))
+        if not is_asked or match.get("source") == "Generated" or self._may_update:
+            return ()
+        where = ".".join(node.name for node in self.location if type(node) is Field)
+        warning = (
+            f"it changes {where} of Pods on UPDATE, which the API server refuses for a Pod that is "
+            "there already; have applyTo name the operation CREATE alone"
+        )
+        return (warning,)
+
+    @property
+    def _may_update(self) -> bool:
+        """Whether the API server takes what it changes in a Pod that exists."""
+        fields = tuple(node.name for node in self.location if type(node) is Field)
+        if fields == ("spec", "tolerations"):
+            # Items that are added, and no whole list in place of another.
+            return self.terminal == "Set" or type(self.location[-1]) is ListItem
+        adds = any(
+            type(node) is ListItem and node.value is not None and allowed.missing
+            for node, allowed in zip(self.location, self.assignment.allowed, strict=True)
+        )
+        return not adds and any(fields[: len(one)] == one for one in UPDATED_FIELDS)
 
     def __str__(self) -> str:
         """As annotations and logs name it: kind, namespace (there is none), name, generation."""

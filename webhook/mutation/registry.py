@@ -9,7 +9,7 @@ from webhook.mutation.schema import MutationSchema
 from webhook.mutation.snapshot import MutationSnapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from webhook.mutation.mutator import Binding, Mutator, MutatorId
 
@@ -24,11 +24,12 @@ class Mutators:
     def __init__(self) -> None:
         self._mutators: dict[MutatorId, Mutator] = {}
         self._previews: dict[MutatorId, Mutator] = {}
+        self._previews_by_binding: dict[Binding, dict[MutatorId, Mutator]] = {}
         self._by_binding: dict[Binding, dict[MutatorId, Mutator]] = {}
         self._schemas: dict[Binding, tuple[MutationSchema, frozenset[MutatorId]]] = {}
         # With the previews of each binding, too: made once for all of them.
         self._with_previews: dict[Binding, MutationSchema] = {}
-        self._ordered: dict[frozenset[MutatorId], tuple[MutatorId, ...]] = {}
+        self._ordered: dict[frozenset[frozenset[MutatorId]], tuple[MutatorId, ...]] = {}
         self._snapshot: MutationSnapshot | None = MutationSnapshot()
 
     @property
@@ -63,6 +64,11 @@ class Mutators:
     def __contains__(self, mutator: object) -> bool:
         return mutator in self._mutators
 
+    def warnings_of(self, mutator: MutatorId) -> tuple[str, ...]:
+        """What is likely to be wrong with a mutator, though it can be applied."""
+        known = self._mutators.get(mutator)
+        return () if known is None else known.warnings
+
     def add(self, document: Mapping[str, Any]) -> Mutator:
         """Add or replace a mutator; raises :class:`~webhook.mutation.errors.InvalidMutator`.
 
@@ -78,6 +84,8 @@ class Mutators:
         self._forget_previews_of(mutator)
         if mutator.is_preview:
             self._previews[mutator.id] = mutator
+            for binding in mutator.bindings:
+                self._previews_by_binding.setdefault(binding, {})[mutator.id] = mutator
         for binding in () if mutator.is_preview else mutator.bindings:
             self._by_binding.setdefault(binding, {})[mutator.id] = mutator
             self._schemas.pop(binding, None)
@@ -98,37 +106,41 @@ class Mutators:
         known = self._mutators.get(mutator)
         if known is None:
             return ()
-        parties: set[MutatorId] = set()
         if known.is_preview:
             return self._would_conflict(known)
+        places: set[frozenset[MutatorId]] = set()
         for binding in known.bindings:
             schema, conflicting = self._schema(binding)
             if conflicting:
-                parties |= schema.conflicts_of(known)
-        return self._in_order(parties)
+                places.update(schema.conflicts_of(known))
+        return self._in_order(places)
 
-    def _in_order(self, parties: set[MutatorId]) -> tuple[MutatorId, ...]:
-        """The parties of a conflict in their order: of thousands each has the same ones."""
-        key = frozenset(parties)
+    def _in_order(self, places: Iterable[frozenset[MutatorId]]) -> tuple[MutatorId, ...]:
+        """The parties of a conflict in their order, from those at each place where it is.
+
+        Of thousands each meets the others at the same places: they are put in order once. A
+        frozenset keeps its hash, so that looking it up costs the same however large it is.
+        """
+        key = frozenset(places)
         known = self._ordered.get(key)
         if known is None:
             if len(self._ordered) >= ORDERED_MAX:
                 self._ordered.clear()
-            known = self._ordered[key] = tuple(sorted(parties))
+            known = self._ordered[key] = tuple(sorted(frozenset().union(*key)))
         return known
 
     def _would_conflict(self, preview: Mutator) -> tuple[MutatorId, ...]:
         """Who would conflict were this one applied; nobody in force is disturbed by that."""
-        opponents: set[MutatorId] = set()
+        opponents: set[frozenset[MutatorId]] = set()
         for binding in preview.bindings:
             schema = self._with_previews.get(binding)
             if schema is None:
-                others = (item for item in self._previews.values() if binding in item.bindings)
+                others = self._previews_by_binding[binding].values()
                 schema = MutationSchema([*self._by_binding.get(binding, {}).values(), *others])
                 self._with_previews[binding] = schema
-            parties = schema.conflicts_of(preview)
-            if preview.id in parties:
-                opponents |= parties
+            places = schema.conflicts_of(preview)
+            if any(preview.id in parties for parties in places):
+                opponents.update(places)
         return self._in_order(opponents)
 
     def _conflicting(self) -> set[MutatorId]:
@@ -152,6 +164,11 @@ class Mutators:
         self._forget_previews_of(mutator)
         if mutator.is_preview:
             del self._previews[mutator.id]
+            for binding in mutator.bindings:
+                bound = self._previews_by_binding[binding]
+                del bound[mutator.id]
+                if not bound:
+                    del self._previews_by_binding[binding]
             return
         for binding in mutator.bindings:
             bound = self._by_binding[binding]

@@ -15,7 +15,7 @@ from webhook.mutation.location import Field, ListItem
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from webhook.mutation.location import Location
     from webhook.mutation.mutator import Mutator, MutatorId
@@ -58,6 +58,8 @@ class MutationSchema:
 
     def __init__(self, mutators: Iterable[Mutator]) -> None:
         self._root = _Node()
+        self._known: dict[tuple[int, str], frozenset[MutatorId]] = {}
+        """Who contradicts another about a name, by the node's identity: looked for once."""
         for mutator in mutators:
             node = self._root
             node.users.add(mutator.id)
@@ -74,18 +76,29 @@ class MutationSchema:
         while due:
             node = due.pop()
             for name in node.children:
-                users |= node.conflicting_at(name)
+                users |= self._conflicting_at(node, name)
             due.extend(node.grandchildren())
         return users
 
-    def conflicts_of(self, mutator: Mutator) -> set[MutatorId]:
-        """Who contradicts whom along a mutator's location, itself mostly included."""
-        users: set[MutatorId] = set()
+    def conflicts_of(self, mutator: Mutator) -> list[frozenset[MutatorId]]:
+        """Who contradicts whom at places along a mutator's location, itself mostly included.
+
+        Each place has one set, the same for all who meet there: of thousands none is copied.
+        """
+        places: list[frozenset[MutatorId]] = []
         node = self._root
         for name, kind in _steps(mutator.location, mutator.terminal):
-            users |= node.conflicting_at(name)
+            if users := self._conflicting_at(node, name):
+                places.append(users)
             node = node.children[name][kind]
-        return users
+        return places
+
+    def _conflicting_at(self, node: _Node, name: str) -> frozenset[MutatorId]:
+        key = id(node), name
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = frozenset(node.conflicting_at(name))
+        return known
 
 
 def _steps(location: Location, terminal: str) -> Iterator[tuple[str, str]]:
@@ -102,11 +115,10 @@ PARTIES_SHOWN: Final = 50
 """Of a conflict: each party's status has them all, and is written by every replica."""
 
 
-def message(conflicts: Iterable[MutatorId]) -> str:
-    """What is told of a conflict, on each party; Gatekeeper's sentence."""
-    parties = sorted(conflicts)
-    names = ",".join(sorted(map(str, parties[:PARTIES_SHOWN])))
-    more = len(parties) - PARTIES_SHOWN
+def message(conflicts: Sequence[MutatorId]) -> str:
+    """What is told of a conflict, on each party, which are in their order; Gatekeeper's sentence."""
+    names = ",".join(sorted(map(str, conflicts[:PARTIES_SHOWN])))
+    more = len(conflicts) - PARTIES_SHOWN
     if more > 0:
         names = f"{names} and {more} more"
     return f"the following mutators have conflicting schemas: [{names}]"

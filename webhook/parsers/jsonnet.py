@@ -6,10 +6,10 @@ in a process of its own, which the system bounds.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os.path
 import re
-import resource
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -84,9 +84,12 @@ def _evaluate(raw: bytes, path: str) -> dict[str, str]:
 
 def _main() -> None:
     """Evaluate standard input within the bounds; the answer is JSON on standard output."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX, MEMORY_MAX))
-    resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR_SECONDS_MAX, PROCESSOR_SECONDS_MAX))
+    with contextlib.suppress(ImportError):  # Windows has no such bounds: the clock's is left
+        import resource  # noqa: PLC0415
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX, MEMORY_MAX))
+        resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR_SECONDS_MAX, PROCESSOR_SECONDS_MAX))
     json.dump(_evaluate(sys.stdin.buffer.read(), sys.argv[1]), sys.stdout)
 
 

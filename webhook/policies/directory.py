@@ -78,9 +78,13 @@ class PolicyReport:
 class PolicyDirectory:
     """The policies of some directories or files. Used by one task."""
 
-    def __init__(self, client: Client, paths: Sequence[Path]) -> None:
+    def __init__(
+        self, client: Client, paths: Sequence[Path], given: Sequence[Manifest] = ()
+    ) -> None:
+        """``given`` are objects that are in no file of these, each named as if it were."""
         self._client = client
         self._paths = tuple(paths)
+        self._given = tuple(given)
         self._files: dict[str, list[Manifest]] = {}
         self._skipped: tuple[str, ...] = ()
         # The objects brought into the client, by identity.
@@ -129,6 +133,8 @@ class PolicyDirectory:
 
     def _read(self, faults: list[PolicyFault]) -> None:
         by_file: dict[str, list[Manifest]] = {}
+        for manifest in expand_lists(self._given):
+            by_file.setdefault(manifest.file, []).append(manifest)
         for path in self._paths:
             try:
                 files = find_files(path, left_out=[])

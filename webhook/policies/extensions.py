@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from webhook.constraint.expansion import Expansion
+    from webhook.mutation.mutator import MutatorId
     from webhook.mutation.snapshot import MutationSnapshot
 
 
@@ -52,6 +53,10 @@ class Extensions:
     def expansion(self) -> Expansion:
         """The ExpansionTemplates as of the last load."""
         return self._expansions.expansion
+
+    def warnings_of(self, mutator: MutatorId) -> tuple[str, ...]:
+        """What is likely to be wrong with a mutator, though it can be applied."""
+        return self._mutators.warnings_of(mutator)
 
     def load(self, manifests: Iterable[Manifest]) -> list[PolicyFault]:
         """Take exactly these manifests' mutators and ExpansionTemplates; what is wrong with them."""

@@ -146,9 +146,17 @@ def read_values(path: Path) -> list[FileDocument]:
     """The documents of one file, of any type and format; raises :class:`UnreadableFile`."""
     if path.suffix == ".json":
         return parse(_read(path, JSON_BYTES_MAX), str(path))
-    if path.suffix in EXTENSIONS:
+    if path.suffix in EXTENSIONS or is_stream(path):
         return parse(_read(path), str(path))
     return _parsed(path)
+
+
+def is_stream(path: Path) -> bool:
+    """Whether this is a pipe, such as a shell's ``<(command)``, or standard input by its name."""
+    try:
+        return str(path).startswith(("/dev/fd/", "/dev/stdin", "/proc/self/fd/")) or path.is_fifo()
+    except OSError:
+        return False
 
 
 def has_format(path: Path) -> bool:

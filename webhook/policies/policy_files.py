@@ -19,15 +19,19 @@ if TYPE_CHECKING:
 
     from webhook.constraint.client import Client
     from webhook.policies.directory import PolicyReport
+    from webhook.policies.manifests import Manifest
     from webhook.review.policy_set import Exclusions
 
 
 class PolicyFiles:
     """The policies of some directories or files, kept in step with a client. Used by one task."""
 
-    def __init__(self, client: Client, paths: Sequence[Path]) -> None:
+    def __init__(
+        self, client: Client, paths: Sequence[Path], given: Sequence[Manifest] = ()
+    ) -> None:
+        """``given`` are objects beside those of the files."""
         self._client = client
-        self._directory = PolicyDirectory(client, paths)
+        self._directory = PolicyDirectory(client, paths, given)
         self._extensions = Extensions()
 
     def load(self) -> tuple[PolicySet, PolicyReport]:

@@ -19,27 +19,32 @@ from webhook.rego.builtins import go_json, yaml_documents
 from webhook.rego.check.checks import path_text
 from webhook.rego.errors import BuiltinError, RegoErrors
 from webhook.rego.run.limits import UNBOUNDED_STEPS, EvaluationContext
+from webhook.rego.syntax.metadata import block_faults
 from webhook.rego.syntax.parser import parse_module
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from webhook.rego.errors import RegoLoadError
     from webhook.rego.syntax.ast import Module, RegoVersion
 
 BYTES_MAX: Final = 1 << 30
 """A larger file is refused before it is read."""
 
-_DATA_NAMES: Final = ("data.json", "data.yaml", "data.yml")
-_YAML: Final = (".yaml", ".yml")
+YAML: Final = (".yaml", ".yml")
 
 
 class LoadErrors(Exception):
-    """What could not be loaded, each line with its file; all of it is in ``messages``."""
+    """What could not be loaded, each line with its file; all of it is in ``messages``.
 
-    def __init__(self, messages: Sequence[str]) -> None:
-        super().__init__(messages)
-        self.messages = tuple(messages)
+    ``faults`` are the same, those of sources as they were raised.
+    """
+
+    def __init__(self, faults: Sequence[str | RegoLoadError]) -> None:
+        super().__init__(faults)
+        self.faults = tuple(faults)
+        self.messages = tuple(map(str, faults))
 
     def __str__(self) -> str:
         if len(self.messages) == 1:
@@ -61,17 +66,16 @@ def load(
     *,
     version: RegoVersion = "v1",
     ignore: Sequence[str] = (),
-    bundles: bool = False,
     documents: bool = True,
+    annotations: bool = False,
 ) -> RegoFiles:
     """Everything at these paths; raises :class:`LoadErrors` that name every faulty file.
 
-    ``ignore`` has patterns of names of files and folders that are passed over below a path. With
-    ``bundles`` only ``data.json`` and ``data.yaml`` hold documents; without ``documents`` no file
-    of a folder does.
+    ``ignore`` has patterns of names of files and folders that are passed over below a path;
+    without ``documents`` no file of a folder holds any. With ``annotations`` those that cannot be
+    read are faults.
     """
-    names = _DATA_NAMES if bundles else None
-    loading = _Loading(version, tuple(ignore), names if documents else ())
+    loading = _Loading(version, tuple(ignore), documents=documents, annotations=annotations)
     for path in paths:
         prefix, place = _split_prefix(path)
         loading.path(Path(place), prefix, ())
@@ -84,7 +88,25 @@ def load(
 
 def read_document(name: str, text: str) -> Any:
     """The value that JSON or YAML text writes; raises :class:`BuiltinError`."""
-    return go_json.decode(text) if name.endswith(".json") else _yaml(text)
+    return go_json.decode(text) if name.endswith(".json") else yaml_value(text)
+
+
+def read_input(text: str) -> Any:
+    """An input, JSON or YAML whatever its name; raises :class:`BuiltinError`."""
+    try:
+        return go_json.decode(text)
+    except BuiltinError:
+        return yaml_value(text)
+
+
+def ignored(name: str, patterns: Sequence[str]) -> bool:
+    """Whether a file or folder of that name is passed over."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def system_words(error: OSError) -> str:
+    """What the system says is wrong with a file, as OPA has it."""
+    return (error.strerror or "cannot be read").lower()
 
 
 def _split_prefix(path: str) -> tuple[tuple[str, ...], str]:
@@ -98,22 +120,30 @@ class _Loading:
     """What has been loaded so far."""
 
     def __init__(
-        self, version: RegoVersion, ignore: tuple[str, ...], data_names: tuple[str, ...] | None
+        self,
+        version: RegoVersion,
+        ignore: tuple[str, ...],
+        *,
+        documents: bool,
+        annotations: bool,
     ) -> None:
         self.files = RegoFiles()
-        self.faults: list[str] = []
+        self.faults: list[str | RegoLoadError] = []
         self._version = version
         self._ignore = ignore
-        self._data_names = data_names
+        self._documents_of_folders = documents
+        self._annotations = annotations
         self._seen: set[tuple[tuple[str, ...], str]] = set()
         self._documents: list[tuple[str, dict[str, Any]]] = []
 
     def path(self, path: Path, at: tuple[str, ...], around: tuple[tuple[int, int], ...]) -> None:
         """Load a file, or a folder with all below it; ``around`` are the folders it is found in."""
-        if around and any(fnmatchcase(path.name, pattern) for pattern in self._ignore):
+        if around and ignored(path.name, self._ignore):
             return
+        doing = "stat"
         try:
             status = path.stat()
+            doing = "open"
             if not stat.S_ISDIR(status.st_mode):
                 self._file(path, at, named=not around)
                 return
@@ -125,7 +155,7 @@ class _Loading:
             for inner in _entries(path):
                 self.path(inner, below, (*around, folder))
         except OSError as error:
-            self.faults.append(f"{error.strerror}: {path}")
+            self.faults.append(f"{doing} {path}: {system_words(error)}")
 
     def _file(self, path: Path, at: tuple[str, ...], *, named: bool) -> None:
         # What a document says depends on where it is put, a module says its package itself.
@@ -142,25 +172,24 @@ class _Loading:
         try:
             text = path.read_text("utf-8", "surrogateescape")
             if kind == ".rego":
-                self.files.modules.append(parse_module(text, str(path), self._version))
+                module = parse_module(text, str(path), self._version)
+                self.faults.extend(block_faults(module) if self._annotations else ())
+                self.files.modules.append(module)
             elif kind == ".json":
                 self._merge(path, at, go_json.decode(text))
-            elif kind in _YAML:
-                self._merge(path, at, _yaml(text))
+            elif kind in YAML:
+                self._merge(path, at, yaml_value(text))
             else:
                 self._of_any_kind(path, at, text)
         except RegoErrors as errors:
-            self.faults.extend(str(error) for error in errors.errors)
+            self.faults.extend(errors.errors)
         except BuiltinError as error:
-            what = "error converting YAML to JSON: " if kind in _YAML else ""
+            what = "error converting YAML to JSON: " if kind in YAML else ""
             self.faults.append(f"{path}: {what}{error.message}")
 
     def _is_wanted(self, path: Path) -> bool:
-        if path.suffix == ".rego":
-            return True
-        if self._data_names is not None:
-            return path.name in self._data_names
-        return path.suffix in {".json", *_YAML}
+        kind = path.suffix
+        return kind == ".rego" or (self._documents_of_folders and kind in {".json", *YAML})
 
     def _of_any_kind(self, path: Path, at: tuple[str, ...], text: str) -> None:
         """A file that was named may be of any kind: the first that it can be."""
@@ -168,7 +197,7 @@ class _Loading:
             self.files.modules.append(parse_module(text, str(path), self._version))
         except RegoErrors:
             try:
-                self._merge(path, at, _yaml(text))  # JSON is YAML
+                self._merge(path, at, yaml_value(text))  # JSON is YAML
             except BuiltinError:
                 self.faults.append(f"{path}: can't recognize file type")
 
@@ -178,11 +207,11 @@ class _Loading:
         if not isinstance(document, dict):
             self.faults.append(f"{path}: document must be of type object")
             return
-        conflict = _conflict(self.files.data, document)
-        if conflict is not None:
-            self.faults.append(self._conflict_text(path, conflict))
+        place = conflict(self.files.data, document)
+        if place is not None:
+            self.faults.append(self._conflict_text(path, place))
             return
-        _merge_into(self.files.data, document)
+        merge_into(self.files.data, document)
         self._documents.append((str(path), document))
 
     def _conflict_text(self, path: Path, keys: tuple[str, ...]) -> str:
@@ -196,11 +225,12 @@ def _entries(folder: Path) -> Iterator[Path]:
     return iter(sorted(folder.iterdir(), key=lambda path: os.fsencode(path.name)))
 
 
-def _yaml(text: str) -> Any:
+def yaml_value(text: str) -> Any:
+    """The value that YAML text writes; raises :class:`BuiltinError`."""
     return yaml_documents.unmarshal(EvaluationContext(steps=UNBOUNDED_STEPS), text)
 
 
-def _conflict(a: dict[str, Any], b: dict[str, Any]) -> tuple[str, ...] | None:
+def conflict(a: dict[str, Any], b: dict[str, Any]) -> tuple[str, ...] | None:
     """Where both have a value and not both an object."""
     for name, value in b.items():
         if name not in a:
@@ -208,16 +238,17 @@ def _conflict(a: dict[str, Any], b: dict[str, Any]) -> tuple[str, ...] | None:
         mine = a[name]
         if not isinstance(mine, dict) or not isinstance(value, dict):
             return (name,)
-        below = _conflict(mine, value)
+        below = conflict(mine, value)
         if below is not None:
             return (name, *below)
     return None
 
 
-def _merge_into(a: dict[str, Any], b: dict[str, Any]) -> None:
+def merge_into(a: dict[str, Any], b: dict[str, Any]) -> None:
+    """Put all of b into a; they do not conflict."""
     for name, value in b.items():
         if isinstance(a.get(name), dict):
-            _merge_into(a[name], value)
+            merge_into(a[name], value)
         else:
             a[name] = _copied(value)
 

@@ -62,6 +62,8 @@ class CodeCache:
 
     def __init__(self, directory: Path) -> None:
         """Use the directory, made where it is missing. Raises :class:`UnsafeDirectory`, OSError."""
+        if not hasattr(os, "geteuid"):
+            raise UnsafeDirectory("Windows does not say whose a file is by its mode")
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = directory.lstat()
         if not stat.S_ISDIR(status.st_mode):
@@ -109,12 +111,18 @@ class CodeCache:
         return self._directory / f"{key}.rego-code"
 
     def _read(self, path: Path) -> bytes:
-        """The bytes of a plain file of our own."""
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as file:
+        """The bytes of a plain file that nobody but this user can have written.
+
+        A FIFO is opened without waiting for who writes it. A file with another name may be open to
+        others there, and by a descriptor of theirs it stays so whatever its mode is now.
+        """
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with os.fdopen(os.open(path, flags), "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
                 raise PermissionError(f"{path} is no file of this user")
+            if stat.S_IMODE(status.st_mode) & 0o077 or status.st_nlink != 1:
+                raise PermissionError(f"{path} is open to others, or has another name")
             if status.st_size > MAX_BYTES:
                 raise PermissionError(f"{path} is too large")
             os.utime(file.fileno())

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from dataclasses import field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from webhook.rego.check.base_documents import conflicts_with_data
 from webhook.rego.check.compatibility import available
@@ -66,6 +66,7 @@ class CompileOptions:
     otherwise only where a module asks for them.
     ``queries`` will be asked of the modules: what could never find anything in what they define is
     refused with them, as OPA refuses it in a module beside them.
+    ``schemas`` say by their paths what documents hold: ``("schema",)`` what the input does.
     ``compile_parts`` makes code of generated source, function by function.
     """
 
@@ -75,6 +76,7 @@ class CompileOptions:
     strict: bool = False
     annotations: bool = False
     queries: Sequence[ast.Body] = ()
+    schemas: Mapping[tuple[str, ...], Any] | None = None
     compile_parts: Callable[[Sequence[str]], tuple[CodeType, ...]] = compile_parts
 
 
@@ -197,6 +199,11 @@ class Program:
         """
         if faults := conflicts_with_data(self._compiled.tree, data):
             raise RegoErrors(faults)
+
+    @property
+    def compiled(self) -> Compiled:
+        """The checked rules, for who evaluates them in another way."""
+        return self._compiled
 
     @property
     def size(self) -> int:

@@ -13,6 +13,7 @@ import traceback
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from webhook.errors import WaddleError
 from webhook.rego.location import NOWHERE
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ GENERATED: Final = "<rego>"
 """The name of the file that generated code seems to be in."""
 
 
-class RegoError(Exception):
+class RegoError(WaddleError):
     """One fault at one place: ``code``, ``message`` (without code or place) and ``location``."""
 
     code: str
@@ -53,10 +54,8 @@ class RegoError(Exception):
         self.location = location
 
     def __str__(self) -> str:
-        # A whole file at fault has no row.
-        place = f"{self.location}: " if self.location.row else ""
-        if not place and self.location.file:
-            place = f"{self.location.file}: "
+        # A whole file at fault has row 0, as OPA tells it.
+        place = f"{self.location}: " if self.location.row or self.location.file else ""
         return f"{place}{self.code}: {self.message}"
 
 
@@ -83,7 +82,7 @@ class RegoLoadError(RegoError):
         return "".join([super().__str__(), *(f"\n\t{line}" for line in self.details)])
 
 
-class RegoErrors(Exception):
+class RegoErrors(WaddleError):
     """Every fault found in a set of sources, in order of place."""
 
     def __init__(self, errors: Sequence[RegoLoadError]) -> None:

@@ -84,6 +84,10 @@ class Options(Protocol):
         """What will be asked of the modules, and is checked with them."""
 
     @property
+    def schemas(self) -> Mapping[tuple[str, ...], Any] | None:
+        """What documents hold, by the paths of schemas."""
+
+    @property
     def compile_parts(self) -> Callable[[Sequence[str]], tuple[CodeType, ...]]:
         """What makes code of generated source."""
 
@@ -226,6 +230,7 @@ def _compile_rules(modules: Sequence[ast.Module], options: Options) -> Compiled:
             if rule.head.args:
                 compiled.functions.add(_function_path(path, rule))
     metadata = _metadata(modules, faults, checked=options.annotations)
+    compiled.checker.schemas = options.schemas
     for module in modules:
         path = package_path(module.package)
         if not module.rules:
@@ -241,6 +246,8 @@ def _compile_rules(modules: Sequence[ast.Module], options: Options) -> Compiled:
             if metadata is not None:
                 lowering.metadata = partial(_metadata_of, metadata, module, rule)
             lowered = lowering.rule(module, rule)
+            if metadata is not None and options.annotations:
+                compiled.checker.annotate(lowered, metadata.schemas(module, rule))
             compiled.rules.append(lowered)
             compiled.tree.add(lowered)
     _raise(faults)
@@ -312,7 +319,7 @@ def _check(
     faults.extend(compiled.checker.rules(dependencies_first(everything, edges)))
     for query in compiled.options.queries:
         try:
-            _checked_query(compiled, query, "", ())
+            checked_query(compiled, query, "", ())
         except RegoErrors as errors:
             faults.extend(errors.errors)
     _raise(faults)
@@ -368,7 +375,7 @@ def compile_query(
     compiled: Compiled, body: ast.Body, package: str, imports: Sequence[ast.Import]
 ) -> Loaded:
     """Code that gives the bindings of every solution; raises :class:`RegoErrors`."""
-    inner, lowered, names = _checked_query(compiled, body, package, imports)
+    inner, lowered, names = checked_query(compiled, body, package, imports)
     documents = inner.documents()
     unit = documents.unit
     variables: set[str] = set()
@@ -402,7 +409,7 @@ def compile_query(
     return inner.finish(documents)
 
 
-def _checked_query(
+def checked_query(
     compiled: Compiled, body: ast.Body, package: str, imports: Sequence[ast.Import]
 ) -> tuple[Compiled, ir.Body, dict[str, str]]:
     """A query in a safe order, what it is compiled with, and the names that were written.

@@ -15,6 +15,7 @@ from webhook.rego.check.scope import declared_in
 from webhook.rego.check.strict import nodes
 from webhook.rego.engine import CompileOptions, EvaluationContext, compile_modules
 from webhook.rego.errors import EvaluationError
+from webhook.rego.location import Location
 from webhook.rego.run.limits import UNBOUNDED_STEPS
 from webhook.rego.run.text import json_text, to_json
 from webhook.rego.run.values import UNDEFINED
@@ -38,9 +39,10 @@ if TYPE_CHECKING:
 
     from webhook.rego.builtins.registry import Context
     from webhook.rego.engine import Entrypoint
-    from webhook.rego.location import Location
     from webhook.rego.run.values import Value
     from webhook.rego.syntax.ast import Body, Head, Module, Rule, Term
+    from webhook.rego.trace.events import StepTracer
+    from webhook.rego.trace.query import TracedProgram
 
 PREFIX: Final = "test_"
 SKIPPED_PREFIX: Final = "todo_test_"
@@ -118,6 +120,8 @@ class UnitTests:
         builtins = {**options.builtins, _TEST_CASE: _NAMED_CASE}
         program = compile_modules(numbered, options=replace(options, builtins=builtins))
         program.check_data(data)
+        self._program = program
+        self._traced: TracedProgram | None = None
         self.tests = [
             test for module in numbered for test in tests_of(module) if wanted(test.full_name)
         ]
@@ -154,6 +158,35 @@ class UnitTests:
             )
             result = _run(test, self._entries[test.path], self._data, context, named)
             yield replace(result, output="".join(printed))
+
+    def follow(  # one for each part of the world around a test
+        self,
+        test: UnitTest,
+        tracer: StepTracer,
+        seconds_max: float,
+        *,
+        runtime: dict[str, Any] | None = None,
+        indexing: bool = True,
+        early_exit: bool = True,
+        compared: bool = False,
+    ) -> None:
+        """Run a test once more and tell the tracer of each step.
+
+        With ``compared`` what tests compare has values of its own among the steps.
+        """
+        # Only who explains a test, or asks for its coverage, needs a second evaluator.
+        from webhook.rego.trace.query import TracedProgram  # noqa: PLC0415
+
+        if self._traced is None:
+            self._traced = TracedProgram(self._program.compiled, tests=compared)
+        place = Location("", 1, 1)
+        ref = Ref(Var("data"), tuple(map(String, test.path)), location=place)
+        context = EvaluationContext(
+            deadline=time.monotonic() + seconds_max, steps=UNBOUNDED_STEPS, runtime=runtime
+        )
+        self._traced.query((Expr(ref, location=place),))(
+            UNDEFINED, self._data, context, tracer, indexing=indexing, early_exit=early_exit
+        )
 
 
 def _sink(printed: list[str]) -> Callable[[Location, str], None]:

@@ -59,7 +59,7 @@ class ArrayType:
     order: tuple[Any, ...] = _order()
 
     def __str__(self) -> str:
-        first = f"<{', '.join(map(str, self.static))}>" if self.static else ""
+        first = f"<{', '.join(map(type_text, self.static))}>" if self.static else ""
         rest = f"[{self.dynamic}]" if self.dynamic is not None else ""
         return f"array{first}{rest}"
 

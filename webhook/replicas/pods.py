@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import text
-from webhook.api.shapes import conditions_of, objects_of, status_of, texts_of
+from webhook.api.shapes import conditions_of, object_of, objects_of, status_of, texts_of
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ AUDIT_PODS: Final = "app.kubernetes.io/name=waddle,gatekeeper.sh/operation=audit
 """The Pods that audit, as the manifests label them."""
 
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
+
+_WEBHOOK_LABELS: Final = dict(item.split("=") for item in WEBHOOK_PODS.split(","))
+_AUDIT_LABELS: Final = dict(item.split("=") for item in AUDIT_PODS.split(","))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +44,12 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class Replicas:
-    """The UIDs of the Pods that count, of those that can be relied on, and that may write for all."""
+    """UIDs of Pods: ``existing`` are all of the namespace; the others are of Waddle's Pods alone.
 
+    ``live`` are not finished, ``working`` can be relied on, ``writers`` may write for all.
+    """
+
+    existing: frozenset[str]
     live: frozenset[str]
     working: frozenset[str]
     writers: frozenset[str]
@@ -58,6 +65,25 @@ def replica(pod: Mapping[str, Any]) -> Replica:
         terminating=bool(metadata.get("deletionTimestamp")),
         finished=_is_finished(pod),
     )
+
+
+def is_webhook(pod: Mapping[str, Any]) -> bool:
+    """Whether a Pod has the labels of Waddle's webhook Pods.
+
+    Who may only write status objects cannot label a Pod. Who may create Pods beside Waddle's
+    may use its service account, and is trusted with more.
+    """
+    return _has(_WEBHOOK_LABELS, pod)
+
+
+def is_ours(pod: Mapping[str, Any]) -> bool:
+    """Whether a Pod has the labels of Waddle's webhook or audit Pods."""
+    return _has(_WEBHOOK_LABELS, pod) or _has(_AUDIT_LABELS, pod)
+
+
+def _has(labels: Mapping[str, str], pod: Mapping[str, Any]) -> bool:
+    stated = object_of(pod["metadata"].get("labels"))
+    return all(stated.get(name) == value for name, value in labels.items())
 
 
 def live(pods: Iterable[Mapping[str, Any]]) -> frozenset[str]:

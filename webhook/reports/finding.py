@@ -20,9 +20,6 @@ ReportResult = Literal["pass", "fail", "warn", "error", "skip"]
 VERDICTS: Final[tuple[ReportResult, ...]] = ("pass", "fail", "warn", "error", "skip")
 """In the order of a report's summary (policy report API, ``summary``)."""
 
-SEVERITIES: Final = frozenset({"critical", "high", "medium", "low", "info"})
-"""The policy report API's enum; its first CRDs had the middle three alone."""
-
 SOURCE: Final = "waddle"
 """``source`` of each result: viewers group by it."""
 

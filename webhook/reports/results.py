@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from webhook.reports.finding import RESULTS_MAX, SEVERITIES, Finding, bounded, settled
+from webhook.constraint.description import described
+from webhook.reports.finding import RESULTS_MAX, Finding, bounded, settled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator
 
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.result import Responses, Result, Undecided
     from webhook.constraint.snapshot import Snapshot
     from webhook.mutation.drift import Drift
     from webhook.reports.finding import ReportResult
-
-SEVERITY_ANNOTATIONS: Final = ("waddle.dev/severity", "policies.kyverno.io/severity")
-CATEGORY_ANNOTATIONS: Final = ("waddle.dev/category", "policies.kyverno.io/category")
-"""On a constraint or its template, ours before Kyverno's: libraries carry the latter."""
 
 CATEGORY_BYTES_MAX: Final = 128
 
@@ -42,26 +39,10 @@ class Descriptions:
 
 
 def _described(snapshot: Snapshot) -> dict[tuple[str, str], tuple[str, str]]:
-    described = {}
-    for entry in snapshot.entries:
-        template = _annotations(entry.template.document)
-        for constraint in entry.constraints:
-            # The constraint's own word counts, and then its template's.
-            annotations = {**template, **_annotations(constraint.document)}
-            severity = _first(annotations, SEVERITY_ANNOTATIONS).lower()
-            category = bounded(_first(annotations, CATEGORY_ANNOTATIONS), CATEGORY_BYTES_MAX)
-            described[constraint.key] = (severity if severity in SEVERITIES else "", category)
-    return described
-
-
-def _annotations(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    annotations = (document.get("metadata") or {}).get("annotations")
-    return annotations if isinstance(annotations, dict) else {}
-
-
-def _first(annotations: Mapping[str, Any], names: Iterable[str]) -> str:
-    texts = (annotations.get(name) for name in names)
-    return next((text for text in texts if isinstance(text, str) and text), "")
+    return {
+        key: (one.severity, bounded(one.category, CATEGORY_BYTES_MAX))
+        for key, one in described(snapshot).items()
+    }
 
 
 def findings_of(
@@ -82,56 +63,76 @@ def findings_of(
     about its kind and did not: they pass and are skipped. A review that ran out of
     time has no findings: the caller must not ask.
     """
-    findings: list[Finding] = []
-    if "warn" in stored:
-        findings += [
-            Finding(*drift.mutator, "warn", str(drift), category=DRIFT_CATEGORY) for drift in drifts
-        ]
+    drifted = [
+        Finding(*drift.mutator, "warn", str(drift), category=DRIFT_CATEGORY)
+        for drift in drifts
+        if "warn" in stored
+    ]
+    findings = [
+        *drifted,
+        *_violations(responses, snapshot, descriptions, stored),
+        *(_errors(responses, snapshot, descriptions) if "error" in stored else ()),
+        *_without_violation(responses, snapshot, descriptions, stored, selected),
+    ]
+    return settled(findings, results_max)
+
+
+def _violations(
+    responses: Responses,
+    snapshot: Snapshot,
+    descriptions: Descriptions,
+    stored: frozenset[ReportResult],
+) -> Iterator[Finding]:
     for result in responses.results:
         verdict = verdict_of(result)
         if verdict in stored:
-            severity, category = descriptions.of(snapshot, result.constraint)
-            findings.append(
-                Finding(
-                    result.constraint.kind,
-                    result.constraint.name,
-                    verdict,
-                    result.msg,
-                    severity,
-                    category,
-                    ",".join(result.actions),
-                )
+            constraint = result.constraint
+            severity, category = descriptions.of(snapshot, constraint)
+            actions = ",".join(result.actions)
+            yield Finding(
+                constraint.kind,
+                constraint.name,
+                verdict,
+                result.msg,
+                severity,
+                category,
+                actions,
             )
+
+
+def _errors(
+    responses: Responses, snapshot: Snapshot, descriptions: Descriptions
+) -> Iterator[Finding]:
+    """Templates that failed, and constraints that are undecided and have no violation."""
+    for fault in responses.faults:
+        yield Finding(fault.kind or fault.target, "", "error", fault.message)
     violated = {result.constraint.key for result in responses.results}
-    if "error" in stored:
-        findings += [
-            Finding(fault.kind or fault.target, "", "error", fault.message)
-            for fault in responses.faults
-        ]
-        for item in responses.undecided:
-            if item.constraint.key not in violated:
-                severity, category = descriptions.of(snapshot, item.constraint)
-                message = _why_undecided(item)
-                kind, name = item.constraint.key
-                findings.append(Finding(kind, name, "error", message, severity, category))
-    matched, others = selected
-    violated |= {item.constraint.key for item in responses.undecided}
+    for item in responses.undecided:
+        if item.constraint.key not in violated:
+            severity, category = descriptions.of(snapshot, item.constraint)
+            yield Finding(*item.constraint.key, "error", _why_undecided(item), severity, category)
+
+
+def _without_violation(
+    responses: Responses,
+    snapshot: Snapshot,
+    descriptions: Descriptions,
+    stored: frozenset[ReportResult],
+    selected: tuple[Iterable[Constraint], Iterable[Constraint]],
+) -> Iterator[Finding]:
+    """Constraints that passed, and those that were skipped."""
+    decided = {result.constraint.key for result in responses.results}
+    decided |= {item.constraint.key for item in responses.undecided}
     # A template that failed has said nothing about its constraints.
     faulty = {fault.kind for fault in responses.faults}
-    silent: tuple[tuple[ReportResult, Iterable[Constraint]], ...] = (
-        ("pass", matched),
-        ("skip", others),
-    )
-    for verdict, constraints in silent:
+    verdicts: tuple[ReportResult, ReportResult] = ("pass", "skip")
+    for verdict, constraints in zip(verdicts, selected, strict=True):
         if verdict not in stored:
             continue
         for constraint in constraints:
-            if constraint.key not in violated and constraint.kind not in faulty:
+            if constraint.key not in decided and constraint.kind not in faulty:
                 severity, category = descriptions.of(snapshot, constraint)
-                findings.append(
-                    Finding(constraint.kind, constraint.name, verdict, "", severity, category)
-                )
-    return settled(findings, results_max)
+                yield Finding(constraint.kind, constraint.name, verdict, "", severity, category)
 
 
 _PASSING: Final = {

@@ -5,19 +5,19 @@ Whoever cannot go on here hands this to another thread: what is left of a walk i
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from webhook.constraint import enforcement
-from webhook.constraint.expansion import with_implied
 from webhook.constraint.limits import UNLIMITED
-from webhook.constraint.result import DEFERRED
+from webhook.constraint.result import DEFERRED, Responses, answer_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from webhook.constraint.expansion import Resultant
+    from webhook.constraint.expansion import ExpansionTemplate, Resultant
     from webhook.constraint.limits import Limits
-    from webhook.constraint.result import Responses
+    from webhook.constraint.result import Undecided
     from webhook.constraint.review import AugmentedObject
     from webhook.constraint.snapshot import Snapshot
 
@@ -79,3 +79,51 @@ def evaluation(snapshot: Snapshot, implied: Sequence[Implied] = ()) -> Reviewing
     A call more for each request is not for nothing.
     """
     return Evaluation(snapshot, tuple(implied)) if implied or RESULT_STAGES else snapshot
+
+
+def with_implied(parent: Responses, implied: Sequence[tuple[Resultant, Responses]]) -> Responses:
+    """A generator's responses with those of what it implies, which say by which template."""
+    evaluated, deadline_exceeded = parent.evaluated, parent.deadline_exceeded
+    tells = False
+    for _, told in implied:
+        evaluated += told.evaluated
+        deadline_exceeded = deadline_exceeded or told.deadline_exceeded
+        tells = tells or bool(told.results or told.faults or told.undecided)
+    if not tells:
+        # As nearly always: then there is nothing to put in order.
+        return Responses(
+            parent.results, parent.faults, deadline_exceeded, evaluated, parent.undecided
+        )
+    results = list(parent.results)
+    faults = list(parent.faults)
+    undecided = list(parent.undecided)
+    for resultant, responses in implied:
+        template = resultant.template
+        faults += responses.faults
+        undecided += [_as_implied(item, template) for item in responses.undecided]
+        results += [
+            replace(
+                result,
+                msg=f"[Implied by {template.name}] {result.msg}",
+                enforcement_action=template.enforcement_action or result.enforcement_action,
+            )
+            for result in responses.results
+        ]
+    return Responses(
+        results=tuple(sorted(results, key=answer_order)),
+        faults=tuple(faults),
+        deadline_exceeded=deadline_exceeded,
+        evaluated=evaluated,
+        undecided=tuple(undecided),
+    )
+
+
+def _as_implied(item: Undecided, template: ExpansionTemplate) -> Undecided:
+    """What is answered for a constraint that was not decided of what a template makes.
+
+    Where the template's action denies nothing, it refuses nothing either.
+    """
+    action = template.enforcement_action
+    if item.answer != "reject" or action not in ("warn", "dryrun"):
+        return item
+    return replace(item, answer="warn" if action == "warn" else "record")

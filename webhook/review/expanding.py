@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import gvk_of
-from webhook.constraint.expansion import InvalidExpansion
+from webhook.constraint.expansion import TOO_MUCH, InvalidExpansion
 from webhook.constraint.review import AugmentedObject, AugmentedReview
 from webhook.mutation.expanding import expand
 from webhook.review.mutating import namespace_of_subject, pace_of
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 OUT_OF_TIME: Final = "its time ended before all that it implies was known"
 """Why it is not known what an object implies, where nothing else is wrong."""
+
+UNDECIDABLE: Final = frozenset({OUT_OF_TIME, TOO_MUCH})
+"""Why that is not known where its own requester may have brought it about."""
 
 
 def expand_value(
@@ -46,7 +49,7 @@ def expand_value(
         obj = _as_requested(obj, request)
         given = namespace
     else:
-        operation = value.operation
+        operation, size = value.operation, value.size
     gvk = gvk_of(obj)
     if gvk.kind and not policies.expansion.is_of(gvk):
         return [], ""
@@ -57,6 +60,7 @@ def expand_value(
             obj,
             namespace,
             username=username,
+            size=size,
             on_error=subject.on_expansion_error,
             pace=pace_of(subject),
         )

@@ -151,7 +151,7 @@ def _context(
 
 def pace_of(subject: Subject) -> Pace:
     """When mutators end that change a subject, or what it implies, and when they rest."""
-    deadline, _, _, budget, _ = subject.limits
+    deadline, budget = subject.limits.deadline, subject.limits.budget
     until = time.monotonic() + EXTENSION_SECONDS if deadline is None else deadline
     if budget is None:
         return Pace(until)

@@ -11,7 +11,7 @@ from webhook.constraint.limits import ELSEWHERE, UNTIL_NOW, Limits
 from webhook.constraint.placement import placed
 from webhook.constraint.review import AugmentedReview
 from webhook.metrics.admission import SLOW_REVIEWS, VALIDATION_REQUESTS, VALIDATION_SECONDS
-from webhook.review.expanding import OUT_OF_TIME
+from webhook.review.expanding import OUT_OF_TIME, UNDECIDABLE
 from webhook.review.outcome import Found, Needs
 from webhook.review.releasing import RELEASED, only_releases
 from webhook.review.subject import Subject
@@ -29,7 +29,7 @@ from webhook.server.responsibility import (
     requester,
     responsible_for,
 )
-from webhook.server.undecided import attributed
+from webhook.server.undecided import answer_unread_by, attributed
 from webhook.serving.recorder import Reviewed
 from webhook.serving.trace import CurrentTrace
 from webhook.values import dataclass
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from webhook.server.outcome import Outcome
     from webhook.server.preparation import Decision, Preparations
     from webhook.server.responsibility import Responsible
+    from webhook.server.undecided import UnreadAnswer
     from webhook.serving.recorder import Recorder
     from webhook.serving.revision import Revision, Serving
 
@@ -136,6 +137,11 @@ class Admission:
     def __call__(self, request: AdmissionRequest, query: bytes, received_at: float) -> Outcome:
         """Decide, or say what must be found out first, or why there is no decision."""
         return carry_on(self._decision(request, query, received_at), request.api_version)
+
+    def answer_unread(self, namespace: str, whose: Responsible) -> UnreadAnswer:
+        """What a request gets that is not read; see :func:`~webhook.server.undecided.answer_unread_by`."""
+        blamed = whose if self._options.blames else "others"
+        return answer_unread_by(self._serving.revision, namespace, blamed)
 
     def _decision(self, request: AdmissionRequest, query: bytes, received_at: float) -> Decision:
         """Decide by one revision, and hand what was decided, or why nothing was, to the recorder."""
@@ -263,7 +269,9 @@ class Admission:
             policies, trace = revision.policies, self._current.trace
 
             def work(budget: Budget) -> Found | Needs:
-                limits = Limits(span.review_until, budget=budget, observer=trace)
+                limits = Limits(
+                    span.review_until, budget=budget, observer=trace, requester=requester(request)
+                )
                 return walk(policies, self._subject(case, known, limits))
 
             slow = reviewer.begin(work, request, span.review_until)
@@ -299,7 +307,12 @@ class Admission:
             and began < span.until
         ):
             budget = ELSEWHERE  # Of many constraints each would take a part of its time here.
-        limits = Limits(span.until, budget=budget, observer=self._current.trace)
+        limits = Limits(
+            span.until,
+            budget=budget,
+            observer=self._current.trace,
+            requester=requester(request),
+        )
         walked = walk(revision.policies, self._subject(case, namespace, limits))
         taken = time.monotonic() - began
         if taken > NOTED_SECONDS:
@@ -317,15 +330,17 @@ class Admission:
         """The answer to what was found; ``crowd`` is why there was no place for its review."""
         request, responses, unexpanded = case.request, walked.responses, walked.unexpanded
         whose: Responsible | None = None
-        if responses.deadline_exceeded or unexpanded == OUT_OF_TIME:
+        if responses.deadline_exceeded or unexpanded in UNDECIDABLE:
             whose = self._responsible(case, crowd, worked_seconds)
             responses = attributed(responses, whose) if responses.deadline_exceeded else responses
         case.responses = responses
         if unexpanded:
             unexpanded = f"unable to expand object: {unexpanded}"
         outcome = self._judge(request, responses, unexpanded)
-        if whose is not None and walked.unexpanded == OUT_OF_TIME:
-            outcome = self._unless_late(request, outcome, whose, revision, unexpanded)
+        if whose is not None and walked.unexpanded in UNDECIDABLE:
+            if walked.unexpanded != OUT_OF_TIME and whose == "others":
+                whose = "object"  # It is too large, however long it took.
+            outcome = self._unless_unexpanded(request, outcome, whose, revision, unexpanded)
         if isinstance(outcome, AdmissionResponse) and outcome.allowed:
             notice = submission.notice(request, revision.checks)
             outcome = verdict.with_notice(outcome, notice) if notice else outcome
@@ -363,7 +378,7 @@ class Admission:
             return self._telling.faulty(request, responses)
         return response
 
-    def _unless_late(
+    def _unless_unexpanded(
         self,
         request: AdmissionRequest,
         outcome: AdmissionResponse | Unanswerable,
@@ -371,7 +386,7 @@ class Admission:
         revision: Revision,
         why: str,
     ) -> AdmissionResponse | Unanswerable:
-        """The answer where there was no time to find out what the object implies.
+        """The answer where it is not known what the object implies: for its size, or want of time.
 
         What does not hold for what is not known is not known either.
         """

@@ -12,6 +12,7 @@ from starlette.routing import Match, Route
 from webhook.server import namespace_label
 from webhook.server.endpoint import ReviewEndpoint
 from webhook.server.status import failure
+from webhook.server.undecided import answer_unread
 from webhook.server.validation import PATH
 from webhook.serving.recorder import Recorder
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from webhook.server.decoding import Decoding
     from webhook.server.endpoint import Decide
     from webhook.server.namespace_label import Exemptions
+    from webhook.server.undecided import AnswerUnread
     from webhook.server.validation import ValidationEndpoint
     from webhook.serving.trace import Tracing
 
@@ -51,13 +53,14 @@ def make_application(  # noqa: PLR0913  # what it joins, each named
     mutate: Decide | None = None,
     validation: ValidationEndpoint | None = None,
     recorder: WholeRecorder | None = None,
+    answer_unread: AnswerUnread = answer_unread,
     tracing: Tracing | None = None,
 ) -> AdmissionApplication:
     """Routes to decisions. The endpoints are plain ASGI: no middleware is paid for.
 
     Objects are mutated where ``mutate`` is given, and policies validated where ``validation`` is
     given; ``recorder`` takes what is not decided by policies, whose decisions ``admit`` records
-    itself. ``decoding`` is stopped with the application. With ``tracing`` sampled requests leave
+    itself. ``answer_unread`` says what they get that are not read. ``decoding`` is stopped with the application. With ``tracing`` sampled requests leave
     a trace.
     """
 
@@ -85,7 +88,14 @@ def make_application(  # noqa: PLR0913  # what it joins, each named
 
         make = partial(TracedEndpoint, tracing=tracing)
     reviews = {
-        path: make(decide, registry, log, decoding=decoding, tell_unread=tell_unread)
+        path: make(
+            decide,
+            registry,
+            log,
+            decoding=decoding,
+            tell_unread=tell_unread,
+            answer_unread=answer_unread,
+        )
         for path, decide in decisions.items()
     }
     return AdmissionApplication(reviews, others, decoding.stop)

@@ -11,6 +11,7 @@ themselves: nobody waits behind 40 MB of another.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections import Counter
@@ -245,15 +246,15 @@ class _Lane:
         for job in late:
             self._jobs.remove(job)
             if job.future.set_running_or_notify_cancel():
-                error = NoRoom(self._responsible(job))
+                error = NoRoom(self.responsible(job))
                 job.future.set_result(Decoded(None, NOTHING, error))
 
-    def _responsible(self, late: _Job) -> Responsible:
-        """Whose doing it is that a body was not decoded in its time.
+    def responsible(self, late: _Job) -> Responsible:
+        """Whose doing it is that a body was not decoded in its time; the memory's lock is held.
 
         One who has half of what is held, or of what waits, has nobody else to blame.
         """
-        waiting = [late, *self._jobs]
+        waiting = [late, *(job for job in self._jobs if job is not late)]
         own = [job for job in waiting if job.holder == late.holder]
         if len(own) > 1 and len(own) * 2 >= len(waiting):
             return "requester"
@@ -288,11 +289,38 @@ class Decoding:
 
     def decode(self, body: bytes | bytearray, until: float, stranger: str = "") -> Future[Decoded]:
         """The request, by this moment on the monotonic clock; those of strangers come last."""
+        return self._put(body, until, stranger)[1].future
+
+    def _put(self, body: bytes | bytearray, until: float, stranger: str) -> tuple[_Lane, _Job]:
         self._number += 1
         holder = stranger or requester_of(username_in(body[:PREFIX_BYTES]))
         job = _Job(body, until, self._number, holder, is_stranger=bool(stranger))
-        (self._huge if len(body) > HUGE_BYTES else self._large).put(job)
-        return job.future
+        lane = self._huge if len(body) > HUGE_BYTES else self._large
+        lane.put(job)
+        return lane, job
+
+    async def decode_in_time(
+        self, body: bytes | bytearray, until: float, stranger: str = ""
+    ) -> Decoded:
+        """The same, waited for no longer than that: a thread may be at work on what is large."""
+        lane, job = self._put(body, until, stranger)
+        decoding = job.future
+        waiting = asyncio.wrap_future(decoding)
+        await asyncio.wait((waiting,), timeout=max(0.0, until - time.monotonic()))
+        if waiting.done():
+            return waiting.result()
+        whose: Responsible = "object"
+        if not decoding.running() or len(body) <= HUGE_BYTES:
+            with self.memory.changed:
+                whose = lane.responsible(job)
+        waiting.cancel()
+        decoding.add_done_callback(self._give_back_room)
+        return Decoded(None, NOTHING, NoRoom(whose))
+
+    def _give_back_room(self, decoding: Future[Decoded]) -> None:
+        """Nobody waits for what was decoded."""
+        if not decoding.cancelled() and decoding.exception() is None:
+            self.memory.give(decoding.result().room)
 
     def measure(self, job: _Job) -> bool:
         """Find out how much it will take; False where it is answered for that."""

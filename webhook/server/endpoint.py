@@ -7,7 +7,6 @@ a Status whose message the API server quotes.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -16,20 +15,23 @@ from webhook.api.admission import (
     UndecidableReview,
     decode_review,
     encode_response,
+    namespace_in,
     origin_of,
-    username_in,
 )
 from webhook.api.encoding import encode
 from webhook.api.footprint import footprint
 from webhook.metrics.admission import REFUSED, STRANGERS, UNDECIDABLE
 from webhook.server import deadline, verdict
 from webhook.server.decoding import LARGE_BYTES, NOTHING, NoRoom
-from webhook.server.http.exchange import JSON, JSON_ALONE, RELEASE
+from webhook.server.http.exchange import JSON_ALONE, RELEASE
 from webhook.server.http.head import STRANGER
 from webhook.server.http.limits import PREFIX_BYTES
+from webhook.server.http.occupant import occupant_of
+from webhook.server.http.responder import JSON
 from webhook.server.outcome import Pending, Unanswerable
-from webhook.server.responsibility import requester_of, responsible_for
+from webhook.server.responsibility import NOTED_SECONDS, requester, responsible_for
 from webhook.server.status import failure
+from webhook.server.undecided import answer_unread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
     from webhook.server.http.exchange import Receive, Send
     from webhook.server.http.responder import HttpAnswer
     from webhook.server.outcome import Outcome
+    from webhook.server.responsibility import Delay, Responsible
+    from webhook.server.undecided import AnswerUnread
 
 _EMPTY: Final = encode(
     {
@@ -57,11 +61,20 @@ _EMPTY: Final = encode(
 _WAITING: Final = "waddle.waiting"
 """Where a request's scope has what it waits for, with the memory it takes, between its two calls."""
 
+_TOO_MANY_LARGE: Final = (
+    "too many large requests of the same user are being reviewed: send fewer at once"
+)
+
 _RETRY: Final = ((b"retry-after", b"0"), (b"connection", b"close"))
 """The API server's client then asks again at once, up to ten times (client-go's `rest`), each time
 on a new connection, which may reach another replica. Of three replicas one that cannot answer costs
 a few milliseconds; where none can, the user gets the answer itself. To be asked to wait a second
 would end in `context deadline exceeded`, which says nothing."""
+
+
+READ_BYTES_A_SECOND: Final = 64 * 1024 * 1024
+"""What a port reads of large bodies, in turns of 64 KiB a millisecond: whoever sends them has that
+much of the time of all."""
 
 
 class Decide(Protocol):
@@ -85,12 +98,15 @@ class ReviewEndpoint:
         *,
         decoding: Decoding,
         tell_unread: Callable[[str, str], None] | None = None,
+        answer_unread: AnswerUnread = answer_unread,
     ) -> None:
         """``decoding`` is for large requests, knows the largest, and may be shared by endpoints.
 
-        ``tell_unread`` takes the UID and the reason of what is refused unread.
+        ``tell_unread`` takes the UID and the reason of what is refused unread, ``answer_unread``
+        says whether that is refused.
         """
         self._tell_unread = tell_unread
+        self._answer_unread = answer_unread
         self._decide = decide
         self._registry = registry
         self._log = log
@@ -109,9 +125,9 @@ class ReviewEndpoint:
             return answer
         size = footprint(body, bound=self._memory.bytes_max)
         try:
-            room = self._memory.take(size)
-        except NoRoom:
-            return self._refused(_no_room())
+            room = self._memory.take(size, occupant_of(body).requester)
+        except NoRoom as error:
+            return self._crowded(error, body, received_at(scope))
         scope[_WAITING] = answer, room
         return None
 
@@ -152,6 +168,8 @@ class ReviewEndpoint:
         except deadline.InvalidTimeout as invalid:
             return self._refused(Unanswerable(400, "malformed", str(invalid))), NOTHING
         until = received_at(scope) + seconds
+        reading = len(body) / READ_BYTES_A_SECOND
+        self._decoding.times.note(occupant_of(body).requester, reading)
         request, room, error = await self._read_large(scope, body, until)
         if isinstance(error, InvalidReview):
             return self._invalid(error, body), NOTHING
@@ -166,8 +184,7 @@ class ReviewEndpoint:
         until: float,
     ) -> Decoded:
         """Decode beside this thread, by this moment on the monotonic clock."""
-        stranger = scope.get(STRANGER, "")
-        return await asyncio.wrap_future(self._decoding.decode(body, until, stranger))
+        return await self._decoding.decode_in_time(body, until, scope.get(STRANGER, ""))
 
     def _read(self, body: bytes | bytearray) -> AdmissionRequest:
         """Decode here; raises :class:`~webhook.api.admission.InvalidReview`."""
@@ -194,7 +211,11 @@ class ReviewEndpoint:
                         return 200, JSON_ALONE, _EMPTY
                     if (refusal := self._refusal(scope, body)) is not None:
                         return self._refused(refusal)
+                    began = time.monotonic()
                     request = self._read(body)
+                    taken = time.monotonic() - began
+                    if taken > NOTED_SECONDS:
+                        self._decoding.times.note(requester(request), taken)
                 api_version = request.api_version
                 if STRANGER in scope:
                     self._registry.count(STRANGERS)
@@ -214,18 +235,15 @@ class ReviewEndpoint:
 
     def _crowded(self, error: NoRoom, body: bytes | bytearray, since: float) -> HttpAnswer:
         """The answer to what found no room: who takes it all is not to get in by that."""
-        whose = error.responsible
-        if whose == "others":  # It may have come late behind its user's others.
-            user = requester_of(username_in(body[:PREFIX_BYTES]))
-            whose = responsible_for(self._decoding.times.since(since, user))
-        if whose != "others":
-            message = (
-                "too many large requests of the same user are being reviewed: send fewer at once"
-            )
-            answer = self.refuse_unread(bytes(body[:PREFIX_BYTES]), message)
-            if answer is not None:
-                return answer
-        return self._refused(_no_room())
+        prefix = bytes(body[:PREFIX_BYTES])
+        if error.responsible == "object":
+            answer = self.refuse_unread(prefix, "it took all the time there is to be read")
+        elif error.responsible == "requester":
+            answer = self._refuse(prefix, _TOO_MANY_LARGE, "requester")
+        else:  # It may have come late behind its user's others.
+            delay = self.work_since(since, occupant_of(prefix).requester)
+            answer = self.refuse_delayed(prefix, delay, _TOO_MANY_LARGE)
+        return answer or self._refused(_no_room())
 
     def _invalid(self, error: InvalidReview, body: bytes | bytearray) -> HttpAnswer:
         """The answer to a body that is no review that can be decided."""
@@ -241,15 +259,40 @@ class ReviewEndpoint:
         Were the call failed instead, ``failurePolicy: Ignore`` would let in whatever is large
         or deep enough.
         """
+        return self._refuse(prefix, message, "object")
+
+    def until(self, query: bytes, received_at: float) -> float:
+        """When, on the monotonic clock, the answer to a request with this query is due."""
+        try:
+            return received_at + deadline.seconds_for(query, deadline.CEILING_SECONDS)
+        except deadline.InvalidTimeout:
+            return received_at + deadline.CEILING_SECONDS  # It is refused when it has arrived.
+
+    def work_since(self, moment: float, requester: str) -> Delay:
+        """What was done for a requester, and for all, since a moment on that clock."""
+        return self._decoding.times.since(moment, requester)
+
+    def refuse_delayed(self, prefix: bytes, delay: Delay, message: str) -> HttpAnswer | None:
+        """Refuse what found no room or time, if that is its own user's doing; else None."""
+        return self._refuse(prefix, message, responsible_for(delay))
+
+    def _refuse(self, prefix: bytes, message: str, whose: Responsible) -> HttpAnswer | None:
+        """Answer what is not read, of which this is the beginning, by whose doing that is."""
         origin = origin_of(prefix)
-        if origin is None:
+        answer = self._answer_unread(namespace_in(prefix), whose)
+        if origin is None or answer == "fail":
             return None
         uid, api_version = origin
-        self._registry.count(UNDECIDABLE)
-        self._log.warning("object refused: it cannot be reviewed", request_uid=uid, error=message)
-        if self._tell_unread is not None:
-            self._tell_unread(uid, message)
-        response = verdict.undecidable(uid, message)
+        make = verdict.undecidable if whose == "object" else verdict.crowded
+        response = make(uid, message)
+        if answer == "warn":
+            response = verdict.with_warning(verdict.allowed(uid), response.message)
+        else:
+            if whose == "object":
+                self._registry.count(UNDECIDABLE)
+            self._log.warning("object refused: it was not reviewed", request_uid=uid, error=message)
+            if self._tell_unread is not None:
+                self._tell_unread(uid, message)
         return 200, JSON_ALONE, encode_response(response, api_version)
 
     def _refused(self, refusal: Unanswerable) -> HttpAnswer:

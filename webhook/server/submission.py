@@ -142,6 +142,8 @@ def _are_equal(a: Any, b: Any) -> bool:
 
 def notice(request: AdmissionRequest, checks: SubmissionChecks) -> str:
     """What whoever brings in a policy should know of it though it is admitted; or empty."""
+    if request.kind.group == mutator.GROUP:
+        return _notice_of_mutator(request)
     if request.kind.group not in (template.GROUP, constraint.GROUP):
         return ""
     document = policy_to_try(request)
@@ -150,6 +152,16 @@ def notice(request: AdmissionRequest, checks: SubmissionChecks) -> str:
     if request.kind.group == constraint.GROUP:
         return "; ".join(one.message for one in advice_on_document(document))
     return checks.missing_engine(document) if request.kind.kind == template.KIND else ""
+
+
+def _notice_of_mutator(request: AdmissionRequest) -> str:
+    document = request.object
+    if request.operation not in ("CREATE", "UPDATE") or document is None:
+        return ""
+    try:
+        return "; ".join(reading.read_mutator(reading.with_defaults(document)).warnings)
+    except InvalidMutator:
+        return ""  # one that stays as it was
 
 
 def check_compiled(fault: SubmissionFault | None) -> Inadmissible | None:

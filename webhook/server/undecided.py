@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from webhook.constraint import enforcement
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from webhook.constraint.result import Responses, Undecided
     from webhook.server.responsibility import Responsible
+    from webhook.serving.revision import Revision
+
+UnreadAnswer: TypeAlias = Literal["refuse", "warn", "fail"]
+"""``fail`` leaves it to failurePolicy."""
+
+AnswerUnread: TypeAlias = "Callable[[str, Responsible], UnreadAnswer]"
+"""What a request about a namespace gets that is not read, by whose doing that is."""
 
 _REASONS: Final = {
     "object": "its review took all the time there is",
@@ -31,3 +42,28 @@ def attributed(responses: Responses, whose: Responsible) -> Responses:
 
 def _is_answered(item: Undecided) -> bool:
     return item.cause != "deadline" or item.answer != "reject"
+
+
+def answer_unread(
+    namespace: str,  # noqa: ARG001  # all are the same where there are no policies to ask
+    whose: Responsible,
+) -> UnreadAnswer:
+    """Refuse what is its own user's doing."""
+    return "fail" if whose == "others" else "refuse"
+
+
+def answer_unread_by(revision: Revision | None, namespace: str, whose: Responsible) -> UnreadAnswer:
+    """The same by the policies in force: only where one of them might deny is anything refused."""
+    if whose == "others" or revision is None:
+        return "fail"
+    snapshot = revision.snapshot
+    policy = snapshot.isolation
+    if namespace in policy.spared_namespaces or policy.on_undecidable == "ignore":
+        return "warn"
+    if revision.is_excluded(namespace) or not any(
+        "deny" in enforcement.actions_at(item, enforcement.WEBHOOK, snapshot.enforcement_points)
+        for entry in snapshot.entries
+        for item in entry.constraints
+    ):
+        return "warn"
+    return "refuse"

@@ -19,7 +19,8 @@ from webhook.api.encoding import encode
 from webhook.api.gvk import gvk_of, name_of
 from webhook.metrics.admission import REFUSED
 from webhook.policies.validation import is_policy
-from webhook.server.http.exchange import JSON, JSON_ALONE
+from webhook.server.http.exchange import JSON_ALONE
+from webhook.server.http.responder import JSON
 from webhook.server.status import failure
 from webhook.values import dataclass
 

@@ -88,6 +88,17 @@ def unmutated(uid: str, cause: UndecidedCause, why: str) -> AdmissionResponse:
     return AdmissionResponse(uid, allowed=False, code=code, reason=reason, message=message)
 
 
+def crowded(uid: str, message: str) -> AdmissionResponse:
+    """Refuse what found no room or time behind the same user's other requests."""
+    return AdmissionResponse(
+        uid,
+        allowed=False,
+        code=CROWDED_CODE,
+        reason=CROWDED_REASON,
+        message=f"the object was not reviewed: {_cut(message)}",
+    )
+
+
 def judge(uid: str, responses: Responses, decision_id: str = "") -> AdmissionResponse:
     """The answer to a review: any ``deny`` denies, ``warn`` adds a warning.
 

@@ -96,6 +96,12 @@ class ServeSettings(TelemetrySettings):
         "nor reads any.",
         group=_POLICIES,
     )
+    revision_key_secret_name: str = flag(
+        "waddle-revision-keys",
+        "Secret in POD_NAMESPACE with the keys that sign PolicyRevisions, so that no other counts; "
+        "replicas make and rotate them. It must exist, and may be empty.",
+        group=_POLICIES,
+    )
     poll_interval_seconds: float = flag(
         10.0,
         "How often policies and certificates are compared with the disk when no change of a file "
@@ -133,7 +139,7 @@ class ServeSettings(TelemetrySettings):
     shutdown_delay_seconds: int = flag(
         10,
         "Seconds that serving goes on after SIGTERM, unready and closing each connection after its "
-        "answer, before the port is closed.",
+        "answer, before the port is closed. Control-C skips them when no client is connected.",
         name="shutdown-delay",
         gatekeeper=True,
         group=_SERVING,

@@ -1,30 +1,16 @@
 """What reviews make of memory: objects that are dense, and policies that make much of little."""
 
 import json
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 
-from loadtest.drill.attacks.bytes_in_flight import MIB, body, send, whole
-from loadtest.drill.drill import (
-    LIMIT_MIB,
-    Bystander,
-    Row,
-    elsewhere,
-    library,
-    limited,
-    rss_mib,
-    server,
-)
+from loadtest.drill.attacks.bytes_in_flight import MIB, body
+from loadtest.drill.drill import Row, library, limited, server
+from loadtest.drill.floods import Flood, beside
 from tests.behaviour.serving import pod, review
 
 CONNECTIONS = 4
 TIMES = 3
-RATIO_MAX = 3.0
-PER_SECOND = 20
-SECONDS = 10
-REST_SECONDS = 5
-KEPT_MIB_MAX = 128
 
 POLICY = """
 apiVersion: templates.gatekeeper.sh/v1
@@ -81,54 +67,18 @@ def trying(rule: str) -> bytes:
     return json.dumps(review(found)).encode()
 
 
-BODIES: dict[str, Callable[[], bytes]] = {
-    "4 reviews of empty lists": lambda: dense(b"[]"),
-    "4 reviews of maps in maps": lambda: dense(b'{"":{}}'),
-    "4 reviews of small members": lambda: dense(b'{"name":"container","v":[1,2]}'),
-    "4 reviews that make ranges": lambda: trying("ranges"),
-    "4 reviews that make pairs": lambda: trying("pairs"),
+BODIES = {
+    "4 reviews of empty lists": partial(dense, b"[]"),
+    "4 reviews of maps in maps": partial(dense, b'{"":{}}'),
+    "4 reviews of small members": partial(dense, b'{"name":"container","v":[1,2]}'),
+    "4 reviews that make ranges": partial(trying, "ranges"),
+    "4 reviews that make pairs": partial(trying, "pairs"),
 }
-
-
-def flood(port: int, name: str) -> None:
-    """The same from each connection, some times."""
-    raw = whole(BODIES[name]()).replace(b"/v1/admit ", b"/v1/admit?timeout=10s ", 1)
-
-    def repeat() -> None:
-        for _ in range(TIMES):
-            send(port, raw)
-
-    threads = [threading.Thread(target=repeat) for _ in range(CONNECTIONS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-
-def usual(**security: bool) -> bytes:
-    """A review as most are."""
-    found = pod(owner="me")
-    found["spec"] = {"containers": [{"name": "a", "image": "a", "securityContext": security}]}
-    return json.dumps(review(found)).encode()
 
 
 def run() -> Iterator[Row]:
     """Each flood in turn, to one server after the other."""
-    bodies = usual(), usual(privileged=True)
-    for name in BODIES:
+    for name, make in BODIES.items():
+        flood = Flood(make, CONNECTIONS, times=TIMES, path=b"/v1/admit?timeout=10s")
         with server(documents=policies()) as running, limited(running):
-            with Bystander(running, PER_SECOND, *bodies) as quiet:
-                time.sleep(SECONDS)
-            with (
-                elsewhere(flood, running.ports["admission"], name) as await_end,
-                Bystander(running, PER_SECOND, *bodies) as beside,
-            ):
-                await_end()
-            time.sleep(REST_SECONDS)
-            kept = rss_mib(running) - quiet.rest_mib
-        ratio = beside.milliseconds(0.99) / quiet.milliseconds(0.99)
-        yield Row(name, "p99 of the others against quiet", ratio, RATIO_MAX, "times")
-        yield Row(name, "others answered wrongly", beside.wrong, 0)
-        yield Row(name, "violations let through", beside.let_in, 0)
-        yield Row(name, "memory", beside.peak_mib, LIMIT_MIB, "MiB")
-        yield Row(name, "memory that stays", kept, KEPT_MIB_MAX, "MiB")
+            yield from beside(name, running, flood, kept=True)

@@ -2,6 +2,8 @@
 
 import base64
 import gzip
+import hashlib
+import json
 
 import pytest
 from hypothesis import given
@@ -118,3 +120,15 @@ def test_content_that_unpacks_without_end_is_refused():
 def test_an_object_without_what_it_must_have_is_refused():
     with pytest.raises(InvalidRevision, match="x cannot be read"):
         read_revision({"metadata": {"name": "x"}, "spec": {"generation": 1}})
+
+
+@pytest.mark.parametrize("annotations", [["a"], [], None, "a", 1, {"a": 1}, {"a": None}])
+def test_annotations_that_are_none_are_no_bug_of_ours(annotations):
+    """A list of them ended in an internal error of the policy."""
+    content = json.dumps({"annotations": annotations, "spec": {}})
+    digest = hashlib.sha256(content.encode()).hexdigest()[:16]
+    made = revision_object(template(), digest)
+    made["spec"] |= {"encoding": "", "content": content}
+
+    with pytest.raises(InvalidRevision, match="its annotations are not texts"):
+        read_revision(made).document(template())

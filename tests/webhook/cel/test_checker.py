@@ -181,5 +181,5 @@ def test_nobody_looks_at_the_operands_of_a_reserved_word():
     assert problems("namespace(has(1), namespace)") == [(1, "reserved identifier: namespace")]
     assert problems("object.`a`{") == [
         (8, "unsupported syntax: '`'"),
-        (11, "Syntax error: mismatched input '{' expecting <EOF>"),
+        (11, "Syntax error: extraneous input '{' expecting <EOF>"),
     ]

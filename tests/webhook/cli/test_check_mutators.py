@@ -59,7 +59,7 @@ def test_objects_are_mutated_first_and_the_difference_is_shown(tmp_path: Path) -
 
 
 def test_mutators_alone_can_be_checked(tmp_path: Path) -> None:
-    code, found = checked(tmp_path, assign("a", "spec.x", 1))
+    code, found = checked(tmp_path, assign("a", "spec.activeDeadlineSeconds", 1))
     assert (code, found["problems"], found["mutators"]) == (0, [], 1)
     shown = waddle("check", "-f", str(tmp_path / "all.yaml")).stdout
     assert shown.strip() == "1 mutators and ExpansionTemplates can be used"
@@ -101,14 +101,15 @@ def test_what_cannot_be_used_is_a_no(
 ) -> None:
     code, found = checked(tmp_path, *documents)
     assert code == 1
-    problems = {item["name"]: item["message"] for item in found["problems"]}
+    errors = [item for item in found["problems"] if item["severity"] == "error"]
+    problems = {item["name"]: item["message"] for item in errors}
     assert problems.keys() == told.keys()
     for name, text in told.items():
         assert text in problems[name]
 
 
 def test_a_name_that_a_pod_does_not_have_yet_is_a_warning(tmp_path: Path) -> None:
-    named = assign("n", "spec.hostname", 1)
+    named = assign("n", "spec.containers[name: *].image", 1)
     named["spec"]["parameters"]["assign"] = {"fromMetadata": {"field": "name"}}
     code, found = checked(tmp_path, named)
     assert code == 0
@@ -120,7 +121,7 @@ def test_a_preview_that_would_conflict_is_a_warning_that_names_the_other(tmp_pat
     previewed["metadata"]["annotations"] = {"waddle.dev/mode": "preview"}
     code, found = checked(tmp_path, previewed, assign("c", "spec.x.y", 1))
     assert code == 0
-    [problem] = found["problems"]
+    [problem] = [one for one in found["problems"] if one["code"] != "update"]
     assert problem["severity"] == "warning"
     assert "would conflict with Assign/c" in problem["message"]
 
@@ -131,3 +132,20 @@ def test_an_object_that_a_mutator_cannot_be_applied_to_is_named(tmp_path: Path) 
     [missing] = found["missing"]
     assert "Pod shop/p" in missing
     assert "mismatch between path entry" in missing
+
+
+def test_a_mutator_that_an_update_of_a_pod_would_be_refused_for_is_a_warning(
+    tmp_path: Path,
+) -> None:
+    code, found = checked(tmp_path, assign("hosts", "spec.hostname", "x"))
+    assert code == 0
+    [problem] = found["problems"]
+    assert (problem["severity"], problem["code"]) == ("warning", "update")
+    assert "it changes spec.hostname of Pods on UPDATE" in problem["message"]
+    creations = [{"groups": [""], "versions": ["v1"], "kinds": ["Pod"], "operations": ["CREATE"]}]
+    for harmless in (
+        assign("hosts", "spec.hostname", "x", applyTo=creations),
+        assign("hosts", "spec.hostname", "x", match={"source": "Generated"}),
+        assign("hosts", "spec.containers[name: *].image", "x"),
+    ):
+        assert checked(tmp_path, harmless)[1]["problems"] == []

@@ -344,3 +344,41 @@ def test_a_built_ins_complaint_is_told_where_that_is_asked_for(folder):
     assert "conftest.parse" not in told.stderr
     assert "none.yaml: no such file or directory" in told.stderr
     assert "1 failure" in conftest(folder, "verify").stdout
+
+
+def test_a_path_that_begins_with_a_slash_is_beside_the_policy_as_the_real_one_s(folder):
+    """A foreign bundle in a pipeline read any file by its absolute path."""
+    secret = folder / "secret.toml"
+    secret.write_text("a = 1")
+    (folder / "policy" / "p.rego").write_text(
+        "package p\n"
+        f'deny contains "one" if parse_config_file("{secret}")\n'
+        f'deny contains "some" if count(parse_combined_config_files(["{secret}"])) > 0\n'
+        'deny contains "beside" if parse_config_file("/beside.toml").a == 1\n'
+    )
+    (folder / "policy" / "beside.toml").write_text("a = 1")
+
+    run = conftest(folder, "test", "--no-color", "-n", "p", "good.yaml")
+
+    assert "good.yaml - p - beside" in run.stdout
+    assert "1 failure," in run.stdout
+
+
+@pytest.mark.parametrize(
+    ("shown", "told"), [(None, "1 2"), ("FIRST", "1 -"), ("", "- -"), ("SECOND,NONE", "- 2")]
+)
+def test_policies_see_the_variables_that_they_may_see(folder, monkeypatch, shown, told):
+    """All of them, as OPA's do, unless somebody says which: those of a pipeline hold secrets."""
+    monkeypatch.setenv("FIRST", "1")
+    monkeypatch.setenv("SECOND", "2")
+    if shown is not None:
+        monkeypatch.setenv("WADDLE_RUNTIME_ENV", shown)
+    (folder / "policy" / "p.rego").write_text(
+        "package p\nimport rego.v1\n"
+        "env := opa.runtime().env\n"
+        'deny contains sprintf("%v %v", [object.get(env, "FIRST", "-"), object.get(env, "SECOND", "-")])\n'
+    )
+
+    run = conftest(folder, "test", "--no-color", "-n", "p", "good.yaml")
+
+    assert f"good.yaml - p - {told}\n" in run.stdout

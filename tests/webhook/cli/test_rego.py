@@ -153,7 +153,9 @@ def test_other_formats_print_values_alone():
         "└───┘",
     ]
     assert waddle("rego", "eval", "-f", "pretty", "1 > 2").stdout == "false\n"
-    assert waddle("rego", "eval", "-f", "discard", "1").stdout == ""
+    assert waddle("rego", "eval", "-f", "discard", "1").stdout == (
+        '{\n  "result": "discarded"\n}\n'
+    )
 
 
 def test_an_undefined_answer_fails_where_that_is_asked_for():

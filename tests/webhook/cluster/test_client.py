@@ -272,7 +272,7 @@ def test_a_busy_server_is_asked_again_as_it_says(tmp_path):
 
 
 def test_credentials_that_are_missing_or_unsafe_say_so(cluster, tmp_path):
-    with pytest.raises(CredentialsError, match=r"cannot read credentials from .*nothing"):
+    with pytest.raises(CredentialsError, match=r"there is no kubeconfig .*nothing"):
         load_credentials(tmp_path / "nothing")
     config = yaml.safe_load(cluster.kubeconfig.read_text())
     del config["clusters"][0]["cluster"]["certificate-authority-data"]
@@ -281,3 +281,13 @@ def test_credentials_that_are_missing_or_unsafe_say_so(cluster, tmp_path):
     path.write_text(yaml.safe_dump(config))
     with pytest.raises(CredentialsError, match="insecure-skip-tls-verify"):
         load_credentials(path)
+
+
+def test_a_kind_that_is_not_served_is_told_in_words(credentials):
+    """Go's server itself says "404 page not found"."""
+
+    async def ask(client):
+        with pytest.raises(ApiError, match=r"^404: the API server serves no such kind: its CRD"):
+            await client.request("GET", "/apis/nowhere.example/v1/things")
+
+    with_client(credentials, ask)

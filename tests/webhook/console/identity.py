@@ -19,6 +19,8 @@ from urllib.parse import parse_qs, unquote, urlencode, urlsplit
 
 import uvicorn
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding
 from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet, OctKey, RSAKey
 from starlette.applications import Starlette
@@ -41,6 +43,7 @@ class Provider:
         self.faults: dict[str, Any] = {}
         self.key = RSAKey.generate_key(2048, {"kid": "one", "use": "sig"}, private=True)
         self.has_new = False
+        self.strange = 0
         self.new = ECKey.generate_key("P-256", {"kid": "two", "use": "sig"}, private=True)
 
     def routes(self) -> list[Route]:
@@ -48,6 +51,7 @@ class Provider:
         return [
             Route("/.well-known/openid-configuration", self._metadata),
             Route("/keys", self._keys),
+            Route("/strange-keys", self._strange_keys),
             Route("/authorize", self._authorize, methods=["GET", "POST"]),
             Route("/token", self._token, methods=["POST"]),
             Route("/bye", lambda _: HTMLResponse("<h1>Gone</h1>")),
@@ -151,10 +155,37 @@ class Provider:
             case "secret":  # by what a client that believes any algorithm would take for the key
                 secret = OctKey.import_key(json.dumps(self.key.as_dict(private=False)))
                 return jwt.encode({"alg": "HS256", "kid": "one"}, claims, secret)
+            case "jwk" | "jku" | "x5c" | "x5u" | "crit" as field:
+                return self._signed_by_a_stranger(field, claims)
             case "rotated":
                 return jwt.encode({"alg": "ES256", "kid": "two"}, claims, self.new)
             case _:
                 return jwt.encode({"alg": "RS256", "kid": "one"}, claims, self.key)
+
+    def _signed_by_a_stranger(self, field: str, claims: dict[str, Any]) -> str:
+        """By a key that the token itself brings, or says where to find."""
+        key = RSAKey.generate_key(2048, {"kid": "own"}, private=True)
+        public = key.as_dict(private=False)
+        named = {
+            "jwk": public,
+            "jku": f"{self.issuer}/strange-keys",
+            "x5c": [public["n"]],
+            "x5u": f"{self.issuer}/strange-keys",
+            "crit": ["jwk"],
+        }
+        header = {"alg": "RS256", "kid": "one", "typ": "JWT", field: named[field]}
+        if field == "crit":
+            header["jwk"] = public
+        parts = [base64.urlsafe_b64encode(json.dumps(one).encode()) for one in (header, claims)]
+        signed = b".".join(part.rstrip(b"=") for part in parts)
+        made = key.private_key.sign(signed, padding.PKCS1v15(), hashes.SHA256())
+        return f"{signed.decode()}.{base64.urlsafe_b64encode(made).rstrip(b'=').decode()}"
+
+    def _strange_keys(self, request: Request) -> Response:
+        """Nobody is to ask for these."""
+        del request
+        self.strange += 1
+        return JSONResponse({"asked": self.strange})
 
 
 def half_hash(text: str) -> str:
@@ -208,6 +239,14 @@ class RunningProvider:
         )
         with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS):
             pass
+
+
+def asked_for_strange_keys(provider: RunningProvider) -> int:
+    """How often somebody has asked for keys that only a token names; this look counts, too."""
+    with urllib.request.urlopen(
+        f"{provider.issuer}/strange-keys", timeout=PATIENCE_SECONDS
+    ) as said:
+        return int(json.load(said)["asked"])
 
 
 if __name__ == "__main__":

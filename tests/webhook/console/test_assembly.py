@@ -1,5 +1,7 @@
 """A picture of a cluster, made of objects as anybody may have written them."""
 
+import json
+import shlex
 from typing import Any
 
 import pytest
@@ -130,7 +132,8 @@ def test_what_was_steered_is_undone_by_a_command_that_is_shown():
     picture = picture_of(ClusterObjects([document]))
     told = pages.policy(picture, {"kind": KIND, "name": "owner"})["commands"]
     kubectl = "kubectl annotate requiredlabel owner waddle.dev/"
-    assert {one["what"]: one["command"] for one in told} == {
+    steering = {one["what"]: one["command"] for one in told if "annotate" in one["command"]}
+    assert steering == {
         "enforce the spec again": f"{kubectl}rollback-to-",
         "go on with the roll-out": f"{kubectl}rollout-pause-",
         "abort the roll-out": f"{kubectl}rollout-abort=true --overwrite",
@@ -146,12 +149,11 @@ def test_revisions_are_told_with_what_is_otherwise_now_and_how_to_go_back():
     assert [one["generation"] for one in told["revisions"]] == [2, 1]
     assert told["revisions"][0]["difference"] == ""
     assert "-  label: old\n+  label: new" in told["revisions"][1]["difference"]
-    assert told["commands"] == [
-        {
-            "what": "roll back to generation 1",
-            "command": "kubectl annotate requiredlabel owner waddle.dev/rollback-to=1 --overwrite",
-        }
-    ]
+    back = {
+        "what": "roll back to generation 1",
+        "command": "kubectl annotate requiredlabel owner waddle.dev/rollback-to=1 --overwrite",
+    }
+    assert back in told["commands"]
     assert "spoiled" in picture.faults[0]
 
 
@@ -205,3 +207,18 @@ def test_the_newest_of_resource_versions_is_named():
     assert newest(["9", "10", ""]) == "10"
     assert newest([]) == ""
     assert newest(["b", "a", "9"]) == "9, a, b"
+
+
+def test_a_namespace_is_spared_beside_those_that_are_and_names_are_quoted():
+    spec = {"match": {"excludedNamespaces": ["kube-system"]}, "enforcementAction": "warn"}
+    picture = picture_of(ClusterObjects([policy("o'clock", spec=spec)]))
+    told = pages.policy(picture, {"kind": KIND, "name": "o'clock"})["commands"]
+    by_what = {one["what"]: one["command"] for one in told}
+    spared = shlex.split(by_what["spare a namespace"])
+    assert spared[:4] == ["kubectl", "patch", "requiredlabel", "o'clock"]
+    assert json.loads(spared[-1]) == {
+        "spec": {"match": {"excludedNamespaces": ["kube-system", "NAMESPACE"]}}
+    }
+    assert "refuse what violates it" in by_what
+    assert "only warn of what violates it" not in by_what, "it does already"
+    assert "roll it out in stages" not in by_what

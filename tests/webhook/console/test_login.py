@@ -113,3 +113,15 @@ def test_one_comes_back_to_a_page_of_this_console_s(back: str, place: str):
 )
 def test_secrets_are_sent_encrypted_or_stay_on_this_machine(address: str, is_safe: bool):
     assert is_safe_address(address) is is_safe
+
+
+@pytest.mark.parametrize("end", ["\n", "\0", "\r", "\x1b[2J", "\x7f", "\x85", "\u2028", "\ud800"])
+def test_a_name_of_more_than_a_line_signs_nobody_in(end: str):
+    """It would be written into logs, and asked about as a user of the cluster's."""
+    with pytest.raises(SignInRefused, match="has control characters") as refused:
+        visitor_of({"sub": f"ada{end}"}, options(username_prefix="-"))
+    assert end not in str(refused.value)
+    with pytest.raises(SignInRefused, match="has control characters"):
+        visitor_of({"sub": "ada", "g": ["x", f"y{end}"]}, options(groups_claim="g"))
+    named = visitor_of({"sub": "山田\u3000太郎 O'Brien"}, options(username_prefix="-"))
+    assert named.user == "山田\u3000太郎 O'Brien"

@@ -15,7 +15,7 @@ from tests.webhook.console.pictures import (
     template,
     violation,
 )
-from webhook.console import pages
+from webhook.console import decisions, pages
 from webhook.console.drawing import Drawing
 from webhook.console.picture import EMPTY, Picture
 from webhook.console.visitor import Visitor
@@ -100,7 +100,9 @@ def hostile_documents() -> list[tuple[str, dict[str, Any]]]:
             "decisions",
             {
                 "on": True,
-                "query": {"q": SCRIPT, "uid": SCRIPT, "verdict": SCRIPT},
+                "query": dict.fromkeys(("q", "uid", *decisions.FILTERS), SCRIPT),
+                "choices": {name: [{"value": SCRIPT, "found": 1}] for name in decisions.FILTERS},
+                "position": {"page": 1, "pages": 2, "first": 1, "last": 1, "total": 2},
                 "records": [DECISION],
                 "matching": 1,
                 "total": 2,

@@ -2,9 +2,20 @@
 
 import csv
 import io
+from dataclasses import replace
 
 from tests.webhook.console.pictures import HOSTILE, violation
-from webhook.console.violations import Search, as_csv, counted, groups, row
+from webhook.api.names import CLUSTER_WIDE
+from webhook.console.violations import (
+    FILTERS,
+    Search,
+    as_csv,
+    counted,
+    gravity,
+    groups,
+    in_order,
+    row,
+)
 
 ROWS = [
     violation("shop", "A/a", message="no label"),
@@ -17,9 +28,53 @@ def test_each_word_of_a_search_narrows_it():
     assert Search(text="limit").finds(ROWS) == [ROWS[1]]
     assert Search(policy="A/a").finds(ROWS) == [ROWS[0], ROWS[2]]
     assert Search(policy="A/a", namespace="shop").finds(ROWS) == [ROWS[0]]
-    assert Search.of({"clusterwide": "1"}).finds(ROWS) == [ROWS[2]]
+    assert Search.of({"namespace": CLUSTER_WIDE}).finds(ROWS) == [ROWS[2]]
     assert Search.of({}).finds(ROWS) == ROWS
     assert Search(action="warn").finds(ROWS) == []
+
+
+def test_a_filter_s_choices_say_how_many_violations_each_would_find_beside_the_others():
+    found = Search(policy="A/a", severity="high").choices(ROWS)
+    assert found.keys() == set(FILTERS)
+    assert found["policy"] == [
+        {"value": "A/a", "found": 2},
+        {"value": "B/b", "found": 1},
+    ], "its own choice narrows no filter"
+    assert found["namespace"] == [
+        {"value": CLUSTER_WIDE, "found": 1},
+        {"value": "shop", "found": 1},
+    ]
+    for name, choices in found.items():
+        for one in choices:
+            search = replace(Search(policy="A/a", severity="high"), **{name: one["value"]})
+            assert len(search.finds(ROWS)) == one["found"], (name, one)
+
+
+def test_what_is_chosen_is_a_choice_though_nothing_is_found_by_it():
+    found = Search(kind="Nothing").choices(ROWS)
+    assert found["kind"][-1] == {"value": "Nothing", "found": 0}
+    assert found["policy"] == []
+
+
+def test_the_gravest_come_first_by_action_and_then_by_severity():
+    given = [
+        replace(violation(f"{action}-{severity}"), action=action, severity=severity)
+        for severity in ("", "low", "critical")
+        for action in ("dryrun", "warn,deny", "audited", "warn", "deny")
+    ]
+    names = [item.name for item in sorted(given, key=gravity)]
+    assert names[:2] == ["deny-critical", "warn,deny-critical"]
+    assert names[2:4] == ["deny-low", "warn,deny-low"]
+    assert names[6] == "warn-critical"
+    assert names[-1] == "audited-"
+
+
+def test_the_newest_and_the_oldest_come_first_where_that_is_asked_for():
+    given = [violation(f"at-{since}", since=since) for since in (2, 0, 3)]
+    assert [item.since for item in in_order(given, "newest")] == [3, 2, 0]
+    assert [item.since for item in in_order(given, "oldest")] == [2, 3, 0]
+    assert in_order(given, "gravity") == given
+    assert row(given[0])["since"] == "1970-01-01T00:00:02Z"
 
 
 def test_groups_have_the_most_first():

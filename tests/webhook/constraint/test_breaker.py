@@ -10,6 +10,7 @@ from webhook.constraint.breaker import (
     BACKOFF_SECONDS_MAX,
     JITTER,
     OVERRUNS_MAX,
+    REQUESTERS_MAX,
     SLOW_SECONDS,
     WINDOW_SECONDS,
     Guard,
@@ -44,6 +45,10 @@ class Bench:
     def admits(self):
         """Whether it is evaluated now."""
         return self.guard.admits(*self.policy)
+
+    def state_or_closed(self):
+        """Its breaker's, if it has one."""
+        return self.state() if KEY in self.guard.views() else "closed"
 
     def state(self):
         """Its breaker's."""
@@ -227,3 +232,38 @@ def test_only_what_is_as_large_as_what_was_slow_is_evaluated_elsewhere(bench):
     assert not bench.guard.is_slow(*bench.policy, 3_000)
     bench.guard.slowed(*bench.policy, 3_000)
     assert bench.guard.is_slow(*bench.policy, 3_000)
+
+
+def test_what_overruns_for_one_requester_suspends_it_for_that_one_alone(bench):
+    """Three small objects of one user had suspended a policy for everybody."""
+    for _ in range(2 * OVERRUNS_MAX):
+        bench.guard.overran(*bench.policy, "too long", 0, "mallory")
+    assert bench.state() == "closed"
+    assert not bench.guard.admits(*bench.policy, 0, "mallory")
+    assert bench.guard.admits(*bench.policy, 0, "bob")
+    assert "for this user" in bench.guard.suspended(bench.policy[1], "mallory")
+    assert "for this user" not in bench.guard.suspended(bench.policy[1], "bob")
+    bench.now += BACKOFF_SECONDS_MAX * (1 + JITTER)
+    assert bench.guard.is_slow(*bench.policy, 0, "mallory")
+    assert bench.guard.admits(*bench.policy, 0, "mallory")  # a trial
+    assert not bench.guard.admits(*bench.policy, 0, "mallory")
+    bench.guard.finished(*bench.policy, 0, "mallory")
+    assert bench.guard.admits(*bench.policy, 0, "mallory")
+    bench.now += WINDOW_SECONDS + SLOW_SECONDS
+    bench.guard.keep([KEY])
+    assert bench.guard.breakers == {}
+
+
+def test_what_overruns_for_several_requesters_is_suspended_for_everybody(bench):
+    for number in range(OVERRUNS_MAX):
+        assert bench.state_or_closed() == "closed"
+        for _ in range(2):
+            bench.guard.overran(*bench.policy, "too long", 0, f"user-{number}")
+    assert bench.state() == "open"
+    assert not bench.guard.admits(*bench.policy, 0, "another")
+
+
+def test_requesters_that_overran_are_remembered_up_to_a_bound(bench):
+    for number in range(REQUESTERS_MAX + 10):
+        bench.guard.overran(*bench.policy, "too long", 0, f"user-{number}")
+    assert len(bench.guard.breakers[KEY].own) == REQUESTERS_MAX

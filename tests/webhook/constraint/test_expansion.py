@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
+import random
+
 import pytest
 
 from tests.webhook.constraint.policies import client, constraint, deployment, expands, template
 from webhook.api.gvk import GroupVersionKind
 from webhook.constraint.expansion import (
+    CYCLE,
     EXCESS,
+    MADE_ENTRIES_MAX,
+    MUTATED_BYTES_MAX,
     RESULTANTS_MAX,
+    TOO_MUCH,
     Expansion,
     ExpansionSet,
     ExpansionTemplate,
     InvalidExpansion,
     read_expansion_template,
-    with_implied,
 )
 from webhook.constraint.review import AugmentedObject
+from webhook.review.evaluation import with_implied
 
 
 def expansion(*documents):
@@ -201,3 +208,87 @@ def test_once_there_are_fewer_templates_all_are_used_again():
     assert len(templates.faults) == 1
     templates.remove("t0")
     assert templates.faults == {}
+
+
+def test_templates_of_circles_are_those_that_lead_to_themselves():
+    """One walk finds them, however circles overlap and whatever leads to them or away."""
+    chance = random.Random(7)
+    for _ in range(300):
+        kinds = [f"K{at}" for at in range(chance.randint(2, 7))]
+        pairs = [pair for pair in itertools.permutations(kinds, 2) if chance.random() < 0.25]
+        templates = [leading(f"t{at}", *pair) for at, pair in enumerate(pairs)]
+        after = {kind: {to for of, to in pairs if of == kind} for kind in kinds}
+        for kind in kinds:  # Warshall's closure
+            for of in kinds:
+                if kind in after[of]:
+                    after[of] |= after[kind]
+        circular = {
+            one.name for one, (of, to) in zip(templates, pairs, strict=True) if of in after[to]
+        }
+        found = known(*templates)
+        assert found.cyclic == circular
+        assert {name for name, why in found.faults.items() if why == CYCLE} == circular
+        if circular:
+            first = min(at for at in range(len(templates)) if known(*templates[: at + 1]).cyclic)
+            with pytest.raises(InvalidExpansion, match=f"upserting template t{first}: "):
+                Expansion(templates)
+        else:
+            assert Expansion(templates).names == {one.name for one in templates}
+
+
+def test_a_circle_of_thousands_of_templates_is_found_without_recursion():
+    names = [f"t{at:04}" for at in range(3000)]
+    templates = [
+        leading(name, f"K{at}", f"K{(at + 1) % len(names)}") for at, name in enumerate(names)
+    ]
+    assert known(*templates).cyclic == frozenset(names)
+
+
+def padded(count):
+    """A Deployment whose Pods have so many fields more."""
+    document = deployment()
+    document["spec"]["template"] |= {f"field-{at}": at for at in range(count)}
+    return document
+
+
+def test_an_object_whose_resultants_hold_too_much_beside_what_they_share_is_not_expanded():
+    templates = [read_expansion_template(expands(f"pods-{at}")) for at in range(10)]
+    large = padded(MADE_ENTRIES_MAX // 10)
+
+    assert len(Expansion(templates[:9]).expand(large)) == 9
+    with pytest.raises(InvalidExpansion) as refused:
+        Expansion(templates).expand(large)
+    assert str(refused.value) == TOO_MUCH
+
+
+def test_mutated_resultants_count_as_large_as_the_object_and_others_as_nothing():
+    templates = Expansion([read_expansion_template(expands(f"pods-{at}")) for at in range(9)])
+    size = MUTATED_BYTES_MAX // 8
+    mutated = []
+
+    def changed(document):
+        mutated.append(document)
+        return {**document, "spec": {}}
+
+    assert len(templates.expand(deployment(), settled=changed, size=size // 2)) == 9
+    assert len(templates.expand(deployment(), settled=lambda same: same, size=size)) == 9
+    del mutated[:]
+    with pytest.raises(InvalidExpansion) as refused:
+        templates.expand(deployment(), settled=changed, size=size)
+    assert str(refused.value) == TOO_MUCH
+    assert len(mutated) == 9
+
+
+def test_what_mutators_turn_into_generators_is_bounded_too():
+    """Templates alone bound what they make; of a kind that mutators changed they know nothing."""
+    document = deployment()
+    document["spec"]["template"]["spec"]["template"] = {}
+    inner = document["spec"]["template"]["spec"]
+
+    def turned(made):
+        return {**made, "apiVersion": "apps/v1", "kind": "Deployment", "spec": inner}
+
+    inner["template"] = {"spec": inner}
+    several = Expansion([read_expansion_template(expands(f"pods-{at}")) for at in range(2)])
+    with pytest.raises(InvalidExpansion, match=r"recursion depth|implies more than"):
+        several.expand(document, settled=turned)

@@ -217,7 +217,7 @@ def test_objects_that_cannot_be_looked_at_are_errors():
     with pytest.raises(MatchError, match="neither object nor old object are defined"):
         asks({}, request())
     with pytest.raises(
-        MatchError, match=r'failed to unmarshal gkReview object \{"metadata":\{"name":"x"\}\}'
+        MatchError, match=r'failed to unmarshal gkReview object \{"metadata":\{"name":…\}\}'
     ):
         asks({"kinds": []}, request(object={"metadata": {"name": "x"}}))
 

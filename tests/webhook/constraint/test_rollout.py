@@ -254,3 +254,14 @@ def test_violations_are_told_of_now_and_then_and_never_too_early() -> None:
     assert violation_time(document, told, BEGAN + 60) is None
     assert violation_time(document, told, BEGAN + 61) == text_of(BEGAN + 121)
     assert violation_time(constraint(rollout="dryrun after=1h"), None, BEGAN) is None
+
+
+def test_a_stage_that_somebody_says_begins_later_begins_now() -> None:
+    """Who may write the status kept a constraint at its first stage for ever."""
+    plan = rollout("dryrun after=1h")
+    forged = replace(begun(plan), increased=BEGAN + 10**9)
+    forged = replace(forged, steps=(replace(forged.steps[0], since=BEGAN + 10**9),))
+    record = next_record(plan, forged, 1, EVERYWHERE, BEGAN + HOUR)
+    assert (record.steps[0].since, record.increased) == (BEGAN + HOUR, BEGAN + HOUR)
+    record = next_record(plan, record, 1, EVERYWHERE, BEGAN + 2 * HOUR)
+    assert record.steps[-1].action == "deny"

@@ -7,11 +7,12 @@ from itertools import count
 from tests.patience import PATIENCE_SECONDS, turns_until
 from tests.webhook.cluster.fault_server import scripted
 from tests.webhook.controllers.revision_server import RevisionServer
+from tests.webhook.controllers.signing import keys_of, signed_revision
 from tests.webhook.controllers.test_policies import KIND, REGO, template
 from webhook import __version__
 from webhook.api.gvk import gvk_of
 from webhook.api.pod_status import Pod
-from webhook.api.revision import digest_of, name_of, revision_object
+from webhook.api.revision import digest_of, name_of
 from webhook.api.revision_outcome import TrialOutcome
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.store import Change, Key
@@ -38,7 +39,8 @@ class Held:
         log = Log(self.lines.append).logger("cluster")
         self.policies = Client(targets=[AdmissionTarget()], drivers=[RegoDriver()])
         self.pod = Pod("waddle-1", "waddle-system", "uid-1")
-        self.revisions = RevisionKeeper(client, self.pod, log, limit=2, tell=lambda _: None)
+        keys = keys_of(client)
+        self.revisions = RevisionKeeper(client, self.pod, keys, log, limit=2, tell=lambda _: None)
         self.is_serving, self.is_known, self.are_kept = True, False, True
         self.writers = {"uid-1"}
         self.unheard: set[str] = set()
@@ -79,7 +81,7 @@ class Held:
     def writes(self, document, verdict, uid, version):
         """Another replica has said something, of which the watch has told nothing yet."""
         outcome = TrialOutcome(verdict, "waddle-2", uid, version, "2026-01-01T00:00:00Z")
-        made = revision_object(document, digest_of(document), outcome)
+        made = signed_revision(document, outcome)
         made["metadata"]["resourceVersion"] = "1"
         self.server.kept[made["metadata"]["name"]] = made
         return made

@@ -13,7 +13,7 @@ from tests.cluster import write_kubeconfig
 from tests.patience import PATIENCE_SECONDS
 from tests.simulation.api_http import ApiServer, _Connection
 from tests.simulation.api_server import Json, Refusal, Served, Storage
-from tests.simulation.control_plane import NAMESPACES, PODS, ControlPlane
+from tests.simulation.control_plane import NAMESPACES, PODS, SECRETS, ControlPlane
 from webhook.api.pod_status import Pod
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
@@ -30,6 +30,7 @@ from webhook.metrics.registry import Registry
 from webhook.serving.revision import Serving
 
 NAMESPACE = "waddle"
+KEY_SECRET = "waddle-revision-keys"
 VAP_GROUP = "admissionregistration.k8s.io"
 VAPS = Served(VAP_GROUP, "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy")
 BINDINGS = Served(
@@ -163,6 +164,7 @@ async def session(
     server = ApiServer(loop, None, storage)  # type: ignore[arg-type]
     storage.listeners.append(server._happened)
     storage.create(NAMESPACES, "", {"metadata": {"name": NAMESPACE}})
+    storage.create(SECRETS, NAMESPACE, {"metadata": {"name": KEY_SECRET}})
     ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
     pod = storage.create(
         PODS, NAMESPACE, {"metadata": {"name": "waddle-1", "labels": LABELS}, "status": ready}
@@ -187,6 +189,7 @@ async def session(
                 operations=frozenset(operations),
                 wait_for_broken=False,
                 kept_revisions=2,
+                key_secret=KEY_SECRET,
                 registry=made.registry,
                 log=Log(made.lines.append).logger("cluster"),
                 tell=lambda state, faults: made.states.append(state),

@@ -82,6 +82,20 @@ def test_what_others_write_into_the_status_stays():
     assert "created" not in status
 
 
+def test_a_template_is_created_once_the_api_server_has_established_its_crd():
+    statuses = [template_status("a")]
+    waiting = merged_status(template(), statuses, TEMPLATE, has_crd=False)
+    assert waiting is not None
+    assert "created" not in waiting
+    created = merged_status(template(), statuses, TEMPLATE)
+    assert created is not None
+    assert created["created"] is True
+    before = template(status={"created": True})
+    kept = merged_status(before, statuses, TEMPLATE, has_crd=False)
+    assert kept is not None
+    assert kept["created"] is True
+
+
 def test_a_template_that_no_replica_could_use_is_not_created_and_stays_created():
     broken = [template_status("a", [StatusError("ingest_error", "no")])]
 

@@ -36,8 +36,8 @@ def constraint():
     return {"kind": "K8sAlways", "metadata": {"name": "c", "uid": "c-uid", "generation": 2}}
 
 
-def pod(name, *, ready=None, labels=None, ending=False, phase="Running"):
-    found = {"metadata": {"name": name, "uid": f"{name}-uid", "labels": labels or {}}}
+def pod(name, *, ready=None, labels=LABELS, ending=False, phase="Running"):
+    found = {"metadata": {"name": name, "uid": f"{name}-uid", "labels": dict(labels)}}
     found["status"] = {"phase": phase}
     if ready is not None:
         found["status"]["conditions"] = [{"type": "Ready", "status": str(ready)}]
@@ -162,15 +162,30 @@ def test_one_that_cannot_roll_back_is_named():
 def test_a_ready_replica_that_says_nothing_is_missed_and_others_are_not():
     pods = [
         pod("a"),
-        pod("ready", ready=True, labels=LABELS),
-        pod("starting", ready=False, labels=LABELS),
-        pod("ending", ready=True, labels=LABELS, ending=True),
-        pod("finished", ready=True, labels=LABELS, phase="Failed"),
-        pod("of-another-product", ready=True),
+        pod("ready", ready=True),
+        pod("starting", ready=False),
+        pod("ending", ready=True, ending=True),
+        pod("finished", ready=True, phase="Failed"),
+        pod("of-another-product", ready=True, labels={"app": "other"}),
     ]
     found = verdict(says("a"), pods=pods, overdue=True)
 
     assert found.message == "1/2 replicas at generation 2, 50% of requests. ready: no status yet"
+
+
+@pytest.mark.parametrize(
+    "labels", [{}, {"app": "other"}, {**LABELS, "gatekeeper.sh/operation": "audit"}]
+)
+def test_a_status_owned_by_a_pod_without_the_webhook_s_labels_is_no_replica(labels):
+    """Whoever may write status objects can name any Pod of the namespace as the owner."""
+    pods = [pod("a"), pod("forged", ready=True, labels=labels)]
+    for forged in (says("forged"), says("forged", errors=[FAULT]), says("forged", observed=1)):
+        found = verdict(says("a"), forged, pods=pods, overdue=True)
+
+        assert (found.state, found.enforced) == ("Active", "1/1 replicas at generation 2")
+
+    # Nor does it stand in for a replica that has said nothing yet.
+    assert verdict(says("forged"), pods=pods, overdue=True) is None
 
 
 def test_a_pod_that_is_ending_is_believed_and_one_that_is_gone_is_not():
@@ -211,7 +226,7 @@ def test_a_process_that_answers_no_admission_does_not_count():
 
 
 def test_nobody_who_says_anything_is_no_verdict():
-    assert verdict(pods=[pod("a", ready=True, labels=LABELS)], overdue=True) is None
+    assert verdict(pods=[pod("a", ready=True)], overdue=True) is None
     earlier = says("a", of={**template(), "metadata": {"name": "t", "uid": "u", "generation": 1}})
     assert verdict(earlier, overdue=True) is None
 

@@ -264,3 +264,17 @@ def test_of_a_mutator_that_was_made_anew_nothing_stays() -> None:
     assert (said["activeGeneration"], "fighting" in said) == (0, False)
     assert found.mutations.mutators == ()
     assert list(found.faults().values()) == [False]
+
+
+def test_a_mutator_that_an_update_of_a_pod_would_be_refused_for_says_so() -> None:
+    found = controller()
+    found.take("Assign", "a", stored(assign("a", "spec.hostname", "x")))
+    found.published()
+    (status,) = found.statuses.values()
+    (warning,) = status["status"]["warnings"]
+    assert "changes spec.hostname of Pods on UPDATE" in warning
+    assert status["status"]["enforced"] is True
+    found.take("Assign", "a", stored(assign("a", "spec.containers[name: *].image", "x"), 2))
+    found.published()
+    (status,) = found.statuses.values()
+    assert "warnings" not in status["status"]

@@ -32,6 +32,7 @@ def following(client: ClusterClient) -> Following:
         operations=frozenset({"webhook"}),
         wait_for_broken=False,
         kept_revisions=0,
+        key_secret="waddle-revision-keys",
         registry=Registry(),
         log=Log(list[bytes]().append).logger("cluster"),
         tell=lambda state, faults: None,

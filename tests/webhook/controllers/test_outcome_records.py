@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from tests.webhook.cluster.fault_server import scripted
+from tests.webhook.controllers.signing import FOREIGN, keys_of, signed_revision
 from tests.webhook.controllers.test_policies import template
 from webhook.api.pod_status import Pod
-from webhook.api.revision import digest_of, revision_object
+from webhook.api.revision import digest_of
 from webhook.api.revision_outcome import TrialOutcome
 from webhook.cluster.client import ClusterClient
 from webhook.controllers.revisions.keeper import RevisionKeeper
@@ -18,8 +19,10 @@ from webhook.log import Log
 
 OUTCOME = TrialOutcome("passed", "waddle-1", "uid-1", "1", "2026-01-01T00:00:00Z")
 DOCUMENT = template() | {"metadata": {"name": "tried", "uid": "u", "generation": 1}}
-MADE = revision_object(DOCUMENT, digest_of(DOCUMENT), OUTCOME)
-WITHOUT = {**MADE, "status": {}, "metadata": {**MADE["metadata"], "resourceVersion": "1"}}
+MADE = signed_revision(DOCUMENT, OUTCOME)
+WITHOUT = signed_revision(DOCUMENT)
+WITHOUT["metadata"] |= {"resourceVersion": "1"}
+PRUNED = {**WITHOUT, "status": {}}
 
 
 def answer(code, document=None):
@@ -34,7 +37,7 @@ def saying(verdict, uid, **more):
     outcome = TrialOutcome(
         verdict, f"waddle-{uid}", f"uid-{uid}", "1", "2026-01-01T00:00:00Z", **more
     )
-    made = revision_object(DOCUMENT, digest_of(DOCUMENT), outcome)
+    made = signed_revision(DOCUMENT, outcome)
     return {**made, "metadata": {**made["metadata"], "resourceVersion": "1"}}
 
 
@@ -49,7 +52,7 @@ def recorded(tmp_path, answers, outcome=OUTCOME, over="", times=1):
             ClusterClient(credentials) as client,
         ):
             pod = Pod("waddle-1", "waddle-system", "uid-1")
-            keeper = RevisionKeeper(client, pod, log, limit=2, tell=lambda _: None)
+            keeper = RevisionKeeper(client, pod, keys_of(client), log, limit=2, tell=lambda _: None)
             keeper._reflector._statistics.synced = True  # There are none yet.
             records = OutcomeRecords(client, keeper, log)
             for _ in range(times):
@@ -83,7 +86,7 @@ def test_without_rights_or_without_the_kind_each_replica_tries_for_itself(tmp_pa
     """It is not asked again at once, and said."""
     standing, records, requests, lines = recorded(tmp_path, [answer(code)])
     assert standing is None
-    assert (records.writes, records.failures, len(requests)) == (1, 1, 1)
+    assert (records.failures, len(requests)) == (1, 1)
     assert not records.are_kept
     (told,) = lines
     assert told["msg"] == "outcome of a trial not written"
@@ -94,7 +97,7 @@ def test_a_write_that_fails_is_tried_again(tmp_path):
     standing, records, requests, lines = recorded(tmp_path, [answer(500), answer(201, MADE)])
     assert standing is not None
     assert standing.verdict == "passed"
-    assert (records.writes, records.failures, len(requests)) == (2, 1, 2)
+    assert (records.failures, len(requests)) == (1, 2)
     assert records.are_kept
     assert [line["msg"] for line in lines] == ["outcome of a trial not written"]
 
@@ -112,11 +115,24 @@ def test_what_fails_in_passing_does_not_end_the_pause_after_a_refusal(tmp_path):
     assert not records.are_kept
 
 
-def test_a_crd_that_keeps_no_outcome_is_told_of_and_not_waited_for(tmp_path):
-    standing, records, _, lines = recorded(tmp_path, [answer(201, WITHOUT)])
+@pytest.mark.parametrize("kept", [WITHOUT, PRUNED], ids=["no outcome", "no signature either"])
+def test_a_crd_that_keeps_no_outcome_is_told_of_and_not_waited_for(tmp_path, kept):
+    standing, records, _, lines = recorded(tmp_path, [answer(201, kept)])
     assert standing is None
     assert not records.are_kept
-    assert lines[0]["error"] == "the CRD of PolicyRevision keeps no outcome"
+    why = "the CRD of PolicyRevision keeps no outcome, or no signature of it"
+    assert lines[-1]["error"] == why
+
+
+@pytest.mark.parametrize("verdict", ["ended", "refused", "trying", "passed"])
+def test_an_outcome_that_no_replica_has_written_stands_for_nothing(tmp_path, verdict):
+    """Whoever may write PolicyRevisions kept a change out everywhere before it was made."""
+    forged = signed_revision(DOCUMENT, replace(OUTCOME, verdict=verdict), FOREIGN)
+    forged["metadata"] |= {"resourceVersion": "1", "uid": "of-the-forged"}
+    answers = [answer(409), answer(200, forged), answer(200, MADE), answer(201, MADE)]
+    standing, _, requests, _ = recorded(tmp_path, answers)
+    assert (standing.verdict, standing.uid) == ("passed", "uid-1")
+    assert len(requests) == len(answers)
 
 
 def test_what_another_has_said_meanwhile_stands(tmp_path):

@@ -273,3 +273,15 @@ def test_of_two_revisions_of_a_generation_the_later_is_meant():
         )
     )
     assert target_of("1", [late, early]) is late
+
+
+def test_what_is_of_a_generation_to_come_is_not_enforced():
+    """After a restore of etcd a revision may be of one that the object has not reached."""
+    found = bench(saying("good"), saying("another history", 7))
+    found.apply([template(BROKEN, generation=2)])
+    assert '"good"' in source(found)
+
+    found = bench(saying("good"), saying("another history", 7))
+    found.apply([rolled_back(template(BROKEN, generation=2), "7")])
+    assert '"good"' in source(found)
+    assert "there is no revision '7'" in found.status(TEMPLATE_STATUS)["errors"][0]["message"]

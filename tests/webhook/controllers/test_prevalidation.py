@@ -162,9 +162,9 @@ def test_a_bug_in_a_write_that_nobody_waits_for_any_more_is_told_of(tmp_path, tr
     monkeypatch.setattr(prevalidation, "WRITE_SECONDS", 0.0)
     standing, written = outcome_records.OutcomeRecords._standing, asyncio.Event()
 
-    def broken(self, document, made):
+    def broken(self, made):
         written.set()
-        standing(self, document, made)
+        standing(self, made)
         raise ZeroDivisionError("a bug")
 
     monkeypatch.setattr(outcome_records.OutcomeRecords, "_standing", broken)

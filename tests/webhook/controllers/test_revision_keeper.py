@@ -9,10 +9,11 @@ import pytest
 from tests.cluster import write_kubeconfig
 from tests.patience import PATIENCE_SECONDS
 from tests.webhook.cluster.fault_server import scripted, status
+from tests.webhook.controllers.signing import FOREIGN, entry, keys_of, signed_revision
 from tests.webhook.controllers.test_policies import template
 from webhook import __version__
 from webhook.api.pod_status import Pod
-from webhook.api.revision import digest_of, read_revision, revision_object
+from webhook.api.revision import digest_of, read_revision
 from webhook.api.revision_outcome import TrialOutcome
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
@@ -21,9 +22,11 @@ from webhook.cluster.store import Change, Key
 from webhook.controllers.policy_keys import TEMPLATES
 from webhook.controllers.revisions import keeper as revision_keeper
 from webhook.controllers.revisions.keeper import RevisionKeeper
+from webhook.controllers.revisions.keys import RevisionKey
 from webhook.controllers.revisions.revisions import InForce
 from webhook.log import Log
 
+KEYS = "/api/v1/namespaces/waddle-system/secrets/waddle-revision-keys"
 REVISIONS = "/apis/policy.waddle.dev/v1alpha1/policyrevisions"
 CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/policyrevisions.policy.waddle.dev"
 DOCUMENT = template()
@@ -45,7 +48,14 @@ class Kept:
             watch_list=False,
         )
         self.keeper = RevisionKeeper(
-            client, pod, log, limit=2, tell=self.told.extend, settings=often, **options
+            client,
+            pod,
+            keys_of(client),
+            log,
+            limit=2,
+            tell=self.told.extend,
+            settings=often,
+            **options,
         )
 
     def take(self, verdict, **outcome):
@@ -56,7 +66,7 @@ class Kept:
 def made(verdict, version="1", message="", generation=1):
     """The revision of a generation of the template, with what a replica said of it."""
     outcome = TrialOutcome(verdict, "waddle-0", "uid-0", version, "2026-01-01T00:00:00Z", message)
-    return revision_object(at(generation), DIGEST, outcome)
+    return signed_revision(at(generation), outcome, digest=DIGEST)
 
 
 def at(generation):
@@ -168,6 +178,7 @@ async def loading(folder, answers, **options):
         ClusterClient(credentials) as client,
     ):
         server.script = ByPath()
+        answers.setdefault(KEYS, [(200, [json.dumps({"data": entry()}).encode()], "end")])
         kept = Kept(client, **options)
         kept.requests = server.requests
         async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
@@ -321,7 +332,7 @@ def test_what_another_replica_is_to_drop_is_left_to_it_while_it_is_its_turn(tmp_
             while queue._heap[0][0] == first:  # noqa: ASYNC110  # no event tells
                 await asyncio.sleep(0.01)
             assert len(queue) == 1
-            assert {path for path, _ in kept.requests} == {REVISIONS}
+            assert {path for path, _ in kept.requests} == {KEYS, REVISIONS}
 
     asyncio.run(run())
 
@@ -350,5 +361,39 @@ def test_a_trial_that_another_replica_is_at_is_not_judged_before_its_end(
             async with asyncio.timeout(PATIENCE_SECONDS):
                 while path not in [one for one, _ in kept.requests]:  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
+
+    asyncio.run(run())
+
+
+NEXT = RevisionKey("key-1710000000", 1_710_000_000, b"n" * 32)
+
+
+def test_what_an_earlier_key_has_signed_is_signed_anew_and_what_is_not_ours_is_left(tmp_path, soon):
+    """A key goes with the next but one; in the place of ours a forged one is deleted, by its UID."""
+    kept_as = made("passed")
+    path = f"{REVISIONS}/{kept_as['metadata']['name']}"
+    anew = signed_revision(at(1), read_revision(kept_as).outcome, NEXT, DIGEST)
+    answer = (200, [json.dumps(anew).encode()], "end")
+    forged = signed_revision(at(2), None, FOREIGN, DIGEST)
+    forged["metadata"]["uid"] = "of-the-forged"
+    both = (200, [json.dumps({"data": entry() | entry(NEXT)}).encode()], "end")
+
+    async def run():
+        served = {REVISIONS: [EMPTY], path: [answer], KEYS: [both]}
+        async with loading(tmp_path, served, writers=lambda: WRITERS) as kept:
+            await kept.keeper.wait_loaded([].append)
+            in_force = InForce(at(1), DIGEST)
+            kept.keeper.change([change("set", one) for one in (kept_as, forged)])
+            assert kept.keeper.ignored["wrong_signature",] == 1
+            kept.keeper.keep({(TEMPLATES, DOCUMENT["metadata"]["name"]): in_force})
+            while path not in [one for one, _ in kept.requests]:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            while not kept.keeper._queue.is_idle:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            known = kept.keeper.named("u", kept_as["metadata"]["name"])
+            assert known.signature.startswith(NEXT.name)
+            assert [one for one, _ in kept.requests].count(path) == 1
+            others = {one for one, _ in kept.requests} - {KEYS, REVISIONS, path}
+            assert others == set()  # nobody deletes what is forged beside ours
 
     asyncio.run(run())

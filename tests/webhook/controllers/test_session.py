@@ -17,6 +17,7 @@ from tests.webhook.controllers.session import (
     Session,
     session,
 )
+from webhook.api.pod_status import Pod, StatusError, constraint_subject, pod_status
 from webhook.api.shapes import conditions_of
 from webhook.controllers.apply import expression_keeper
 from webhook.controllers.generate import keeper as generation_keeper
@@ -92,6 +93,80 @@ def test_what_the_cluster_holds_is_enforced_and_kept_and_every_object_says_so(tm
             made.drop(*ALPHAS, "c")
             await made.until(lambda: not made.serves("Alpha", "c"))
             await made.until(lambda: not made.all(*STATUSES), "no status of what is gone")
+
+    asyncio.run(run())
+
+
+def test_a_pod_has_one_voice_by_the_name_of_its_status(tmp_path):
+    """Who may write status objects spoke for a replica beside it, under another name."""
+
+    async def run():
+        async with session(tmp_path, *EVERYTHING) as made:
+            await enforced(made)
+            await until_says(made, "Active Enforced", *ALPHAS, "c")
+            (own,) = [one for one in made.all(*STATUSES) if one["metadata"]["name"].endswith("-c")]
+            fault = {"observedGeneration": 1, "errors": [{"code": "x", "message": "forged"}]}
+            metadata = {key: own["metadata"][key] for key in ("labels", "ownerReferences")}
+            body = {"metadata": {"name": "another", **metadata}, "status": own["status"] | fault}
+            made.make(*STATUSES, body, NAMESPACE)
+            await made.until(
+                lambda: any("another" in one.items for one in made.following._aggregation._indexes)
+            )
+            # The same under the right name is what the replica writes again.
+            name = own["metadata"]["name"]
+            served = made.storage.kinds[STATUSES]
+            forged = {**own, "status": own["status"] | fault}
+            forged["metadata"] = {**own["metadata"], "resourceVersion": ""}
+            made.storage.replace(served, NAMESPACE, name, forged, "")
+            await made.until(
+                lambda: "errors" not in made.get(*STATUSES, name, NAMESPACE)["status"],
+                "the replica says again what it said",
+            )
+            await until_says(made, "Active Enforced", *ALPHAS, "c")
+            status = made.get(*ALPHAS, "c")["status"]
+            assert [entry["id"] for entry in status["byPod"]] == ["waddle-1"]
+            assert "errors" not in status["byPod"][0]
+
+    asyncio.run(run())
+
+
+def test_a_status_forged_for_a_foreign_pod_counts_as_no_replica(tmp_path):
+    """Who may write status objects names any Pod of the namespace as owner."""
+
+    async def run():
+        async with session(tmp_path, *EVERYTHING) as made:
+            await enforced(made)
+            ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+            body = {"metadata": {"name": "intruder", "labels": {"app": "other"}}, "status": ready}
+            uid = made.make("", "pods", body, NAMESPACE)["metadata"]["uid"]
+            pod = Pod("intruder", NAMESPACE, uid, EVERYTHING)
+            fault = StatusError("ingest_error", "forged")
+            document = made.get(*ALPHAS, "c")
+            forged = pod_status(pod, constraint_subject(document), errors=[fault], enforced=False)
+            made.make(*STATUSES, forged, NAMESPACE)
+            aggregation = made.following._aggregation
+            await made.until(lambda: any(uid in item for item in owners_heard(aggregation)))
+            made.change(*ALPHAS, "c", spec={**document["spec"], "enforcementAction": "warn"})
+            generation = made.get(*ALPHAS, "c")["metadata"]["generation"]
+
+            def message() -> str:
+                held = conditions_of(made.get(*ALPHAS, "c").get("status", {}))
+                return next((item["message"] for item in held if item["type"] == "Active"), "")
+
+            wanted = f"1/1 replicas at generation {generation}"
+            await made.until(lambda: message() == wanted, wanted)
+            status = made.get(*ALPHAS, "c")["status"]
+            assert [entry["id"] for entry in status["byPod"]] == ["waddle-1"]
+            assert state_of(made, *ALPHAS, "c") == "Active Enforced"
+            assert uid not in aggregation.writers()
+            assert made.get(*STATUSES, forged["metadata"]["name"], NAMESPACE)  # not ours to delete
+
+    def owners_heard(aggregation):
+        return [
+            {owner["uid"] for owner in item["metadata"].get("ownerReferences", ())}
+            for index in aggregation._indexes
+            for item in index.items.values()
+        ]
 
     asyncio.run(run())
 
@@ -445,6 +520,31 @@ def test_a_policy_of_the_name_that_is_not_ours_is_left_and_told_of(tmp_path):
             made.make(*TEMPLATES, in_cel())
             await made.until(lambda: vap_status(made)[0].get("state") == "error")
             assert "is there, and is not ours" in json.dumps(vap_status(made)[0])
+            assert made.get(VAP_GROUP, VAPS.plural, "gatekeeper-alpha")["spec"] == theirs["spec"]
+
+    asyncio.run(run())
+
+
+def test_a_policy_that_is_not_ours_is_bound_by_nothing_of_ours(tmp_path, monkeypatch):
+    """Who may make policies and not bind them had one in force by its name."""
+    monkeypatch.setattr(generation_keeper, "GRACE_SECONDS", 0.1)
+    theirs = {"metadata": {"name": "gatekeeper-alpha"}, "spec": {"validations": []}}
+
+    async def run():
+        async with session(
+            tmp_path, *EVERYTHING, prepare=lambda made: made.make(VAP_GROUP, VAPS.plural, theirs)
+        ) as made:
+            made.make(*TEMPLATES, in_cel())
+            await made.until(lambda: ALPHAS in made.storage.kinds)
+            made.make(*ALPHAS, constraint("Alpha", "c", 0))
+            await made.until(lambda: vap_status(made)[1].get("state") == "error")
+            assert made.all(VAP_GROUP, BINDINGS.plural) == []
+            # Without it both are made; where it comes in the place of ours, our binding goes.
+            made.drop(VAP_GROUP, VAPS.plural, "gatekeeper-alpha")
+            await made.until(lambda: made.all(VAP_GROUP, BINDINGS.plural), "a binding")
+            made.drop(VAP_GROUP, VAPS.plural, "gatekeeper-alpha")
+            made.make(VAP_GROUP, VAPS.plural, theirs)
+            await until_none(made, VAP_GROUP, BINDINGS.plural)
             assert made.get(VAP_GROUP, VAPS.plural, "gatekeeper-alpha")["spec"] == theirs["spec"]
 
     asyncio.run(run())

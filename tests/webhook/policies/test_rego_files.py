@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from webhook.policies.rego_files import LoadErrors, load
+from webhook.policies.rego_bundles import load_bundles
+from webhook.policies.rego_files import LoadErrors, RegoFiles, load
 
 
 def test_folders_say_where_documents_stand(tmp_path):
@@ -38,8 +39,11 @@ def test_a_named_file_may_be_of_any_kind(tmp_path):
 def test_bundles_take_data_files_alone(tmp_path):
     (tmp_path / "data.json").write_text('{"a": 1}')
     (tmp_path / "other.json").write_text('{"b": 1}')
+    files = RegoFiles()
 
-    assert load([str(tmp_path)], bundles=True).data == {"a": 1}
+    load_bundles([str(tmp_path)], files, version="v1", ignore=())
+
+    assert files.data == {"a": 1}
     assert load([str(tmp_path)], documents=False).data == {}
 
 

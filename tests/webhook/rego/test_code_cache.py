@@ -1,9 +1,11 @@
 """Compiled policies on disk: found again, never stale, never trusted when touched by others."""
 
 import os
+import signal
 
 import pytest
 
+from tests.patience import PATIENCE_SECONDS
 from webhook.rego import code_cache
 from webhook.rego.builtins.registry import make_builtin
 from webhook.rego.code_cache import CodeCache, UnsafeDirectory, code_key
@@ -186,3 +188,43 @@ def test_only_so_many_files_are_kept(directory, monkeypatch):
     monkeypatch.setattr(code_cache, "MAX_FILES", 2)
     CodeCache(directory)
     assert len(list(directory.iterdir())) == 2
+
+
+@pytest.mark.parametrize("mode", [0o602, 0o620, 0o644, 0o640])
+def test_a_file_that_is_open_to_others_is_compiled_and_written_anew(directory, mode):
+    """Who could read it may hold it open from when it could be written, too."""
+    cache = CodeCache(directory)
+    compile_rule(modules(), PATH, cache=cache)
+    (file,) = directory.iterdir()
+    file.chmod(mode)
+    assert cache.load(file.stem) is None
+    assert answer(compile_rule(modules(), PATH, cache=cache)) == WANTED
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_with_another_name_is_compiled_and_written_anew(directory, tmp_path):
+    """By that name it may be open to others, as a folder of theirs is."""
+    cache = CodeCache(directory)
+    compile_rule(modules(), PATH, cache=cache)
+    (file,) = directory.iterdir()
+    file.rename(tmp_path / "elsewhere")
+    os.link(tmp_path / "elsewhere", file)
+    assert cache.load(file.stem) is None
+    assert answer(compile_rule(modules(), PATH, cache=cache)) == WANTED
+    assert file.stat().st_nlink == 1
+
+
+def test_a_fifo_instead_of_a_file_is_waited_for_by_nobody(directory):
+    """A process blocked in it for ever, where the alarm would end this test."""
+    cache = CodeCache(directory)
+    compile_rule(modules(), PATH, cache=cache)
+    (file,) = directory.iterdir()
+    file.unlink()
+    os.mkfifo(file, 0o600)
+    signal.alarm(int(PATIENCE_SECONDS))
+    try:
+        assert cache.load(file.stem) is None
+        assert answer(compile_rule(modules(), PATH, cache=cache)) == WANTED
+    finally:
+        signal.alarm(0)
+    assert file.is_file()

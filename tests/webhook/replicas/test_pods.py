@@ -2,7 +2,15 @@
 
 from functools import partial
 
-from webhook.replicas.pods import live, status_writers_of, working
+from webhook.replicas.pods import (
+    AUDIT_PODS,
+    WEBHOOK_PODS,
+    is_ours,
+    is_webhook,
+    live,
+    status_writers_of,
+    working,
+)
 from webhook.replicas.rendezvous import chosen, rank
 
 
@@ -31,6 +39,21 @@ def test_a_pod_counts_until_it_has_finished_and_writes_until_it_ends_or_is_unrea
     ]
     assert live(pods) == {"a", "b", "c", "d"}
     assert working(pods) == {"a", "b"}
+
+
+def test_a_pod_is_known_by_its_labels():
+    webhook, audit = (
+        {"metadata": {"labels": dict(item.split("=") for item in selector.split(","))}}
+        for selector in (WEBHOOK_PODS, AUDIT_PODS)
+    )
+    assert is_webhook(webhook)
+    assert is_ours(webhook)
+    assert not is_webhook(audit)
+    assert is_ours(audit)
+    for labels in (None, {}, [], {"app.kubernetes.io/name": "waddle"}):
+        foreign = {"metadata": {"labels": labels}}
+        assert not is_webhook(foreign)
+        assert not is_ours(foreign)
 
 
 def test_writers_are_those_whose_statuses_name_the_operation():

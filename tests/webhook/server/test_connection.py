@@ -18,9 +18,11 @@ from webhook.server.application import make_application
 from webhook.server.decoding import Decoding
 from webhook.server.endpoint import Decide
 from webhook.server.http.connection import Connection
+from webhook.server.http.head import UNKNOWN, Opening
 from webhook.server.http.hub import Hub
 from webhook.server.namespace_label import Exemptions
 from webhook.server.outcome import Pending
+from webhook.server.undecided import AnswerUnread, answer_unread
 
 LIMITS = replace(
     ADMISSION_LIMITS, header_bytes_max=1024, body_bytes_max=2048, waiting_bytes_max=4096
@@ -191,13 +193,24 @@ class Port:
 
     size = 1024 * 1024
 
-    def __init__(self, *, bodies: int = 1, decide: Decide = allow) -> None:
+    def __init__(
+        self,
+        *,
+        bodies: int = 1,
+        decide: Decide = allow,
+        answer_unread: AnswerUnread = answer_unread,
+    ) -> None:
         """So many of the largest bodies have places at a time."""
         limit = bodies * self.size
         log = Log(list[bytes]().append).logger("test")
         self.hub = Hub(replace(ADMISSION_LIMITS, body_bytes_max=limit), Registry(), log)
         self.application = make_application(
-            decide, Exemptions(), Registry(), log, decoding=Decoding(body_max=limit)
+            decide,
+            Exemptions(),
+            Registry(),
+            log,
+            decoding=Decoding(body_max=limit),
+            answer_unread=answer_unread,
         )
         self.hub.at_once = self.application.at_once
 
@@ -278,6 +291,8 @@ def test_a_large_body_that_gets_no_place_in_time_is_answered_429() -> None:
         (first, _), (second, seconds) = port.connect(), port.connect()
         first.receive(large_head(port.size) + b" " * 1000)
         second.receive(large_head(port.size) + b" " * 1000)
+        assert not seconds.paused  # It is not known yet whose it is.
+        second.receive(b" " * 4000)
         assert seconds.paused
         second.expire()  # The first has sent on meanwhile, and has all the time that it may.
         assert seconds.sent.startswith(b"HTTP/1.1 429 ")
@@ -318,3 +333,15 @@ def test_a_large_body_behind_a_request_that_is_not_answered_yet_ends_the_connect
 
     asyncio.run(run())
     assert port.is_as_at_the_start()
+
+
+def test_the_time_of_a_connections_first_request_counts_from_when_it_was_dialled_for_it() -> None:
+    """Of many at once the last stood behind all handshakes, and was answered too late."""
+    dialled = Opening(10.0, 10.5)
+    assert dialled.since(10.6) == 10.0
+    assert dialled.since(11.0) == 11.0  # its second request
+    kept_ready = Opening(10.0, 10.01)
+    assert kept_ready.since(12.0) == 12.0
+    slow_loop = Opening(10.0, 11.0)
+    assert slow_loop.since(11.9) == 10.0
+    assert UNKNOWN.since(12.0) == 12.0

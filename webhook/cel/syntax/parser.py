@@ -5,8 +5,7 @@ Chains of ``&&`` and of ``||`` become one call of many operands.
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from webhook.cel.errors import ParseError, Problem
 from webhook.cel.syntax import literals
@@ -25,13 +24,14 @@ from webhook.cel.syntax.ast import (
     place_of,
     qualified,
 )
+from webhook.cel.syntax.lexer import Token, tokens_of
 from webhook.cel.syntax.macros import MacroError, expand
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from collections.abc import Set as AbstractSet
 
     from webhook.cel.syntax.ast import Expr
-
 
 MAX_DEPTH: Final = 200
 """Nodes below each other; cel-go has 250. A check has three of Python's 1,000 calls for each."""
@@ -71,70 +71,31 @@ RESERVED: Final = frozenset(
 _WORDS: Final = {"true": True, "false": False, "null": None}
 _QUOTES: Final = "unsupported syntax: '`'"
 _RELATIONS: Final = frozenset({"<", "<=", ">", ">=", "==", "!=", "in"})
-_BEGINNINGS: Final = (
-    "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, "
-    "BYTES, IDENTIFIER}"
+_ORDER: Final = (
+    *("==", "!=", "in", "<", "<=", ">=", ">", "&&", "||", "[", "]", "{", "}", "(", ")", ".", ","),
+    *("-", "!", "?", ":", "+", "*", "/", "%", "true", "false", "null"),
+    *("NUM_FLOAT", "NUM_INT", "NUM_UINT", "STRING", "BYTES", "IDENTIFIER", "ESC_IDENTIFIER"),
 )
+"""Tokens in the order in which cel-go's parser names those that it expects."""
 
-
-class Token(NamedTuple):
-    """A token and where it begins, in code points."""
-
-    kind: str
-    text: str
-    at: int
-
-
-_ESCAPED: Final = (
-    r"\\(?:[abfnrtv\"'`\\?]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2})"
+_CLASSES: Final = {
+    "FLOAT": "NUM_FLOAT",
+    "INT": "NUM_INT",
+    "UINT": "NUM_UINT",
+    "STRING": "STRING",
+    "BYTES": "BYTES",
+    "NAME": "IDENTIFIER",
+    "QUOTED": "ESC_IDENTIFIER",
+    "END": "<EOF>",
+}
+_BEGINNINGS: Final = frozenset(
+    {"[", "{", "(", ".", "-", "!", "true", "false", "null", *_ORDER[-7:-1]}
 )
-_STRING: Final = (
-    rf'(?:"""(?:[^\\]|{_ESCAPED})*?"""|\'\'\'(?:[^\\]|{_ESCAPED})*?\'\'\''
-    rf'|"(?:[^"\\\n\r]|{_ESCAPED})*"|\'(?:[^\'\\\n\r]|{_ESCAPED})*\')'
+_FIELDS: Final = frozenset({"}", ",", "?", "IDENTIFIER", "ESC_IDENTIFIER"})
+_OPERATORS: Final = frozenset(
+    {"==", "!=", "in", "<", "<=", ">=", ">", "&&", "||", "[", ".", "-", "+", "*", "/", "%", "?"}
 )
-_RAW: Final = r'[rR](?:"""(?s:.)*?"""|\'\'\'(?s:.)*?\'\'\'|"[^"\n\r]*"|\'[^\'\n\r]*\')'
-_TOKEN: Final = re.compile(
-    rf"""
-      (?P<SPACE>[\t \r\n\f]+ | //[^\n]*)
-    | (?P<BYTES>[bB](?:{_RAW}|{_STRING}))
-    | (?P<STRING>{_RAW}|{_STRING})
-    | (?P<FLOAT>[0-9]+\.[0-9]+(?:[eE][+-]?[0-9]+)? | [0-9]+[eE][+-]?[0-9]+ | \.[0-9]+(?:[eE][+-]?[0-9]+)?)
-    | (?P<UINT>(?:0x[0-9a-fA-F]+|[0-9]+)[uU])
-    | (?P<INT>0x[0-9a-fA-F]+|[0-9]+)
-    | (?P<NAME>[A-Za-z_][A-Za-z0-9_]*)
-    | (?P<QUOTED>`[A-Za-z0-9_.\-/\ ]+`)
-    | (?P<OP>==|!=|<=|>=|&&|\|\||[<>+\-*/%!?:.,()\[\]{{}}])
-    """,
-    re.VERBOSE | re.DOTALL | re.ASCII,
-)
-
-
-def tokens_of(source: str) -> tuple[list[Token], list[Problem]]:
-    """All tokens with an end behind them, and what is no token."""
-    tokens: list[Token] = []
-    problems: list[Problem] = []
-    at = 0
-    while at < len(source):
-        match = _TOKEN.match(source, at)
-        if match is None:
-            end = _bad_until(source, at)
-            text = f"Syntax error: token recognition error at: '{source[at:end]}'"
-            problems.append(Problem(*place_of(source, at), text))
-            at = end
-            continue
-        if match.lastgroup != "SPACE":
-            tokens.append(Token(match.lastgroup or "", match[0], at))
-        at = match.end()
-    tokens.append(Token("END", "<EOF>", len(source)))
-    return tokens, problems
-
-
-def _bad_until(source: str, at: int) -> int:
-    """A string that has no end goes on to the end of its line."""
-    if source[at] in "'\"`":
-        end = source.find("\n", at)
-        return len(source) if end < 0 else end
-    return at + 1
+"""What may follow a member."""
 
 
 def parse(source: str) -> Parsed:
@@ -147,7 +108,7 @@ def parse(source: str) -> Parsed:
     try:
         root = parser.expression()
         parser.end()
-    except _SyntaxError:
+    except (_SyntaxError, _TooDeep):
         raise ParseError(source, problems) from None
     if problems:
         raise ParseError(source, problems)
@@ -170,6 +131,18 @@ class _SyntaxError(Exception):
     pass
 
 
+class _TooDeep(Exception):
+    """Nothing of the rest is read."""
+
+
+def _listed(expected: AbstractSet[str]) -> str:
+    """Tokens as cel-go names them."""
+    shown = [one if one.isupper() else f"'{one}'" for one in _ORDER if one in expected]
+    if "<EOF>" in expected:
+        shown.append("<EOF>")
+    return shown[0] if len(shown) == 1 else f"{{{', '.join(shown)}}}"
+
+
 class _Parser:
     def __init__(self, source: str, tokens: list[Token], problems: list[Problem]) -> None:
         self.source = source
@@ -177,6 +150,10 @@ class _Parser:
         self.problems = problems
         self.place = 0
         self.depth = 0
+        self.recovering = False
+        self.failed_at = -1
+        self.closers: list[frozenset[str]] = [frozenset({"<EOF>"})]
+        """What may follow each of the expressions that are being read, the innermost last."""
 
     # --- tokens -------------------------------------------------------------------------------
 
@@ -190,26 +167,97 @@ class _Parser:
 
     def take(self) -> Token:
         token = self.token
-        self.place += 1
+        self.place = min(self.place + 1, len(self.tokens) - 1)
+        self.recovering = False
         return token
 
     def accept(self, text: str) -> Token | None:
         return self.take() if self.is_next(text) else None
 
-    def expect(self, text: str) -> Token:
-        if not self.is_next(text):
-            self.fail(f"mismatched input '{self.token.text}' expecting '{text}'")
-        return self.take()
+    # --- what is wrong, said and passed over as ANTLR does (its DefaultErrorStrategy) -----------
+
+    def class_of(self, ahead: int = 0) -> str:
+        """What a token is to the grammar."""
+        token = self.tokens[min(self.place + ahead, len(self.tokens) - 1)]
+        if token.kind == "OP" or token.text in {"in", *_WORDS}:
+            return token.text
+        return _CLASSES[token.kind]
+
+    def expect(self, text: str, follows: frozenset[str] | None = None) -> Token:
+        """Take a token; one too many before it, or that it is missing, is passed over."""
+        if self.is_next(text):
+            return self.take()
+        if self.class_of(1) == text and self.token.kind != "END":
+            self.unwanted({text})
+            return self.take()
+        after = _OPERATORS | self.closers[-1] if follows is None else follows
+        if self.class_of() in after:
+            self.say(f"missing '{text}' at '{self.token.text}'")
+            return self.token
+        return self.mismatched({text})
+
+    def sync(self, expected: AbstractSet[str]) -> None:
+        """See that one of these is next; a token too many before it is passed over."""
+        if self.class_of() in expected:
+            return
+        if self.class_of(1) in expected and self.token.kind != "END":
+            self.unwanted(expected)
+            return
+        self.mismatched(expected)
+
+    def unwanted(self, expected: AbstractSet[str]) -> None:
+        self.say(f"extraneous input '{self.token.text}' expecting {_listed(expected)}")
+        self.place += 1
+
+    def mismatched(self, expected: AbstractSet[str]) -> NoReturn:
+        self.fail(f"mismatched input '{self.token.text}' expecting {_listed(expected)}")
 
     def end(self) -> None:
-        if self.token.kind != "END":
-            self.fail(f"mismatched input '{self.token.text}' expecting <EOF>")
+        if self.token.kind == "END":
+            return
+        if self.class_of(1) == "<EOF>":
+            self.unwanted({"<EOF>"})
+        else:
+            self.mismatched({"<EOF>"})
 
     def fail(self, message: str) -> NoReturn:
-        line, column = place_of(self.source, self.token.at)
-        at = column if self.source else -1  # the end of nothing
-        self.problems.append(Problem(line, at, f"Syntax error: {message}"))
+        self.say(message)
         raise _SyntaxError
+
+    def say(self, message: str) -> None:
+        """Tell of a fault of the syntax, unless what follows one is not sorted out yet."""
+        if not self.recovering:
+            line, column = place_of(self.source, self.token.at)
+            at = column if self.source else -1  # the end of nothing
+            self.problems.append(Problem(line, at, f"Syntax error: {message}"))
+        self.recovering = True
+
+    def no_alternative(self, first: Token) -> str:
+        """That nothing begins with the tokens from one to the next, as they are written."""
+        last = self.token
+        end = len(self.source) if last.kind == "END" else last.at + len(last.text)
+        return f"no viable alternative at input '{self.source[first.at : end]}'"
+
+    def recovered(self, read: Callable[[], Expr]) -> Expr:
+        """What is read; where it is faulty, something in its place, and what may follow is next."""
+        try:
+            return read()
+        except _SyntaxError:
+            if self.failed_at == self.place and self.token.kind != "END":
+                self.place += 1  # the same place again: something must be passed over
+            self.failed_at = self.place
+            known = _OPERATORS.union(*self.closers)
+            while self.token.kind != "END" and self.class_of() not in known:
+                self.place += 1
+            return Constant(self.token.at, None)
+
+    def within(self, closers: AbstractSet[str], read: Callable[[], Expr]) -> Expr:
+        """What is read where these may follow it."""
+        self.closers.append(frozenset(closers))
+        try:
+            return read()
+        finally:
+            self.closers.pop()
 
     def report(self, at: int, message: str) -> None:
         self.problems.append(Problem(*place_of(self.source, at), message))
@@ -225,14 +273,17 @@ class _Parser:
         self.depth += 1
         if self.depth > MAX_NESTING:
             self.report(0, f"expression recursion limit exceeded: {MAX_NESTING}")
-            raise _SyntaxError
+            raise _TooDeep
         expr = self.chain("||", "_||_", self.conjunction)
         if token := self.accept("?"):
-            then = self.chain("||", "_||_", self.conjunction)
-            self.expect(":")
-            expr = Call(token.at, "_?_:_", [expr, then, self.expression()])
+            expr = self.recovered(lambda: self.conditional(token, expr))
         self.depth -= 1
         return expr
+
+    def conditional(self, token: Token, condition: Expr) -> Expr:
+        then = self.within({":"}, lambda: self.chain("||", "_||_", self.conjunction))
+        self.expect(":", _BEGINNINGS)
+        return Call(token.at, "_?_:_", [condition, then, self.expression()])
 
     def conjunction(self) -> Expr:
         return self.chain("&&", "_&&_", self.relation)
@@ -277,6 +328,11 @@ class _Parser:
             count = 0
             while self.accept(text):
                 count += 1
+            if text == "!" and self.class_of() not in _BEGINNINGS:
+                self.say(f"extraneous input '{self.token.text}' expecting {_listed(_BEGINNINGS)}")
+            if text == "-" and self.token.kind == "END":
+                self.say(self.no_alternative(self.tokens[self.place - 1]))
+                self.recovering = False
             operand = self.member()
             return Call(first.at, function, [operand]) if count % 2 else operand
         return self.member()
@@ -284,33 +340,44 @@ class _Parser:
     # --- members ------------------------------------------------------------------------------
 
     def member(self) -> Expr:
+        return self.recovered(self.members)
+
+    def members(self) -> Expr:
+        self.sync(_BEGINNINGS)
         is_named = not self.is_next("(")
-        expr = self.primary()
+        expr = self.recovered(self.primary)
         while True:
             token = self.token
+            recovering = self.recovering
             if self.accept("."):
-                expr = self.selected(expr, token)
+                expr = self.selected(expr, token, recovering=recovering)
                 is_named = is_named and self.tokens[self.place - 1].kind == "NAME"
             elif self.accept("["):
-                function = "_[?_]" if self.accept("?") else "_[_]"
-                expr = Call(token.at, function, [expr, self.expression()])
+                function = "_[_]"
+                self.sync(_BEGINNINGS | {"?"})
+                if self.accept("?"):
+                    function = "_[?_]"
+                expr = Call(token.at, function, [expr, self.within({"]"}, self.expression)])
                 self.expect("]")
             elif is_named and self.is_next("{") and qualified(expr) is not None:
                 expr = self.message(qualified(expr) or "")
             else:
                 return expr
 
-    def selected(self, operand: Expr, dot: Token) -> Expr:
+    def selected(self, operand: Expr, dot: Token, *, recovering: bool) -> Expr:
         optional = self.accept("?") is not None
+        if optional:
+            self.sync({"IDENTIFIER", "ESC_IDENTIFIER"})
         name = self.take()
         if name.kind == "QUOTED":
             self.report(name.at, _QUOTES)
             return Select(dot.at, operand, name.text, optional=optional)
         if name.kind != "NAME" or name.text in {"in", *_WORDS}:
-            self.place -= 1
+            self.place -= name.kind != "END"
+            self.recovering = recovering  # a dot that nothing follows was not read
             if name.text in _WORDS:
-                self.fail(f"mismatched input '{name.text}' expecting IDENTIFIER")
-            fault = f"no viable alternative at input '.{name.text}'"
+                self.mismatched({"IDENTIFIER"})
+            fault = self.no_alternative(dot)
             if name.text != "in":
                 self.fail(fault)
             self.report(name.at, f"Syntax error: {fault}")  # and what follows is read as usual
@@ -323,10 +390,11 @@ class _Parser:
 
     def arguments(self) -> list[Expr]:
         args: list[Expr] = []
+        self.sync(_BEGINNINGS | {")"})
         if self.accept(")"):
             return args
         while True:
-            args.append(self.expression())
+            args.append(self.within({")", ","}, self.expression))
             if not self.accept(","):
                 break
         self.expect(")")
@@ -349,20 +417,22 @@ class _Parser:
         name = self.take() if dot else token
         if dot and name.text in _WORDS:
             self.place -= 1
-            self.fail(f"mismatched input '{name.text}' expecting IDENTIFIER")
+            self.mismatched({"IDENTIFIER"})
         if name.kind == "NAME" and name.text != "in":
             return self.named(token, name, dot="." if dot else "")
         if token.kind == "OP" and not dot:
             if token.text == "(":
-                expr = self.expression()
+                expr = self.within({")"}, self.expression)
                 self.expect(")")
                 return expr
             if token.text == "[":
                 return self.list_of(token)
             if token.text == "{":
                 return self.map_of(token)
-        self.place -= 1
-        return self.fail(f"mismatched input '{name.text}' expecting {_BEGINNINGS}")
+        self.place -= name.kind != "END"
+        if dot:
+            self.fail(self.no_alternative(token))
+        return self.mismatched(_BEGINNINGS)
 
     def named(self, first: Token, name: Token, dot: str) -> Expr:
         opening = self.accept("(")
@@ -402,28 +472,33 @@ class _Parser:
             self.report(token.at, str(error))
             return Constant(token.at, None)
         self.place -= 1
-        return self.fail(f"mismatched input '{written.text}' expecting {_BEGINNINGS}")
+        return self.mismatched(_BEGINNINGS)
 
     def list_of(self, opening: Token) -> Expr:
         items: list[Expr] = []
         optional: set[int] = set()
+        self.sync(_BEGINNINGS | {"]", ",", "?"})
         while not self.is_next("]") and (items or not self.accept(",")):
             if self.accept("?"):
                 optional.add(len(items))
-            items.append(self.expression())
-            if not self.accept(","):
+            items.append(self.within({"]", ","}, self.expression))
+            self.sync({"]", ","})
+            if not self.accept(",") or self.class_of() not in _BEGINNINGS | {"?"}:
                 break
         self.expect("]")
         return ListOf(opening.at, items, frozenset(optional))
 
     def map_of(self, opening: Token) -> Expr:
         entries: list[Entry] = []
+        self.sync(_BEGINNINGS | {"}", ",", "?"})
         while not self.is_next("}") and (entries or not self.accept(",")):
             optional = self.accept("?") is not None
-            key = self.expression()
-            colon = self.expect(":")
-            entries.append(Entry(colon.at, key, self.expression(), optional))
-            if not self.accept(","):
+            key = self.within({":"}, self.expression)
+            colon = self.expect(":", _BEGINNINGS)
+            value = self.within({"}", ","}, self.expression)
+            entries.append(Entry(colon.at, key, value, optional))
+            self.sync({"}", ","})
+            if not self.accept(",") or self.class_of() not in _BEGINNINGS | {"?"}:
                 break
         self.expect("}")
         return MapOf(opening.at, entries)
@@ -432,20 +507,23 @@ class _Parser:
         opening = self.take()
         beginning = self.token.at
         fields: list[FieldOf] = []
+        self.sync(_FIELDS)
         while not self.is_next("}") and (fields or not self.accept(",")):
             optional = self.accept("?") is not None
             name = self.take()
             if name.kind == "QUOTED":
                 self.report(beginning, _QUOTES)
             elif name.kind != "NAME" or name.text in {"in", *_WORDS}:
-                self.place -= 1
-                self.fail(f"mismatched input '{name.text}' expecting IDENTIFIER")
-            colon = self.expect(":")
+                self.place -= name.kind != "END"
+                self.mismatched({"IDENTIFIER", "ESC_IDENTIFIER"})
+            colon = self.expect(":", _BEGINNINGS)
             known = len(self.problems)
-            fields.append(FieldOf(colon.at, name.text, self.expression(), optional))
+            value = self.within({"}", ","}, self.expression)
+            fields.append(FieldOf(colon.at, name.text, value, optional))
             if name.kind == "QUOTED":
                 self.forget(known)  # nobody looks at the value
-            if not self.accept(","):
+            self.sync({"}", ","})
+            if not self.accept(",") or self.class_of() not in _FIELDS - {"}", ","}:
                 break
         self.expect("}")
         return Message(opening.at, type_name, fields)

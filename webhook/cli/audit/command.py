@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -12,10 +11,12 @@ from webhook.cli import exit_codes
 from webhook.cli.cluster_access import cluster_options
 from webhook.cli.formats import words
 from webhook.cli.formats.words import Output, emit, outputs_option
-from webhook.cli.policy_options import DISABLED_BUILTINS
+from webhook.cli.policy_options import DISABLED_BUILTINS, InputPath
 from webhook.cli.terminal import complain, listed
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from webhook.cli.audit.run import AuditOutcome, Request
 
 _HELP = """Review what is in a cluster by its policies, or by those of a directory.
@@ -38,7 +39,7 @@ mutators and ExpansionTemplates of both.
     "--policies",
     metavar="DIR",
     multiple=True,
-    type=click.Path(exists=True, path_type=Path),
+    type=InputPath(),
     help="A directory or file with templates and constraints, in place of the cluster's; its "
     "mutators and ExpansionTemplates count beside the cluster's. Repeatable.",
 )

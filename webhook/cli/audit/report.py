@@ -12,6 +12,7 @@ from webhook.cli.formats.junit import as_junit
 from webhook.cli.formats.sarif import as_sarif
 from webhook.cli.table import table
 from webhook.cli.terminal import one_line, printable_name, styled
+from webhook.constraint.description import described
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,6 +95,7 @@ def report(outcome: AuditOutcome) -> Report:
         [f"{kind}/{name}" for kind, name in sorted({*rules, *outcome.totals})],
         [_finding(item) for item in outcome.findings],
         missing(outcome),
+        {"/".join(key): one for key, one in described(outcome.ended.snapshot).items()},
     )
 
 

@@ -6,10 +6,6 @@ from typing import Any
 
 import click
 
-from webhook.cel.check.types import DYN
-from webhook.cel.engine import compile_expression
-from webhook.cel.errors import CompileError
-from webhook.cel.kubernetes import admission
 from webhook.cli import exit_codes
 from webhook.cli.terminal import complain, printable, write
 
@@ -26,6 +22,12 @@ whatever is named with --variable may be read.
 
 def run(expressions: tuple[str, ...], *, names: tuple[str, ...]) -> int:
     """Compile and report."""
+    # The engine takes long to import: help and errors of usage do without it.
+    from webhook.cel.check.types import DYN  # noqa: PLC0415
+    from webhook.cel.engine import compile_expression  # noqa: PLC0415
+    from webhook.cel.errors import CompileError  # noqa: PLC0415
+    from webhook.cel.kubernetes import admission  # noqa: PLC0415
+
     declared = dict.fromkeys(("params", "anyObject", *names), DYN)
     environment = admission(declared, params=False)
     code = exit_codes.OK

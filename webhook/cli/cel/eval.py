@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import orjson
 
-from webhook.cel.errors import CompileError, EvaluationError
 from webhook.cli import exit_codes
+from webhook.cli.policy_options import InputPath
 from webhook.cli.terminal import complain, printable, printable_json, write
-from webhook.policies.expression import evaluate
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _HELP = """Evaluate an expression and print its value as JSON.
 
@@ -24,7 +27,7 @@ object alone is deleted, both are an update.
   waddle cel eval --object pod.yaml --params params.yaml 'variables.params.labels'
 """
 
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_FILE = InputPath(dir_okay=False)
 
 
 def run(
@@ -36,6 +39,12 @@ def run(
     params: Path | None,
 ) -> int:
     """Compile, evaluate, print."""
+    # The engine takes long to import: help and errors of usage do without it.
+    import orjson  # noqa: PLC0415
+
+    from webhook.cel.errors import CompileError, EvaluationError  # noqa: PLC0415
+    from webhook.policies.expression import evaluate  # noqa: PLC0415
+
     given = {"obj": object_, "old": old, "namespace": namespace, "params": params}
     try:
         value = evaluate(expression, **{name: _read(path) for name, path in given.items()})

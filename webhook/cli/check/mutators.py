@@ -114,6 +114,10 @@ def prepare(
             names = ", ".join(f"{party.kind}/{party.name}" for party in parties if party != key)
             message = f"previewed; enforced it would conflict with {names}"
             problems.append(Problem(*key, "warning", "conflict", message))
+        problems += [
+            Problem(*key, "warning", "update", warning)
+            for warning in checked.extensions.warnings_of(key)
+        ]
         if _is_named_after_nobody(item.document):
             problems.append(Problem(*key, "warning", "empty-name", _NO_NAME))
     return checked, problems

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -54,6 +55,11 @@ class ConftestExit(click.ClickException):
     def __init__(self, message: str, ctx: click.Context | None = None) -> None:
         super().__init__(message)
         self.ctx = ctx
+
+
+def is_coloured(*, no_color: bool) -> bool:
+    """Whether results are coloured: always, as conftest's are, unless one says otherwise."""
+    return not (no_color or os.environ.get("NO_COLOR"))
 
 
 def _config_file(args: Sequence[str]) -> str:

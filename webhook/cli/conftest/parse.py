@@ -10,8 +10,6 @@ import click
 from webhook.cli import exit_codes
 from webhook.cli.conftest.options import CONFIG_FILE, ConftestExit, Flags
 from webhook.cli.terminal import complain
-from webhook.parsers import numbers
-from webhook.rego.run.text import laid_out
 
 _HELP = """Show what policies see of configuration files, as JSON.
 
@@ -23,6 +21,9 @@ _HELP = """Show what policies see of configuration files, as JSON.
 
 def as_json(value: Any, indent: str) -> str:
     """The value in lines; numbers as Go's JSON writes a ``float64``."""
+    from webhook.parsers import numbers  # noqa: PLC0415  # --help needs none of it
+    from webhook.rego.run.text import laid_out  # noqa: PLC0415
+
     return laid_out(numbers.plain(value), "", indent)
 
 

@@ -10,7 +10,15 @@ import click
 
 from webhook import __version__
 from webhook.cli import exit_codes
-from webhook.cli.conftest.options import CONFIG_FILE, LOADING, SHOWING, ConftestExit, Flags, lists
+from webhook.cli.conftest.options import (
+    CONFIG_FILE,
+    LOADING,
+    SHOWING,
+    ConftestExit,
+    Flags,
+    is_coloured,
+    lists,
+)
 from webhook.cli.terminal import complain
 
 if TYPE_CHECKING:
@@ -89,7 +97,7 @@ def _run(paths: list[str], options: dict[str, Any]) -> int:
     code = result.exit_code(outcome.results, fail_on_warn=options["fail_on_warn"])
     if code or not options["quiet"]:
         shown = output.OutputOptions(
-            color=not options["no_color"],
+            color=is_coloured(no_color=options["no_color"]),
             suppress_exceptions=options["suppress_exceptions"],
             junit_hide_message=options["junit_hide_message"],
             github_hide_passed=options["github_hide_passed"],

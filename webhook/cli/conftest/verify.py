@@ -9,7 +9,15 @@ import click
 
 from webhook import __version__
 from webhook.cli import exit_codes
-from webhook.cli.conftest.options import CONFIG_FILE, LOADING, SHOWING, ConftestExit, Flags, lists
+from webhook.cli.conftest.options import (
+    CONFIG_FILE,
+    LOADING,
+    SHOWING,
+    ConftestExit,
+    Flags,
+    is_coloured,
+    lists,
+)
 from webhook.cli.conftest.test import policy_options, printed, tell
 from webhook.cli.terminal import complain
 
@@ -66,7 +74,7 @@ def _run(options: dict[str, Any]) -> int:
             sys.stdout.write(printed(report.report(outcome.tests, kind)))
         else:
             shown = output.OutputOptions(
-                color=not options["no_color"],
+                color=is_coloured(no_color=options["no_color"]),
                 show_skipped=True,
                 junit_hide_message=options["junit_hide_message"],
                 github_hide_passed=options["github_hide_passed"],

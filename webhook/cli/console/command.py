@@ -58,7 +58,12 @@ _PATH = click.Path(exists=True, path_type=Path)
     type=_PATH,
     help="A file of the decision log, or a sidecar's queue: for the page of decisions.",
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="The address to listen on; empty for all, of IPv4 and IPv6.",
+)
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),

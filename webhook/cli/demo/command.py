@@ -21,7 +21,8 @@ has been fetched; then it is kept and starts within seconds. In a checkout `make
 Go that it gets from the Python registry.
 
 A cluster of yours must reach this machine at --address. Nothing is written to one that has templates or
-Gatekeeper, and what was written is removed at the end.
+Gatekeeper, and what was written is removed at the end. Policies hold in the demonstration's namespaces
+alone there; in its own cluster they hold everywhere but in waddle-system and kube-system.
 """
 
 

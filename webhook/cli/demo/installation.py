@@ -28,6 +28,33 @@ CONFIGURATION: Final = "waddle-validating-webhook-configuration"
 SERVED_SECONDS_MAX: Final = 180
 """Until a kind is served, of a CRD that was just made."""
 
+_RULES: Final = (("*", "*"),)
+_CONDITIONS: Final = {
+    "exclude-namespaces": (
+        f"!has(request.namespace) || !(request.namespace in ['{NAMESPACE}', 'kube-system'])"
+    ),
+    # What replicas write themselves: they are the same user here as whoever uses kubectl.
+    "exclude-own": (
+        "!(request.resource.group in ['policy.waddle.dev', 'status.gatekeeper.sh',"
+        " 'wgpolicyk8s.io', 'openreports.io', 'apiextensions.k8s.io'])"
+    ),
+    "exclude-leases": (
+        "!(request.resource.group == 'coordination.k8s.io' && request.resource.resource == 'leases')"
+    ),
+    "exclude-events": (
+        "!(request.resource.group in ['', 'events.k8s.io'] && request.resource.resource == 'events')"
+    ),
+}
+_NARROW_RULES: Final = (
+    ("apps", "deployments"),
+    ("", "configmaps"),
+    (TEMPLATES.gvk.group, TEMPLATES.plural),
+    (CONSTRAINTS, "*"),
+)
+_NARROW: Final = {
+    "demonstration": (f"!has(request.namespace) || request.namespace in ['', '{SHOP}', '{LAB}']")
+}
+
 _AGAIN_SECONDS: Final = 0.2
 _TIMEOUT_SECONDS: Final = 10
 
@@ -106,15 +133,15 @@ class Installation:
         """As when a node is lost."""
         await self._client.delete(PODS, name, NAMESPACE)
 
-    async def register(self, address: str, port: int, certificate: bytes) -> None:
-        """Have the API server ask; of no namespace but the demonstration's, and of policies."""
-        spaces = ", ".join(f'"{name}"' for name in (SHOP, LAB))
-        kinds = (
-            ("apps", "deployments"),
-            ("", "configmaps"),
-            (TEMPLATES.gvk.group, TEMPLATES.plural),
-            (CONSTRAINTS, "*"),
-        )
+    async def register(
+        self, address: str, port: int, certificate: bytes, *, everywhere: bool
+    ) -> None:
+        """Have the API server ask.
+
+        Everywhere: of what the manifests' webhook is asked about, as in an installation. Else of
+        policies, and of a few kinds in the demonstration's namespaces.
+        """
+        rules, conditions = (_RULES, _CONDITIONS) if everywhere else (_NARROW_RULES, _NARROW)
         webhook = {
             "name": "validation.gatekeeper.sh",
             "admissionReviewVersions": ["v1"],
@@ -126,10 +153,7 @@ class Installation:
             "sideEffects": "NoneOnDryRun",
             "timeoutSeconds": _TIMEOUT_SECONDS,
             "matchConditions": [
-                {
-                    "name": "demonstration",
-                    "expression": f"!has(request.namespace) || request.namespace in ['', {spaces}]",
-                }
+                {"name": name, "expression": text} for name, text in conditions.items()
             ],
             "rules": [
                 {
@@ -138,7 +162,7 @@ class Installation:
                     "operations": ["CREATE", "UPDATE"],
                     "resources": [plural],
                 }
-                for group, plural in kinds
+                for group, plural in rules
             ],
         }
         body = _named(

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Final
 from webhook import __version__
 from webhook.certificates.pairs import self_signed
 from webhook.cli import exit_codes
+from webhook.cli.cluster_access import NAMESPACE
 from webhook.cli.demo.balancer import Balancer, ready
 from webhook.cli.demo.build import NoControlPlane, control_plane
 from webhook.cli.demo.control_plane import ControlPlane
-from webhook.cli.demo.installation import Installation, Occupied
+from webhook.cli.demo.installation import LAB, SHOP, Installation, Occupied
 from webhook.cli.demo.processes import Child, NotStarted
 from webhook.cli.demo.traffic import Traffic
 from webhook.cli.terminal import complain, printable, write
@@ -122,9 +123,9 @@ class _Demonstration:
         replicas = await self._start(tasks, installation, kubeconfig)
         traffic = Traffic(client, _tell)
         await traffic.leave_some()
-        await self._serve(tasks, installation, replicas)
+        await self._serve(tasks, installation, replicas, everywhere=whose == OURS)
         await self._console(tasks, kubeconfig)
-        self._introduce(kubeconfig, credentials.server)
+        self._introduce(kubeconfig, credentials.server, everywhere=whose == OURS)
         asking = tasks.create_task(traffic.run())
         self._stack.callback(asking.cancel)
         await asyncio.sleep(QUIET_SECONDS)
@@ -139,7 +140,7 @@ class _Demonstration:
         """Replicas, one that audits, and the decision log; the ports of the former."""
         folder = self._folder
         (folder / "sidecar.json").write_text(json.dumps(self._sidecar()), encoding="utf-8")
-        exporter = {"sidecarURL": f"unix://{folder}/decisions.sock"}
+        exporter = {"sidecarURL": f"unix://{folder}/decisions.sock", "includeObjects": True}
         (folder / "exporter.json").write_text(json.dumps(exporter), encoding="utf-8")
         pair = self_signed([self._address, "localhost"], dt.datetime.now(tz=dt.UTC))
         (folder / "tls.crt").write_bytes(pair.certificate)
@@ -169,6 +170,8 @@ class _Demonstration:
         tasks: asyncio.TaskGroup,
         installation: Installation,
         replicas: list[Mapping[str, int]],
+        *,
+        everywhere: bool,
     ) -> None:
         """Policies first, then the door: so an installation does it too."""
         await installation.apply_policies("policies")
@@ -180,7 +183,7 @@ class _Demonstration:
         port = await balancer.listen(self._address)
         self._stack.push_async_callback(_quietly, installation.unregister)
         certificate = (self._folder / "tls.crt").read_bytes()
-        await installation.register(self._address, port, certificate)
+        await installation.register(self._address, port, certificate, everywhere=everywhere)
 
     async def _console(self, tasks: asyncio.TaskGroup, kubeconfig: Path) -> None:
         console = await self._child(
@@ -213,13 +216,15 @@ class _Demonstration:
             "sinks": [sink],
         }
 
-    def _introduce(self, kubeconfig: Path, server: str) -> None:
+    def _introduce(self, kubeconfig: Path, server: str, *, everywhere: bool) -> None:
+        enforced = f"all but {NAMESPACE} and kube-system" if everywhere else f"{SHOP} and {LAB}"
         pids = {child.name: child.pid for child in self._children}
         write(
             f"""
   console      http://127.0.0.1:{self._port}/
   API server   {server}
   kubectl      export KUBECONFIG={kubeconfig}
+  namespaces   policies hold in {enforced}
   replicas     3, as processes {", ".join(str(pids[f"waddle-{n}"]) for n in range(REPLICAS))}: end one, and see
   logs         {self._folder}/*.log
 """

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import field
 from typing import TYPE_CHECKING, Final, Literal
 
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from webhook.constraint.description import Description
 
 Level = Literal["error", "warning", "note"]
 
@@ -47,6 +50,8 @@ class Report:
     rules: Sequence[str]
     findings: Sequence[ShownFinding]
     missing: Sequence[str] = ()
+    descriptions: Mapping[str, Description] = field(default_factory=dict)
+    """What rules say of themselves, those that do."""
 
 
 def level_of(actions: Sequence[str]) -> Level:

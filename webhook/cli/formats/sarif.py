@@ -11,6 +11,10 @@ from webhook.cli.formats.document import as_json
 
 if TYPE_CHECKING:
     from webhook.cli.formats.finding import Report, ShownFinding
+    from webhook.constraint.description import Description
+
+_SCORES: Final = {"critical": "9.5", "high": "8.0", "medium": "5.5", "low": "2.0", "info": "0.0"}
+"""The middle of what GitHub's code scanning takes for each severity."""
 
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -24,7 +28,7 @@ def as_sarif(report: Report) -> str:
             "driver": {
                 "name": "waddle",
                 "version": __version__,
-                "rules": [_rule(rule) for rule in rules],
+                "rules": [_rule(rule, report.descriptions.get(rule)) for rule in rules],
             }
         },
         "results": [_result(item, index[item.rule]) for item in report.findings],
@@ -40,17 +44,25 @@ def as_sarif(report: Report) -> str:
     return as_json({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]})
 
 
-def _rule(rule: str) -> dict[str, Any]:
+def _rule(rule: str, described: Description | None) -> dict[str, Any]:
     kind, _, name = rule.partition("/")
-    text = f"{kind} {name}" if name else kind
-    return {
+    name = f"{kind} {name}" if name else kind
+    title = (described and described.title) or name
+    text = (described and described.description) or f"{title}, as {name} has it."
+    shown: dict[str, Any] = {
         "id": rule,
         "name": kind,
-        "shortDescription": {"text": text},
-        "fullDescription": {"text": f"{text}: what it asks for is in its template and parameters."},
-        "help": {"text": f"What {text} asks for is in its template and parameters."},
+        "shortDescription": {"text": title},
+        "fullDescription": {"text": text},
+        "help": {"text": text},
         "defaultConfiguration": {"level": "error"},
     }
+    properties: dict[str, Any] = {}
+    if described and described.severity:
+        properties["security-severity"] = _SCORES[described.severity]
+    if described and described.category:
+        properties["tags"] = [described.category]
+    return {**shown, "properties": properties} if properties else shown
 
 
 def _result(finding: ShownFinding, rule: int) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from webhook.cli import exit_codes
+from webhook.cli.policy_options import filenames_option
 from webhook.cli.terminal import complain, write
 
 _HELP = """Validate a ResourceList from standard input, as kustomize and kpt run functions.
@@ -23,14 +24,7 @@ came, with a result for each violation: deny is an error, warn a warning, dryrun
 
 
 @click.command(name="krm", help=_HELP + exit_codes.paragraph("krm"))
-@click.option(
-    "-f",
-    "--filename",
-    "filenames",
-    metavar="FILE",
-    multiple=True,
-    help="A file or folder of policies. Repeatable.",
-)
+@filenames_option("A file or folder of policies, as FILE alone is. Repeatable.")
 def command(filenames: tuple[str, ...]) -> int:
     """Review the items and print the list with the results."""
     # Here and not above: --help, completion and a mistyped option need none of it.

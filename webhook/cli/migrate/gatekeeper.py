@@ -7,6 +7,7 @@ import click
 from webhook.cli import exit_codes
 from webhook.cli.formats import words
 from webhook.cli.formats.words import output_option
+from webhook.cli.policy_options import KUBECONFIG, filenames_option
 
 _HELP = """Say, object by object, what of an installation of Gatekeeper runs here as it is.
 
@@ -20,15 +21,10 @@ Deployments read one by one. What differs is a row of docs/compatibility.md. Not
 
 
 @click.command("gatekeeper", help=_HELP + exit_codes.paragraph("migrate gatekeeper"))
-@click.option(
-    "-f",
-    "--filename",
-    "filenames",
-    metavar="FILE",
-    multiple=True,
-    help="A file or folder, - for standard input; repeatable. Without it a cluster is read.",
+@filenames_option(
+    "A file or folder, - for standard input, as FILE alone is; repeatable. Without it a cluster is read."
 )
-@click.option("--kubeconfig", metavar="FILE", default=None, help="The kubeconfig.")
+@KUBECONFIG
 @click.option("--context", metavar="NAME", default=None, help="A context of it.")
 @click.option(
     "-n",

@@ -11,12 +11,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _DOORS: Final = (
-    ("webhook", "Policies"),
-    ("webhook", "Violation"),
-    ("webhook", "InvalidPoliciesError"),
-    ("webhook", "NoVerdictError"),
-    ("webhook", "Rego"),
-    ("webhook.library", "Answer"),
+    ("waddle", "Policies"),
+    ("waddle", "Violation"),
+    ("waddle", "InvalidPoliciesError"),
+    ("waddle", "InvalidInputError"),
+    ("waddle", "NoVerdictError"),
+    ("waddle", "UnknownPathError"),
+    ("waddle", "WaddleError"),
+    ("waddle", "Rego"),
+    ("waddle", "Answer"),
     ("webhook.constraint.targets.documents", "DocumentTarget"),
     ("webhook.constraint.review", "Document"),
 )

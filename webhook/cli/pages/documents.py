@@ -113,6 +113,12 @@ def commands_page() -> str:
         "`~/.cache/waddle/policies`, so that the next run need not: 10,000 files at most, which must",
         "belong to the user and be closed to all others. `WADDLE_CACHE=DIR` keeps them elsewhere,",
         "`WADDLE_CACHE=` keeps none.",
+        "",
+        "## What policies see of the environment",
+        "",
+        "`opa.runtime()` shows all variables to policies of `waddle rego` and `waddle conftest`, as",
+        "OPA and conftest do. `WADDLE_RUNTIME_ENV=` shows none, `WADDLE_RUNTIME_ENV=HOME,CI` these. Set",
+        "it where a pipeline has secrets and a bundle is not yours.",
     ]
     return "\n".join(lines) + "\n"
 

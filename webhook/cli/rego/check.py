@@ -7,7 +7,16 @@ from typing import Any
 import click
 
 from webhook.cli import exit_codes
-from webhook.cli.rego.options import BUNDLE, IGNORE, MAX_ERRORS, V0, V1
+from webhook.cli.rego.options import (
+    BUNDLE,
+    CAPABILITIES,
+    IGNORE,
+    MAX_ERRORS,
+    SCHEMA,
+    V0,
+    V1,
+    refused,
+)
 
 _HELP = """Check Rego files for faults: what they say wrong, with the place of each.
 
@@ -33,9 +42,12 @@ Nothing is printed where all is well.
 @click.option("-S", "--strict", is_flag=True, help="Refuse what OPA's strict mode refuses, too.")
 @MAX_ERRORS
 @BUNDLE
+@CAPABILITIES
+@SCHEMA
 @IGNORE
 @V0
 @V1
+@refused("--v0-v1", flag=True, because="check once with --v0-compatible and once without.")
 def command(**options: Any) -> int:
     """Load, compile and report."""
     # The engine is half of what there is to import: help and errors of usage do without it.

@@ -5,38 +5,54 @@ from __future__ import annotations
 from typing import Any
 
 from webhook.cli import exit_codes
-from webhook.cli.rego.context import version_of
-from webhook.cli.rego.report import place
+from webhook.cli.rego.context import (
+    BundleError,
+    LoadErrors,
+    compile_options,
+    read_capabilities,
+    sources,
+    version_of,
+)
+from webhook.cli.rego.json import OrderedFields, indented
+from webhook.cli.rego.report import document, load_fault
 from webhook.cli.terminal import complain
-from webhook.policies.rego_files import LoadErrors, load
-from webhook.rego.engine import CompileOptions, compile_modules
-from webhook.rego.errors import RegoErrors, RegoLoadError
-from webhook.rego.run.text import laid_out
+from webhook.rego.engine import compile_modules
+from webhook.rego.errors import RegoErrors
 
 
-def run(
+def run(  # noqa: PLR0913  # one for each option of the command
     paths: tuple[str, ...],
     *,
     output: str,
     strict: bool,
     max_errors: int,
     bundle: bool,
+    capabilities: str | None,
+    schema: str | None,
     ignore: tuple[str, ...],
     v0_compatible: bool,
     v1_compatible: bool,
 ) -> int:
     """Load, compile and report."""
-    del v1_compatible
-    version = version_of(v0_compatible=v0_compatible)
+    del v1_compatible  # the default
+    known = read_capabilities(capabilities)
     try:
-        files = load(paths, version=version, ignore=ignore, bundles=bundle, documents=bundle)
+        files = sources(
+            () if bundle else paths,
+            paths if bundle else (),
+            version=version_of(v0_compatible=v0_compatible),
+            ignore=ignore,
+            capabilities=known,
+            documents=False,
+        )
         program = compile_modules(
-            files.modules, options=CompileOptions(strict=strict, annotations=True)
+            files.modules, options=compile_options(known, schema, strict=strict)
         )
         program.check_data(files.data)
-    except LoadErrors as errors:
-        messages = [{"message": message} for message in errors.messages]
-        complain(_json(messages) if output == "json" else str(errors))
+    except (BundleError, LoadErrors) as errors:
+        faults = errors.faults or (str(errors),)
+        listed = [*map(load_fault, faults)]
+        complain(_json(listed) if output == "json" else str(errors))
         return exit_codes.NO
     except RegoErrors as errors:
         told = errors.limited(max_errors)
@@ -45,15 +61,5 @@ def run(
     return 0
 
 
-def document(error: RegoLoadError) -> dict[str, Any]:
-    """A fault of a source as OPA writes it."""
-    fault: dict[str, Any] = {"message": error.message, "code": error.code}
-    if error.location.row:
-        fault["location"] = place(error.location)
-    if error.details:
-        fault["details"] = "\n".join(error.details)
-    return fault
-
-
 def _json(errors: list[dict[str, Any]]) -> str:
-    return laid_out({"errors": errors}, "", "  ")
+    return indented(OrderedFields(errors=errors))

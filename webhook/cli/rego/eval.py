@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from webhook.cli import exit_codes
-from webhook.cli.rego.options import IGNORE, V0, V1, Duration
+from webhook.cli.rego.options import (
+    CAPABILITIES,
+    COVERAGE_RUNS,
+    IGNORE,
+    SCHEMA,
+    V0,
+    V1,
+    VAR_VALUES,
+    WASM,
+    Duration,
+    refused,
+)
+from webhook.rego.trace.profile import SORT_KEYS
 
 _HELP = """Evaluate a query over Rego files and data.
 
@@ -15,11 +27,16 @@ _HELP = """Evaluate a query over Rego files and data.
   waddle rego eval '1 + 1'
   waddle rego eval -d policy/ -i input.json 'data.k8s.violation'
   waddle rego eval -d policy/ -f raw 'data.k8s.allow'
+  waddle rego eval -b bundle.tar.gz -i input.json --profile 'data.k8s.violation'
 """
+
+_PARTIAL: Final = "queries are evaluated wholly; use opa eval --partial."
+_OPTIMIZED: Final = "policies are compiled as they are; use opa build --optimize, and -b."
 
 
 @click.command(name="eval", help=_HELP + exit_codes.paragraph("rego eval"))
-@click.argument("query")
+@click.argument("query", required=False)
+@click.option("--stdin", "query_stdin", is_flag=True, help="Read the query from standard input.")
 @click.option(
     "-d", "--data", "paths", metavar="PATH", multiple=True, help="Policies and data. Repeatable."
 )
@@ -54,11 +71,71 @@ _HELP = """Evaluate a query over Rego files and data.
     "bundles",
     metavar="PATH",
     multiple=True,
-    help="A bundle's folder: of data files only data.json and data.yaml are read. Repeatable.",
+    help="A bundle: a folder or a .tar.gz file. Of data files only data.json and data.yaml are "
+    "read. Repeatable.",
+)
+@CAPABILITIES
+@SCHEMA
+@click.option(
+    "--explain",
+    type=click.Choice(["off", "full", "notes", "fails", "debug"]),
+    default="off",
+    show_default=True,
+    help="Which steps of the evaluation to show, before the result of --format pretty.",
+)
+@VAR_VALUES
+@click.option("--coverage", is_flag=True, help="Say which lines the evaluation reached.")
+@COVERAGE_RUNS
+@click.option("--profile", is_flag=True, help="Say how long lines took. Implies --metrics.")
+@click.option(
+    "--profile-limit",
+    type=int,
+    help="How many lines to show of a profile; 0 for all. Implies --profile. Default: 10.",
+)
+@click.option(
+    "--profile-sort",
+    metavar="KEY",
+    multiple=True,
+    help=f"What to sort a profile by: {', '.join(SORT_KEYS)}. Implies --profile. Repeatable.",
+)
+@click.option(
+    "--metrics", is_flag=True, help="Say how long loading, compiling and evaluating took."
+)
+@click.option(
+    "--pretty-limit",
+    type=int,
+    default=80,
+    help="Taken from OPA and without effect, as there: cells are shown whole.",
+)
+@click.option(
+    "--disable-indexing", is_flag=True, help="In explanations, evaluate what an index passes over."
+)
+@click.option(
+    "--disable-early-exit", is_flag=True, help="In explanations, evaluate what cannot matter."
 )
 @IGNORE
 @V0
 @V1
+@WASM
+@refused("-p", "--partial", flag=True, because=_PARTIAL)
+@refused("-u", "--unknowns", because=_PARTIAL)
+@refused("--disable-inlining", because=_PARTIAL)
+@refused("--shallow-inlining", flag=True, because=_PARTIAL)
+@refused("--nondeterminstic-builtins", flag=True, because=_PARTIAL)
+@refused("-O", "--optimize", because=_OPTIMIZED)
+@refused("-e", "--entrypoint", because=_OPTIMIZED)
+@refused("--instrument", flag=True, because="--metrics and --profile say where time goes.")
+@refused("--count", because="there are no benchmarks here; use opa eval --count.")
+@refused(
+    "--show-builtin-errors",
+    flag=True,
+    because="use --strict-builtin-errors, which ends with the first.",
+)
+@refused(
+    "--optimize-store-for-read-speed",
+    flag=True,
+    because="data is always held as it is read fastest.",
+)
 def command(**options: Any) -> int:
     """Load, evaluate and print."""
     # The engine is half of what there is to import: help and errors of usage do without it.

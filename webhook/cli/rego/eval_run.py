@@ -4,37 +4,84 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import contextmanager
+from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
+
+import click
 
 from webhook.cli import exit_codes
-from webhook.cli.rego.check_run import document
-from webhook.cli.rego.context import runtime, version_of
-from webhook.cli.rego.report import fault
-from webhook.cli.table import framed
-from webhook.cli.terminal import complain, printable, write
-from webhook.policies.rego_files import LoadErrors, load, read_document
-from webhook.rego.engine import UNDEFINED, CompileOptions, EvaluationContext, compile_modules
+from webhook.cli.rego.context import (
+    ActivationError,
+    BundleError,
+    LoadErrors,
+    compile_options,
+    read_capabilities,
+    runtime,
+    sources,
+    version_of,
+)
+from webhook.cli.rego.eval_format import FORMATS, QueryOutcome
+from webhook.cli.rego.json import OrderedFields, indented
+from webhook.cli.rego.report import document, fault, load_fault
+from webhook.cli.terminal import complain, write
+from webhook.policies.rego_files import read_input, system_words
+from webhook.rego.engine import UNDEFINED, EvaluationContext, compile_modules
 from webhook.rego.errors import BuiltinError, EvaluationError, RegoErrors
 from webhook.rego.results import ResultQuery
 from webhook.rego.run.limits import UNBOUNDED_STEPS
-from webhook.rego.run.text import json_of_affordable, laid_out
-from webhook.rego.syntax.parser import parse_module, parse_ref
+from webhook.rego.syntax.parser import parse_module, parse_query, parse_ref
 from webhook.rego.syntax.unparse import unparse
+from webhook.rego.trace.events import KINDS
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from webhook.rego.results import Solution
+    from webhook.cli.rego.context import Capabilities, RegoFiles
+    from webhook.rego.engine import CompileOptions, Program
     from webhook.rego.syntax.ast import Import, RegoVersion
 
-_ERRORS_MAX: Final = 10
+_ERRORS_MAX = 10
 """How many faults of sources are told, as OPA's compiler has it where nobody says."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What of an evaluation to tell besides its result."""
+
+    explain: str
+    var_values: bool
+    coverage_kinds: Sequence[str] | None
+    profile: bool
+    profile_limit: int
+    profile_sort: Sequence[str]
+    indexing: bool
+    early_exit: bool
+
+
+@dataclass(slots=True)
+class _Metrics:
+    """How long parts of the work took."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def of(self, name: str) -> Iterator[None]:
+        begun = time.perf_counter()
+        yield
+        self.seconds[name] = self.seconds.get(name, 0) + time.perf_counter() - begun
+
+    def document(self) -> dict[str, int]:
+        """Nanoseconds by OPA's names of timers."""
+        return {f"timer_rego_{name}_ns": round(s * 1e9) for name, s in sorted(self.seconds.items())}
+
+
 def run(  # noqa: PLR0913  # one for each option of the command
-    query: str,
+    query: str | None,
     *,
+    query_stdin: bool,
     paths: tuple[str, ...],
     input_path: str | None,
     stdin_input: bool,
@@ -47,45 +94,148 @@ def run(  # noqa: PLR0913  # one for each option of the command
     strict_builtin_errors: bool,
     timeout: float,
     bundles: tuple[str, ...],
+    capabilities: str | None,
+    schema: str | None,
+    explain: str,
+    var_values: bool,
+    coverage: bool,
+    coverage_runs: tuple[str, ...] | None,
+    profile: bool,
+    profile_limit: int | None,
+    profile_sort: tuple[str, ...],
+    metrics: bool,
+    pretty_limit: int,
+    disable_indexing: bool,
+    disable_early_exit: bool,
     ignore: tuple[str, ...],
     v0_compatible: bool,
     v1_compatible: bool,
 ) -> int:
     """Load, evaluate and print."""
-    del v1_compatible
+    del v1_compatible, pretty_limit  # the default; without effect, as the help says
+    text = _query_text(query, query_stdin=query_stdin, stdin_input=stdin_input)
     version = version_of(v0_compatible=v0_compatible)
-    try:
-        files = load([*paths, *bundles], version=version, ignore=ignore, bundles=bool(bundles))
-        program = compile_modules(
-            files.modules, options=CompileOptions(strict=strict, annotations=True)
-        )
-        program.check_data(files.data)
-        asked = ResultQuery(
-            program,
-            query,
-            version=version,
-            package=_package(package),
-            imports=_imports(imported, version),
-        )
-        given = _input(input_path, stdin_input=stdin_input)
-        context = EvaluationContext(
+    known = read_capabilities(capabilities)
+    covered = coverage or coverage_runs is not None
+    asked = _Asked(
+        explain,
+        var_values,
+        (KINDS if coverage_runs is None else coverage_runs) if covered else None,
+        profile or profile_limit is not None or bool(profile_sort),
+        10 if profile_limit is None else profile_limit,
+        profile_sort,
+        not disable_indexing,
+        not disable_early_exit,
+    )
+    timers = _Metrics()
+
+    def context() -> EvaluationContext:
+        return EvaluationContext(
             deadline=time.monotonic() + timeout if timeout else None,
             steps=UNBOUNDED_STEPS,
             print_=lambda _, line: complain(line),
             strict=strict_builtin_errors,
             runtime=runtime(),
         )
-        solutions = list(asked(given, files.data, context))
+
+    if not text.strip():
+        _refuse(LoadErrors(["cannot evaluate empty query"]), output)
+        return exit_codes.UNKNOWN
+    try:
+        given = _input(input_path, stdin_input=stdin_input)
+        options = _options(known, schema, strict=strict)
+        with timers.of("load_files"):
+            files = sources(paths, bundles, version=version, ignore=ignore, capabilities=known)
+        with timers.of("module_compile"):
+            program = compile_modules(files.modules, options=options)
+            program.check_data(files.data)
+        imports = _imports(imported, version)
+        with timers.of("query_compile"):
+            compiled = ResultQuery(
+                program, text, version=version, package=_package(package), imports=imports
+            )
+        with timers.of("query_eval"):
+            solutions = list(compiled(given, files.data, context()))
+        told = QueryOutcome(solutions)
+        if metrics or asked.profile:
+            told.metrics = timers.document()
+        if asked.explain != "off" or covered or asked.profile:
+            body = parse_query(text, version)
+            _follow(told, asked, program, body, _package(package), imports, files, given, context)
+    except _InputError as error:
+        complain(str(error))
+        return exit_codes.UNKNOWN
     except RegoErrors as errors:
         _refuse(errors.limited(_ERRORS_MAX), output)
         return exit_codes.UNKNOWN
-    except (LoadErrors, EvaluationError, BuiltinError, OSError) as error:
+    except (BundleError, LoadErrors, EvaluationError, BuiltinError) as error:
         _refuse(error, output)
         return exit_codes.UNKNOWN
-    text = _FORMATS[output](solutions)
-    if text:
-        write(text)
+    lines = FORMATS[output](told)
+    if lines:
+        write(lines)
     return 1 if (fail and not solutions) or (fail_defined and solutions) else 0
+
+
+def _query_text(query: str | None, *, query_stdin: bool, stdin_input: bool) -> str:
+    if query_stdin and (stdin_input or query is not None):
+        raise click.UsageError(
+            "--stdin reads the query: give no other query, and no --stdin-input."
+        )
+    if query_stdin:
+        return sys.stdin.read()
+    if query is None:
+        raise click.UsageError("specify a query argument or --stdin")
+    return query
+
+
+def _follow(  # noqa: PLR0913, PLR0917  # all that an evaluation is about
+    told: QueryOutcome,
+    asked: _Asked,
+    program: Program,
+    body: Any,
+    package: str,
+    imports: tuple[Import, ...],
+    files: RegoFiles,
+    given: Any,
+    context: Callable[[], EvaluationContext],
+) -> None:
+    """Evaluate the query once more for each thing that is to be told of its steps."""
+    from webhook.rego.trace.coverage import Coverage  # noqa: PLC0415  # few ask for it
+    from webhook.rego.trace.events import StepRecorder, shown  # noqa: PLC0415
+    from webhook.rego.trace.pretty import table  # noqa: PLC0415
+    from webhook.rego.trace.profile import DEFAULT_ORDER, Profile  # noqa: PLC0415
+    from webhook.rego.trace.query import TracedProgram  # noqa: PLC0415
+
+    query = TracedProgram(program.compiled).query(body, package=package, imports=imports)
+
+    def follow(tracer: Any, *, indexing: bool = True, early_exit: bool = True) -> None:
+        query(
+            given,
+            files.data,
+            context(),
+            tracer,
+            indexing=indexing and asked.indexing,
+            early_exit=early_exit and asked.early_exit,
+        )
+
+    if asked.explain != "off":
+        recorder = StepRecorder(unifications=asked.explain == "debug")
+        follow(recorder)
+        events = shown(recorder.events, asked.explain)  # type: ignore[arg-type]
+        told.explanation = table(events, values=asked.var_values)
+    if asked.profile:
+        profile = Profile()
+        follow(profile)
+        order = [*asked.profile_sort, *(k for k in DEFAULT_ORDER if k not in asked.profile_sort)]
+        told.profile = profile.report(asked.profile_limit, order)
+    if asked.coverage_kinds is not None:
+        reached = Coverage()
+        follow(reached)
+        others: list[tuple[Any, Coverage]] = [(kind, Coverage()) for kind in asked.coverage_kinds]
+        for kind, other in others:
+            follow(other, indexing=kind != "index_excluded", early_exit=kind != "early_exit")
+        told.coverage = reached.report(files.modules, others)
 
 
 def _package(text: str) -> str:
@@ -97,24 +247,35 @@ def _imports(paths: Sequence[str], version: RegoVersion) -> tuple[Import, ...]:
     return parse_module(f"package query\n{lines}", "", version).imports
 
 
+class _InputError(Exception):
+    """The input or a schema cannot be read: told where the result is not."""
+
+
+def _options(known: Capabilities | None, schema: str | None, *, strict: bool) -> CompileOptions:
+    try:
+        return compile_options(known, schema, strict=strict)
+    except LoadErrors as errors:
+        raise _InputError(str(errors)) from None
+
+
 def _input(path: str | None, *, stdin_input: bool) -> Any:
-    if stdin_input:
-        return read_document("-", sys.stdin.read())
-    if path is None:
+    if path is None and not stdin_input:
         return UNDEFINED
-    return read_document(path, Path(path).read_text("utf-8", "surrogateescape"))
-
-
-def _words(error: OSError) -> str:
-    """What the system says of a file, as OPA has it."""
-    return f"open {error.filename}: {(error.strerror or str(error)).lower()}"
+    try:
+        if stdin_input or path == "-":
+            text = sys.stdin.read()
+        else:
+            text = Path(str(path)).read_text("utf-8", "surrogateescape")
+        return read_input(text)
+    except OSError as error:
+        doing = "read" if isinstance(error, IsADirectoryError) else "open"
+        raise _InputError(f"{doing} {path}: {system_words(error)}") from None
+    except BuiltinError as error:
+        raise _InputError(f"unable to parse input: {error.message}") from None
 
 
 def _refuse(error: Exception, output: str) -> None:
     """Say what is wrong where OPA says it: in the result for JSON, else on standard error."""
-    if output != "json":
-        complain(_words(error) if isinstance(error, OSError) else str(error))
-        return
     told: list[dict[str, Any]]
     match error:
         case RegoErrors():
@@ -122,88 +283,16 @@ def _refuse(error: Exception, output: str) -> None:
         case EvaluationError():
             told = [fault(error)]
         case LoadErrors():
-            told = [{"message": message} for message in error.messages]
-        case OSError():
-            told = [{"message": _words(error)}]
+            told = [*map(load_fault, error.faults)]
+        case BundleError():
+            activated = isinstance(error, ActivationError)
+            prefix = "bundle activation failed: " if activated else "loading error: "
+            error = LoadErrors([f"{prefix}{error}"])
+            told = [OrderedFields(message=message) for message in error.messages]
         case _:
-            told = [{"message": str(error)}]
-    write(laid_out({"errors": told}, "", "  "))
-
-
-# --- formats ---------------------------------------------------------------------------------
-
-
-def _as_json(solutions: list[Solution]) -> str:
-    result = []
-    for solution in solutions:
-        shown: dict[str, Any] = {
-            "expressions": [
-                {
-                    "value": one.value,
-                    "text": one.text,
-                    "location": {"row": one.location.row, "col": one.location.col},
-                }
-                for one in solution.expressions
-            ]
-        }
-        if solution.bindings:
-            shown["bindings"] = solution.bindings
-        result.append(shown)
-    return laid_out({"result": result} if result else {}, "", "  ")
-
-
-def _as_values(solutions: list[Solution]) -> str:
-    return "\n".join(
-        laid_out([one.value for one in solution.expressions], "", "  ") for solution in solutions
-    )
-
-
-def _as_bindings(solutions: list[Solution]) -> str:
-    return "\n".join(laid_out(solution.bindings, "", "  ") for solution in solutions)
-
-
-def _as_raw(solutions: list[Solution]) -> str:
-    return printable(
-        "\n".join(
-            " ".join(
-                one.value if isinstance(one.value, str) else json_of_affordable(one.value)
-                for one in solution.expressions
-            )
-            for solution in solutions
-        )
-    )
-
-
-def _as_text(solutions: list[Solution]) -> str:
-    if not solutions:
-        return "undefined"
-    first = solutions[0]
-    plain = len(solutions) == 1 and not first.bindings
-    if plain and (
-        len(first.expressions) == 1 or all(isinstance(one.value, bool) for one in first.expressions)
-    ):
-        return laid_out(first.expressions[0].value, "", "  ")
-    columns = _columns(solutions)
-    rows = [[columns_of(name) for columns_of in columns.values()] for name in solutions]
-    return "\n".join(framed(list(columns), rows))
-
-
-def _columns(solutions: list[Solution]) -> dict[str, Any]:
-    """Expressions that have values of their own, then variables."""
-    getters: dict[str, Any] = {}
-    for number, one in enumerate(solutions[0].expressions):
-        if not isinstance(one.value, bool) or not solutions[0].bindings:
-            getters[one.text] = lambda s, n=number: json_of_affordable(s.expressions[n].value)
-    for name in sorted(solutions[0].bindings):
-        getters[name] = lambda s, n=name: json_of_affordable(s.bindings.get(n))
-    return getters
-
-
-_FORMATS: Final[dict[str, Callable[[list[Solution]], str]]] = {
-    "json": _as_json,
-    "values": _as_values,
-    "bindings": _as_bindings,
-    "pretty": _as_text,
-    "raw": _as_raw,
-    "discard": lambda _: "",
-}
+            told = [OrderedFields(message=str(error))]
+    if output in {"json", "discard"}:
+        write(indented(OrderedFields(errors=told)))
+        return
+    text = str(error)
+    complain(text.replace(" during loading:", ":", 1) if isinstance(error, LoadErrors) else text)

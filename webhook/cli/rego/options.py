@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from webhook.duration import duration_seconds
+from webhook.rego.trace.events import KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Duration(click.ParamType[float]):
@@ -26,6 +30,52 @@ class Duration(click.ParamType[float]):
         return seconds
 
 
+class CoverageKinds(click.ParamType[tuple[str, ...]]):
+    """Reasons why a line was not reached, separated by commas."""
+
+    name = "kinds"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        """The reasons; complains of one that is unknown."""
+        if isinstance(value, tuple):
+            return value
+        kinds = tuple(filter(None, str(value).split(",")))
+        for kind in kinds:
+            if kind not in KINDS:
+                self.fail(f"{kind!r} is not {' or '.join(map(repr, KINDS))}", param, ctx)
+        return kinds
+
+
+def refused(*names: str, because: str, flag: bool = False) -> Callable[[Any], Any]:
+    """An option of OPA's that is not taken, and what to do instead."""
+
+    def complain(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+        if value:
+            raise click.UsageError(f"{param.opts[-1]} is not taken: {because}", ctx)
+
+    return click.option(
+        *names,
+        f"refused_{names[-1].strip('-').replace('-', '_')}",
+        is_flag=flag,
+        hidden=True,
+        expose_value=False,
+        callback=complain,
+    )
+
+
+_WASM: Final = "policies are evaluated as Rego, and WebAssembly is not run."
+WASM = click.option(
+    "-t",
+    "--target",
+    type=click.Choice(["rego", "wasm"]),
+    hidden=True,
+    expose_value=False,
+    callback=lambda ctx, _, value: (
+        ctx.fail(f"--target wasm is not taken: {_WASM}") if value == "wasm" else None
+    ),
+)
 V0 = click.option(
     "--v0-compatible", is_flag=True, help="Read sources as Rego v0, as OPA before 1.0 did."
 )
@@ -40,8 +90,29 @@ BUNDLE = click.option(
     "-b",
     "--bundle",
     is_flag=True,
-    help="Read paths as bundles: of data files only data.json and data.yaml.",
+    help="Read each PATH as a bundle: a folder or a .tar.gz file.",
 )
 MAX_ERRORS = click.option(
     "-m", "--max-errors", default=10, show_default=True, help="Faults told at most; 0 for all."
+)
+CAPABILITIES = click.option(
+    "--capabilities",
+    metavar="FILE|VERSION",
+    help="Built-ins that exist: a file of OPA's capabilities, or a version of OPA such as v1.0.0.",
+)
+SCHEMA = click.option(
+    "-s",
+    "--schema",
+    metavar="PATH",
+    help="What the input and data may hold: a JSON schema of the input, or a folder of schemas.",
+)
+COVERAGE_RUNS = click.option(
+    "--coverage-runs",
+    type=CoverageKinds(),
+    metavar="KINDS",
+    help="Why lines were not reached: index_excluded, early_exit, or none. Implies --coverage. "
+    "Default: both.",
+)
+VAR_VALUES = click.option(
+    "--var-values", is_flag=True, help="Show the values of variables in explanations."
 )

@@ -7,29 +7,27 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 from webhook import duration
+from webhook.cli.rego.json import OrderedFields, indented
 from webhook.cli.terminal import printable
-from webhook.rego.run.text import laid_out
 from webhook.rego.tester import RULER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from webhook.rego.errors import EvaluationError
+    from webhook.rego.errors import EvaluationError, RegoLoadError
     from webhook.rego.location import Location
     from webhook.rego.tester import RegoCaseResult, RegoTestResult
 
 
 def as_json(results: Sequence[RegoTestResult]) -> str:
     """An array with an object for each test; its fields are OPA's."""
-    return laid_out([_document(result) for result in results], "", "  ")
+    return indented([_document(result) for result in results])
 
 
 def _document(result: RegoTestResult) -> dict[str, Any]:
-    document: dict[str, Any] = {
-        "location": place(result.location),
-        "package": result.package,
-        "name": result.name,
-    }
+    document = OrderedFields(
+        location=place(result.location), package=result.package, name=result.name
+    )
     if result.failed:
         document["fail"] = True
     if result.error is not None:
@@ -45,23 +43,64 @@ def _document(result: RegoTestResult) -> dict[str, Any]:
     return document
 
 
+def coverage_json(report: dict[str, Any]) -> str:
+    """What was covered, with OPA's fields."""
+    return indented(coverage_document(report))
+
+
+def coverage_document(report: dict[str, Any]) -> dict[str, Any]:
+    """The same as a part of a result."""
+    files = {name: OrderedFields(one) for name, one in report["files"].items()}
+    for one in files.values():
+        for ranges in ("covered", "not_covered"):
+            if ranges in one:
+                one[ranges] = [
+                    OrderedFields(
+                        {
+                            k: OrderedFields(v) if k in {"start", "end"} else v
+                            for k, v in span.items()
+                        }
+                    )
+                    for span in one[ranges]
+                ]
+    return OrderedFields({**report, "files": OrderedFields(files)})
+
+
 def place(location: Location) -> dict[str, Any]:
     """A place as OPA writes it."""
-    return {"file": location.file, "row": location.row, "col": location.col}
+    return OrderedFields(file=location.file, row=location.row, col=location.col)
+
+
+def document(error: RegoLoadError) -> dict[str, Any]:
+    """A fault of a source as OPA writes it."""
+    told = OrderedFields(message=error.message, code=error.code)
+    if error.location.row or error.location.file:
+        told["location"] = place(error.location)
+    if error.details and error.code == "rego_parse_error":
+        line, caret = error.details[0], error.details[-1]
+        told["details"] = OrderedFields(line=line, idx=len(caret) - 1)
+    elif error.details:
+        told["details"] = "\n".join(error.details)
+    return told
+
+
+def load_fault(fault: str | RegoLoadError) -> dict[str, Any]:
+    """What could not be loaded, as OPA writes it."""
+    return OrderedFields(message=fault) if isinstance(fault, str) else document(fault)
 
 
 def fault(error: EvaluationError) -> dict[str, Any]:
     """An error of an evaluation as OPA writes it."""
-    fault: dict[str, Any] = {"code": error.code, "message": error.message}
+    told = OrderedFields(message=error.message, code=error.code)
     if error.location.row:
-        fault["location"] = place(error.location)
-    return fault
+        told["location"] = place(error.location)
+    return told
 
 
 def _cases_document(cases: Mapping[str, RegoCaseResult]) -> dict[str, Any]:
-    documents = {}
-    for key, case in cases.items():
-        document: dict[str, Any] = {"name": case.name} if case.name else {}
+    documents = OrderedFields()
+    for key, case in sorted(cases.items()):
+        document = OrderedFields(name=case.name) if case.name else OrderedFields()
         if case.failed:
             document["fail"] = True
         if case.cases:
@@ -70,8 +109,16 @@ def _cases_document(cases: Mapping[str, RegoCaseResult]) -> dict[str, Any]:
     return documents
 
 
-def as_text(results: Iterable[RegoTestResult], *, verbose: bool) -> str:
-    """Lines for people: what did not pass, or all, and how many there are."""
+def as_text(
+    results: Sequence[RegoTestResult],
+    *,
+    verbose: bool,
+    explained: Mapping[int, Sequence[str]] | None = None,
+) -> str:
+    """Lines for people: what did not pass, or all, and how many there are.
+
+    ``explained`` has lines about tests that failed, by their place among the results.
+    """
     lines: list[str] = []
     counts = dict.fromkeys(("PASS", "FAIL", "SKIPPED", "ERROR"), 0)
     file = ""
@@ -82,8 +129,13 @@ def as_text(results: Iterable[RegoTestResult], *, verbose: bool) -> str:
         if file and file != result.location.file:
             lines.append("")
         file = result.location.file
-        lines += [f"{result.location.file}:{result.location.row}:", _line(result)]
+        lines += [f"{result.location.file}:{result.location.row}:", line(result)]
         lines += _details(result, verbose=verbose)
+    failed = {number: result for number, result in enumerate(results) if result.failed}
+    if explained is not None and failed:
+        lines += [RULER, "FAILURES", RULER]
+        for number, result in failed.items():
+            lines += [line(result), *explained.get(number, ()), ""]
     if lines:
         lines.append(RULER)
     total = sum(counts.values())
@@ -103,7 +155,8 @@ def _details(result: RegoTestResult, *, verbose: bool) -> Iterator[str]:
         yield f"  {result.error}"
 
 
-def _line(result: RegoTestResult) -> str:
+def line(result: RegoTestResult) -> str:
+    """A test, how it went, and how long it took."""
     name = f"{result.package}.{result.name}: {_outcome(result)}"
     return name if result.skipped else f"{name} ({duration.shown(round(result.seconds * 1e9))})"
 

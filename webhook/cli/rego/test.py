@@ -7,7 +7,20 @@ from typing import Any
 import click
 
 from webhook.cli import exit_codes
-from webhook.cli.rego.options import BUNDLE, IGNORE, MAX_ERRORS, V0, V1, Duration
+from webhook.cli.rego.options import (
+    BUNDLE,
+    CAPABILITIES,
+    COVERAGE_RUNS,
+    IGNORE,
+    MAX_ERRORS,
+    SCHEMA,
+    V0,
+    V1,
+    VAR_VALUES,
+    WASM,
+    Duration,
+    refused,
+)
 
 _HELP = """Run the unit tests in Rego files: rules whose names begin with test_.
 
@@ -19,6 +32,7 @@ are told and not run.
   waddle rego test policy/
   waddle rego test policy/ --run 'data.k8s.*labels' -v
   waddle rego test policy/ --format json > result.json
+  waddle rego test policy/ --coverage --threshold 90
 """
 
 
@@ -34,7 +48,32 @@ are told and not run.
     show_default=True,
     help="The format of the results.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Show what passed, too.")
+@click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="Show what passed, too, and how what failed was evaluated.",
+)
+@click.option(
+    "--explain",
+    type=click.Choice(["fails", "notes", "full", "debug"]),
+    help="Which steps of failed tests to show. Implies --verbose, whose default is fails and notes.",
+)
+@VAR_VALUES
+@click.option(
+    "-c",
+    "--coverage",
+    is_flag=True,
+    help="Say which lines the tests reached, as JSON, if all pass.",
+)
+@COVERAGE_RUNS
+@click.option(
+    "--threshold",
+    type=float,
+    default=0.0,
+    help="The least coverage in per cent; less ends with 2. Implies --coverage.",
+)
+@click.option("--count", type=int, default=1, help="Run all tests so many times.")
 @click.option(
     "--timeout",
     type=Duration(),
@@ -54,13 +93,23 @@ are told and not run.
     help="The order of results in JSON.",
 )
 @click.option(
-    "-p", "--parallel", type=int, default=1, hidden=True, help="Taken from OPA, without effect."
+    "-p",
+    "--parallel",
+    type=int,
+    default=1,
+    help="Taken from OPA and without effect: tests run one after the other.",
 )
 @MAX_ERRORS
 @BUNDLE
+@CAPABILITIES
+@SCHEMA
 @IGNORE
 @V0
 @V1
+@WASM
+@refused("--bench", flag=True, because="there are no benchmarks here; use opa test --bench.")
+@refused("--benchmem", flag=True, because="there are no benchmarks here; use opa test --bench.")
+@refused("-w", "--watch", flag=True, because="run it again, or by a watcher such as entr.")
 def command(**options: Any) -> int:
     """Run tests and report."""
     # The engine is half of what there is to import: help and errors of usage do without it.

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from webhook.cli import exit_codes
 from webhook.cli.rego import report as rego_report
-from webhook.cli.rego.context import runtime, version_of
+from webhook.cli.rego.context import (
+    BundleError,
+    LoadErrors,
+    compile_options,
+    read_capabilities,
+    runtime,
+    sources,
+    version_of,
+)
 from webhook.cli.terminal import complain, write
-from webhook.policies.rego_files import LoadErrors, load
-from webhook.rego.engine import CompileOptions
 from webhook.rego.errors import BuiltinError, RegoErrors
 from webhook.rego.run.patterns import pattern
 from webhook.rego.tester import UnitTests
+from webhook.rego.trace.events import KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.cli.rego.context import RegoFiles
+    from webhook.rego.tester import RegoTestResult, UnitTest
 
 
 def run(  # noqa: PLR0913  # one for each option of the command
@@ -21,6 +36,12 @@ def run(  # noqa: PLR0913  # one for each option of the command
     wanted: str,
     output: str,
     verbose: bool,
+    explain: str | None,
+    var_values: bool,
+    coverage: bool,
+    coverage_runs: tuple[str, ...] | None,
+    threshold: float,
+    count: int,
     timeout: float,
     exit_zero_on_skipped: bool,
     fail_on_empty: bool,
@@ -28,34 +49,148 @@ def run(  # noqa: PLR0913  # one for each option of the command
     parallel: int,
     max_errors: int,
     bundle: bool,
+    capabilities: str | None,
+    schema: str | None,
     ignore: tuple[str, ...],
     v0_compatible: bool,
     v1_compatible: bool,
 ) -> int:
     """Run tests and report."""
-    del parallel, v1_compatible  # taken from OPA, without effect
+    del parallel, v1_compatible  # without effect, as the help says
+    if not 0 <= threshold <= 100:  # per cent
+        complain("Code coverage threshold must be between 0 and 100")
+        return exit_codes.NO
     try:
         name_matches = pattern(wanted).found_in if wanted else bool
     except BuiltinError as error:
         raise click.BadParameter(error.message, param_hint="--run") from None
+    known = read_capabilities(capabilities)
     try:
-        version = version_of(v0_compatible=v0_compatible)
-        files = load(paths, version=version, ignore=ignore, bundles=bundle)
-        tests = UnitTests(
-            files.modules, files.data, wanted=name_matches, options=CompileOptions(annotations=True)
+        files = sources(
+            () if bundle else paths,
+            paths if bundle else (),
+            version=version_of(v0_compatible=v0_compatible),
+            ignore=ignore,
+            capabilities=known,
         )
+        options = compile_options(known, schema)
+        tests = UnitTests(files.modules, files.data, wanted=name_matches, options=options)
+    except BundleError as error:
+        complain(f"unable to load bundle {error.path}: {error}" if error.path else str(error))
+        return exit_codes.NO
     except (LoadErrors, RegoErrors) as errors:
         complain(str(errors.limited(max_errors) if isinstance(errors, RegoErrors) else errors))
         return exit_codes.NO
-    results = list(tests.run(timeout, runtime=runtime()))
-    if output == "json":
-        if sort == "duration":
-            results.sort(key=lambda result: -result.seconds)
-        write(rego_report.as_json(results))
-    else:
-        write(rego_report.as_text(results, verbose=verbose))
-    if not results and fail_on_empty:
-        complain("no tests were run")
+    if output != "json" and sort != "none":
+        complain("warning: --sort is only supported with JSON format")
+    covered = coverage or threshold > 0 or coverage_runs is not None
+    kinds = KINDS if coverage_runs is None else coverage_runs
+    code = exit_codes.OK
+    for _ in range(max(count, 1)):
+        results = list(tests.run(timeout, runtime=runtime()))
+        if covered:
+            code = _tell_coverage(tests, files, results, timeout, threshold, kinds, verbose)
+        elif output == "json":
+            if sort == "duration":
+                results.sort(key=lambda result: -result.seconds)
+            write(rego_report.as_json(results))
+        else:
+            shown = verbose or explain is not None
+            explained = None
+            if shown or var_values:
+                explained = {
+                    number: _explained(tests, test, files, timeout, explain, shown, var_values)
+                    for number, (test, result) in enumerate(zip(tests.tests, results, strict=True))
+                    if result.failed
+                }
+            if results:
+                write(rego_report.as_text(results, verbose=shown, explained=explained))
+        if not results and fail_on_empty:
+            complain("no tests were run")
+            return exit_codes.NO
+        fine = all(one.passed or (one.skipped and exit_zero_on_skipped) for one in results)
+        code = code or (exit_codes.OK if fine else exit_codes.UNKNOWN)
+        if code:
+            return code
+    return code
+
+
+def _explained(  # noqa: PLR0917  # what was run, and what of it to show
+    tests: UnitTests,
+    test: UnitTest,
+    files: RegoFiles,
+    timeout: float,
+    explain: str | None,
+    verbose: bool,  # as given
+    values: bool,  # as given
+) -> list[str]:
+    """How a test that failed was evaluated."""
+    from webhook.rego.trace.events import StepRecorder, shown  # noqa: PLC0415  # as tests.follow
+    from webhook.rego.trace.failure import failure_lines  # noqa: PLC0415
+    from webhook.rego.trace.pretty import table  # noqa: PLC0415
+
+    recorder = StepRecorder(unifications=explain == "debug")
+    tests.follow(test, recorder, timeout, runtime=runtime(), compared=values)
+    events = shown(recorder.events, explain or "default")  # type: ignore[arg-type]
+    lines: list[str] = []
+    if verbose:
+        lines += ["", *table(events, values=values, indent="  ")]
+    if values:
+        lines += ["", *failure_lines(recorder.events, files.modules)]
+    return lines
+
+
+def _tell_coverage(  # noqa: PLR0917  # what was run, and how it is told
+    tests: UnitTests,
+    files: RegoFiles,
+    results: Sequence[RegoTestResult],
+    timeout: float,
+    threshold: float,
+    kinds: Sequence[str],
+    verbose: bool,  # as given
+) -> int:
+    """Print what the tests reached, if all passed."""
+    from webhook.rego.trace.coverage import Coverage, spans  # noqa: PLC0415  # as tests.follow
+
+    for result in results:
+        if result.error is not None:
+            complain(str(result.error))
+            return exit_codes.NO
+    failed = [result for result in results if result.failed]
+    if failed:
+        explained = None
+        if verbose:
+            test_of = {id(result): test for test, result in zip(tests.tests, results, strict=True)}
+            explained = {
+                number: _explained(tests, test_of[id(result)], files, timeout, None, True, False)
+                for number, result in enumerate(failed)
+            }
+        write(rego_report.as_text(failed, verbose=verbose, explained=explained))
+        complain(f"{rego_report.line(failed[0])}\n")
         return exit_codes.NO
-    fine = all(result.passed or (result.skipped and exit_zero_on_skipped) for result in results)
-    return exit_codes.OK if fine else exit_codes.UNKNOWN
+    reached = Coverage()
+    others: list[tuple[Any, Coverage]] = [(kind, Coverage()) for kind in kinds]
+    for test in tests.tests:
+        if test.skipped:
+            continue
+        tests.follow(test, reached, timeout, runtime=runtime())
+        for kind, other in others:
+            tests.follow(
+                test,
+                other,
+                timeout,
+                runtime=runtime(),
+                indexing=kind != "index_excluded",
+                early_exit=kind != "early_exit",
+            )
+    report = reached.report(files.modules, others)
+    if report["coverage"] < threshold:
+        complain(
+            f"Code coverage threshold not met: got {report['coverage']:.2f} instead of "
+            f"{threshold:.2f}"
+        )
+        if verbose:
+            complain("Lines not covered:\n" + "\n".join(f"\t{span}" for span in spans(report)))
+        return exit_codes.UNKNOWN
+    write(rego_report.coverage_json(report))
+    return exit_codes.OK

@@ -9,6 +9,7 @@ import click
 from webhook.cli import exit_codes
 from webhook.cli.formats import words
 from webhook.cli.formats.words import output_option
+from webhook.cli.policy_options import KUBECONFIG
 from webhook.cli.report import view as report_view
 from webhook.cli.terminal import complain, write
 
@@ -26,12 +27,7 @@ webhook write, whether there is one for each resource or for each policy and nam
 
 
 @click.command("report", help=_HELP + exit_codes.paragraph("report"))
-@click.option(
-    "--kubeconfig",
-    metavar="FILE",
-    default=None,
-    help="The kubeconfig; else the pod's own account, $KUBECONFIG, or the user's.",
-)
+@KUBECONFIG
 @click.option("--context", metavar="NAME", default=None, help="A context of it.")
 @click.option(
     "-n",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from webhook.api.names import CLUSTER_WIDE
 from webhook.cli.formats.document import as_json as document_json
 from webhook.cli.table import table
 from webhook.cli.terminal import printable, styled
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
     CountRows = list[tuple[str, Counts]]
 
-CLUSTER: Final = "(cluster-wide)"
-
 
 def as_tables(summary: ReportSummary, top: int, confirmed: Sequence[Confirmation] = ()) -> str:
     """The totals, how old they are, and the worst policies, namespaces and resources."""
@@ -32,12 +31,12 @@ def as_tables(summary: ReportSummary, top: int, confirmed: Sequence[Confirmation
         return "\n".join([*lines, styled("no violations", fg="green")])
     tables: tuple[tuple[str, CountRows], ...] = (
         ("POLICY", [(policy_name(key), value) for key, value in summary.policies.items()]),
-        ("NAMESPACE", [(key or CLUSTER, value) for key, value in summary.namespaces.items()]),
+        ("NAMESPACE", [(key or CLUSTER_WIDE, value) for key, value in summary.namespaces.items()]),
         ("RESOURCE", [(resource_name(key), value) for key, value in summary.resources.items()]),
         (
             "POLICY IN NAMESPACE",
             [
-                (f"{policy_name(policy)} in {namespace or CLUSTER}", value)
+                (f"{policy_name(policy)} in {namespace or CLUSTER_WIDE}", value)
                 for (policy, namespace), value in summary.policy_namespaces.items()
             ],
         ),

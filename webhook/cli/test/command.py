@@ -16,6 +16,7 @@ from webhook.cli.policy_options import (
     HTTP_HOSTS,
     NATIVE_FAILURE_POLICY,
     NATIVE_VALIDATION,
+    InputPath,
 )
 from webhook.cli.terminal import complain, printable, write
 
@@ -52,7 +53,7 @@ any documents: a Terraform plan for instance.
     "libraries",
     metavar="PATH",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=InputPath(exists=False),
     help="Rego that config-validator's older templates call: a file, or a folder. Repeatable.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Show what policies print.")

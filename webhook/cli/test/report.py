@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cli.formats.document import as_yaml as yaml_of
@@ -13,6 +14,7 @@ from webhook.cli.formats.pipelines import as_read_by
 from webhook.cli.table import table
 from webhook.cli.terminal import one_line, printable_json, printable_name, styled
 from webhook.golang.strings import quote
+from webhook.policies.field_lines import FieldLines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -93,6 +95,7 @@ def as_yaml(outcome: CheckOutcome) -> str:
 
 def report(outcome: CheckOutcome) -> Report:
     """As SARIF, JUnit and annotations tell it."""
+    places = _Places()
     findings = [
         ShownFinding(
             rule=_constraint(item),
@@ -101,12 +104,34 @@ def report(outcome: CheckOutcome) -> Report:
             subject=item.subject,
             message=item.result.msg,
             file=item.file,
-            line=item.line,
+            line=places.line(item),
         )
         for item in outcome.shown
     ]
     missing = [*outcome.faults, *([outcome.nothing] if outcome.nothing else ())]
-    return Report(outcome.constraints, findings, missing)
+    return Report(outcome.constraints, findings, missing, outcome.descriptions)
+
+
+class _Places:
+    """The lines that violations point to: of files that are read again, each once."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, FieldLines] = {}
+
+    def line(self, item: CheckedViolation) -> int:
+        """The line of the field that is meant; the object's where none is, or no file can be read."""
+        if item.file not in self._files:
+            self._files[item.file] = FieldLines(_text(Path(item.file)))
+        result = item.result
+        return self._files[item.file].line(item.line, item.value, result.msg, result.details)
+
+
+def _text(file: Path) -> str:
+    """What is in a file; nothing for a pipe, which is read but once."""
+    try:
+        return file.read_text("utf-8") if file.is_file() else ""
+    except (OSError, ValueError):
+        return ""
 
 
 def _as_github(outcome: CheckOutcome) -> str:

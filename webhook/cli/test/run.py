@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api.admission import InvalidReview
@@ -11,6 +12,7 @@ from webhook.cli.progress import watched
 from webhook.cli.terminal import listed
 from webhook.constraint import constraint, enforcement, template
 from webhook.constraint import expansion as expansions
+from webhook.constraint.description import described
 from webhook.constraint.errors import ConstraintFrameworkError, ReviewError
 from webhook.constraint.limits import Limits
 from webhook.constraint.targets import admission
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
     from webhook.cli.sources import Other, Sources
     from webhook.constraint.client import Client
+    from webhook.constraint.description import Description
     from webhook.constraint.result import Responses, Result
     from webhook.constraint.review import Document
     from webhook.constraint.targets.documents import DocumentTarget
@@ -84,6 +87,8 @@ class CheckOutcome:
     mutated: Sequence[ShownMutation] = ()
     left_out: Sequence[str] = ()
     """What was given and not reviewed, and why."""
+    descriptions: Mapping[str, Description] = field(default_factory=dict)
+    """What constraints say of themselves, by their names."""
 
     @property
     def shown(self) -> Sequence[CheckedViolation]:
@@ -168,6 +173,7 @@ def review_objects(client: Client, sources: Sources, printed: list[str]) -> Chec
         ],
         mutated=reviewing.mutated,
         left_out=_left_out(sources, reviewing.excluded),
+        descriptions=_descriptions(client),
     )
 
 
@@ -280,6 +286,10 @@ def _constraints(client: Client) -> list[str]:
     return ["/".join(constraint.key) for constraint in client.snapshot.constraints]
 
 
+def _descriptions(client: Client) -> dict[str, Description]:
+    return {"/".join(key): one for key, one in described(client.snapshot).items()}
+
+
 def _kind(obj: Mapping[str, Any]) -> tuple[str, str]:
     return gvk_of(obj).group_kind
 
@@ -326,6 +336,7 @@ def review_documents(
         documents=True,
         faults=faults,
         left_out=_left_out(sources, ()),
+        descriptions=_descriptions(client),
     )
 
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.shapes import object_of
 from webhook.cel.errors import EvaluationError, LimitExceeded, TimeUp
 from webhook.cel.fast.operators import KNOWN
 from webhook.cel.library.strings import SPACES
 from webhook.cel.run.meter import EXPRESSION_COST, MATCH_CONDITIONS_COST, Meter
+from webhook.constraint.secrecy import without_secrets
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from webhook.cel.engine import Expression
 
@@ -50,7 +52,7 @@ def conditions_hold(
                 return False
         except EvaluationError as error:
             pass_on(error)
-            faults[f"expression '{condition.source}' resulted in error: {error.text}"] = None
+            faults[_failure_text(condition, env, error)] = None
     if faults:
         told = list(faults)
         raise EvaluationError(told[0] if len(told) == 1 else f"[{', '.join(told)}]")
@@ -77,14 +79,21 @@ def violations(
         except EvaluationError as error:
             pass_on(error)
             if fails:
-                text = f"expression '{one.expression.source}' resulted in error: {error.text}"
-                texts.append(text)
+                texts.append(_failure_text(one.expression, composed.env, error))
             if purse.left < 0:
                 break  # nothing is left for those that follow
             continue
         if holds is not True:
             texts.append(_message(one, composed.env, purse))
     return texts
+
+
+def _failure_text(expression: Expression, env: Mapping[str, Any], error: EvaluationError) -> str:
+    """As the API server says it; a Secret's values are left out."""
+    request = object_of(env.get("request"))
+    about = {"kind": request.get("kind"), "object": env.get("object")}
+    told = without_secrets(error.text, about | {"oldObject": env.get("oldObject")})
+    return f"expression '{expression.source}' resulted in error: {told}"
 
 
 class _Purse:

@@ -316,7 +316,9 @@ def _members(result: Value) -> Collection[Any]:
 def _in_order(items: dict[Any, tuple[Any, str]], alone: Iterable[str]) -> list[DriverViolation]:
     """Messages with details, and those without, as OPA orders a set of them."""
     if not items:
-        return [DriverViolation(to_json(msg), {}) for msg in sorted(alone)]
+        return [
+            DriverViolation(msg if msg.isascii() else to_json(msg), {}) for msg in sorted(alone)
+        ]
     for msg in alone:
         items.setdefault((key({}), msg), ({}, msg))
     pairs = list(items.values())

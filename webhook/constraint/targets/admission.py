@@ -139,10 +139,11 @@ def _review(
 ) -> Review:
     """``gvk`` is the object's, where that is known."""
     obj, old = document["object"], document["oldObject"]
+    named = document.get("namespace") or ""
     if obj is not None and (old is None or old is obj):
         gvk = gvk_of(obj) if gvk is None else gvk
         if gvk.kind:  # As nearly always.
-            subject = MatchSubject((View(obj, gvk),), namespace, source)
+            subject = MatchSubject((View(obj, gvk),), namespace, source, place=named)
             place = place_of(subject)
             return Review(NAME, document, (gvk.group, gvk.kind), operation, subject, place, size)
     views: list[View] = []
@@ -158,7 +159,7 @@ def _review(
         first, last = views[0], views[-1]
         if first.kind == last.kind and first.group == last.group:
             key = (first.group, first.kind)
-    subject = MatchSubject(tuple(views), namespace, source, fault)
+    subject = MatchSubject(tuple(views), namespace, source, fault, named)
     return Review(NAME, document, key, operation, subject, place_of(subject), size)
 
 
@@ -166,25 +167,17 @@ SHOWN_CHARACTERS: Final = 256
 """Of an object in a message that each constraint may repeat."""
 
 
-def _shown(value: Any, left: int = SHOWN_CHARACTERS) -> str:
-    """A value's JSON, or as much of its beginning as ``left`` characters hold, about."""
-    kind = type(value)
-    if kind is str:
-        return encode(value[:left]).decode()
-    if kind is not dict and kind is not list:
-        return encode(value).decode()
+def _shown(value: dict[str, Any], left: int = SHOWN_CHARACTERS) -> str:
+    """An object's fields without their values, which may be a Secret's: about ``left`` characters."""
     parts: list[str] = []
-    for name in value:
+    for name, inner in value.items():
         if left <= 0:
             parts.append("…")
             break
-        part = f"{_shown(name, left)}:" if kind is dict else ""
-        left -= len(part)
-        inner = _shown(value[name] if kind is dict else name, left)
-        left -= len(inner) + 1
-        parts.append(part + inner)
-    joined = ",".join(parts)
-    return f"{{{joined}}}" if kind is dict else f"[{joined}]"
+        part = f"{encode(name[:left]).decode()}:"
+        left -= len(part) + 1
+        parts.append(part + (_shown(inner, left) if type(inner) is dict else "…"))
+    return f"{{{','.join(parts)}}}"
 
 
 def _add_view(

@@ -78,11 +78,7 @@ class ExpressionKeeper:
 
     async def run(self) -> None:
         """Look and tell until cancelled."""
-        await self._queue.run(
-            self._settle,
-            1,
-            fault=lambda key, error: self._object_faults.take("expressions", key, error=error),
-        )
+        await self._object_faults.run("expressions", self._queue, self._settle, 1)
 
     async def _settle(self, key: str) -> None:
         try:
@@ -93,7 +89,6 @@ class ExpressionKeeper:
         else:
             self._queue.forget(key)
             self._queue.add(key, LOOK_SECONDS)
-            self._object_faults.clear("expressions", key)
 
     async def _look(self) -> None:
         self._sources = {name: self._source(name, one) for name, one in self._templates.items()}

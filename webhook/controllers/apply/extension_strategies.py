@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from webhook.api import pod_status
@@ -103,6 +104,7 @@ class MutatorStrategy:
         return ExtensionStanding(
             pod_status.mutator_subject(document),
             {"message": shared, "type": CONFLICT} if shared else None,
+            self._mutators.warnings_of(MutatorId(*key)),
             is_preview=MutatorId(*key) in self._mutators.previews,
             says_enforced=True,
         )
@@ -157,11 +159,10 @@ def applied(
     object_faults: ObjectFaults,
 ) -> ExtensionState:
     """The object with what of it can be in force, and what is wrong with its newest generation."""
-    try:
-        return _attempted(key, state, strategy, revisions, object_faults)
-    except Exception as error:  # noqa: BLE001  # the object's boundary: it ends in its status
-        object_faults.take("extension", *key, error=error)
-        return replace(state, error=described(error))
+    outcome = object_faults.attempt(
+        "extension", key, lambda: _attempted(key, state, strategy, revisions, object_faults)
+    )
+    return replace(state, error=described(outcome)) if isinstance(outcome, Exception) else outcome
 
 
 def _attempted(
@@ -176,11 +177,12 @@ def _attempted(
         if not isinstance(attempt, InForce):
             fault = fault or str(attempt)
             continue
-        try:
-            refusal = strategy.put(attempt.document, state.document.get("status"))
-        except Exception as error:  # noqa: BLE001  # the object's boundary, as above
-            object_faults.take("extension", *key, error=error)
-            refusal, is_foreseen = described(error), False
+        status = state.document.get("status")
+        put = object_faults.attempt(
+            "extension", key, partial(strategy.put, attempt.document, status)
+        )
+        refusal = put if isinstance(put, str) else described(put)
+        is_foreseen = is_foreseen and isinstance(put, str)
         if not refusal:
             state = replace(state, in_force=attempt)
             break

@@ -20,7 +20,7 @@ from webhook.controllers.apply.extension_strategies import (
     applied,
 )
 from webhook.controllers.kinds import EXPANSION, EXTENSIONS
-from webhook.controllers.object_faults import ObjectFaults
+from webhook.controllers.object_faults import ObjectFaults, described
 from webhook.controllers.revisions.extension_state import (
     ExtensionState,
     extension_status,
@@ -114,6 +114,14 @@ class ExtensionController:
             seconds = self._registry.histogram(INGESTION_DURATION, status)
             seconds.observe(time.perf_counter() - began)
 
+    def spoil(self, kind: str, name: str, document: Mapping[str, Any], error: Exception) -> None:
+        """Taking an object raised what nobody foresaw: what was in force stays, its status says so."""
+        known = self._states.get((kind, name))
+        is_same = known is not None and known.uid == uid_of(document)
+        state = replace(known, document=document) if known and is_same else ExtensionState(document)
+        self._states[kind, name] = replace(state, error=described(error))
+        self._touched.add((kind, name))
+
     def _strategy(self, kind: str) -> ExtensionStrategy:
         return self._of_expansions if kind == EXPANSION.kind else self._of_mutators
 
@@ -173,10 +181,8 @@ class ExtensionController:
 
         What they raise together is no single object's fault, and ends no following of the others.
         """
-        try:
-            made = make()
-        except Exception as error:  # noqa: BLE001  # the boundary of all objects of these kinds
-            self._object_faults.take("extension", what, error=error)
+        made = self._object_faults.attempt("extension", (what,), make)
+        if isinstance(made, Exception):
             kept: TogetherT = self._last.get(what, nothing)
             return kept
         self._object_faults.clear("extension", what)

@@ -17,7 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.constraint.errors import PassingFault
 from webhook.controllers.apply.observations import Observations
-from webhook.controllers.apply.strategies import ConstraintStrategy, TemplateStrategy, applied
+from webhook.controllers.apply.strategies import (
+    ConstraintStrategy,
+    TemplateStrategy,
+    applied,
+    spoilt,
+)
 from webhook.controllers.object_faults import ObjectFaults
 from webhook.controllers.policy_keys import TEMPLATES, constraint_kind
 from webhook.controllers.requirements import missing
@@ -193,6 +198,20 @@ class PolicyController:
             self._client.remove_constraint(kind, name)
             self._observations.forget(before.uid)
         known[name] = self._applied_constraint(kind, fresh)
+
+    def spoil(self, group: str, name: str, document: Mapping[str, Any], error: Exception) -> None:
+        """Taking an object raised what nobody foresaw: what was in force stays, its status says so."""
+        strategy = self._of_templates if group == TEMPLATES else self._of_constraints
+        of_group = (
+            self._templates if group == TEMPLATES else self._constraints.setdefault(group, {})
+        )
+        known = of_group.get(name)
+        is_same = known is not None and known.uid == document["metadata"].get("uid", "")
+        state = replace(known, document=document) if known and is_same else State(document)
+        of_group[name], broken = spoilt(state, strategy, error)
+        self._touched.add((group, name))
+        if broken is not None:
+            strategy.break_(document, broken)
 
     @property
     def staged(self) -> frozenset[PolicyKey]:

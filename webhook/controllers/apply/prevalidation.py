@@ -22,6 +22,7 @@ from webhook import __version__
 from webhook.api import revision, timestamp
 from webhook.api.revision_outcome import TrialOutcome
 from webhook.api.shapes import is_deleted
+from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.constraint import constraint
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.template import read_template
@@ -458,12 +459,12 @@ class Prevalidation:
         """
         document = held.document
         name = "outcome", document["kind"], document["metadata"]["name"]
-        try:
+        standing = None
+        with (
+            contextlib.suppress(ApiError, ApiUnreachable),
+            self._object_faults.object("revision", *name),
+        ):
             standing = await self._records.record(document, held.digest, outcome, over=over)
-        except Exception as error:  # noqa: BLE001  # one write's boundary: counted, logged
-            self._object_faults.take("revision", *name, error=error)
-            return None
-        self._object_faults.clear("revision", *name)
         return standing
 
     # --- on other threads ----------------------------------------------------------------------

@@ -10,6 +10,7 @@ with a ``deletionTimestamp`` is gone, whatever finalizer still keeps it.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from webhook.api.config import CONFIG, CONFIG_NAME, SYNC_SET
@@ -113,8 +114,24 @@ class Reconciler:
             return
         assert event.key is not None
         follower = _FOLLOWERS.get(event.gvk, "constraint")
-        with self._object_faults.object(follower, event.gvk.kind, *event.key):
+        spoil = partial(self._spoil, event, event.key.name)
+        with self._object_faults.object(follower, event.gvk.kind, *event.key, otherwise=spoil):
             self._take_object(event, event.key)
+
+    def _spoil(self, event: Event, name: str, error: Exception) -> None:
+        """Taking an object raised what nobody foresaw: its status says so, if its kind has one."""
+        gvk, document = event.gvk, event.object
+        if event.kind != "set" or document is None or gvk in (NAMESPACE, SYNC_SET):
+            return
+        with self._object_faults.object("status", gvk.kind, name):
+            if gvk == CONFIG:
+                if event.key == (self._namespace, CONFIG_NAME):
+                    self._data.spoil_config(document, error)
+            elif gvk in kinds.EXTENSIONS:
+                self._extension.spoil(gvk.kind, name, document, error)
+            else:
+                group = TEMPLATES if gvk == TEMPLATE else gvk.kind
+                self._policy.spoil(group, name, document, error)
 
     def _take_object(self, event: Event, key: Key) -> None:
         name = key.name
@@ -127,8 +144,8 @@ class Reconciler:
             self._client.set_namespace(name, document)
         elif event.gvk == CONFIG:
             if key == (self._namespace, CONFIG_NAME):
-                self._data.config(document)
                 self._config_changed = True
+                self._data.config(document)
                 self._follow_data()
         elif event.gvk == SYNC_SET:
             self._data.sync_set(name, document)

@@ -8,6 +8,7 @@ nobody foresaw is caught here, whatever its class, and is a refusal, too.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from webhook.api.pod_status import StatusError
@@ -58,7 +59,7 @@ class Strategy(Protocol):
         """The state with this in force or withheld; or why it cannot be, and what was learned."""
 
     def beyond_bounds(self, why: str) -> ConstraintFrameworkError:
-        """What another replica found beyond the bounds of a trial, as a refusal."""
+        """What another replica outcome beyond the bounds of a trial, as a refusal."""
 
     def kept(self, state: State) -> State:
         """The state where nothing could be put in force: what was stays, if it can."""
@@ -201,11 +202,20 @@ def applied(
     state: State, strategy: Strategy, revisions: Revisions, object_faults: ObjectFaults
 ) -> tuple[State, ConstraintFrameworkError | None]:
     """The object with what of it can be enforced, and why the newest cannot, if so."""
-    try:
-        return _attempted(state, strategy, revisions, object_faults)
-    except Exception as error:  # noqa: BLE001  # the object's boundary: it ends in its status
-        refusal = _unforeseen(state, strategy, object_faults, error)
-        return replace(state, error=strategy.told(refusal)), refusal
+    outcome = object_faults.attempt(
+        strategy.follower,
+        strategy.path(state),
+        lambda: _attempted(state, strategy, revisions, object_faults),
+    )
+    return spoilt(state, strategy, outcome) if isinstance(outcome, Exception) else outcome
+
+
+def spoilt(
+    state: State, strategy: Strategy, error: Exception
+) -> tuple[State, ConstraintFrameworkError | None]:
+    """The object where reading it raised what nobody foresaw: its status says so."""
+    refusal = strategy.unforeseen(error)
+    return replace(state, error=strategy.told(refusal)), refusal
 
 
 def _attempted(
@@ -218,13 +228,16 @@ def _attempted(
         if not isinstance(attempt, InForce):
             fault = fault or StatusError(MISSING_REVISION, str(attempt))
             continue
-        try:
-            if why := revisions.refusal(attempt.document, attempt.digest):
-                refusal: ConstraintFrameworkError | None = strategy.beyond_bounds(why)
-            else:
-                state, refusal = strategy.attempt(state, attempt)
-        except Exception as error:  # noqa: BLE001  # the object's boundary, as above
-            refusal, is_foreseen = _unforeseen(state, strategy, object_faults, error), False
+        outcome = object_faults.attempt(
+            strategy.follower,
+            strategy.path(state),
+            partial(_tried, state, strategy, revisions, attempt),
+        )
+        refusal: ConstraintFrameworkError | None
+        if isinstance(outcome, Exception):
+            refusal, is_foreseen = strategy.unforeseen(outcome), False
+        else:
+            state, refusal = outcome
         if refusal is None:
             break
         fault = fault or strategy.told(refusal)
@@ -239,8 +252,9 @@ def _attempted(
     return replace(state, error=fault), broken
 
 
-def _unforeseen(
-    state: State, strategy: Strategy, object_faults: ObjectFaults, error: Exception
-) -> ConstraintFrameworkError:
-    object_faults.take(strategy.follower, *strategy.path(state), error=error)
-    return strategy.unforeseen(error)
+def _tried(
+    state: State, strategy: Strategy, revisions: Revisions, attempt: InForce
+) -> tuple[State, ConstraintFrameworkError | None]:
+    if why := revisions.refusal(attempt.document, attempt.digest):
+        return state, strategy.beyond_bounds(why)
+    return strategy.attempt(state, attempt)

@@ -50,7 +50,9 @@ class SyncController:
         self._pod = pod
         self._config: Mapping[str, Any] | None = None
         self._config_error = ""
-        self._sync_sets: dict[str, Mapping[str, Any]] = {}
+        self._config_kinds: frozenset[GroupVersionKind] = frozenset()
+        self._sync_sets: dict[str, frozenset[GroupVersionKind]] = {}
+        """The kinds that each asks for: read once, so that one that cannot be read harms no other."""
         self._objects: dict[GroupVersionKind, dict[_Key, Mapping[str, Any]]] = {}
         self._synced: set[GroupVersionKind] = set()
         self._digest = 0
@@ -70,10 +72,7 @@ class SyncController:
     @property
     def kinds(self) -> frozenset[GroupVersionKind]:
         """The kinds whose objects policies may read."""
-        documents = list(self._sync_sets.values())
-        if self._config is not None:
-            documents.append(self._config)
-        return frozenset().union(*(config.synced_kinds(document) for document in documents))
+        return frozenset().union(self._config_kinds, *self._sync_sets.values())
 
     @property
     def synced(self) -> frozenset[GroupVersionKind]:
@@ -83,23 +82,24 @@ class SyncController:
     def config(self, document: Mapping[str, Any] | None) -> None:
         """Take the Config as it is now; None when there is none."""
         self._config, self._config_error = document, ""
-        try:
-            self._take_config(document or {})
-        except Exception as error:
-            self._config_error = described(error)
-            raise
+        self._take_config(document or {})
         self._tracker.observe(CONFIG, config.CONFIG_NAME)
 
+    def spoil_config(self, document: Mapping[str, Any], error: Exception) -> None:
+        """The Config could not be taken: what it said before holds, and its status says so."""
+        self._config, self._config_error = document, described(error)
+
     def _take_config(self, given: Mapping[str, Any]) -> None:
-        self.excluded = config.excluded_namespaces(given, WEBHOOK_PROCESS)
-        self.is_excluded = wildcard.any_of(self.excluded)
-        self.is_excluded_from_mutation = wildcard.any_of(
-            config.excluded_namespaces(given, MUTATION_PROCESS)
+        kinds = config.synced_kinds(given)
+        excluded, mutation, audit, sync = (
+            config.excluded_namespaces(given, process)
+            for process in (WEBHOOK_PROCESS, MUTATION_PROCESS, AUDIT_PROCESS, SYNC_PROCESS)
         )
-        self.is_excluded_from_audit = wildcard.any_of(
-            config.excluded_namespaces(given, AUDIT_PROCESS)
-        )
-        self._exclude(config.excluded_namespaces(given, SYNC_PROCESS))
+        self._config_kinds, self.excluded = kinds, excluded
+        self.is_excluded = wildcard.any_of(excluded)
+        self.is_excluded_from_mutation = wildcard.any_of(mutation)
+        self.is_excluded_from_audit = wildcard.any_of(audit)
+        self._exclude(sync)
         self._follow()
 
     def sync_set(self, name: str, document: Mapping[str, Any] | None) -> None:
@@ -107,7 +107,7 @@ class SyncController:
         if document is None:
             self._sync_sets.pop(name, None)
         else:
-            self._sync_sets[name] = document
+            self._sync_sets[name] = config.synced_kinds(document)
         self._follow()
         self._tracker.observe(SYNC_SETS, name)
 

@@ -36,7 +36,7 @@ class CrdWaits:
     def look(self, wanted: Collection[str], crds: Iterable[Json]) -> Mapping[str, str]:
         """Why wanted CRDs are not established, by name, of those that have been for a while."""
         there = {crd["metadata"]["name"]: crd for crd in crds}
-        reasons = {name: _reason(there.get(name)) for name in wanted}
+        reasons = {name: why_not_established(there.get(name)) for name in wanted}
         now = self._clock()
         self._since = {
             name: self._since.get(name, now) for name, reason in reasons.items() if reason
@@ -48,7 +48,7 @@ class CrdWaits:
         }
 
 
-def _reason(crd: Json | None) -> str:
+def why_not_established(crd: Json | None) -> str:
     """Why a CRD is not established; an empty text where it is."""
     if crd is None:
         return "there is no such CRD: no replica with --operation=generate has made it"

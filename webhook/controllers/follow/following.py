@@ -11,6 +11,7 @@ import math
 import time
 from typing import TYPE_CHECKING, Final
 
+from webhook.api import pod_status
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import CRDS, NAMESPACE, NAMESPACES
 from webhook.cluster.reflector import Settings
@@ -20,7 +21,7 @@ from webhook.controllers.apply.constraint_crds import SELECTION, overlay_crd
 from webhook.controllers.apply.expression_keeper import ExpressionKeeper
 from webhook.controllers.apply.prevalidation import Prevalidation
 from webhook.controllers.apply.publication import ClusterPolicies
-from webhook.controllers.follow.crd_waits import CrdWaits
+from webhook.controllers.follow.crd_waits import CrdWaits, why_not_established
 from webhook.controllers.follow.discovery import ClusterDiscovery
 from webhook.controllers.follow.watch_metrics import WatchMetrics
 from webhook.controllers.generate.keeper import GenerationKeeper
@@ -28,10 +29,17 @@ from webhook.controllers.kinds import constraint_gvk
 from webhook.controllers.object_faults import ObjectFaults
 from webhook.controllers.object_writer import ObjectWriter
 from webhook.controllers.revisions.keeper import REVISIONS, RevisionKeeper
+from webhook.controllers.revisions.keys import RevisionKeys
 from webhook.controllers.revisions.outcome_records import OutcomeRecords
 from webhook.controllers.status.aggregation import Aggregation
 from webhook.controllers.status.status_writers import StatusWriters
-from webhook.metrics.policies import POLICIES_NOT_NEWEST, POLICY_REVISIONS, POLICY_STATES
+from webhook.controllers.status_kinds import LabelledSubject
+from webhook.metrics.policies import (
+    POLICIES_NOT_NEWEST,
+    POLICY_REVISIONS,
+    POLICY_REVISIONS_IGNORED,
+    POLICY_STATES,
+)
 from webhook.replicas.pods import STATUS_OPERATION
 from webhook.serving.namespaces import NamespaceAnswer
 from webhook.watch.manager import Manager
@@ -103,6 +111,7 @@ class Following:
         operations: frozenset[str],
         wait_for_broken: bool,
         kept_revisions: int,
+        key_secret: str,
         registry: Registry,
         log: Logger,
         tell: Callable[[str, tuple[str, ...]], None],
@@ -114,6 +123,7 @@ class Following:
     ) -> None:
         """``tell`` takes why the replica is not ready, and what is wrong.
 
+        ``key_secret`` names the Secret by whose keys kept revisions count.
         ``certificate_writes`` gives those to Secret and configuration, and how many failed.
         With a ``trier`` what is new is tried before it is enforced, where revisions are kept.
         """
@@ -136,14 +146,26 @@ class Following:
         self._policy_watches = self._manager.registrar("policy")
         self._data_watches = self._manager.registrar("sync")
         self._aggregation = (
-            Aggregation(client, self._manager, pod, log, record=record, object_faults=object_faults)
+            Aggregation(
+                client,
+                self._manager,
+                pod,
+                log,
+                record=record,
+                object_faults=object_faults,
+                has_crd=self._has_crd,
+            )
             if STATUS_OPERATION in operations
             else None
+        )
+        self._keys = RevisionKeys(
+            client, pod.namespace, key_secret, log, writes=self._aggregation is not None
         )
         self._revisions = (
             RevisionKeeper(
                 client,
                 pod,
+                self._keys,
                 log,
                 limit=kept_revisions,
                 tell=self._revised,
@@ -335,12 +357,20 @@ class Following:
         if policies.is_serving:
             self._tell(self._outdated(), policies.faults)
 
+    def _has_crd(self, template: str) -> bool:
+        """Whether the API server has established the CRD of a template's constraints."""
+        crd = self._crds.store.get("", f"{template}.{constraint.GROUP}")
+        return not why_not_established(crd)
+
     def _crds_changed(self, changes: Iterable[Change]) -> None:
         """A constraint's CRD came, changed or went: its kind's watch begins or ends at once."""
         self._crds_moved = True
         loop = asyncio.get_running_loop()
         for change in changes:
             gvk = constraint_gvk(change.object["spec"]["names"]["kind"])
+            if self._aggregation is not None:
+                subject = LabelledSubject(pod_status.TEMPLATE.kind, "", gvk.kind.lower())
+                self._aggregation.touch(subject)
             if change.kind == "delete":
                 self._manager.restart(gvk)
             else:
@@ -393,6 +423,7 @@ class Following:
             registry.replace(POLICY_STATES, self._aggregation.conditions.counts)
         if self._revisions is not None:
             registry.set(POLICY_REVISIONS, self._revisions.count)
+            registry.replace(POLICY_REVISIONS_IGNORED, self._revisions.ignored)
 
     def _writes(self) -> dict[str, tuple[int, int]]:
         """Writes and failed ones, by what was written."""
@@ -411,6 +442,7 @@ class Following:
         if self._records is not None:
             writes, failures = counts["revision"]
             counts["revision"] = writes + self._records.writes, failures + self._records.failures
+        counts["revision_key"] = self._keys.writes, self._keys.failures
         if self._certificate_writes is not None:
             counts["certificate"] = self._certificate_writes()
         return counts

@@ -137,15 +137,7 @@ class GenerationKeeper:
             tasks.create_task(self._bindings.run())
             self._queue.add("plan")
             self._queue.add("compare", COMPARE_SECONDS)
-            tasks.create_task(
-                self._queue.run(
-                    self._settle,
-                    1,
-                    fault=lambda key, error: self._object_faults.take(
-                        "generation", key, error=error
-                    ),
-                )
-            )
+            tasks.create_task(self._object_faults.run("generation", self._queue, self._settle, 1))
 
     async def _version(self) -> str:
         """The version of the API group that has the kinds; waits for one."""
@@ -191,7 +183,6 @@ class GenerationKeeper:
         seconds = self._made_plan() if key == "plan" else self._compared()
         self._queue.forget(key)
         self._queue.add(key, seconds)
-        self._object_faults.clear("generation", key)
 
     def _compared(self) -> float:
         """Compare all again; how many seconds to wait for the next time."""
@@ -216,13 +207,17 @@ class GenerationKeeper:
         self._plan = planner.plan(
             self._templates, self._constraints, self._current_scope(), self._waits(waits)
         )
-        # A binding goes after its policy: who may bind is asked of the policy's parameters.
-        ready = {
-            name: one
-            for name, one in self._plan.bindings.items()
-            if policies.store.get("", one["spec"]["policyName"]) is not None
-        }
-        self._waiting = self._plan.waiting | (self._plan.bindings.keys() - ready.keys())
+        # A binding goes after its policy: who may bind is asked of the policy's parameters. A
+        # policy of that name which somebody else made is bound by nothing of ours.
+        ready: dict[str, Json] = {}
+        self._waiting = set(self._plan.waiting)
+        for name, one in self._plan.bindings.items():
+            policy = one["spec"]["policyName"]
+            current = policies.store.get("", policy)
+            if current is None:
+                self._waiting.add(name)
+            elif not Rewrites.foreign(self._plan.policies[policy], current):
+                ready[name] = one
         bindings.want(ready, prune=True)
         policies.want(self._plan.policies, prune=True)
         told = generation_statuses(

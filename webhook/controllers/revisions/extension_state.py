@@ -57,6 +57,7 @@ class ExtensionStanding:
 
     subject: StatusSubject
     shared_error: Json | None = None
+    warnings: tuple[str, ...] = ()
     is_preview: bool = False
     says_enforced: bool = False
 
@@ -86,6 +87,8 @@ def extension_status(
         additions["preview"] = True
     if state.fighting:
         additions["fighting"] = state.fighting
+    if standing.warnings:
+        additions["warnings"] = list(standing.warnings)
     if errors:
         additions["errors"] = errors
     is_enforced = not errors and not standing.is_preview

@@ -13,24 +13,26 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections import deque
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from webhook import __version__
-from webhook.api import revision
+from webhook.api import revision, timestamp
 from webhook.api.gvk import GroupVersionKind, text
 from webhook.api.resource import Resource
-from webhook.api.revision import InvalidRevision, PolicyRevision, read_revision, revision_object
-from webhook.api.shapes import object_of
+from webhook.api.revision import read_revision, revision_object
+from webhook.api.revision_outcome import TrialOutcome
+from webhook.api.shapes import object_of, objects_of
 from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import CRDS
 from webhook.cluster.reflector import Reflector
+from webhook.cluster.store import Change, key_of
 from webhook.cluster.work_queue import WorkQueue
 from webhook.constraint import expansion
 from webhook.controllers.object_faults import ObjectFaults
-from webhook.controllers.policy_keys import TEMPLATES
 from webhook.controllers.revisions.extension_state import subject_key
+from webhook.controllers.revisions.known import KnownRevisions
 from webhook.controllers.revisions.revisions import rollback_of, surplus
 from webhook.controllers.write_pace import RETRY_SECONDS_MAX, TURN_SECONDS, WRITES_AT_ONCE
 from webhook.mutation import mutator
@@ -40,11 +42,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from webhook.api.pod_status import Pod
+    from webhook.api.revision import PolicyRevision
     from webhook.api.shapes import Json
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.reflector import Settings
-    from webhook.cluster.store import Change
     from webhook.controllers.policy_keys import PolicyKey
+    from webhook.controllers.revisions.keys import RevisionKeys
     from webhook.controllers.revisions.revisions import InForce
     from webhook.log import Logger
 
@@ -68,15 +71,8 @@ word comes by the watch, its death by nothing. A trial takes five seconds of a p
 PROBE_SECONDS: Final = 0.5
 """How often it is asked, at the start, whether the kind is served at all."""
 
-
-_PASSED: Final = {"status": {"outcome": {"verdict": "passed", "message": ""}}}
-"""Of a generation that is in force."""
-
-_Subject = tuple["PolicyKey", str]
+_Subject: TypeAlias = "tuple[PolicyKey, str]"
 """An object, and its UID: one that was made anew under a name has revisions of its own."""
-
-GONE_MAX: Final = 1000
-"""Revisions that went a moment ago, of which an answer may still be on its way."""
 
 _METADATA: Final = ("name", "uid", "resourceVersion", "creationTimestamp")
 
@@ -84,10 +80,11 @@ _METADATA: Final = ("name", "uid", "resourceVersion", "creationTimestamp")
 class RevisionKeeper:
     """The kept revisions of a cluster; :meth:`run` in a task of its own."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # the parts it joins, each named
         self,
         client: ClusterClient,
         pod: Pod,
+        keys: RevisionKeys,
         log: Logger,
         *,
         limit: int,
@@ -96,7 +93,7 @@ class RevisionKeeper:
         settings: Settings | None = None,
         object_faults: ObjectFaults | None = None,
     ) -> None:
-        """``tell`` is given the objects whose revisions came or went.
+        """``tell`` is given the objects whose revisions came or went; ``keys`` say which count.
 
         ``limit`` are kept of each object. ``writers`` gives the replicas that write;
         without it this one only reads. ``object_faults`` takes what an object raises that
@@ -105,13 +102,14 @@ class RevisionKeeper:
         self._object_faults = object_faults or ObjectFaults(log)
         self._client = client
         self._pod = pod
+        self._keys = keys
+        keys.listener = self._judge_anew
         self._log = log
         self._limit = limit
         self._tell = tell
+        self._known = KnownRevisions(keys, log)
         self._writers = writers
         self._reflector = Reflector(client, REVISIONS, self, settings=settings, transform=_slim)
-        self._by_uid: dict[str, dict[str, PolicyRevision]] = {}
-        self._gone: deque[str] = deque(maxlen=GONE_MAX)
         self._wanted: dict[PolicyKey, InForce] = {}
         self._queue: WorkQueue[_Subject] = WorkQueue(
             backoff=lambda: Backoff(initial_seconds=TURN_SECONDS, max_seconds=RETRY_SECONDS_MAX)
@@ -127,34 +125,29 @@ class RevisionKeeper:
 
     def of(self, uid: str) -> Iterable[PolicyRevision]:
         """The revisions of an object that may be enforced."""
-        return [item for item in self._by_uid.get(uid, {}).values() if item.may_be_enforced]
+        return self._known.of(uid)
 
     def named(self, uid: str, name: str) -> PolicyRevision | None:
         """A revision of an object, whatever came of it."""
-        return self._by_uid.get(uid, {}).get(name)
+        return self._known.named(uid, name)
 
     def refusal(self, document: Mapping[str, Any], digest: str) -> str:
-        """Why a generation need not be tried: another replica did, and it went beyond its bounds.
-
-        Only of this version of Waddle: another may take less.
-        """
-        revisions = self._by_uid.get(document["metadata"].get("uid", ""))
-        if not revisions or all(item.may_be_enforced for item in revisions.values()):
-            return ""
-        item = revisions.get(revision.name_of(document, digest))
-        outcome = None if item is None else item.outcome
-        if outcome is None or outcome.verdict != "ended" or outcome.version != __version__:
-            return ""
-        return f"{outcome.message} (tried by {outcome.pod})"
+        """Why a generation need not be tried: another replica did, and it went beyond its bounds."""
+        return self._known.refusal(document, digest)
 
     def all(self) -> list[PolicyRevision]:
-        """Every revision, whatever came of it."""
-        return [item for of_subject in self._by_uid.values() for item in of_subject.values()]
+        """Every revision that counts, whatever came of it."""
+        return self._known.all()
+
+    @property
+    def ignored(self) -> dict[tuple[str, ...], float]:
+        """How many there are that do not count, by why."""
+        return self._known.ignored
 
     @property
     def is_loaded(self) -> bool:
-        """Whether all that are kept are known."""
-        return self._reflector.statistics().synced
+        """Whether all that are kept are known, and there is a key to sign others."""
+        return self._reflector.statistics().synced and self._keys.can_sign
 
     @property
     def count(self) -> int:
@@ -162,42 +155,35 @@ class RevisionKeeper:
         return len(self._reflector.store)
 
     def change(self, changes: Iterable[Change]) -> None:
-        """Take in revisions that came or went; what cannot be read does not count."""
+        """Take in revisions that came or went; what no replica has written does not count."""
         subjects: list[PolicyKey] = []
-        for change in changes:
-            with self._object_faults.object("revision", change.key.name):
-                try:
-                    subjects.append(self._change(change))
-                except InvalidRevision as error:
-                    self._log.warning("revision ignored", error=str(error))
+
+        def take(change: Change) -> None:
+            revision = self._known.take_change(change)
+            subject = _subject_of(change.object)
+            if revision is not None:
+                self.listener(revision)
+                subjects.append(subject[0])
+            if self._writers is not None and (
+                subject[0] in self._wanted or self._is_refused_again(subject[1])
+            ):
+                self._queue.add(subject, SETTLED_SECONDS)
+
+        self._object_faults.each("revision", "", changes, take)
         self._tell(subjects)
 
-    def _change(self, change: Change) -> PolicyKey:
-        """Take in a revision; whose it is. Raises :class:`InvalidRevision`."""
-        revision = read_revision(change.object)
-        key = _key_of(change.object["spec"]["subject"])
-        if change.kind == "set":
-            known = self._by_uid.setdefault(revision.uid, {})
-            if not _is_behind(revision, known.get(revision.name)):
-                known[revision.name] = revision
-        else:
-            self._gone.append(change.object["metadata"].get("uid", ""))
-            self._forget(revision)
-        self.listener(revision)
-        if self._writers is not None and (
-            key in self._wanted or self._is_refused_again(revision.uid)
-        ):
-            self._queue.add((key, revision.uid), SETTLED_SECONDS)
-        return key
+    def _judge_anew(self) -> None:
+        """The keys are others: so may be what counts, and by which key it is signed."""
+        items = list(self._reflector.store)
+        self.change([Change("set", key_of(item), item) for item in items])
+        if self._writers is not None:
+            subjects = {(key, _uid_of(in_force)) for key, in_force in self._wanted.items()}
+            subjects |= {_subject_of(item) for item in items}
+            for subject in subjects:
+                self._queue.add(subject, SETTLED_SECONDS)
 
     def synced(self) -> None:
         """A whole list is in: the changes have said what there is to do."""
-
-    def _forget(self, item: PolicyRevision) -> None:
-        of_subject = self._by_uid.get(item.uid, {})
-        of_subject.pop(item.name, None)
-        if not of_subject:
-            self._by_uid.pop(item.uid, None)
 
     # --- at the start --------------------------------------------------------------------------
 
@@ -206,6 +192,7 @@ class RevisionKeeper:
 
         ``failed`` is told why it takes longer.
         """
+        await self._keys.load(failed)
         while True:
             try:
                 async with asyncio.timeout(PROBE_SECONDS):
@@ -263,15 +250,16 @@ class RevisionKeeper:
     async def run(self) -> None:
         """Watch, and write where that is ours, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._keys.run())
             tasks.create_task(self._reflector.run())
             if self._writers is not None:
                 await self._reflector.wait_synced()
-                tasks.create_task(self._queue.run(self._settle, WRITES_AT_ONCE))
+                run = self._object_faults.run
+                tasks.create_task(run("revision", self._queue, self._settle, WRITES_AT_ONCE))
 
     async def _settle(self, subject: _Subject) -> None:
-        with self._object_faults.object("revision", *subject[0]):
-            assert self._writers is not None
-            await self._keep(subject, self._writers())
+        assert self._writers is not None
+        await self._keep(subject, self._writers())
 
     async def _keep(self, subject: _Subject, writers: frozenset[str]) -> None:
         """Keep what is in force of an object, drop what nobody needs, if it is our turn."""
@@ -279,16 +267,19 @@ class RevisionKeeper:
         in_force = self._wanted.get(key)
         if in_force is not None and _uid_of(in_force) != uid:
             in_force = None
+        if not self._keys.can_sign:
+            return  # once there is a key, all of this is looked at again
         wanted = None if in_force is None else self._lacking(in_force)
-        misjudged = "" if in_force is None else self._misjudged(in_force)
+        misjudged = None if in_force is None else self._misjudged(in_force)
         beyond = [] if wanted is not None else self._beyond(uid, in_force)
-        if misjudged and self._is_being_tried(uid, misjudged, writers):
+        outdated = [] if wanted is not None else self._outdated(uid, misjudged)
+        if misjudged is not None and self._is_being_tried(misjudged, writers):
             # Its end would find our word in its place, and say nothing.
             self._queue.add(subject, TRIED_SECONDS)
-            misjudged = ""
-            if not beyond:
+            misjudged = None
+            if not beyond and not outdated:
                 return
-        if wanted is None and not misjudged and not beyond:
+        if wanted is None and misjudged is None and not beyond and not outdated:
             self._since.pop(subject, None)
             self._queue.forget(subject)
             return
@@ -300,15 +291,15 @@ class RevisionKeeper:
             return
         try:
             if wanted is not None:
-                self.writes += 1
-                self.take(await self._client.create(REVISIONS, wanted))
-            if misjudged:
-                self.writes += 1
-                self.take(await self._client.merge(REVISIONS, misjudged, "", _PASSED))
+                await self.make(wanted)
+            if misjudged is not None:
+                await self._sign(replace(misjudged, outcome=self._passed()))
+            for item in outdated:
+                await self._sign(item)
             for item in beyond:
                 self.writes += 1
                 await self._client.delete(REVISIONS, item.name)
-                self._forget(item)
+                self._known.forget(item)
         except (ApiError, ApiUnreachable) as error:
             self._failed(subject, error)
         else:
@@ -316,25 +307,75 @@ class RevisionKeeper:
             self._queue.forget(subject)
             self._queue.add(subject, SETTLED_SECONDS)  # what is beyond the limit now
 
+    def signed(self, item: Json) -> Json:
+        """A revision, or one that was read, with the signature of what it says."""
+        said = {**object_of(item.get("status")), "signature": self._keys.sign(read_revision(item))}
+        return {**item, "status": said}
+
+    async def make(self, made: Json) -> Json:
+        """Make a revision that counts, in the place of one that does not; as the API server has it.
+
+        Raises ApiError, ApiUnreachable.
+        """
+        name = made["metadata"]["name"]
+        if (uid := self._known.ignored_uid(name)) is not None:
+            self.writes += 1
+            await self._client.delete(REVISIONS, name, uid=uid)
+        self.writes += 1
+        kept = await self._client.create(REVISIONS, self.signed(made))
+        self.check_kept(kept)
+        self._known.take(kept)
+        return kept
+
+    def check_kept(self, written: Json) -> None:
+        """Say so where the CRD is of an earlier release: nothing that is written would count."""
+        if not text(written, "status", "signature"):
+            self._refused_until = time.monotonic() + REFUSED_SECONDS
+            self._log.warning(
+                "revision not signed",
+                error=f"the CRD {CRD_NAME} keeps no signature: apply the manifests of this release",
+                effect="no last good revision and no outcome of a trial counts",
+            )
+
+    async def _sign(self, item: PolicyRevision) -> None:
+        """Write a revision's outcome and signature as they are to be."""
+        self.writes += 1
+        status: Json = {"signature": self._keys.sign(item)}
+        if item.outcome is not None:
+            status["outcome"] = item.outcome.document()
+        self._known.take(await self._client.merge(REVISIONS, item.name, "", {"status": status}))
+
     def _lacking(self, in_force: InForce) -> Json | None:
-        """The revision to make; None where it is kept already, or came from a kept one."""
-        if in_force.revision:
-            return None
+        """The revision to make; None where it is kept."""
         name = revision.name_of(in_force.document, in_force.digest)
         if self.named(_uid_of(in_force), name) is not None:
             return None
         return revision_object(in_force.document, in_force.digest)
 
-    def _misjudged(self, in_force: InForce) -> str:
+    def _misjudged(self, in_force: InForce) -> PolicyRevision | None:
         """The revision of what is in force, where whoever tried it did not come to that end."""
         name = revision.name_of(in_force.document, in_force.digest)
         judged = None if in_force.revision else self.named(_uid_of(in_force), name)
-        return "" if judged is None or judged.may_be_enforced else name
+        return None if judged is None or judged.may_be_enforced else judged
 
-    def _is_being_tried(self, uid: str, name: str, writers: frozenset[str]) -> bool:
+    def _passed(self) -> TrialOutcome:
+        """Of a generation that is in force here."""
+        pod = self._pod
+        return TrialOutcome("passed", pod.name, pod.uid, __version__, timestamp.now())
+
+    def _outdated(self, uid: str, misjudged: PolicyRevision | None) -> list[PolicyRevision]:
+        """The revisions to sign anew, since there is another key; not those that are being tried."""
+        return [
+            item
+            for item in self._known.of_subject(uid)
+            if item is not misjudged
+            and self._keys.is_outdated(item)
+            and (item.outcome is None or item.outcome.is_final)
+        ]
+
+    def _is_being_tried(self, judged: PolicyRevision, writers: frozenset[str]) -> bool:
         """Whether another replica that is there says that it is trying a generation."""
-        judged = self.named(uid, name)
-        outcome = None if judged is None else judged.outcome
+        outcome = judged.outcome
         return (
             outcome is not None
             and not outcome.is_final
@@ -343,7 +384,7 @@ class RevisionKeeper:
 
     def _beyond(self, uid: str, in_force: InForce | None) -> list[PolicyRevision]:
         """What is beyond the limit, and what cannot be enforced but the newest of what came since."""
-        faulty = self._faulty(uid)
+        faulty = self._known.faulty(uid)
         if in_force is None:
             return faulty[:-1]
         beyond = surplus(self.of(uid), in_force, rollback_of(in_force.document), self._limit)
@@ -352,27 +393,11 @@ class RevisionKeeper:
 
     def _is_refused_again(self, uid: str) -> bool:
         """Whether there is an outcome that a newer one has taken the place of."""
-        return len(self._faulty(uid)) > 1
+        return len(self._known.faulty(uid)) > 1
 
-    def _faulty(self, uid: str) -> list[PolicyRevision]:
-        """The revisions that nobody may enforce, the newest last."""
-        revisions = self._by_uid.get(uid, {}).values()
-        faulty = [item for item in revisions if not item.may_be_enforced]
-        return sorted(faulty, key=lambda item: item.generation)
-
-    def take(self, made: Json) -> None:
-        """What was made, or read, counts before the watch tells of it.
-
-        The watch may have been faster: an outcome that stands is never in doubt again, and what
-        has gone since stays so.
-        """
-        if made["metadata"].get("uid", "") in self._gone:
-            return
-        revision = read_revision(made)
-        known = self._by_uid.setdefault(revision.uid, {})
-        before = known.get(revision.name)
-        if before is None or before.outcome is None or not before.outcome.is_final:
-            known[revision.name] = revision
+    def take(self, made: Json) -> PolicyRevision | None:
+        """What was made, or read, counts before the watch tells of it, if it counts."""
+        return self._known.take(made)
 
     def _failed(self, subject: _Subject, error: ApiError | ApiUnreachable) -> None:
         if isinstance(error, ApiError) and error.is_forbidden:
@@ -399,19 +424,11 @@ def _slim(item: Json) -> Json:
     metadata = {name: item["metadata"].get(name, "") for name in _METADATA}
     spec = object_of(item.get("spec"))
     subject = {name: text(spec, "subject", name) for name in ("apiVersion", "kind", "name", "uid")}
-    status = {"outcome": object_of(object_of(item.get("status")).get("outcome"))}
+    owners = objects_of(item["metadata"].get("ownerReferences"))
+    metadata["ownerReferences"] = [{"uid": owner.get("uid")} for owner in owners]
+    said = object_of(item.get("status"))
+    status = {"outcome": object_of(said.get("outcome")), "signature": said.get("signature", "")}
     return {"metadata": metadata, "spec": spec | {"subject": subject}, "status": status}
-
-
-def _is_behind(told: PolicyRevision, known: PolicyRevision | None) -> bool:
-    """Whether an event of the watch is older than what was read, or written, of the same object.
-
-    No outcome that is final is ever followed by one that is not.
-    """
-    if known is None or known.created != told.created:
-        return False
-    before, now = known.outcome, told.outcome
-    return before is not None and before.is_final and (now is None or not now.is_final)
 
 
 def _uid_of(in_force: InForce) -> str:
@@ -423,9 +440,11 @@ def _nobody(_: PolicyRevision) -> None:
     """Nobody is told."""
 
 
-def _key_of(subject: Mapping[str, Any]) -> PolicyKey:
-    kind, name = subject["kind"], subject["name"]
-    group = subject["apiVersion"].rpartition("/")[0]
-    if group in (mutator.GROUP, expansion.GROUP):
-        return subject_key(kind, name)
-    return (TEMPLATES if kind == TEMPLATES else kind), name
+def _subject_of(item: Mapping[str, Any]) -> _Subject:
+    """Of what a revision says that it is."""
+    api_version, kind, name, uid = (
+        text(item, "spec", "subject", field) for field in ("apiVersion", "kind", "name", "uid")
+    )
+    if api_version.rpartition("/")[0] in (mutator.GROUP, expansion.GROUP):
+        return subject_key(kind, name), uid
+    return (kind, name), uid

@@ -7,13 +7,11 @@ would say something one makes it, and the others learn what it said.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from typing import TYPE_CHECKING, Final
 
 from webhook.api import revision
 from webhook.api.revision import InvalidRevision, revision_object
-from webhook.api.revision_outcome import TrialOutcome, read_outcome
 from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.controllers.revisions.keeper import REFUSED_SECONDS, REVISIONS
@@ -22,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from webhook.api.revision import PolicyRevision
+    from webhook.api.revision_outcome import TrialOutcome
     from webhook.api.shapes import Json
     from webhook.cluster.client import ClusterClient
     from webhook.controllers.revisions.keeper import RevisionKeeper
@@ -36,6 +36,8 @@ WRITE_SECONDS: Final = 10.0
 
 TRIES: Final = 3
 """How often an outcome is written that could not be: others wait for one that was announced."""
+
+NOT_KEPT: Final = f"the CRD of {revision.KIND} keeps no outcome, or no signature of it"
 
 LOOKS: Final = 2
 """Another replica may have written between our look and our write."""
@@ -80,7 +82,9 @@ class OutcomeRecords:
                     return None
                 await asyncio.sleep(backoff.next_seconds())
             else:
-                return self._standing(document, made)
+                if (standing := self._standing(made)) is None:
+                    self._failed(document, NOT_KEPT, REFUSED_SECONDS)
+                return standing
 
     async def withdraw(self, name: str, nobody: TrialOutcome, uid: str) -> None:
         """Say that nobody tries a generation any more, where a replica still says that it does.
@@ -90,15 +94,10 @@ class OutcomeRecords:
         try:
             async with asyncio.timeout(WRITE_SECONDS):
                 current = await self._client.get(REVISIONS, name)
-                standing = read_outcome(current)
+                standing = self._standing(current)
                 if standing is None or standing.is_final or standing.uid != uid:
                     return
-                self.writes += 1
-                patch = {
-                    "metadata": {"resourceVersion": current["metadata"]["resourceVersion"]},
-                    "status": {"outcome": nobody.document()},
-                }
-                await self._client.merge(REVISIONS, name, "", patch)
+                await self._said(current, nobody)
         except (ApiError, ApiUnreachable, TimeoutError) as error:
             if not isinstance(error, ApiError) or not (error.is_absent or error.is_conflict):
                 self.failures += 1
@@ -106,15 +105,26 @@ class OutcomeRecords:
                     "claim not withdrawn", revision=name, error=str(error) or "no answer in time"
                 )
 
-    def _standing(self, document: Mapping[str, Any], made: Json) -> TrialOutcome | None:
-        standing = read_outcome(made)
-        if standing is None:
-            why = f"the CRD of {revision.KIND} keeps no outcome"
-            self._failed(document, why, REFUSED_SECONDS)
+    def _taken(self, item: Json) -> PolicyRevision | None:
+        """A revision that was read or written, if it counts."""
+        try:
+            return self._revisions.take(item)
+        except InvalidRevision:
             return None
-        with contextlib.suppress(InvalidRevision):
-            self._revisions.take(made)
-        return standing
+
+    def _standing(self, item: Json) -> TrialOutcome | None:
+        """The outcome that a replica has written into a revision; None where none has."""
+        taken = self._taken(item)
+        return None if taken is None else taken.outcome
+
+    async def _said(self, current: Json, outcome: TrialOutcome) -> Json:
+        """Put an outcome into a revision that counts, if it is still as it was read."""
+        self.writes += 1
+        said = self._revisions.signed({**current, "status": {"outcome": outcome.document()}})
+        version = current["metadata"]["resourceVersion"]
+        patch = {"metadata": {"resourceVersion": version}, "status": said["status"]}
+        name = current["metadata"]["name"]
+        return await self._client.merge(REVISIONS, name, "", patch)
 
     async def _written(
         self, document: Mapping[str, Any], digest: str, outcome: TrialOutcome, over: str
@@ -137,17 +147,14 @@ class OutcomeRecords:
                     raise
                 # It went with its object a moment ago, or its whole kind did: that is told now.
                 return await self._made(document, digest, outcome)
-            standing = read_outcome(current)
-            if standing is not None and not _may_follow(standing, outcome, over):
-                return current
-            self.writes += 1
-            version = current["metadata"]["resourceVersion"]
-            patch = {
-                "metadata": {"resourceVersion": version},
-                "status": {"outcome": outcome.document()},
-            }
             try:
-                return await self._client.merge(REVISIONS, name, "", patch)
+                if (known := self._taken(current)) is None:
+                    uid = current["metadata"].get("uid", "")
+                    await self._client.delete(REVISIONS, name, uid=uid)
+                    return await self._made(document, digest, outcome)
+                if known.outcome is not None and not _may_follow(known.outcome, outcome, over):
+                    return current
+                return await self._said(current, outcome)
             except ApiError as error:
                 if error.is_absent:
                     return await self._made(document, digest, outcome)
@@ -155,8 +162,7 @@ class OutcomeRecords:
                     raise
 
     async def _made(self, document: Mapping[str, Any], digest: str, outcome: TrialOutcome) -> Json:
-        self.writes += 1
-        return await self._client.create(REVISIONS, revision_object(document, digest, outcome))
+        return await self._revisions.make(revision_object(document, digest, outcome))
 
     def _failed(self, document: Mapping[str, Any], error: str, pause_seconds: float) -> None:
         self.failures += 1

@@ -108,7 +108,13 @@ def attempts(
     Ends where what is in force should stay. What is in force because of an
     annotation that is gone does not: replicas that start now would not know it.
     """
-    kept = list(revisions.of(document["metadata"].get("uid", "")))
+    generation = document["metadata"].get("generation", 0)
+    # What is of a generation that the object has not reached is of another history of the cluster.
+    kept = [
+        item
+        for item in revisions.of(document["metadata"].get("uid", ""))
+        if item.generation <= generation
+    ]
     if wanted := rollback_of(document):
         target = target_of(wanted, kept)
         if target is None:

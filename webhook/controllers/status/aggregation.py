@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.reflector import Settings
-    from webhook.cluster.store import Change, Key
+    from webhook.cluster.store import Change, Key, Object
     from webhook.controllers.status.rollout_keeper import RecordEvent
     from webhook.log import Logger
     from webhook.watch.manager import Manager
@@ -75,14 +75,31 @@ _JUDGED: Final = _POLICIES | {pod_status.MUTATOR.kind, pod_status.EXPANSION.kind
 
 
 class _Pods:
-    """Receives the Pods' changes: every entry may depend on them."""
+    """Receives the Pods' changes, of which every entry may depend; knows Waddle's own among them."""
 
-    def __init__(self, changed: Callable[[], None]) -> None:
+    def __init__(self, changed: Callable[[], None], object_faults: ObjectFaults) -> None:
         self._changed = changed
+        self._object_faults = object_faults
+        self.existing: dict[Key, str] = {}
+        """The UIDs of those that are not finished, or that cannot be read."""
+        self.ours: dict[Key, Object] = {}
+        """Those with the labels of Waddle's Pods that can be read."""
 
     def change(self, changes: Iterable[Change]) -> None:
-        del changes
+        self._object_faults.each("pod", "Pod", changes, self._take)
         self._changed()
+
+    def _take(self, change: Change) -> None:
+        self.ours.pop(change.key, None)
+        self.existing.pop(change.key, None)
+        if change.kind == "delete":
+            return
+        pod = change.object
+        self.existing[change.key] = pod["metadata"]["uid"]
+        if not pods.live([pod]):
+            del self.existing[change.key]
+        if pods.is_ours(pod) and pods.replica(pod).uid:
+            self.ours[change.key] = pod
 
     def synced(self) -> None:
         self._changed()
@@ -101,12 +118,15 @@ class Aggregation:
         record: RecordEvent,
         settings: Settings | None = None,
         object_faults: ObjectFaults | None = None,
+        has_crd: Callable[[str], bool] | None = None,
     ) -> None:
         """``record`` takes what the decision log should know.
 
-        ``object_faults`` takes what an object raises that nobody foresaw.
+        ``object_faults`` takes what an object raises that nobody foresaw. ``has_crd`` says of a
+        template whether the API server has established its constraints' CRD.
         """
         self.object_faults = object_faults or ObjectFaults(log)
+        self._has_crd = has_crd
         self._client = client
         self._manager = manager
         self._registrar: Registrar = manager.registrar("status")
@@ -114,8 +134,9 @@ class Aggregation:
         self._log = log
         selection = ObjectSelection(pod.namespace)
         self._indexes = [StatusIndex(kind, self, self.object_faults) for kind in STATUS_KINDS]
+        self._pods_known = _Pods(self._pods_changed, self.object_faults)
         self._pods = Reflector(
-            client, PODS, _Pods(self._pods_changed), selection=selection, settings=settings
+            client, PODS, self._pods_known, selection=selection, settings=settings
         )
         self._reflectors = [
             Reflector(
@@ -127,7 +148,7 @@ class Aggregation:
             backoff=lambda: Backoff(initial_seconds=TURN_SECONDS, max_seconds=RETRY_SECONDS_MAX)
         )
         self._orphans = Orphans(client, pod, log, self._indexes, self.replicas, self.object_faults)
-        self._pods_known: tuple[frozenset[str], frozenset[str]] | None = None
+        self._replicas: tuple[frozenset[str], ...] | None = None
         # Since when an object's status differs from what it should be, and what it has of ours.
         self._since: dict[LabelledSubject, tuple[float, Any]] = {}
         self._swapped: dict[LabelledSubject, str] = {}
@@ -152,7 +173,7 @@ class Aggregation:
         self._orphans.look()
 
     def _pods_changed(self) -> None:
-        self._pods_known = None
+        self._replicas = None
         self.touch_all()
 
     def follow(self, kinds: Iterable[str]) -> None:
@@ -193,7 +214,8 @@ class Aggregation:
             tasks.create_task(self._listen())
             for reflector in (self._pods, *self._reflectors):
                 await reflector.wait_synced()
-            tasks.create_task(self._queue.run(self._settle, WRITES_AT_ONCE))
+            run = self.object_faults.run
+            tasks.create_task(run("by_pod", self._queue, self._settle, WRITES_AT_ONCE))
             tasks.create_task(self._orphans.run())
 
     async def _listen(self) -> None:
@@ -212,12 +234,13 @@ class Aggregation:
 
     def replicas(self) -> Replicas:
         """The Pods that count, and those of them that write."""
-        if self._pods_known is None:
-            everyone = list(self._pods.store)
-            self._pods_known = pods.live(everyone), pods.working(everyone)
-        live, working = self._pods_known
+        if self._replicas is None:
+            ours = self._pods_known.ours.values()
+            existing = frozenset(self._pods_known.existing.values())
+            self._replicas = existing, pods.live(ours), pods.working(ours)
+        existing, live, working = self._replicas
         said = frozenset().union(*(index.writers for index in self._indexes))
-        return Replicas(live, working, said & working | {self._pod.uid})
+        return Replicas(existing, live, working, said & working | {self._pod.uid})
 
     def writers(self) -> frozenset[str]:
         """The replicas that carry out the operation, by the UIDs of their Pods."""
@@ -233,8 +256,7 @@ class Aggregation:
                 for known in index.subjects:
                     self._queue.add(known)
             return
-        with self.object_faults.object("by_pod", *subject):
-            await self._write(subject, self.replicas())
+        await self._write(subject, self.replicas())
 
     async def _write(self, subject: LabelledSubject, replicas: Replicas) -> None:
         """Write one object's status if it differs and it is our turn."""
@@ -255,7 +277,13 @@ class Aggregation:
         ]
         now = time.monotonic()
         status = status_of(document)
-        wanted = by_pod.merged_status(document, statuses, index.kind, replicas.live)
+        wanted = by_pod.merged_status(
+            document,
+            statuses,
+            index.kind,
+            replicas.live,
+            has_crd=gvk != TEMPLATE or self._has_crd is None or self._has_crd(subject.name),
+        )
         entries = (status if wanted is None else wanted).get("byPod")
         doubted_until = 0.0
         if entries == status.get("byPod"):
@@ -327,7 +355,7 @@ class Aggregation:
         """The status with what the replicas together make of the object; None where it has that."""
         if subject.kind not in _JUDGED:
             return wanted
-        pods_known = self._pods.store
+        pods_known = list(self._pods_known.ours.values())
         wanted = self.conditions.merged(subject, document, wanted, statuses, pods_known)
         due = [self.conditions.due(subject)]
         if subject.kind in _POLICIES:

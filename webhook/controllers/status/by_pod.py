@@ -26,12 +26,15 @@ def merged_status(
     statuses: Sequence[Mapping[str, Any]],
     kind: StatusKind,
     live: frozenset[str] | None = None,
+    *,
+    has_crd: bool = True,
 ) -> Json | None:
     """The whole ``status`` that the object should have; None when it has it.
 
     Only ``byPod`` and a template's ``created`` are touched: the rest is audit's.
     ``live`` are the UIDs of the pods that count; a status whose pod is gone is
     left out even before the garbage collector has taken it. None counts all.
+    ``has_crd`` is whether the API server has established the CRD of a template's constraints.
     """
     current: Json = dict(status_of(document))
     counted = statuses if live is None else [item for item in statuses if _owner(item) in live]
@@ -45,8 +48,9 @@ def merged_status(
         wanted["byPod"] = entries
     else:
         wanted.pop("byPod", None)
-    # Once a template's CRD was made it stays created, as in Gatekeeper.
-    if kind is pod_status.TEMPLATE and any(not entry.get("errors") for entry in entries):
+    # Once a template's CRD was made it stays created, as in Gatekeeper. The API server judges it last.
+    is_usable = any(not entry.get("errors") for entry in entries)
+    if kind is pod_status.TEMPLATE and has_crd and is_usable:
         wanted["created"] = True
     return None if wanted == current else wanted
 

@@ -29,7 +29,7 @@ from webhook.api.gvk import text
 from webhook.api.shapes import integer_of, status_of, texts_of
 from webhook.controllers.status.convergence import converge
 from webhook.replicas import pods
-from webhook.replicas.pods import WEBHOOK_OPERATION, WEBHOOK_PODS, Replica, replica
+from webhook.replicas.pods import WEBHOOK_OPERATION, Replica, replica
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -67,8 +67,6 @@ _REASONS: Final = {
 """Of a fault that is the only one there is, by the code of its status error."""
 
 _DELETED: Final = "it is being deleted: no replica enforces it any more"
-
-_LABELS: Final = dict(item.split("=") for item in WEBHOOK_PODS.split(","))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +156,10 @@ def state_of(conditions: Iterable[Mapping[str, Any]]) -> tuple[str, int]:
 def replicas(
     pod_objects: Iterable[Mapping[str, Any]], statuses: Iterable[Mapping[str, Any]]
 ) -> list[Replica]:
-    """The replicas that may count: Pods that say something of the object, and all that should.
+    """The replicas that may count: webhook Pods that say something of the object, or should.
+
+    A Pod without the webhook's labels never counts: whoever may write status objects can have
+    any Pod of the namespace own one.
 
     A Pod that is ending is believed for as long as it says something. One that is
     starting answers nobody, so it is not missed until it is ready. ``ready`` is
@@ -173,19 +174,14 @@ def replicas(
     known = []
     for pod in pod_objects:
         item = replica(pod)
-        if item.finished:
+        if item.finished or not pods.is_webhook(pod):
             continue
-        if item.uid in speaking or (item.ready and not item.terminating and _is_webhook(pod)):
+        if item.uid in speaking or (item.ready and not item.terminating):
             ready = item.terminating or not pods.is_unready(pod)
             known.append(
                 Replica(item.name, item.uid, ready=ready, terminating=False, finished=False)
             )
     return sorted(known, key=lambda item: item.name)
-
-
-def _is_webhook(pod: Mapping[str, Any]) -> bool:
-    labels = pod["metadata"].get("labels") or {}
-    return all(labels.get(name) == value for name, value in _LABELS.items())
 
 
 def judge(

@@ -75,26 +75,21 @@ class Orphans:
 
     async def run(self) -> None:
         """Delete until cancelled."""
-        await self._queue.run(
-            self._settle,
-            1,
-            fault=lambda key, error: self._object_faults.take("orphan", *key, error=error),
-        )
+        await self._object_faults.run("orphan", self._queue, self._settle, 1)
 
     async def _settle(self, key: _Key) -> None:
-        live = self._replicas().live
+        existing = self._replicas().existing
         if key is not _EVERY:
-            await self._settle_one(key, live)
+            await self._settle_one(key, existing)
         else:
             for kind, index in self._indexes.items():
-                for item in by_pod.orphans(index.items.values(), live):
+                for item in by_pod.orphans(index.items.values(), existing):
                     self._queue.add(_Key(kind, item["metadata"]["name"]))
             self._queue.forget(key)
-        self._object_faults.clear("orphan", *key)
 
-    async def _settle_one(self, key: _Key, live: frozenset[str]) -> None:
+    async def _settle_one(self, key: _Key, existing: frozenset[str]) -> None:
         item = self._indexes[key.kind].items.get(key.name)
-        if item is None or not by_pod.orphans([item], live):
+        if item is None or not by_pod.orphans([item], existing):
             self._since.pop(key, None)
             self._queue.forget(key)
             return

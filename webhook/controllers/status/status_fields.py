@@ -33,7 +33,7 @@ OWN_FIELDS: Final[Mapping[StatusKind, frozenset[str]]] = {
     pod_status.CONSTRAINT: _POLICY_FIELDS
     | {"audit", "breaker", "enforcementAction", "expressionWarnings", "lastViolation"},
     pod_status.CONFIG: frozenset(),
-    pod_status.MUTATOR: _IN_FORCE_FIELDS | {"preview", "fighting"},
+    pod_status.MUTATOR: _IN_FORCE_FIELDS | {"preview", "fighting", "warnings"},
     pod_status.EXPANSION: _IN_FORCE_FIELDS,
 }
 """What is written beyond Gatekeeper's fields."""

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Protocol
 
 from webhook.api import pod_status
-from webhook.controllers.status_kinds import subject_of
+from webhook.controllers.status_kinds import is_named_for_owner, subject_of
 from webhook.replicas.pods import status_writers_of
 
 if TYPE_CHECKING:
@@ -29,7 +29,11 @@ class StatusListener(Protocol):
 
 
 class StatusIndex:
-    """The status objects of one kind; a reflector's receiver."""
+    """The status objects of one kind; a reflector's receiver.
+
+    ``items`` are all, by their names. One that has not the name which its Pod would give it says
+    nothing of any subject, whoever wrote it.
+    """
 
     def __init__(
         self, kind: StatusKind, listener: StatusListener, object_faults: ObjectFaults
@@ -44,9 +48,7 @@ class StatusIndex:
 
     def change(self, changes: Iterable[Change]) -> None:
         """Take in status objects that came, changed or went."""
-        for change in changes:
-            with self._object_faults.object("status", self.kind.kind, change.key.name):
-                self._change(change)
+        self._object_faults.each("status", self.kind.kind, changes, self._change)
 
     def synced(self) -> None:
         """A whole list is in."""
@@ -55,11 +57,13 @@ class StatusIndex:
     def _change(self, change: Change) -> None:
         name = change.key.name
         before = self.items.pop(name, None)
-        if before is not None:
+        if before is not None and is_named_for_owner(self.kind, before):
             self._take_out(name, before)
-        if change.kind == "set":
+        if change.kind != "set":
+            return
+        self.items[name] = change.object
+        if is_named_for_owner(self.kind, change.object):
             subject = subject_of(self.kind, change.object)
-            self.items[name] = change.object
             self.subjects.setdefault(subject, {})[name] = change.object
             self.writers.update(self._writers_of(change.object))
             self._listener.touch(subject)

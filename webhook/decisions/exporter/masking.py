@@ -53,7 +53,7 @@ class Masking:
         """
         masked: list[str] = []
         for name in ("object", "oldObject"):
-            if _is_secret(record.get(name)):
+            if _is_secret(record, name):
                 _mask_secret(record, name, masked)
         kind = record.get("resourceKind")
         named = [
@@ -125,8 +125,12 @@ def _masked_operation(operation: dict[str, Any], paths: list[Path]) -> tuple[dic
     return ({**operation, "value": value} if masked else operation), masked
 
 
-def _is_secret(value: Any) -> bool:
-    return type(value) is dict and value.get("kind") == "Secret"
+def _is_secret(record: dict[str, Any], name: str) -> bool:
+    """Whether an object is a Secret, by itself or by what the request says that it is about."""
+    value = record.get(name)
+    if type(value) is not dict:
+        return False
+    return "Secret" in (value.get("kind"), record.get("resourceKind"))
 
 
 def _mask_secret(record: dict[str, Any], name: str, masked: list[str]) -> None:
@@ -146,7 +150,7 @@ def _mask_copies(record: dict[str, Any], masked: list[str]) -> None:
             continue
         metadata = record[name].get("metadata")
         annotations = metadata.get("annotations") if type(metadata) is dict else None
-        if type(annotations) is not dict or _is_secret(record[name]):
+        if type(annotations) is not dict or _is_secret(record, name):
             continue
         for annotation in annotations:
             if annotation in COPIES:

@@ -8,7 +8,6 @@ still holds it, and nothing would be tested.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 from typing import TYPE_CHECKING, Final, Protocol
@@ -194,6 +193,8 @@ class OSDisk:
 
     def lock(self, directory: Path) -> Lock | None:
         """The lock of a directory, if it is free."""
+        import fcntl  # noqa: PLC0415  # Windows has none, and there logs are only read
+
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(directory / LOCK, flags, 0o600)
         try:

@@ -26,8 +26,10 @@ from webhook.rego.check.checker_written import Written
 from webhook.rego.check.checks import function_text
 from webhook.rego.check.compatibility import GATEKEEPER
 from webhook.rego.check.names import ROOTS
+from webhook.rego.check.schemas import SchemaError, annotated_type, input_type, overridden
 from webhook.rego.check.variables import LEAVES, NESTING, parts_of, terms_of
 from webhook.rego.errors import RegoLoadError
+from webhook.rego.location import NOWHERE
 from webhook.rego.types import (
     ANY,
     ArrayType,
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from webhook.rego.builtins.registry import Builtin
+    from webhook.rego.check.schemas import SchemaPath
     from webhook.rego.location import Location
     from webhook.rego.types import Type
 
@@ -64,12 +67,25 @@ class Checker:
         self._written = Written({}, [])
         self._functions: dict[str, FunctionType] = {}
         self._bodies = 0
+        self.schemas: Mapping[SchemaPath, Any] | None = None
+        self._annotated: dict[int, list[dict[str, Any]]] = {}
+
+    def annotate(self, rule: ir.Rule, schemas: list[dict[str, Any]]) -> None:
+        """What annotations say of the documents that a rule and its branches read."""
+        if schemas:
+            for branch in rule.branches():
+                self._annotated[id(branch)] = schemas
 
     # --- rules -----------------------------------------------------------------------------
 
     def rules(self, rules: Iterable[ir.Rule]) -> list[RegoLoadError]:
         """Check rules, given in an order in which each comes after those it depends on."""
         faults: list[RegoLoadError] = []
+        try:
+            if (of_input := input_type(self.schemas)) is not None:
+                self._documents.put_below("input", (), of_input)
+        except SchemaError as error:
+            faults.append(_fault(str(error), NOWHERE))
         for rule in rules:
             faults += self._rule(rule)
         faults.sort(key=lambda fault: fault.location.position())
@@ -86,7 +102,12 @@ class Checker:
 
     def _rule(self, rule: ir.Rule) -> list[RegoLoadError]:
         self._begin(rule.names, rule.body)
-        scope, faults = self._body(self._documents, rule.body)
+        around = self._documents
+        unknown: list[RegoLoadError] = []
+        if id(rule) in self._annotated:
+            around, unknown = self._as_annotated(rule, self._annotated[id(rule)])
+        scope, faults = self._body(around, rule.body)
+        faults = unknown + faults
         if faults:
             self._documents.put(rule.path, ANY)
             return faults
@@ -94,6 +115,27 @@ class Checker:
         if type_ is not None:
             self._documents.define(rule.path, type_)
         return []
+
+    def _as_annotated(
+        self, rule: ir.Rule, annotations: list[dict[str, Any]]
+    ) -> tuple[Scope, list[RegoLoadError]]:
+        """The documents as schemas of annotations have them, and which of these cannot be used."""
+        scope, faults = self._documents.inner(), []
+        for annotation in annotations:
+            try:
+                type_ = annotated_type(annotation, self.schemas)
+            except SchemaError as error:
+                faults.append(_fault(str(error), rule.location))
+                continue
+            if type_ is None:
+                continue
+            root, *path = annotation["path"]
+            known = scope.roots.get(root) or self._documents.roots.get(root)
+            if known is not None and known.type is not None:
+                scope.put_below(root, (), overridden(known.type, path, type_))
+            else:
+                scope.put_below(root, path, type_)
+        return scope, faults
 
     def _function(self, scope: Scope, rule: ir.Rule) -> Type:
         assert rule.args is not None

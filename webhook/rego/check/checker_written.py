@@ -45,7 +45,16 @@ class Written:
         if isinstance(term, ir.Object):
             pairs = (f"{self.term(name)}: {self.term(value)}" for name, value in term.items)
             return "{" + ", ".join(pairs) + "}"
+        if isinstance(term, ir.Template):
+            return f'$"{"".join(map(self._part, term.parts))}"'
         return self.term(term.held) if isinstance(term, ir.Given) else "..."
+
+    def _part(self, part: str | ir.Term) -> str:
+        """What a template string has between its texts, as it was written."""
+        if isinstance(part, str):
+            return part
+        place = part.location if isinstance(part, ir.Comprehension) else None
+        return f"{{{' '.join(place.text.split()) if place is not None else self.term(part)}}}"
 
     def reference(self, terms: Sequence[ir.Term]) -> str:
         """A reference: ``input.a[x]["b-c"]``."""

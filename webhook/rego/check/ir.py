@@ -156,6 +156,7 @@ class Every:
     location: Location
     negated: bool = False
     withs: list[With] = field(default_factory=list)
+    domain_location: Location = NOWHERE
 
 
 @dataclass(slots=True, eq=False)

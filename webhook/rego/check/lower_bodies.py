@@ -179,7 +179,13 @@ class BodyLowering(TermLowering):
         self.scopes.pop()
         self.put(
             ir.Every(
-                ir.Var(key), ir.Var(value), domain, body, literal.location, negated=literal.negated
+                ir.Var(key),
+                ir.Var(value),
+                domain,
+                body,
+                literal.location,
+                negated=literal.negated,
+                domain_location=literal.domain.location,
             )
         )
 

@@ -323,7 +323,7 @@ def _errors(unsafe: Unsafe, names: dict[str, str], scope: str) -> list[RegoLoadE
     named = [
         (name, place)
         for name, place in sorted(places.items(), key=lambda item: item[1].position())
-        if not is_generated(name)
+        if not is_generated(name) and not name.startswith("$ ")
     ]
     others = [item for item in named if item[0] not in assigned]
     errors = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from webhook.rego.check.strict import nodes
 from webhook.rego.syntax import ast
 
 if TYPE_CHECKING:
@@ -121,6 +122,7 @@ def _pattern_vars(term: ast.Term) -> Iterator[str]:
                 shown, (str, ast.Not, ast.Logic, ast.SomeDecl, ast.SomeIn, ast.Every)
             ):
                 yield from term_vars(shown)
+                yield from _closure_vars(shown)
     elif isinstance(term, ast.Array):
         for item in term.items:
             yield from _pattern_vars(item)
@@ -128,6 +130,22 @@ def _pattern_vars(term: ast.Term) -> Iterator[str]:
         for pair in term.items:
             for item in pair:
                 yield from _pattern_vars(item)
+
+
+def _closure_vars(term: ast.Term) -> Iterator[str]:
+    """The variables in the comprehensions of a term, those of their bodies included."""
+    for node in nodes(term):
+        if isinstance(
+            node, ast.ArrayComprehension | ast.SetComprehension | ast.ObjectComprehension
+        ):
+            called = {
+                id(call.operator if isinstance(call.operator, ast.Var) else call.operator.head)
+                for call in nodes(node)
+                if isinstance(call, ast.Call)
+            }
+            for inner in nodes(node):
+                if isinstance(inner, ast.Var) and id(inner) not in called:
+                    yield inner.name
 
 
 def is_assignment(call: ast.Call) -> bool:

@@ -7,24 +7,38 @@ where newer ones hand over an ``int64``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.golang.floats import float_text
 from webhook.golang.format import BigInt, GoInt, TooLong, format_text, simple_format
 from webhook.golang.strings import quote
 from webhook.rego.run.numbers import number_text
 from webhook.rego.run.text import MAX_CHARACTERS, display_of_affordable, text_too_large
-from webhook.rego.run.weight import afford_text
+from webhook.rego.run.weight import (
+    COLLECTION_CHARACTERS,
+    FREE_CHARACTERS,
+    PART_CHARACTERS,
+    SHORT,
+    afford_text,
+)
 
 if TYPE_CHECKING:
     from webhook.golang.format import Argument
     from webhook.rego.run.values import Value
 
 
+_PLACES: Final = re.compile("%%|%s")
+
+
 def sprintf(template: str, arguments: list[Value], *, older: bool = False) -> str:
     """The formatted text; ``older`` is as Gatekeeper's OPA has it. Raises ``eval_cancel_error`` when it grows too large."""
-    afford_text(arguments)
+    direct = _directly(template, arguments)
+    if direct is not None:
+        return direct
     simple = simple_format(template)
+    afford_text(arguments)
     if simple is not None and len(simple[1]) == len(arguments):
         pieces, verbs = simple
         shown: list[str] = []
@@ -51,6 +65,61 @@ def sprintf(template: str, arguments: list[Value], *, older: bool = False) -> st
         return format_text(template, given, MAX_CHARACTERS)
     except TooLong:
         raise text_too_large() from None
+
+
+def _directly(template: str, arguments: list[Value]) -> str | None:
+    """The text of short strings and numbers, as most policies' messages are, for which nothing is paid.
+
+    None where there is anything else, which is looked at with more care.
+    """
+    form = _direct_form(template, tuple(map(type, arguments)))
+    if form is None:
+        return None
+    for place in form.numbers:
+        number = arguments[place]
+        if not -SHORT < number < SHORT:
+            return None
+    text = form.text % tuple(arguments)
+    if len(text) > form.characters_max:
+        return None
+    if form.quotes is None:
+        return text
+    is_plain = text.isprintable() and text.count('"') == form.quotes and "\\" not in text
+    return text if is_plain else None
+
+
+class _Form(NamedTuple):
+    """A template for Python's ``%``, and what must hold for its result."""
+
+    text: str
+    numbers: tuple[int, ...]
+    """Where arguments are integers."""
+    characters_max: int
+    quotes: int | None
+    """How many quotation marks there are where no quoted string has one; None without such strings."""
+
+
+@lru_cache(maxsize=4096)
+def _direct_form(template: str, kinds: tuple[type, ...]) -> _Form | None:
+    """How arguments of these types are written; None where that depends on more."""
+    simple = simple_format(template)
+    if simple is None or len(simple[1]) != len(kinds):
+        return None
+    pieces, verbs = simple
+    for verb, kind in zip(verbs, kinds, strict=True):
+        if not (kind is str and verb != "d") and not (kind is int and verb in "vd"):
+            return None
+    forms = iter('"%s"' if verb == "q" else "%s" for verb in verbs)
+    text = _PLACES.sub(lambda found: found[0] if found[0] == "%%" else next(forms), pieces)
+    literal = pieces % tuple("" for _ in verbs)
+    quotes = None
+    if "q" in verbs:
+        if not literal.isprintable() or "\\" in literal:
+            return None
+        quotes = literal.count('"') + 2 * verbs.count("q")
+    numbers = tuple(place for place, kind in enumerate(kinds) if kind is int)
+    room = FREE_CHARACTERS - COLLECTION_CHARACTERS - len(kinds) * PART_CHARACTERS
+    return _Form(text, numbers, max(room, 0), quotes)
 
 
 def _argument(value: Value) -> Argument:

@@ -48,9 +48,12 @@ WALKED_STEPS: Final = 1 << 24
 """The same for what keeps nothing of what it has passed, like ``walk``."""
 
 
-_PART_CHARACTERS: Final = NODE_STEPS * CHARACTERS_A_STEP
-_COLLECTION_CHARACTERS: Final = COLLECTION_PARTS * _PART_CHARACTERS
-_PLAIN_CHARACTERS: Final = PLAIN_PARTS * _PART_CHARACTERS
+PART_CHARACTERS: Final = NODE_STEPS * CHARACTERS_A_STEP
+COLLECTION_CHARACTERS: Final = COLLECTION_PARTS * PART_CHARACTERS
+_PLAIN_CHARACTERS: Final = PLAIN_PARTS * PART_CHARACTERS
+
+FREE_CHARACTERS: Final = FREE_STEPS * CHARACTERS_A_STEP
+"""Characters, parts counted as so many, that are written for nothing."""
 
 SHORT: Final = 1 << 64
 """Integers below it are written at once."""
@@ -133,7 +136,7 @@ def text_steps(value: Any, most: int = MAX_STEPS) -> int:
             members = item
         else:
             members = _members(item)
-        left -= len(members) * _PART_CHARACTERS + _COLLECTION_CHARACTERS
+        left -= len(members) * PART_CHARACTERS + COLLECTION_CHARACTERS
         if left < 0:
             return _heavy(value, most, texts=True)
         for member in members:

@@ -27,8 +27,16 @@ else:
     _Fastest = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _TEXTS: Final = ("scope", "title", "description")
-_LISTS: Final = ("organizations", "related_resources", "authors", "schemas")
-_MAPS: Final = ("custom", "labels", "compile")
+_SHAPES: Final[dict[str, tuple[str, type]]] = {
+    **dict.fromkeys(_TEXTS, ("string", yaml.ScalarNode)),
+    "entrypoint": ("bool", yaml.ScalarNode),
+    "organizations": ("[]string", yaml.SequenceNode),
+    "related_resources": ("[]interface {}", yaml.SequenceNode),
+    "authors": ("[]interface {}", yaml.SequenceNode),
+    "schemas": ("[]map[string]interface {}", yaml.SequenceNode),
+    **dict.fromkeys(("custom", "labels", "compile"), ("map[string]interface {}", yaml.MappingNode)),
+}
+"""What members are unmarshalled into, by the names that Go has for it."""
 SCOPES: Final = ("rule", "document", "package", "subpackages")
 
 
@@ -68,7 +76,11 @@ _Loader.add_implicit_resolver(
 
 
 class _Invalid(Exception):
-    """What is wrong with a block."""
+    """What is wrong with a block; ``line`` is what YAML names of it, from 1."""
+
+    def __init__(self, message: str, line: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
 
 
 def read_annotations(
@@ -96,8 +108,11 @@ def read_annotations(
         try:
             blocks.append(_read_block(lines, place, parse_ref))
         except _Invalid as fault:
-            where = comments[i - 1][0] if lines else place
-            faults.append(RegoLoadError("rego_parse_error", str(fault), where))
+            # OPA counts the lines that YAML names from 0.
+            last = len(lines) if fault.line is None else min(fault.line + 1, len(lines))
+            where, shown = comments[i - 1 - len(lines) + last]
+            details = () if fault.line is None else (f"#{shown}", "^")
+            faults.append(RegoLoadError("rego_parse_error", str(fault), where, details=details))
     return blocks, faults
 
 
@@ -116,20 +131,19 @@ def _read_block(lines: list[str], place: Location, parse_ref: Callable[[str], Re
     try:
         raw = yaml.load(text, _Loader)  # noqa: S506  # a SafeLoader with stricter rules
     except yaml.YAMLError as fault:
-        raise _Invalid(_yaml_message(fault, lines)) from None
+        raise _Invalid(_yaml_message(fault, lines), _yaml_line(fault)) from None
     except (ValueError, RecursionError) as fault:
         raise _Invalid(f"yaml: {fault}") from None
     if raw is None:
         raw = {}
-    if not isinstance(raw, dict):
-        raise _Invalid("yaml: unmarshal errors:\n  line 1: cannot unmarshal into a METADATA block")
+    _check_shapes(text)
     return Annotations(raw.get("scope") or "", _value(raw, parse_ref), location=place)
 
 
 def _yaml_message(fault: yaml.YAMLError, lines: list[str]) -> str:
-    mark = getattr(fault, "problem_mark", None)
-    problem = getattr(fault, "problem", None) or str(fault)
-    message = f"yaml: line {mark.line + 1}: {problem}" if mark is not None else f"yaml: {problem}"
+    at = _yaml_line(fault)
+    problem = getattr(fault, "problem", None) or "it cannot be read"
+    message = f"yaml: {problem}" if at is None else f"yaml: line {at}: {problem}"
     for number, line in enumerate(lines, 1):
         _, colon, rest = line.partition(":")
         if colon and rest and rest[0] not in " \t":
@@ -140,9 +154,17 @@ def _yaml_message(fault: yaml.YAMLError, lines: list[str]) -> str:
     return message
 
 
+def _yaml_line(fault: yaml.YAMLError) -> int | None:
+    """The line that Go's YAML names: of what its parser says, the one before."""
+    mark = getattr(fault, "problem_mark", None)
+    if mark is not None and isinstance(fault, yaml.scanner.ScannerError):
+        return int(mark.line) + 1
+    marks = (mark, getattr(fault, "context_mark", None))
+    return next((int(one.line) for one in marks if one is not None and one.line), None)
+
+
 def _value(raw: dict[str, Any], parse_ref: Callable[[str], Ref]) -> dict[str, Any]:
     """The object that evaluation sees; empty members are left out, as in OPA."""
-    _check_shapes(raw)
     value: dict[str, Any] = {}
     for name in _TEXTS:
         if raw.get(name) not in (None, ""):
@@ -163,15 +185,47 @@ def _value(raw: dict[str, Any], parse_ref: Callable[[str], Ref]) -> dict[str, An
     return value
 
 
-def _check_shapes(raw: dict[str, Any]) -> None:
+def _check_shapes(text: str) -> None:
     """Refuse a member of another kind than OPA unmarshals it into."""
-    for names, kind in ((_LISTS, list), (_MAPS, dict), (("entrypoint",), bool)):
-        for name in names:
-            if raw.get(name) is not None and not isinstance(raw[name], kind):
-                raise _Invalid(f"yaml: unmarshal errors:\n  cannot unmarshal {name}")
-    for name in _TEXTS:
-        if isinstance(raw.get(name), list | dict):
-            raise _Invalid(f"yaml: unmarshal errors:\n  cannot unmarshal {name} into string")
+    node = yaml.compose(text, _Loader)
+    if node is None:
+        return
+    if not isinstance(node, yaml.MappingNode):
+        raise _mismatch([(node, "ast.rawAnnotation")])
+    wrong = []
+    for name, value in node.value:
+        kind, shape = _SHAPES.get(name.value, ("", yaml.Node))
+        tag = value.tag.rpartition(":")[2]
+        fits = isinstance(value, shape) and (kind != "bool" or tag == "bool")
+        if not fits and tag != "null":
+            wrong.append((value, kind))
+    if wrong:
+        raise _mismatch(wrong)
+
+
+def _mismatch(wrong: list[tuple[yaml.Node, str]]) -> _Invalid:
+    lines = []
+    for node, kind in wrong:
+        value = ""
+        if isinstance(node, yaml.ScalarNode):
+            shown = node.value if len(node.value) <= 10 else f"{node.value[:7]}..."
+            value = f" `{shown}`"
+        tag = node.tag.rpartition(":")[2]
+        lines.append(
+            f"  line {node.start_mark.line + 1}: cannot unmarshal !!{tag}{value} into {kind}"
+        )
+    message = "\n".join(["yaml: unmarshal errors:", *lines])
+    return _Invalid(message, wrong[0][0].start_mark.line + 1)
+
+
+def _go_text(value: Any) -> str:
+    """A value as Go prints it."""
+    if isinstance(value, dict):
+        pairs = sorted((str(name), _go_text(one)) for name, one in value.items())
+        return f"map[{' '.join(f'{name}:{text}' for name, text in pairs)}]"
+    if isinstance(value, list):
+        return f"[{' '.join(map(_go_text, value))}]"
+    return "<nil>" if value is None else _scalar(value)
 
 
 def _scalar(value: Any) -> str:
@@ -193,13 +247,13 @@ def _resource(item: Any) -> dict[str, str]:
         return {"ref": item}
     if not isinstance(item, dict):
         raise _Invalid(
-            f"invalid related-resource definition {_scalar(item)}: "
+            f"invalid related-resource definition {_go_text(item)}: "
             "invalid value type, must be string or map"
         )
     ref, description = _member(item, "ref").strip(), _member(item, "description").strip()
     if not ref:
         raise _Invalid(
-            f"invalid related-resource definition {item}: 'ref' value required in object"
+            f"invalid related-resource definition {_go_text(item)}: 'ref' value required in object"
         )
     return {"ref": ref, "description": description} if description else {"ref": ref}
 
@@ -217,11 +271,11 @@ def _author(item: Any) -> dict[str, str]:
         author = {name: _member(item, name).strip() for name in ("name", "email")}
         if not any(author.values()):
             raise _Invalid(
-                f"invalid author definition {item}: 'name' and/or 'email' values required in object"
+                f"invalid author definition {_go_text(item)}: 'name' and/or 'email' values required in object"
             )
     else:
         raise _Invalid(
-            f"invalid author definition {_scalar(item)}: invalid value type, must be string or map"
+            f"invalid author definition {_go_text(item)}: invalid value type, must be string or map"
         )
     return {name: text for name, text in author.items() if text}
 

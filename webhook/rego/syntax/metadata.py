@@ -38,6 +38,15 @@ def rule_path(module: Module, rule: Rule) -> Path:
     return (*_package_path(module), *names)
 
 
+def block_faults(module: Module) -> list[RegoLoadError]:
+    """What is wrong with a module's blocks, which its parser let pass."""
+    if not any(text.lstrip().startswith("METADATA") for _, text in module.comments):
+        return []
+    annotations, faults = read_annotations(list(module.comments), parse_ref)
+    _, _, misplaced = attach(annotations, module.package, list(module.imports), list(module.rules))
+    return faults + misplaced
+
+
 class Metadata:
     """The annotations of a set of modules, by what they describe.
 
@@ -50,18 +59,8 @@ class Metadata:
         self._packages: dict[Path, Annotations] = {}
         self._paths: dict[Path, Annotations] = {}
         for module in modules:
-            self._check(module)
+            self.errors += block_faults(module)
             self._collect(module)
-
-    def _check(self, module: Module) -> None:
-        """Report what is wrong with a module's blocks, which its parser let pass."""
-        if not any(text.lstrip().startswith("METADATA") for _, text in module.comments):
-            return
-        annotations, faults = read_annotations(list(module.comments), parse_ref)
-        _, _, misplaced = attach(
-            annotations, module.package, list(module.imports), list(module.rules)
-        )
-        self.errors += faults + misplaced
 
     def _collect(self, module: Module) -> None:
         package = _package_path(module)
@@ -97,6 +96,16 @@ class Metadata:
             if outer is not None:
                 entries.append(_entry(package[:length], outer))
         return entries
+
+    def schemas(self, module: Module, rule: Rule) -> list[dict[str, Any]]:
+        """What annotations say of the schemas of documents in this rule; later ones prevail."""
+        path, package = rule_path(module, rule), _package_path(module)
+        chain = [self._paths.get(package[:length]) for length in range(len(package) + 1)]
+        chain += [self._packages.get(package), self._paths.get(path)]
+        chain += [one for one in rule.annotations if one.scope == "rule"]
+        return [
+            schema for one in chain if one is not None for schema in one.value.get("schemas", ())
+        ]
 
     @staticmethod
     def rule(rule: Rule) -> dict[str, Any]:

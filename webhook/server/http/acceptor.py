@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.metrics.server import HANDSHAKES_FAILED
 from webhook.server.http.head import client_of
+from webhook.server.http.hub import Handshake
 from webhook.server.http.limits import CLOSE_SECONDS
 
 if TYPE_CHECKING:
@@ -105,13 +106,13 @@ class Acceptor:
         if full and hub.makes_room(client):
             full = False
         if handshakes and (full or len(handshakes) >= HANDSHAKES_MAX):
-            self._give_up(next(iter(handshakes.values())))
+            self._give_up(next(iter(handshakes.values())).connection)
         elif full:
             hub.closed("too_many_connections")
             connection.close()
             return
         connection.setblocking(False)
-        handshakes[connection.fileno()] = connection
+        handshakes[connection.fileno()] = Handshake(connection, time.monotonic())
         task = self._loop.create_task(self._greet(connection))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -128,15 +129,20 @@ class Acceptor:
     async def _greet(self, connection: socket.socket) -> None:
         """Take a connection through its handshake, after which it is its protocol's."""
         handshakes, number = self._hub.handshakes, connection.fileno()
+
+        def is_under_way() -> bool:
+            found = handshakes.get(number)
+            return found is not None and found.connection is connection
+
         try:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             await self._loop.connect_accepted_socket(self._make_protocol, connection, **self._tls)
         except OSError as error:  # TLS's own among them, and a deadline's
-            if handshakes.get(number) is connection:
+            if is_under_way():
                 late = isinstance(error, TimeoutError | ConnectionAbortedError)
                 self._failed("timeout" if late else "error", str(error))
         finally:
-            if handshakes.get(number) is connection:
+            if is_under_way():
                 del handshakes[number]
 
     def _failed(self, reason: str, error: str) -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from webhook.server.http import limits
 
 if TYPE_CHECKING:
+    import asyncio
+
     from webhook.server.http.hub import Hub, Share
     from webhook.server.http.large_bodies import LargeBody
 
@@ -14,7 +16,17 @@ if TYPE_CHECKING:
 class RequestBody:
     """What has arrived of it so far."""
 
-    __slots__ = ("_chunks", "_hub", "bound", "content", "reserved", "size", "too_large", "waits")
+    __slots__ = (
+        "_chunks",
+        "_hub",
+        "bound",
+        "content",
+        "reserved",
+        "size",
+        "timer",
+        "too_large",
+        "waits",
+    )
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
@@ -27,6 +39,8 @@ class RequestBody:
         """Bytes of its place among the large ones."""
         self.waits = False
         """For such a place."""
+        self.timer: asyncio.TimerHandle | None = None
+        """Ends the wait for the rest of it."""
         self._chunks = 0
 
     def add(self, part: bytes, share: Share) -> None:
@@ -60,6 +74,9 @@ class RequestBody:
 
     def hand_over(self) -> tuple[bytes | bytearray, int]:
         """The bytes and the size of their place, which are another's to release now."""
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
         given = self.content, self.reserved
         self.content, self.size, self.reserved = b"", 0, 0
         return given

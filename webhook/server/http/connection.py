@@ -10,67 +10,28 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter, deque
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import httptools
 
-from webhook.api.admission import username_in
 from webhook.server.http import head, limits
 from webhook.server.http.body import RequestBody
-from webhook.server.http.exchange import JSON, Exchange
-from webhook.server.http.hub import Share
-from webhook.server.http.limits import PREFIX_BYTES
-from webhook.server.responsibility import Delay, requester_of, responsible_for
-from webhook.server.status import failure
+from webhook.server.http.crowding import IN_FLIGHT, Refusal, answer_to
+from webhook.server.http.exchange import Exchange
+from webhook.server.http.hub import READ_BYTES, Share
+from webhook.server.http.occupant import Occupant, occupant_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from uvicorn import Config
 
     from webhook.server.http.exchange import Application
     from webhook.server.http.hub import Hub
-    from webhook.server.http.limits import Reading
-    from webhook.server.http.responder import HttpAnswer, Responder
-
+    from webhook.server.http.limits import Ending, Reading
+    from webhook.server.http.responder import Responder
 
 NEVER: Final = float("inf")
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
-
-Ending = Literal["", "linger", "closing"]
-
-
-LOOKED_AT_MAX: Final = 256
-"""Bodies that are looked at for each request that is too many, at a few microseconds each."""
-
-_MESSAGE: Final = "too many requests of the same user wait for review: send fewer at once"
-
-
-def refuse_crowd(
-    responder: Responder | None, body: bytes | bytearray, waiting: Iterable[bytes | bytearray]
-) -> HttpAnswer | None:
-    """The refusal of a request that is too many where those that wait are its own user's.
-
-    None where others crowd it out: that is left to failurePolicy.
-    """
-    requester = _requester(body)
-    if responder is None or not requester:
-        return None
-    sizes: Counter[str] = Counter()
-    for other in islice(waiting, LOOKED_AT_MAX):
-        if other:
-            sizes[_requester(other)] += len(other)
-    places = sum(sizes.values())
-    delay = Delay(places_taken=sizes[requester], places=max(1, places), requesters=len(sizes))
-    if responsible_for(delay) == "others":
-        return None
-    return responder.refuse_unread(bytes(body[:PREFIX_BYTES]), _MESSAGE)
-
-
-def _requester(body: bytes | bytearray) -> str:
-    return requester_of(username_in(body[:PREFIX_BYTES]))
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -99,6 +60,7 @@ class Connection(asyncio.BufferedProtocol):
         "client",
         "deadline",
         "hub",
+        "opening",
         "share",
         "writable",
     )
@@ -108,6 +70,7 @@ class Connection(asyncio.BufferedProtocol):
         self.application: Application = config.loaded_app
         self.client = ""
         """The address it comes from."""
+        self.opening = head.UNKNOWN
         self.share = Share()
         """What all of that address have of the port."""
         self.deadline = NEVER
@@ -121,14 +84,14 @@ class Connection(asyncio.BufferedProtocol):
         self._ending: Ending = ""
         self._current: Exchange | None = None
         self._pending: deque[Exchange] = deque()
-        self._refusal: tuple[int, str, str] | None = None
+        self._refusal: Refusal | None = None
         self._scope: dict[str, Any] = {}
         self._raw_size = 0
         self._received_at = 0.0
         self._chunk_size = 0
         self._completed = False
         self._url = b""
-        self._target: tuple[bytes, str, bytes, bytes] = (b"", "", b"", b"")
+        self._target: head.Target = (b"", "", b"", b"")
         self._headers: list[tuple[bytes, bytes]] = []
         self._body = RequestBody(hub)
         self._drops = False  # something has arrived lately that is not taken
@@ -183,7 +146,10 @@ class Connection(asyncio.BufferedProtocol):
             self._check_raw()
         if self._current is None:
             self._settle()
-        if (reserved := self._body.reserved) and not self.hub.large.is_alone(reserved):
+        if self._body.waits:
+            if self._body.size >= limits.PREFIX_BYTES:  # Enough to know whose it is.
+                self._transport.pause_reading()
+        elif (reserved := self._body.reserved) and not self.hub.large.is_alone(reserved):
             # More is to come of a large body, and others have some, too: in its turn.
             self._transport.pause_reading()
             self.hub.large.turns.wait(self)
@@ -247,16 +213,17 @@ class Connection(asyncio.BufferedProtocol):
         fields = dict(headers)
         bounds = self.hub.limits
         # The head is no larger than the bytes that it came in.
-        if self._raw_size + self._chunk_size > bounds.header_bytes_max:
-            self._check_head(
-                len(self._url) + sum(len(name) + len(value) + 4 for name, value in headers)
-            )
-        elif len(headers) > limits.HEADERS_MAX:
-            self._check_head(0)
+        raw = self._raw_size + self._chunk_size
+        if raw > bounds.header_bytes_max or len(headers) > limits.HEADERS_MAX:
+            self._check_head(head.size_of(self._url, headers))
         body = self._body
         body.bound = min(limits.LARGE_BODY_BYTES, bounds.body_bytes_max)
         # The parser has accepted the number.
         length = int(fields.get(b"content-length", 0))
+        # However long the body takes.
+        self._received_at = self.opening.since(time.monotonic())
+        if length > READ_BYTES:
+            self._limit_arrival()
         if length > body.bound:
             self._expect_large(length)
         fault = head.fault_in(headers, fields, self._parser.get_http_version())
@@ -266,8 +233,6 @@ class Connection(asyncio.BufferedProtocol):
             self._refuse(501, "upgrade", "protocol upgrades are not supported")
         self._reading = "body"
         self._raw_size = 0
-        # The API server counts since shortly before, however long the body takes.
-        self._received_at = time.monotonic()
         asks = b"expect" in fields and fields[b"expect"].lower() == b"100-continue"
         if asks and self._refusal is None and self._current is None:
             self._transport.write(_CONTINUE)
@@ -275,8 +240,7 @@ class Connection(asyncio.BufferedProtocol):
     def on_chunk_header(self) -> None:
         """Another chunk begins."""
         if not self._body.add_chunk():
-            least = limits.CHUNK_BYTES_MIN
-            self._refuse(400, "malformed", f"chunks of less than {least} bytes on average")
+            self._refuse(400, "malformed", limits.SMALL_CHUNKS)
             raise ValueError("no more of this is parsed")  # the first reason stands
 
     def on_body(self, body: bytes) -> None:
@@ -320,17 +284,12 @@ class Connection(asyncio.BufferedProtocol):
             self._refuse(400, "malformed", "malformed HTTP request: the target is no path")
             return None
         parser = self._parser
-        scope = self._scope.copy()
-        scope["http_version"] = version = parser.get_http_version()
-        scope["method"] = parser.get_method().decode("ascii")
-        _, scope["path"], scope["raw_path"], scope["query_string"] = self._target
-        scope["headers"] = self._headers
+        scope = head.request_scope(self._scope, parser, self._target, self._headers)
         scope["received_at"] = self._received_at
         # The bytes go over to the exchange, and with them their place in the hub's count.
         body, reserved = self._body.hand_over()
-        exchange = Exchange(
-            self, scope, body, keep_alive=version == "1.1" and parser.should_keep_alive()
-        )
+        stays = scope["http_version"] == "1.1" and parser.should_keep_alive()
+        exchange = Exchange(self, scope, body, keep_alive=stays)
         exchange.reserved = reserved
         exchange.share = self.share
         return exchange
@@ -347,10 +306,10 @@ class Connection(asyncio.BufferedProtocol):
         self._armed = None
         exchange.queued = self.hub.submit(exchange, self.share)
         if not exchange.queued:
-            self.hub.refused("overload")
-            message = "too many requests in flight: try again or try another replica"
-            crowd = refuse_crowd(self._responder(), exchange.body, self.hub.bodies())
-            exchange.answer(*(crowd or (429, (JSON, *self.hub.retry()), failure(429, message))))
+            responder = self._responder()
+            exchange.answer(
+                *answer_to(IN_FLIGHT, exchange.body, responder, self.hub, self._received_at)
+            )
 
     def answered(self, exchange: Exchange) -> None:
         """A response has been written whole: go on to the next request, or to waiting for one."""
@@ -379,9 +338,11 @@ class Connection(asyncio.BufferedProtocol):
         self.deadline = time.monotonic() + seconds
 
     @property
-    def waiting_body(self) -> bytes | bytearray:
+    def occupant(self) -> Occupant:
         """See :class:`~webhook.server.http.hub.Member`."""
-        return self._body.content or (self._current.body if self._current else b"")
+        if self._body.content or self._current is None:
+            return occupant_of(self._body.content)
+        return self._current.occupant
 
     def _discharge(self, exchange: Exchange) -> None:
         """Give back what a request held of the hub's bounds."""
@@ -406,9 +367,8 @@ class Connection(asyncio.BufferedProtocol):
         body.bound = bound
         if self._current is not None:
             self._refuse(400, "pipelined", "a large body was sent without awaiting an answer")
-        elif not body.reserve(self, length):
-            # What has arrived already is taken, and no more for now.
-            self._transport.pause_reading()
+        else:
+            body.reserve(self, length)
 
     def _exceed(self) -> None:
         """The body is larger than what there is room for."""
@@ -416,7 +376,23 @@ class Connection(asyncio.BufferedProtocol):
         if body.too_large or body.size > bound:
             self._refuse_body()
         else:  # Its length was not told.
+            self._limit_arrival()
             self._expect_large(bound)
+
+    def _limit_arrival(self) -> None:
+        """A body arrives in several pieces: at its request's deadline what is there must do."""
+        responder = self._responder()
+        if responder is not None and self._body.timer is None:
+            left = responder.until(self._target[3], self._received_at) - time.monotonic()
+            later = asyncio.get_running_loop().call_later
+            self._body.timer = later(left, self._give_up, *limits.LATE_BODY)
+
+    def _give_up(self, status: int, reason: str, message: str) -> None:
+        """Wait no longer for what is to come."""
+        self._refuse(status, reason, message)
+        self._transport.resume_reading()
+        if self._current is None:
+            self._answer_refusal()
 
     def let_in(self, size: int) -> None:
         """Go on reading a large body: there is a place for it now."""
@@ -439,11 +415,9 @@ class Connection(asyncio.BufferedProtocol):
     # --- refusals --------------------------------------------------------------------------------
 
     def _check_head(self, size: int) -> None:
-        limit = self.hub.limits.header_bytes_max
-        if size > limit:
-            self._refuse(431, "header_too_large", f"request line and headers exceed {limit} bytes")
-        elif len(self._headers) > limits.HEADERS_MAX:
-            self._refuse(431, "header_too_large", f"more than {limits.HEADERS_MAX} headers")
+        fault = head.size_fault(size, len(self._headers), self.hub.limits.header_bytes_max)
+        if fault is not None:
+            self._refuse(*fault)
 
     def _refuse_body(self) -> None:
         self._body.too_large = True
@@ -454,34 +428,26 @@ class Connection(asyncio.BufferedProtocol):
         """Bound what the parser holds back: fields, chunk extensions and trailers."""
         if self._reading == "head":
             self._check_head(self._raw_size)
-        else:
-            bounds = self.hub.limits
-            if self._raw_size > 2 * bounds.body_bytes_max + bounds.header_bytes_max:
-                self._refuse_body()
+        elif self._raw_size > self.hub.limits.raw_body_bytes_max:
+            self._refuse_body()
 
     def _refuse(self, status: int, reason: str, message: str) -> None:
         """Note why the connection's input cannot go on; the first reason stands."""
         if self._refusal is None:
-            self._refusal = (status, reason, message)
+            self._refusal = Refusal(status, reason, message)
 
     def _answer_refusal(self) -> None:
         """Answer what was refused, then read a little longer so that the answer arrives."""
         assert self._refusal is not None
-        status, reason, message = self._refusal
-        responder = self._responder() if self._body.too_large and status == 413 else None
-        prefix = bytes(self._body.content[: limits.PREFIX_BYTES])
-        unread = None if responder is None else responder.refuse_unread(prefix, message)
-        if status == 429:
-            unread = refuse_crowd(self._responder(), prefix, self.hub.bodies())
+        answer = answer_to(
+            self._refusal, self._body.content, self._responder(), self.hub, self._received_at
+        )
         self._body.release(self, self.share)
-        self.hub.refused(reason)
         self._ending = "linger"
         self.deadline = NEVER
         until = time.monotonic() + limits.DROP_SECONDS
         asyncio.get_running_loop().call_later(limits.LINGER_SECONDS, self._leave, until)
-        headers = (JSON, *self.hub.retry()) if status == 429 else (JSON,)
-        exchange = Exchange(self, {"method": "POST"}, b"", keep_alive=False)
-        exchange.answer(*(unread or (status, headers, failure(status, message))))
+        Exchange(self, {"method": "POST"}, b"", keep_alive=False).answer(*answer)
 
     def _leave(self, until: float) -> None:
         """Close when the client sends no more, so that the answer arrives, or at this moment."""
@@ -506,13 +472,10 @@ class Connection(asyncio.BufferedProtocol):
         elif self._reading == "start":
             self._close("shutdown" if self.hub.draining else "idle")
         elif self._body.waits:
-            self._refuse(429, "overload", "large requests are being reviewed: try again")
-            self._transport.resume_reading()
-            self._answer_refusal()
+            self._give_up(429, "overload", "large requests are being reviewed: try again")
         else:
             part = "headers" if self._reading == "head" else "body"
-            self._refuse(408, "slow_client", f"the request's {part} took too long to arrive")
-            self._answer_refusal()
+            self._give_up(408, "slow_client", f"the request's {part} took too long to arrive")
 
     def shutdown(self) -> None:
         """Answer what is under way or arrives in a moment, then close (the server stops)."""

@@ -12,6 +12,9 @@ import functools
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from webhook.server.http.occupant import Occupant, occupant_of
+from webhook.server.http.responder import JSON
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
 
@@ -22,7 +25,6 @@ if TYPE_CHECKING:
     Send = Callable[[dict[str, Any]], Coroutine[Any, Any, None]]
     Application = Callable[[dict[str, Any], Receive, Send], Coroutine[Any, Any, None]]
 
-JSON: Final[HttpHeader] = (b"content-type", b"application/json")
 JSON_ALONE: Final = (JSON,)
 """The headers of nearly every answer, known by identity."""
 
@@ -68,6 +70,7 @@ class Exchange:
         "_chunked",
         "_gone",
         "_head",
+        "_occupant",
         "_received",
         "_started",
         "body",
@@ -98,11 +101,17 @@ class Exchange:
         """Bytes of the hub's place for large bodies."""
         self.share: Share | None = None
         """What its client has of the hub, in which its body is counted."""
+        self._occupant: Occupant | None = None
         self._received = False
         self._started = False
         self._chunked = False
         self._head: tuple[int, list[HttpHeader]] | None = None
         self._gone: asyncio.Event | None = None
+
+    @property
+    def occupant(self) -> Occupant:
+        """Whose it is, and the size of its body."""
+        return self._occupant or occupant_of(self.body)
 
     # --- running -------------------------------------------------------------------------------
 
@@ -122,6 +131,7 @@ class Exchange:
             except Exception as error:  # noqa: BLE001  # the request's boundary: a bug is answered 500
                 self._failed(error)
                 return
+        self._occupant = self.occupant  # It counts for its user without its body, too.
         scope[RELEASE] = functools.partial(self.release_body, connection.hub)
         application = connection.application(scope, self.receive, self.send)
         connection.hub.keep(asyncio.get_running_loop().create_task(self._finish(application)))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 import httptools
+
+from webhook.server.http.limits import HEADERS_MAX
 
 if TYPE_CHECKING:
     import asyncio
@@ -13,8 +16,41 @@ if TYPE_CHECKING:
 STRANGER: Final = "waddle.stranger"
 """Where the scope of a request has its client's address, if that is known to be no API server."""
 
+Target = tuple[bytes, str, bytes, bytes]
+"""As it came, its path with escapes resolved and without, its query."""
+
 HeadRefusal = tuple[int, str, str]
 """Status, reason for the metric, message."""
+
+
+DIALLED_SECONDS: Final = 0.1
+"""Between a handshake and the head of the request that it was made for. What comes later came by a
+connection that was kept ready, and its client counts from then."""
+
+
+class Opening:
+    """When a connection came to be, and so since when its client waits for its first answer.
+
+    An API server that has no connection left dials one for a request, whose time runs meanwhile;
+    of many at once the last stands behind the handshakes of all.
+    """
+
+    __slots__ = ("_accepted_at", "_greeted_at")
+
+    def __init__(self, accepted_at: float, greeted_at: float) -> None:
+        self._accepted_at = accepted_at
+        self._greeted_at = greeted_at
+
+    def since(self, now: float) -> float:
+        """Since when the client waits whose request's head is complete now; asked once."""
+        waited = now - self._greeted_at
+        handshake = self._greeted_at - self._accepted_at
+        first, self._accepted_at = self._accepted_at, math.inf
+        return first if waited <= max(DIALLED_SECONDS, handshake) else now
+
+
+UNKNOWN: Final = Opening(math.inf, -math.inf)
+"""Of a connection that is not yet open."""
 
 
 def connection_scope(transport: asyncio.BaseTransport) -> dict[str, Any]:
@@ -58,8 +94,37 @@ def fault_in(
     return None
 
 
-def target_of(url: bytes) -> tuple[bytes, str, bytes, bytes] | None:
-    """A target as it came, its path with escapes resolved and without, its query; None if no path."""
+def size_of(url: bytes, headers: list[tuple[bytes, bytes]]) -> int:
+    """Bytes of a head with this target and these fields."""
+    return len(url) + sum(len(name) + len(value) + 4 for name, value in headers)
+
+
+def size_fault(size: int, count: int, bytes_max: int) -> HeadRefusal | None:
+    """Why a head of so many bytes and fields is refused; None where it is not."""
+    if size > bytes_max:
+        return 431, "header_too_large", f"request line and headers exceed {bytes_max} bytes"
+    if count > HEADERS_MAX:
+        return 431, "header_too_large", f"more than {HEADERS_MAX} headers"
+    return None
+
+
+def request_scope(
+    connection: dict[str, Any],
+    parser: httptools.HttpRequestParser,
+    target: Target,
+    headers: list[tuple[bytes, bytes]],
+) -> dict[str, Any]:
+    """The ASGI scope of a request, made of its connection's."""
+    scope = connection.copy()
+    scope["http_version"] = parser.get_http_version()
+    scope["method"] = parser.get_method().decode("ascii")
+    _, scope["path"], scope["raw_path"], scope["query_string"] = target
+    scope["headers"] = headers
+    return scope
+
+
+def target_of(url: bytes) -> Target | None:
+    """A request's target, taken apart; None where it has no path."""
     target = url if url.startswith(b"/") else origin_form(url)
     if not target:
         return None

@@ -7,10 +7,11 @@ import math
 import time
 from collections import deque
 from email.utils import formatdate
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from webhook.metrics.admission import REFUSED
 from webhook.metrics.server import CLOSED
+from webhook.server.http.head import Opening
 from webhook.server.http.large_bodies import LargeBodies
 from webhook.server.http.read_queue import Turns
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.server.http.limits import ConnectionLimits
+    from webhook.server.http.occupant import Occupant
     from webhook.server.http.responder import Responder
 
 SLICE_SECONDS: Final = 0.005
@@ -57,6 +59,14 @@ class Share:
         self.bytes = 0
 
 
+class Handshake(NamedTuple):
+    """A connection that has been accepted, and is not open yet."""
+
+    connection: socket.socket
+    accepted_at: float
+    """On the monotonic clock."""
+
+
 class Waiting(Protocol):
     """A request in the queue."""
 
@@ -74,12 +84,14 @@ class Member(Protocol):
     """The address it comes from."""
     share: Share
     """What all of that address have."""
+    opening: Opening
+    """When it came to be."""
     deadline: float
     """When, on the monotonic clock, its present state must be over."""
 
     @property
-    def waiting_body(self) -> bytes | bytearray:
-        """What has arrived of a request that is not decoded yet."""
+    def occupant(self) -> Occupant:
+        """Whose request it has, and what has arrived of it."""
 
     def expire(self) -> None:
         """End that state."""
@@ -105,7 +117,7 @@ class Hub:
         self.connections: set[Member] = set()
         self._clients: dict[str, Share] = {}
         """Of each address that has connections."""
-        self.handshakes: dict[int, socket.socket] = {}
+        self.handshakes: dict[int, Handshake] = {}
         """Connections that are in their handshake, the oldest first, by descriptor."""
         self.waiting: deque[Waiting] = deque()
         self.in_flight = 0
@@ -152,9 +164,9 @@ class Hub:
             self._loop.call_soon(self._run)
         return True
 
-    def bodies(self) -> Iterator[bytes | bytearray]:
-        """What waits to be decoded."""
-        return (member.waiting_body for member in self.connections)
+    def occupants(self) -> Iterator[Occupant]:
+        """The requests that have arrived, wholly or in part, and are not answered."""
+        return (member.occupant for member in self.connections)
 
     def _leaves_room_for(self, share: Share) -> bool:
         """Whether a request may be one more than there may be: others than who crowds it may."""
@@ -214,7 +226,9 @@ class Hub:
 
     def joined(self, connection: Member, descriptor: int) -> bool:
         """Take in a connection after its handshake; False when there are too many."""
-        self.handshakes.pop(descriptor, None)
+        now = time.monotonic()
+        handshake = self.handshakes.pop(descriptor, None)
+        connection.opening = Opening(now if handshake is None else handshake.accepted_at, now)
         if len(self.connections) >= self.limits.connections_max:
             return False
         self.connections.add(connection)

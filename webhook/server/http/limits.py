@@ -9,6 +9,9 @@ from webhook.values import dataclass
 Reading = Literal["start", "head", "body"]
 """Where the parser of a connection is: between requests, or in which part of one."""
 
+Ending = Literal["", "linger", "closing"]
+"""How a connection ends: not yet, once its answer has arrived, or now."""
+
 HEADERS_MAX: Final = 100
 """Header fields of a request; the API server sends seven, proxies add a few."""
 
@@ -33,12 +36,16 @@ LARGE_BODY_BYTES_A_SECOND: Final = 5 * 1024 * 1024
 several are read at 40 MB a second together. One of 40 MiB has 10 s."""
 
 CHUNK_BYTES_MIN: Final = 256
+SMALL_CHUNKS: Final = f"chunks of less than {CHUNK_BYTES_MIN} bytes on average"
 CHUNKS_FREE: Final = 1024
 """How small the chunks of a body may be on average, after the first few: each costs as much as
 parsing a hundred bytes does, half a microsecond. An API server sends no chunks at all, curl some of 64 KiB."""
 
 PREFIX_BYTES: Final = 4096
-"""What is read of a body that is too large: it begins with the request's uid."""
+"""What is read of a body that is too large, or waits: it begins with the request's uid and user."""
+
+LATE_BODY: Final = (504, "deadline", "the request's body did not arrive within its time")
+"""Status, reason and message where an answer is due and its request's body is not there."""
 
 CLOSE_SECONDS: Final = 5.0
 """How long a closing connection may take to send what is left and take leave of TLS."""
@@ -82,6 +89,11 @@ class ConnectionLimits:
             longest = LARGE_BODY_SECONDS + large_bytes / LARGE_BODY_BYTES_A_SECOND
             return min(self.body_timeout_seconds, longest)
         return self.body_timeout_seconds
+
+    @property
+    def raw_body_bytes_max(self) -> int:
+        """Of a body with what frames it: chunks' heads, extensions and trailers."""
+        return 2 * self.body_bytes_max + self.header_bytes_max
 
     @property
     def sweep_interval_seconds(self) -> float:

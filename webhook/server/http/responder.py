@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+if TYPE_CHECKING:
+    from webhook.server.responsibility import Delay
 
 HttpHeader = tuple[bytes, bytes]
+
+JSON: Final[HttpHeader] = (b"content-type", b"application/json")
 
 HttpAnswer = tuple[int, tuple[HttpHeader, ...], bytes]
 """A whole response: its code, its headers and its body."""
@@ -20,4 +25,16 @@ class Responder(Protocol):
         """The response to a body that is too large to be read, of which this is the beginning.
 
         None where there is nothing better to say than 413.
+        """
+
+    def until(self, query: bytes, received_at: float) -> float:
+        """When, on the monotonic clock, the answer to a request with this query is due."""
+
+    def work_since(self, moment: float, requester: str) -> Delay:
+        """What was done for a requester, and for all, since a moment on that clock."""
+
+    def refuse_delayed(self, prefix: bytes, delay: Delay, message: str) -> HttpAnswer | None:
+        """The response to a request that found no room or time, of which this is the beginning.
+
+        None where that is not its own user's doing.
         """

@@ -43,6 +43,9 @@
     - name: POD_UID
       valueFrom: {fieldRef: {fieldPath: metadata.uid}}
     - {name: DECISIONS_OF, value: {{ $of }}}
+    {{- with $root.Values.extraEnv }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
   ports:
     - {name: decisions, containerPort: 8889, protocol: TCP}
   livenessProbe:
@@ -63,6 +66,9 @@
     - {name: decisions-queue, mountPath: /queue}
     - {name: decisions-configuration, mountPath: /etc/waddle/decisions, readOnly: true}
     - {name: decisions-sinks, mountPath: /etc/waddle/sinks, readOnly: true}
+    {{- with $root.Values.extraVolumeMounts }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
 {{- end }}
 
 {{/* What the server's own container mounts. */}}

@@ -33,19 +33,83 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end }}
 
-{{/* What the restricted Pod Security level asks of a pod, and of each container. */}}
+{{/* Of each Pod, and of each container. By default what the restricted Pod Security level asks. */}}
 {{- define "waddle.podSecurity" -}}
-runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
-fsGroup: 65532
-seccompProfile:
-  type: RuntimeDefault
+{{- toYaml .Values.podSecurityContext }}
 {{- end }}
 
 {{- define "waddle.containerSecurity" -}}
-allowPrivilegeEscalation: false
-readOnlyRootFilesystem: true
-capabilities:
-  drop: [ALL]
+{{- toYaml .Values.securityContext }}
+{{- end }}
+
+{{/* A Prometheus that goes by annotations is told the port that there is. */}}
+{{- define "waddle.podAnnotations" -}}
+{{- $port := dict }}
+{{- if hasKey .Values.podAnnotations "prometheus.io/scrape" }}
+{{- $port = dict "prometheus.io/port" (toString .Values.ports.metrics) }}
+{{- end }}
+{{- with merge (dict) .Values.podAnnotations $port }}
+{{- toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* What a server's own container mounts: (list root "webhook" or "audit"). */}}
+{{- define "waddle.mounts" -}}
+{{- $root := index . 0 }}
+{{- if and $root.Values.certificates.existingSecret (eq (index . 1) "webhook") }}
+- {name: certificates, mountPath: /certs, readOnly: true}
+{{- end }}
+{{- include "waddle.decisions.mounts" $root }}
+{{- with $root.Values.extraVolumeMounts }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* Its Pod's volumes: (list root "webhook" or "audit"). */}}
+{{- define "waddle.volumes" -}}
+{{- $root := index . 0 }}
+{{- with and (eq (index . 1) "webhook") $root.Values.certificates.existingSecret }}
+- name: certificates
+  secret: {secretName: {{ . }}, defaultMode: 0440}
+{{- end }}
+{{- include "waddle.decisions.volumes" . }}
+{{- with $root.Values.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* Values that would do nothing, and nobody would know. */}}
+{{- define "waddle.check" -}}
+{{- if and .Values.reports.admission (not .Values.reports.audit) }}
+{{- fail "reports.admission needs reports.audit: admissions alone report nothing that was there before, or that a policy changes since" }}
+{{- end }}
+{{- if and .Values.reports.audit (not .Values.audit.enabled) }}
+{{- fail "reports.audit needs audit.enabled: the audit writes the reports" }}
+{{- end }}
+{{- if and .Values.networkPolicy.apiServers (not .Values.networkPolicy.enabled) }}
+{{- fail "networkPolicy.apiServers needs networkPolicy.enabled: without it every Pod reaches the admission port" }}
+{{- end }}
+{{- if and .Values.networkPolicy.apiServers .Values.hostNetwork }}
+{{- fail "networkPolicy.apiServers is of no use with hostNetwork: no NetworkPolicy holds for a Pod on its node's network. Close the port in the nodes' firewall" }}
+{{- end }}
+{{- if and .Values.console.oidc.clientID (not .Values.console.oidc.issuerURL) }}
+{{- fail "console.oidc.clientID needs console.oidc.issuerURL: without it there is no login" }}
+{{- end }}
+{{- if and .Values.telemetry.endpoint (not .Values.telemetry.metrics) (not .Values.telemetry.tracing) }}
+{{- fail "telemetry.endpoint needs telemetry.metrics or telemetry.tracing: without them nothing is sent" }}
+{{- end }}
+{{- $taken := dict }}
+{{- if eq .Values.decisions.mode "sidecar" }}
+{{- $taken = dict "8889" "the decision log's sidecar" }}
+{{- end }}
+{{- range $name := list "admission" "health" "metrics" }}
+{{- $port := toString (int (get $.Values.ports $name)) }}
+{{- with get $taken $port }}
+{{- fail (printf "ports.%s=%s is also the port of %s: each needs one of its own" $name $port .) }}
+{{- end }}
+{{- $_ := set $taken $port (printf "ports.%s" $name) }}
+{{- end }}
+{{- if and .Values.autoscaling.enabled (gt (int .Values.autoscaling.minReplicas) (int .Values.autoscaling.maxReplicas)) }}
+{{- fail "autoscaling.minReplicas is more than autoscaling.maxReplicas" }}
+{{- end }}
 {{- end }}

@@ -106,7 +106,10 @@ def test_a_rule_without_annotations_leads_its_chain_all_the_same():
         ),
         ("# METADATA\n# title: [\np := 1", "yaml: line"),
         ("# METADATA\n# title: a\n# title: b\np := 1", 'mapping key "title" already defined'),
-        ("# METADATA\n# custom: 1\np := 1", "cannot unmarshal custom"),
+        (
+            "# METADATA\n# custom: 1\np := 1",
+            "line 1: cannot unmarshal !!int `1` into map[string]interface {}",
+        ),
         ("# METADATA\n# authors: [1]\np := 1", "invalid value type, must be string or map"),
         ("# METADATA\n# schemas:\n# - 'a b': schema\np := 1", "invalid document reference"),
         ("# METADATA\n# custom: {1: 2}\np := 1", "invalid map key type(s): 1"),

@@ -1,0 +1,92 @@
+"""Somebody who may write PolicyRevisions, and nothing else, at three replicas."""
+
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from loadtest.drill.drill import Row
+from tests.patience import until
+from tests.system.conftest import ALL_OPERATIONS, control_plane
+from tests.system.replicas import TEMPLATES, Plane, Replica, constraint, template
+from tests.system.test_forged_revisions import at, forge, harmless
+from tests.system.test_revisions import MERGE, REVISIONS, kept, states
+from webhook.api.revision import ROLLBACK
+
+FORGED = 200
+"""Of each kind of forgery: more than anything else is kept of one object."""
+
+SECONDS_MAX = 30.0
+"""In which a change is enforced everywhere: it was kept out for as long as anybody looked."""
+
+NAME = "forged PolicyRevisions"
+
+
+def run() -> Iterator[Row]:
+    """Forge what is kept, what may come, and what was; change, roll back, and start anew."""
+    with (
+        tempfile.TemporaryDirectory(prefix="waddle-drill-") as folder,
+        control_plane(Path(folder) / "plane") as plane,
+        ExitStack() as stack,
+    ):
+        plane.put_template(template("Drilled"))
+        replicas = [_started(stack, plane, f"drilled-{number}") for number in range(3)]
+        plane.put_constraint(constraint("words", "drilled", "Drilled"))
+        for replica in replicas:
+            until(lambda replica=replica: replica.denies("drilled"), "each denies")
+        until(lambda: kept(plane, "ConstraintTemplate", "drilled") == [1], "it is kept")
+        current = plane.api.request("GET", f"{TEMPLATES}/drilled")
+        _forge_all(plane, current)
+        denying = sum(replica.denies("drilled") for replica in replicas)
+        yield Row(NAME, "replicas that enforce something else", len(replicas) - denying, 0)
+        genuine = kept(plane, "ConstraintTemplate", "drilled").count(1)
+        yield Row(NAME, "genuine revisions deleted", 2 - genuine, 0)
+
+        began = time.monotonic()
+        plane.put_template(harmless("Drilled"))
+        for replica in replicas:
+            until(lambda replica=replica: not replica.denies("drilled"), "each enforces it")
+        yield Row(
+            NAME, "time until a change is enforced", time.monotonic() - began, SECONDS_MAX, "s"
+        )
+        until(lambda: "Active" in states(plane, f"{TEMPLATES}/drilled", 2), "it is active")
+
+        body = {"metadata": {"annotations": {ROLLBACK: "1"}}}
+        plane.api.request("PATCH", f"{TEMPLATES}/drilled", body, content_type=MERGE)
+        for replica in replicas:
+            until(lambda replica=replica: replica.denies("drilled"), "each is rolled back")
+        fresh = _started(stack, plane, "drilled-fresh")
+        yield Row(
+            NAME, "fresh replicas that enforce what is forged", not fresh.denies("drilled"), 0
+        )
+
+
+def _started(stack: ExitStack, plane: Plane, name: str) -> Replica:
+    replica = Replica(plane, name, *ALL_OPERATIONS)
+    stack.callback(plane.delete_pod, name)
+    stack.enter_context(replica)
+    return replica.wait_ready()
+
+
+def _forge_all(plane: Plane, current: dict[str, Any]) -> None:
+    """Older and later generations, those to come with what was found of them, and copies."""
+    empty = harmless("Drilled")
+    for verdict in ("", "ended", "trying"):
+        for number in range(FORGED):
+            name = f"drilled-{verdict or 'plain'}-{number}"
+            forge(plane, at(current, 10**15 + number, empty), name, verdict=verdict)
+    forge(plane, at(current, 1, empty))
+    forge(plane, at(current, 2, empty), verdict="ended")
+    (genuine,) = [
+        item
+        for item in plane.api.request("GET", REVISIONS)["items"]
+        if item["spec"]["subject"]["name"] == "drilled"
+        and item["spec"]["generation"] == 1
+        and not item["status"]["signature"].endswith("0" * 64)
+    ]
+    for field in ("uid", "resourceVersion", "managedFields", "creationTimestamp"):
+        genuine["metadata"].pop(field, None)
+    genuine["metadata"]["name"] = "drilled-copy"
+    plane.api.request("POST", REVISIONS, genuine | {"spec": genuine["spec"] | {"generation": 2}})

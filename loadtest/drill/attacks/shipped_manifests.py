@@ -1,0 +1,218 @@
+"""What strangers sent to the webhook as it is shipped, each with failurePolicy Ignore and Fail."""
+
+import json
+import time
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from loadtest.drill import shipped
+from loadtest.drill.attacks import console
+from loadtest.drill.attacks.crowding import slow
+from loadtest.drill.attacks.large_bodies import keys
+from loadtest.drill.attacks.review_memory import dense
+from loadtest.drill.drill import Bystander, Row, library, limited, server
+from loadtest.drill.floods import RATIO_MAX, Flood, beside, let_in, usual
+from loadtest.slow_objects import many_capabilities, many_containers
+from tests.behaviour.serving import Server, pod, review, thing
+from tests.webhook.mutation.documents import assign, label
+
+SECONDS = 10
+MARKER = "made-up-value-of-a-secret"
+LOG_BYTES_MAX = 1_000_000
+"""Of what `--log-denies` writes of one Pod, which is a hundred violations of 10 KB at the most."""
+
+LOAD_SECONDS_MAX = 10.0
+"""Of a processor: 2,000 mutators in conflict took 72 a rebuild, and take 2."""
+
+ADMIT = f"/v1/admit?timeout={shipped.timeout_seconds()}s"
+
+
+def run() -> Iterator[Row]:
+    """Line by line."""
+    for attack in (
+        slow_objects,
+        crowd,
+        bodies,
+        memory,
+        mutation,
+        expansion,
+        exemption,
+        secret,
+        console.run,
+        large_policies,
+    ):
+        yield from attack()
+
+
+def stored(
+    name: str, running: Server, reviews: list[dict[str, Any]], threads: int
+) -> Iterator[Row]:
+    """A row for each failurePolicy."""
+    ignored, failed = let_in(running, reviews, threads, ADMIT)
+    yield Row(name, "violations let through (Ignore)", ignored, 0)
+    yield Row(name, "violations let through (Fail)", failed, 0)
+
+
+def slow_objects() -> Iterator[Row]:
+    """Objects that make their own reviews long, one by one, and 120 at a time."""
+    several = [
+        review(many_containers(800), userInfo={"username": f"user-{number % 7}"})
+        for number in range(360)
+    ]
+    with server(*shipped.flags(), documents=library()) as running, limited(running):
+        with Bystander(running, 20, usual(), usual(privileged=True)) as quiet:
+            time.sleep(SECONDS)
+        alone = [review(many_containers(3_000)), review(many_capabilities(20_000))]
+        yield from stored("3,000 init containers; 20,000 capabilities", running, alone, 1)
+        name = "120 threads with violating Pods of 60 KB"
+        with Bystander(running, 20, usual(), usual(privileged=True)) as others:
+            yield from stored(name, running, several, 120)
+    ratio = others.milliseconds(0.99) / quiet.milliseconds(0.99)
+    yield Row(name, "p99 of the others against quiet", ratio, RATIO_MAX, "times")
+    yield Row(name, "others' violations let through (Ignore)", others.let_in, 0)
+    yield Row(name, "memory", others.peak_mib, shipped.memory_mib(), "MiB")
+
+
+def crowd() -> Iterator[Row]:
+    """One user with three namespaces."""
+    flood = Flood(partial(slow, "mallory", "namespace-1", 3_000), 64, seconds=SECONDS)
+    with server(*shipped.flags(), documents=library()) as running, limited(running):
+        yield from beside("64 connections of one user, slow Pods", running, flood)
+
+
+def bodies() -> Iterator[Row]:
+    """Large bodies without credentials."""
+    flood = Flood(keys, 6, seconds=SECONDS)
+    with server(*shipped.flags(), documents=library()) as running, limited(running):
+        yield from beside("6 bodies of 450,000 keys", running, flood, notes=95_000)
+
+
+def memory() -> Iterator[Row]:
+    """Dense reviews."""
+    flood = Flood(partial(dense, b"[]"), 4, times=3)
+    with server(*shipped.flags(), documents=library()) as running, limited(running):
+        yield from beside("4 dense reviews of 2.9 MB", running, flood, kept=True)
+
+
+def mutation() -> Iterator[Row]:
+    """Large Pods to `/v1/mutate`, beside reviews."""
+    mutators = [
+        *(label(f"l{number}", f"l{number}", "x") for number in range(100)),
+        assign("pull", "spec.containers[name: *].imagePullPolicy", "Always"),
+    ]
+    documents = (*library(), *map(json.dumps, mutators))
+    make = partial(slow, "mallory", "shop", 5_000)
+    flood = Flood(make, 5, seconds=SECONDS, path=b"/v1/mutate?timeout=1s")
+    flags = (*shipped.flags(), "--operation=mutation-webhook")
+    with server(*flags, documents=documents) as running, limited(running):
+        yield from beside("Pods of 5,000 containers to /v1/mutate", running, flood)
+
+
+def expansions() -> list[dict[str, Any]]:
+    """Two templates a level, 18 levels."""
+    return [
+        {
+            "apiVersion": "expansion.gatekeeper.sh/v1alpha1",
+            "kind": "ExpansionTemplate",
+            "metadata": {"name": f"t{level:02}{side}"},
+            "spec": {
+                "applyTo": [{"groups": [""], "versions": ["v1"], "kinds": [kind(level)]}],
+                "templateSource": "data",
+                "generatedGVK": {"group": "", "version": "v1", "kind": kind(level + 1)},
+            },
+        }
+        for level in range(18)
+        for side in "ab"
+    ]
+
+
+def kind(level: int) -> str:
+    """Of what a level holds."""
+    return f"Level{level}" if level else "ConfigMap"
+
+
+def generator() -> bytes:
+    """A ConfigMap that would imply half a million objects."""
+    document: dict[str, Any] = {}
+    for _ in range(20):
+        document = {"data": document}
+    return json.dumps(review({**thing("ConfigMap", namespace="shop"), **document})).encode()
+
+
+def expansion() -> Iterator[Row]:
+    """Templates by which one object implies half a million."""
+    documents = (*library(), *map(json.dumps, expansions()))
+    flood = Flood(generator, 3, seconds=SECONDS)
+    with server(*shipped.flags(), documents=documents) as running, limited(running):
+        yield from beside("ConfigMaps and 36 ExpansionTemplates", running, flood)
+
+
+def exemption() -> Iterator[Row]:
+    """The exemption's label by each way to write a Namespace."""
+    namespace = thing("Namespace", "sly", labels={"admission.gatekeeper.sh/ignore": "x"})
+    with server(*shipped.flags()) as running:
+        for part in ("", "status", "finalize"):
+            body = review(namespace, operation="UPDATE", subResource=part, oldObject=namespace)
+            ignored, failed = let_in(running, [body], 1, "/v1/admitlabel?timeout=3s")
+            name = f"exemption by namespaces/{part}".rstrip("/")
+            yield Row(name, "exemptions let through", ignored + failed, 0)
+
+
+def secret() -> Iterator[Row]:
+    """A mutator of the wrong type that meets a Secret."""
+    wrong = assign("wrong", "stringData.token[name: x].y", "z")
+    wrong["spec"]["applyTo"] = [{"groups": [""], "versions": ["v1"], "kinds": ["Secret"]}]
+    document = {**thing("Secret", namespace="shop"), "stringData": {"token": MARKER}}
+    flags = (*shipped.flags(), "--operation=mutation-webhook", "--log-mutations")
+    with server(*flags, documents=(*library(), json.dumps(wrong))) as running:
+        answers = [
+            running.post(review(document), path).body.decode()
+            for path in (ADMIT, "/v1/mutate?timeout=1s")
+        ]
+        running.admit(pod())
+    shown = [*answers, *map(json.dumps, running.events)]
+    yield Row("a Secret and a mutator", "values shown", sum(MARKER in text for text in shown), 0)
+
+
+def large_policies() -> Iterator[Row]:
+    """A Config of 60,000 patterns, mutators in conflict, and the log of one Pod."""
+    patterns = [f"team-{number}-*" for number in range(60_000)]
+    config = {
+        "apiVersion": "config.gatekeeper.sh/v1alpha1",
+        "kind": "Config",
+        "metadata": {"name": "config", "namespace": "waddle-system"},
+        "spec": {"match": [{"processes": ["*"], "excludedNamespaces": patterns}]},
+    }
+    times = {}
+    for name, more in {"none": (), "60,000 patterns": (json.dumps(config),)}.items():
+        with (
+            server(*shipped.flags(), documents=(*library(), *more)) as running,
+            Bystander(running, 20, usual(), usual(privileged=True)) as others,
+        ):
+            time.sleep(SECONDS)
+        times[name] = others.milliseconds(0.99)
+    ratio = times["60,000 patterns"] / times["none"]
+    yield Row("a Config of 60,000 patterns", "p99 against none", ratio, RATIO_MAX, "times")
+    with server(*shipped.flags(), documents=library()) as running:
+        before = sum(len(json.dumps(event)) for event in running.events)
+        running.post(review(many_containers(3_000)), ADMIT)
+        running.admit(pod())
+    written = sum(len(json.dumps(event)) for event in running.events) - before
+    yield Row("--log-denies of a Pod of 3,000", "bytes written", written, LOG_BYTES_MAX)
+    yield Row("2,000 previewed mutators in conflict", "processor", rebuild(), LOAD_SECONDS_MAX, "s")
+
+
+def rebuild() -> float:
+    """Seconds of a processor to make a snapshot of previewed mutators that all conflict."""
+    from webhook.mutation.registry import Mutators  # noqa: PLC0415  # this line's alone
+
+    mutators = Mutators()
+    for number in range(2_000):
+        place = f"spec.l[name: n{number}].b" if number % 2 else f"spec.l.b{number}"
+        document = assign(f"m{number}", place, 1)
+        document["metadata"]["annotations"] = {"waddle.dev/mode": "preview"}
+        mutators.add(document)
+    began = time.process_time()
+    assert mutators.snapshot.would_conflict
+    return time.process_time() - began

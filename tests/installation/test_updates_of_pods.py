@@ -1,0 +1,92 @@
+"""What the API server lets an UPDATE change in a Pod is what mutators of Pods are told by."""
+
+import pytest
+
+from tests.cluster import Api, ApiError
+from tests.patience import until
+from tests.webhook.mutation.documents import assign, image, mutator
+from webhook.mutation.registry import Mutators
+from webhook.mutation.setting import Context
+
+PODS = "/api/v1/namespaces/default/pods"
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "updated"},
+    "spec": {
+        "automountServiceAccountToken": False,
+        "activeDeadlineSeconds": 900,
+        "containers": [{"name": "main", "image": "one"}],
+        "initContainers": [{"name": "before", "image": "one"}],
+        "tolerations": [{"key": "first", "operator": "Exists", "effect": "NoExecute"}],
+    },
+}
+ADDED = {"key": "second", "operator": "Exists"}
+
+MUST_EXIST = {"pathTests": [{"subPath": "spec.containers[name: main]", "condition": "MustExist"}]}
+
+MUTATORS = [
+    assign("a", "spec.containers[name: *].image", "two"),
+    assign("a", "spec.initContainers[name: *].image", "two"),
+    assign("a", "spec.activeDeadlineSeconds", 600),
+    assign("a", "spec.tolerations[key: second]", ADDED),
+    mutator(
+        "ModifySet",
+        "m",
+        location="spec.tolerations",
+        parameters={"operation": "merge", "values": {"fromList": [ADDED]}},
+    ),
+    image("i", "spec.containers[name: *].image", assignTag=":1"),
+    assign("a", "spec.tolerations", [ADDED]),
+    assign("a", "spec.tolerations[key: first].effect", "NoSchedule"),
+    assign("a", "spec.terminationGracePeriodSeconds", 5),
+    assign("a", "spec.hostname", "other"),
+    assign("a", "spec.nodeSelector.disk", "ssd"),
+    assign("a", "spec.priorityClassName", "system-node-critical"),
+    assign("a", "spec.securityContext.runAsNonRoot", True),
+    assign("a", "spec.containers[name: *].imagePullPolicy", "Never"),
+    assign("a", "spec.containers[name: *].resources.limits.cpu", "1"),
+    assign("a", "spec.containers[name: sidecar].image", "two"),
+    assign("a", "spec.initContainers[name: *].securityContext.privileged", False),
+    assign("b", "spec.containers[name: main].image", "two", parameters=MUST_EXIST),
+]
+
+
+@pytest.fixture
+def pod(installed: Api):
+    def made() -> bool:
+        try:
+            installed.request("POST", PODS, POD)
+        except ApiError as error:
+            if error.status != 403:
+                raise
+            return False  # its service account comes in a moment
+        return True
+
+    until(made, "a Pod can be made")
+    yield installed
+    installed.request("DELETE", f"{PODS}/updated?gracePeriodSeconds=0")
+
+
+def test_a_mutator_is_warned_of_where_the_api_server_refuses_what_it_changes(pod):
+    told = {}
+    for document in MUTATORS:
+        mutators = Mutators()
+        added = mutators.add(document)
+        before = pod.request("GET", f"{PODS}/updated")
+        context = Context("UPDATE", None, "default", "", "Original")
+        after = mutators.snapshot.mutate(before, context, on_error="reject").object
+        assert after is not before, document["spec"]["location"]
+        refusal = ""
+        try:
+            pod.request("PUT", f"{PODS}/updated?dryRun=All", after)
+        except ApiError as error:
+            if error.status != 422:
+                raise
+            refusal = str(error)
+        told[document["metadata"]["name"], document["spec"]["location"]] = (
+            bool(refusal),
+            bool(added.warnings),
+        )
+    assert {key: pair for key, pair in told.items() if pair[0] != pair[1]} == {}
+    assert {pair[0] for pair in told.values()} == {True, False}

@@ -1,0 +1,208 @@
+"""The wheel without extras, in an environment of its own: small, and whole but for what it names."""
+
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.behaviour.serving import unverified
+from tests.patience import PATIENCE_SECONDS
+from tests.programs import ROOT
+
+INSTALLED_BYTES_MAX = 60 << 20
+"""What a laptop or a pipeline pays for the command line, the library and files."""
+
+HELP_CPU_SECONDS_MAX = 0.15
+"""Of `waddle --help`; it takes 0.07 on two cores of 2024."""
+
+NO_NETWORK = re.compile(r"error sending request|dns error|Failed to fetch")
+
+LACKING = {
+    "audit --once": "cluster",
+    "console --kubernetes": "cluster",
+    "demo": "cluster",
+    "migrate gatekeeper": "cluster",
+    "report": "cluster",
+    "status": "cluster",
+    "uninstall --policies": "cluster",
+    "wait --for=enforced RequiredOwner/x": "cluster",
+}
+
+WINDOWS = """
+import importlib.abc, os, signal, sys
+
+class Refuse(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name in {"fcntl", "grp", "pwd", "resource", "termios", "tty"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+for name in ("fcntl", "grp", "pwd", "resource", "termios", "tty"):
+    sys.modules.pop(name, None)
+sys.meta_path.insert(0, Refuse())
+for module, names in {
+    os: "fork geteuid getuid killpg nice pread register_at_fork sched_getaffinity setsid sysconf"
+    " O_CLOEXEC O_DIRECTORY O_NOFOLLOW O_NONBLOCK",
+    signal: "SIGCHLD SIGHUP SIGKILL SIGPIPE SIGSTOP SIGUSR1 SIGXCPU alarm pthread_sigmask setitimer",
+}.items():
+    for name in names.split():
+        if hasattr(module, name):
+            delattr(module, name)
+from webhook.cli.main import main
+main()
+"""
+"""What Python has not on Windows is taken away; what else is different there nobody can try here."""
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory) -> Path:
+    """The wheel and what it needs, as they are pinned."""
+    folder = tmp_path_factory.mktemp("plain")
+    uv = Path(sys.executable).with_name("uv")
+    pins = folder / "pins.txt"
+    locked = (ROOT / "requirements" / "run.txt").read_text()
+    pins.write_text("\n".join(re.findall(r"^[\w.-]+==[\w.]+", locked, re.MULTILINE)))
+    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder, cwd=ROOT)
+    run(sys.executable, "-m", "venv", "--without-pip", folder / "venv")
+    (wheel,) = folder.glob("*.whl")
+    python = folder / "venv" / "bin" / "python"
+    installed = subprocess.run(
+        [uv, "pip", "install", "--compile-bytecode", "--python", python, "-c", pins, wheel],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+    if NO_NETWORK.search(installed.stderr):
+        pytest.skip(f"no package registry can be reached: {installed.stderr[-300:]}")
+    assert installed.returncode == 0, installed.stderr
+    return folder / "venv"
+
+
+def run(*command, cwd=None, check=True, text="") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(one) for one in command],
+        cwd=cwd,
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=check,
+    )
+
+
+def test_it_is_small(environment):
+    """Each file as the disk has it, compiled code included."""
+    blocks = [file.lstat().st_blocks for file in environment.rglob("*")]
+
+    assert 512 * sum(blocks) <= INSTALLED_BYTES_MAX
+
+
+@pytest.mark.parametrize("command", LACKING)
+def test_a_command_that_lacks_an_extra_says_which(environment, command, tmp_path):
+    done = run(environment / "bin" / "waddle", *command.split(), cwd=tmp_path, check=False)
+
+    assert re.fullmatch(
+        r"\w+ is not installed, which this needs: "
+        rf"pip install 'waddle-admission\[{LACKING[command]}\]'\n",
+        done.stderr,
+    )
+    assert done.returncode == 69
+
+
+def test_a_cluster_s_replica_says_it_too(environment, tmp_path):
+    pod = {"POD_NAME": "a", "POD_NAMESPACE": "b", "KUBERNETES_SERVICE_HOST": "127.0.0.1"}
+    serve = ["serve", "--kubernetes", "--port=0", "--health-addr=:0", "--prometheus-port=0"]
+    done = subprocess.run(
+        [environment / "bin" / "waddle", *serve],
+        env={**os.environ, **pod},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+
+    assert done.stderr.endswith("pip install 'waddle-admission[cluster]'\n")
+    assert done.returncode == 69
+
+
+def test_files_are_served_without_uvloop(environment, tmp_path):
+    serve = ["serve", f"--policies={ROOT / 'policies'}", "--host=127.0.0.1", "--port=0"]
+    serve += ["--health-addr=127.0.0.1:0", "--prometheus-port=0", "--log-format=json"]
+    with subprocess.Popen(
+        [environment / "bin" / "waddle", *serve], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            lines = (json.loads(line) for line in process.stderr)
+            address = next(line["admission"] for line in lines if line["msg"] == "serving")
+            next(line for line in lines if line["msg"] == "policies in force")
+            request = urllib.request.Request(
+                f"https://{address}/v1/admit",
+                (ROOT / "docs" / "examples" / "bad-pod.json").read_bytes(),
+                {"Content-Type": "application/json"},
+            )
+            with urllib.request.urlopen(
+                request, timeout=PATIENCE_SECONDS, context=unverified()
+            ) as answer:
+                assert not json.load(answer)["response"]["allowed"]
+        finally:
+            process.kill()
+
+
+def test_the_library_is_imported_by_its_name(environment, tmp_path):
+    script = (
+        "import waddle\n"
+        "labels = waddle.POLICIES / 'general' / 'required-labels' / 'template.yaml'\n"
+        "constraint = {'apiVersion': 'constraints.gatekeeper.sh/v1beta1', 'kind': 'RequireLabels',\n"
+        " 'metadata': {'name': 'x'}, 'spec': {'parameters': {'labels': [{'key': 'owner'}]}}}\n"
+        "policies = waddle.Policies.load(labels, values=[constraint])\n"
+        "pod = {'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': 'a'}}\n"
+        "print(policies.review(pod)[0].message)\n"
+    )
+    done = run(environment / "bin" / "python", "-W", "ignore", "-c", script, cwd=tmp_path)
+
+    assert done.stdout == 'label "owner" is required\n'
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "shown"),
+    [
+        ("--help", 0, "Commands:"),
+        ("version", 0, "waddle"),
+        ("test -f policies -f docs/examples/bad-pod.json", 1, "privileged must not be true"),
+        ("verify policies/general/required-labels", 0, "PASS"),
+        ("check -f policies", 0, "policies can be used"),
+        ("mutate -f docs/examples/good-pod.json", 0, "kind: Pod"),
+        ("migrate gatekeeper -f policies/general", 0, "run as they are"),
+        ("decisions stats -", 0, "policy, action"),
+        ("rego eval -f pretty 1+1", 0, "2"),
+        ("cel eval 1+1", 0, "2"),
+        ("conftest parse docs/examples/good-pod.json", 0, "uid"),
+        ("serve --policies policies", 69, "needs Linux or macOS"),
+        ("console --policies policies", 69, "needs Linux or macOS"),
+    ],
+)
+def test_the_command_line_does_without_what_windows_lacks(environment, command, code, shown):
+    python = environment / "bin" / "python"
+    done = run(python, "-P", "-c", WINDOWS, *command.split(), cwd=ROOT, check=False)
+
+    assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
+    assert shown in done.stdout + done.stderr
+
+
+def test_help_takes_next_to_no_time(environment):
+    """The least of several runs: a busy machine makes some of them longer."""
+    taken = []
+    for _ in range(8):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        run(environment / "bin" / "waddle", "--help")
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        taken.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+
+    assert min(taken) <= HELP_CPU_SECONDS_MAX

@@ -1,0 +1,139 @@
+"""Every value of the chart does what it says, whatever the others are, or Helm says that it cannot."""
+
+import itertools
+import subprocess
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.chart_values import (
+    DEFAULTS,
+    ENABLED,
+    OTHERS,
+    Values,
+    as_document,
+    complaints,
+    made_right,
+    rows,
+    takes_effect,
+)
+from tests.manifests import CHART, NAMESPACE
+from tests.patience import PATIENCE_SECONDS
+from tests.programs import Programs
+
+ROWS = list(rows())
+
+
+def test_each_value_has_others_and_each_two_occur_in_all_combinations():
+    assert OTHERS.keys() == DEFAULTS.keys()
+    assert [path for path, others in OTHERS.items() if DEFAULTS[path] in others or not others] == []
+    assert [complaints(row) for row in [*ROWS, ENABLED]] == [[]] * (len(ROWS) + 1)
+    pairs: dict[tuple[str, str], set[tuple[bool, bool]]] = {}
+    for row in ROWS:
+        varied = {path: row[path] != DEFAULTS[path] for path in row}
+        for (one, first), (other, second) in itertools.combinations(sorted(varied.items()), 2):
+            pairs.setdefault((one, other), set()).add((first, second))
+    lacking = {pair for pair, seen in pairs.items() if len(seen) < 4 and not depends(*pair)}
+    assert lacking == set()
+
+
+def depends(one: str, other: str) -> bool:
+    """Whether values make each other right or wrong: not all of their combinations are permitted."""
+    for first in [DEFAULTS[one], *OTHERS[one]]:
+        for second in [DEFAULTS[other], *OTHERS[other]]:
+            for row in (ROWS[0], ROWS[1], ENABLED):
+                wished = {one: first, other: second}
+                if made_right(row | wished).items() >= wished.items():
+                    continue
+                return True
+    return False
+
+
+class Rendering:
+    """Helm with values in a file."""
+
+    def __init__(self, program: Programs, folder: Any) -> None:
+        self._helm, self._file = program("helm"), folder / "values.yaml"
+
+    def __call__(self, values: Values) -> subprocess.CompletedProcess[str]:
+        self._file.write_text(yaml.dump(as_document(values), Dumper=yaml.CSafeDumper))
+        return subprocess.run(
+            [
+                *(self._helm, "template", "waddle", CHART, "--namespace", NAMESPACE),
+                *("--kube-version", "1.36.0", "--values", self._file),
+            ],
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECONDS,
+        )
+
+
+@pytest.fixture
+def render(program, tmp_path):
+    return Rendering(program, tmp_path)
+
+
+def scalars(value: Any) -> set[str]:
+    """What of a value can be looked for in a text."""
+    if isinstance(value, dict):
+        return set().union(*map(scalars, value.values()))
+    if isinstance(value, list):
+        return set().union(*map(scalars, value))
+    return set() if isinstance(value, bool) else {str(value)}
+
+
+@pytest.mark.slow(40)
+@pytest.mark.parametrize(
+    "values", [ROWS[0], ROWS[1], ENABLED, ROWS[5]], ids=["defaults", "others", "parts", "mixed"]
+)
+def test_a_value_changes_what_is_rendered_or_says_that_it_cannot(render, values):
+    """One value after the other is changed, beside others that stay."""
+    before = render(values)
+    assert before.returncode == 0, before.stderr
+    wrong = []
+    for path in DEFAULTS:
+        for value in [DEFAULTS[path], *OTHERS[path]]:
+            if value == values[path]:
+                continue
+            changed = values | {path: value}
+            after = render(changed)
+            expected = complaints(changed)
+            if expected or after.returncode:
+                if not any(words in after.stderr for words in expected):
+                    wrong.append(f"{path}={value}: {after.stderr or 'nothing was said'}")
+            elif (after.stdout != before.stdout) != takes_effect(path, values):
+                wrong.append(f"{path}={value}: changed {after.stdout != before.stdout}")
+            elif takes_effect(path, values) and value != DEFAULTS[path]:
+                missing = {text for text in scalars(value) if text not in after.stdout}
+                wrong += [f"{path}={value}: {missing} is nowhere"] if missing else []
+    assert wrong == []
+
+
+@pytest.mark.slow(20)
+def test_each_two_values_are_rendered_together_and_name_what_there_is(render):
+    for values in ROWS:
+        done = render(values)
+        assert done.returncode == 0, done.stderr
+        objects = [one for one in yaml.load_all(done.stdout, yaml.CSafeLoader) if one]
+        there = {(one["kind"], one["metadata"]["name"]) for one in objects}
+        assert len(there) == len(objects)
+        for named in {name for one in objects for name in names_in(one)}:
+            assert named in there, f"nothing is named so: {named}"
+
+
+def names_in(item: Any) -> set[tuple[str, str]]:
+    """The accounts and Services of the chart's own that an object needs."""
+    if isinstance(item, list):
+        return set().union(*map(names_in, item))
+    if not isinstance(item, dict):
+        return set()
+    found = set().union(*map(names_in, item.values()))
+    if account := item.get("serviceAccountName"):
+        found.add(("ServiceAccount", account))
+    if isinstance(service := item.get("service"), dict):
+        found.add(("Service", service["name"]))
+    if item.get("kind") == "ServiceAccount" and "metadata" not in item:
+        found.add(("ServiceAccount", item["name"]))
+    return found

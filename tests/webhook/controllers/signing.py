@@ -1,0 +1,37 @@
+"""Revisions as a replica signs them, and what others make of such."""
+
+import base64
+
+from webhook.api.revision import digest_of, read_revision, revision_object
+from webhook.controllers.revisions.keys import KeyRing, RevisionKey, RevisionKeys
+from webhook.log import Log
+
+SECRET = "waddle-revision-keys"
+KEY = RevisionKey("key-1700000000", 1_700_000_000, b"k" * 32)
+FOREIGN = RevisionKey("key-1700000000", 1_700_000_000, b"f" * 32)
+"""What somebody has who does not have the Secret."""
+
+
+def keys_of(client, *keys):
+    """What a replica knows that has read these keys: the one of these tests unless others are given."""
+    known = RevisionKeys(
+        client, "waddle-system", SECRET, Log(lambda _: None).logger("keys"), writes=False
+    )
+    known.ring = KeyRing(keys or (KEY,))
+    return known
+
+
+def signed(made, key=KEY):
+    """A revision with the signature of a key."""
+    status = made.get("status", {})
+    return {**made, "status": {**status, "signature": key.signature(read_revision(made))}}
+
+
+def signed_revision(document, outcome=None, key=KEY, digest=""):
+    """The revision of an object as it is, with the signature of a key."""
+    return signed(revision_object(document, digest or digest_of(document), outcome), key)
+
+
+def entry(key=KEY):
+    """A key as the Secret's data has it."""
+    return {key.name: base64.b64encode(key.secret).decode()}

@@ -1,0 +1,44 @@
+"""Values of Python as JSON has them, for policies, which know values by their types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any
+
+from webhook.errors import InvalidInputError
+
+
+def plain(value: Any, place: str) -> Any:
+    """The value as JSON has it; raises TypeError and ValueError for what JSON has not.
+
+    Policies know values by their types: of any other they would find nothing.
+    """
+    try:
+        return _converted(value, place)
+    except RecursionError:
+        raise InvalidInputError(f"{place or 'the value'} is nested too deeply") from None
+
+
+def _converted(value: Any, place: str) -> Any:
+    if value is None or value is True or value is False:
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        if not isfinite(value):
+            raise InvalidInputError(f"{place or 'the value'}: {value} is no number of JSON")
+        return float(value)
+    if isinstance(value, Mapping):
+        for name in value:
+            if not isinstance(name, str):
+                raise InvalidInputError(f"{place or 'the value'}: JSON has no name {name!r}")
+        return {
+            str.__str__(name): _converted(inner, f"{place}.{name}" if place else name)
+            for name, inner in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [_converted(inner, f"{place}[{at}]") for at, inner in enumerate(value)]
+    raise InvalidInputError(f"{place or 'the value'}: {type(value).__name__} is no type of JSON")

@@ -1,0 +1,70 @@
+"""Tokens of an expression, by one pattern."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from webhook.cel.errors import Problem
+from webhook.cel.syntax.ast import place_of
+
+
+class Token(NamedTuple):
+    """A token and where it begins, in code points."""
+
+    kind: str
+    text: str
+    at: int
+
+
+_ESCAPED: Final = (
+    r"\\(?:[abfnrtv\"'`\\?]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2})"
+)
+_STRING: Final = (
+    rf'(?:"""(?:[^\\]|{_ESCAPED})*?"""|\'\'\'(?:[^\\]|{_ESCAPED})*?\'\'\''
+    rf'|"(?:[^"\\\n\r]|{_ESCAPED})*"|\'(?:[^\'\\\n\r]|{_ESCAPED})*\')'
+)
+_RAW: Final = r'[rR](?:"""(?s:.)*?"""|\'\'\'(?s:.)*?\'\'\'|"[^"\n\r]*"|\'[^\'\n\r]*\')'
+_TOKEN: Final = re.compile(
+    rf"""
+      (?P<SPACE>[\t \r\n\f]+ | //[^\n]*)
+    | (?P<BYTES>[bB](?:{_RAW}|{_STRING}))
+    | (?P<STRING>{_RAW}|{_STRING})
+    | (?P<FLOAT>[0-9]+\.[0-9]+(?:[eE][+-]?[0-9]+)? | [0-9]+[eE][+-]?[0-9]+ | \.[0-9]+(?:[eE][+-]?[0-9]+)?)
+    | (?P<UINT>(?:0x[0-9a-fA-F]+|[0-9]+)[uU])
+    | (?P<INT>0x[0-9a-fA-F]+|[0-9]+)
+    | (?P<NAME>[A-Za-z_][A-Za-z0-9_]*)
+    | (?P<QUOTED>`[A-Za-z0-9_.\-/\ ]+`)
+    | (?P<OP>==|!=|<=|>=|&&|\|\||[<>+\-*/%!?:.,()\[\]{{}}])
+    """,
+    re.VERBOSE | re.DOTALL | re.ASCII,
+)
+
+
+def tokens_of(source: str) -> tuple[list[Token], list[Problem]]:
+    """All tokens with an end behind them, and what is no token."""
+    tokens: list[Token] = []
+    problems: list[Problem] = []
+    at = 0
+    while at < len(source):
+        match = _TOKEN.match(source, at)
+        if match is None:
+            end = _bad_until(source, at)
+            text = f"Syntax error: token recognition error at: '{source[at:end]}'"
+            problems.append(Problem(*place_of(source, at), text))
+            at = end
+            continue
+        if match.lastgroup != "SPACE":
+            tokens.append(Token(match.lastgroup or "", match[0], at))
+        at = match.end()
+    tokens.append(Token("END", "<EOF>", len(source)))
+    return tokens, problems
+
+
+def _bad_until(source: str, at: int) -> int:
+    """A string that has no end goes on to the end of its line."""
+    if source[at] in "'\"`":
+        end = source.find("\n", at)
+        return len(source) if end < 0 else end
+    # Of `==`, `&&` and `||` the first half was read, and with it what is no second one.
+    return min(at + 2, len(source)) if source[at] in "=&|" else at + 1

@@ -1,0 +1,1 @@
+"""Files to begin with: ``waddle init`` and ``waddle new``."""

@@ -1,0 +1,65 @@
+"""Writes files to begin with; none that is there is overwritten."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from string import Template
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from webhook.cli import exit_codes
+from webhook.cli.terminal import complain, write
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_FILES: Final = Path(__file__).parent / "files"
+_KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+SUITE: Final = ("suite.yaml", "samples/allowed.yaml", "samples/disallowed.yaml")
+
+
+def read_kind(_context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """A kind as Kubernetes has them."""
+    if not _KIND.fullmatch(value):
+        raise click.BadParameter(
+            f"{value!r} is no kind: letters and digits, a capital first, as in RequiredOwner",
+            param=parameter,
+        )
+    return value
+
+
+def read_name(_context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """A name as objects have them."""
+    if value is not None and not _NAME.fullmatch(value):
+        raise click.BadParameter(
+            f"{value!r} is no name of an object: small letters, digits and -, as in required-owner",
+            param=parameter,
+        )
+    return value
+
+
+def words_of(kind: str, name: str | None = None) -> dict[str, str]:
+    """What stands in the files of a policy; without a name that of its kind."""
+    dashed = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", kind).lower()
+    return {"kind": kind, "template": kind.lower(), "folder": dashed, "name": name or dashed}
+
+
+def create(files: Mapping[Path, str], words: Mapping[str, str]) -> int:
+    """Write each file from the one of its name here; the exit code. All or none is written."""
+    there = [path for path in files if path.exists()]
+    if there:
+        complain(f"{there[0]} is there already: nothing was written")
+        return exit_codes.NO
+    try:
+        for path, source in files.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            text = (_FILES / source).read_text("utf-8")
+            path.write_text(Template(text).safe_substitute(words), "utf-8")
+            write(f"wrote {path}")
+    except OSError as error:
+        complain(f"{error.filename}: {error.strerror}")
+        return exit_codes.NO
+    return exit_codes.OK

@@ -1,0 +1,109 @@
+"""What is wrong with a kubeconfig, in words: asked when its reader refused it, or logged and went on."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from shutil import which
+from typing import TYPE_CHECKING, Any, Final
+
+import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+VARIABLE: Final = "KUBECONFIG"
+_NEXT: Final = "say which by --kubeconfig FILE"
+
+
+def kubeconfigs(named: str | Path | None) -> list[Path]:
+    """The files that make the configuration: the one that was named, else the user's own."""
+    if named is not None:
+        return [Path(named)]
+    listed = os.environ.get(VARIABLE)
+    if listed:
+        return [Path(name).expanduser() for name in listed.split(os.pathsep) if name]
+    return [Path("~/.kube/config").expanduser()]
+
+
+def faults_of(named: str | Path | None, context: str | None) -> Iterator[str]:
+    """Why no cluster can be asked by these files: the first reason is the one to mend.
+
+    A pipe has been read by now, so that nothing can be said of it.
+    """
+    files = kubeconfigs(named)
+    there = [file for file in files if file.exists()]
+    if not there:
+        names = ", ".join(map(str, files))
+        source = (
+            ""
+            if named is not None
+            else f" ({'$' + VARIABLE if VARIABLE in os.environ else 'the default'})"
+        )
+        yield f"there is no kubeconfig {names}{source}: {_NEXT}"
+        return
+    documents = []
+    for file in there:
+        if file.is_dir():
+            yield f"{file} is a folder, and no kubeconfig: {_NEXT}"
+        elif file.is_file():
+            try:
+                document = yaml.safe_load(file.read_text("utf-8"))
+            except yaml.MarkedYAMLError as error:
+                line = error.problem_mark.line + 1 if error.problem_mark else 1
+                yield f"{file}:{line}: no kubeconfig, for it is no YAML: {error.problem}"
+            except (OSError, ValueError, yaml.YAMLError) as error:
+                yield f"{file}: no kubeconfig: {error}"
+            else:
+                if not isinstance(document, dict) or not document:
+                    yield f"{file}: no kubeconfig: it holds no clusters, users and contexts"
+                else:
+                    documents.append(document)
+    if documents:
+        yield from _faults(", ".join(map(str, there)), documents, context)
+
+
+def _faults(place: str, documents: Sequence[dict[str, Any]], context: str | None) -> Iterator[str]:
+    current = next((one["current-context"] for one in documents if one.get("current-context")), "")
+    contexts = _named(documents, "contexts", "context")
+    known = ", ".join(contexts) or "none"
+    name = context or current
+    if not name:
+        yield f"{place}: no current-context: say --context NAME; its contexts: {known}"
+        return
+    if name not in contexts:
+        which_one = "context" if context else "current-context"
+        yield f"{place}: {which_one} {name} is none of its contexts: {known}"
+        return
+    for field, kind in (("cluster", "clusters"), ("user", "users")):
+        other = contexts[name].get(field)
+        there = _named(documents, kind, field)
+        if other not in there:
+            yield (
+                f"{place}: context {name} names the {field} {other!r}, which is none of its {kind}: "
+                f"{', '.join(there) or 'none'}"
+            )
+    cluster = _named(documents, "clusters", "cluster").get(contexts[name].get("cluster"), {})
+    server = str(cluster.get("server", ""))
+    if cluster and not server.startswith(("https://", "http://")):
+        yield f"{place}: cluster {contexts[name]['cluster']}: its server {server!r} is no https:// address"
+    user = _named(documents, "users", "user").get(contexts[name].get("user"), {})
+    command = (user.get("exec") or {}).get("command")
+    if command and which(str(command)) is None:
+        yield (
+            f"{place}: user {contexts[name]['user']} signs in by the program {command}, "
+            "which is not installed or not in $PATH"
+        )
+
+
+def _named(
+    documents: Sequence[dict[str, Any]], plural: str, field: str
+) -> dict[Any, dict[str, Any]]:
+    """The entries of a list by their names; the first of a name counts."""
+    entries: dict[Any, dict[str, Any]] = {}
+    for document in documents:
+        listed = document.get(plural)
+        for entry in listed if isinstance(listed, list) else ():
+            if isinstance(entry, dict) and isinstance(entry.get(field), dict):
+                entries.setdefault(entry.get("name"), entry[field])
+    return entries

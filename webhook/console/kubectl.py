@@ -1,0 +1,135 @@
+"""What would be typed to do what one would want to do about what a page shows: nothing is written here."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.gvk import split_group_version
+from webhook.api.revision import ROLLBACK
+from webhook.api.shapes import annotations_of, object_of
+from webhook.constraint import rollout
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from webhook.console.picture import ShownPolicy
+
+Command = dict[str, str]
+"""``what`` it does, and the ``command``."""
+
+_ACTIONS: Final = {
+    "deny": "refuse what violates it",
+    "warn": "only warn of what violates it",
+    "dryrun": "only record what violates it",
+}
+_ENDS: Final = {
+    rollout.PAUSE: "go on with the roll-out",
+    rollout.ABORT: "begin the roll-out anew",
+}
+_STAGES: Final = "dryrun after=24h, warn after=24h"
+_SPARED_MAX: Final = 5
+"""Policies of one object that its page shows a command for."""
+
+
+def of_policy(item: ShownPolicy) -> list[Command]:
+    """To see a policy, to make it milder or stricter, to roll it out or back, and to remove it."""
+    offered = [_typed("see it with its status", "get", *_policy(item), "-o", "yaml")]
+    offered += _rolled(item)
+    if item.category == "constraint":
+        offered += _strictness(item)
+        offered.append(_spare(item, "spare a namespace", "NAMESPACE"))
+    offered.append(_typed("remove it", "delete", *_policy(item)))
+    return offered
+
+
+def of_resource(resource: Sequence[str], policies: Iterable[ShownPolicy]) -> list[Command]:
+    """To see an object, and to spare its namespace from the policies that it violates."""
+    api_version, kind, namespace, name = resource
+    if not kind or not name:
+        return []
+    group, _ = split_group_version(api_version)
+    full = f"{kind.lower()}.{group}" if group else kind.lower()
+    place = ("-n", namespace) if namespace else ()
+    offered = [_typed("see it", *place, "get", full, name, "-o", "yaml")]
+    if namespace:
+        offered += [
+            _spare(item, f"spare its namespace from {item.kind}/{item.name}", namespace)
+            for item in list(policies)[:_SPARED_MAX]
+        ]
+    return offered
+
+
+def of_replica(namespace: str, name: str) -> list[Command]:
+    """To see why a replica is as it is."""
+    return [
+        _typed("read its log", "-n", namespace, "logs", name, "--all-containers", "--tail=100"),
+        _typed("see what its node says of it", "-n", namespace, "describe", "pod", name),
+    ]
+
+
+def _rolled(item: ShownPolicy) -> list[Command]:
+    """To roll a policy back, to pause or abort its roll-out, or to undo that."""
+    set_ = annotations_of(item.document)
+    offered = [
+        _annotated(
+            item, f"roll back to generation {one.generation}", f"{ROLLBACK}={one.generation}"
+        )
+        for one in item.revisions
+        if one.generation != item.generation and set_.get(ROLLBACK) != str(one.generation)
+    ]
+    if ROLLBACK in set_:
+        offered.append(_annotated(item, "enforce the spec again", f"{ROLLBACK}-"))
+    if item.rollout is None:
+        return offered
+    for name, what in (
+        (rollout.PAUSE, "pause the roll-out"),
+        (rollout.ABORT, "abort the roll-out"),
+    ):
+        if set_.get(name) == "true":
+            offered.append(_annotated(item, _ENDS[name], f"{name}-"))
+        else:
+            offered.append(_annotated(item, what, f"{name}=true"))
+    return offered
+
+
+def _strictness(item: ShownPolicy) -> list[Command]:
+    """To change what a constraint does; whose roll-out says so is steered by that alone."""
+    if item.rollout is not None or item.action not in _ACTIONS:
+        return []
+    offered = [
+        _typed(what, "patch", *_policy(item), "--type=merge", "-p", _spec(enforcementAction=action))
+        for action, what in _ACTIONS.items()
+        if action != item.action
+    ]
+    if item.action == "deny":
+        stages = f"{rollout.ANNOTATION}={_STAGES}"
+        offered.append(_annotated(item, "roll it out in stages", stages))
+    return offered
+
+
+def _spare(item: ShownPolicy, what: str, namespace: str) -> Command:
+    """To leave a namespace out, beside those that are left out already."""
+    match = object_of(object_of(item.document.get("spec")).get("match"))
+    known = match.get("excludedNamespaces")
+    excluded = [*(known if isinstance(known, list) else ()), namespace]
+    patch = _spec(match={"excludedNamespaces": excluded})
+    return _typed(what, "patch", *_policy(item), "--type=merge", "-p", patch)
+
+
+def _spec(**fields: Any) -> str:
+    return json.dumps({"spec": fields}, separators=(",", ":"))
+
+
+def _annotated(item: ShownPolicy, what: str, annotation: str) -> Command:
+    overwrite = () if annotation.endswith("-") else ("--overwrite",)
+    return _typed(what, "annotate", *_policy(item), annotation, *overwrite)
+
+
+def _policy(item: ShownPolicy) -> tuple[str, str]:
+    return item.kind.lower(), item.name
+
+
+def _typed(what: str, *words: str) -> Command:
+    return {"what": what, "command": shlex.join(("kubectl", *words))}

@@ -1,0 +1,247 @@
+"""Keys that replicas share, and by which they know what one of them wrote.
+
+They are entries of one Secret, ``key-<seconds>``: when each was made, and 32 random bytes. The
+newest signs, once every replica has had the time to read it; what its predecessor has signed
+counts as well, and is signed anew. Who has no rights on this Secret cannot make a PolicyRevision
+that counts (docs/adr/0048).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import hmac
+import random
+import re
+import secrets
+import time
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from webhook.api.shapes import object_of
+from webhook.backoff import Backoff
+from webhook.cluster.errors import ApiError, ApiUnreachable
+from webhook.cluster.kinds import SECRETS
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from webhook.api.revision import PolicyRevision
+    from webhook.api.shapes import Json
+    from webhook.cluster.client import ClusterClient
+    from webhook.log import Logger
+
+Distrust: TypeAlias = Literal["unsigned", "no_owner", "unknown_key", "wrong_signature"]
+"""Why a revision does not count."""
+
+KEY_BYTES: Final = 32
+"""As long as the digest of HMAC-SHA256; more would add nothing."""
+
+NEWEST_SECONDS: Final = 180 * 86_400.0
+"""How long a key is the newest. What it has signed counts until two newer ones are there."""
+
+KEYS_KEPT: Final = 2
+
+READ_SECONDS: Final = 240.0
+"""How often the Secret is read again, at most: a change of it comes twice a year."""
+
+SHARED_SECONDS: Final = 600.0
+"""After which a new key signs: each replica has read it twice by then."""
+
+ASKED_SECONDS: Final = 5.0
+"""Between two reads for a key that is not known: anyone may name one in a revision."""
+
+_ENTRY: Final = re.compile(r"key-([1-9][0-9]{0,14})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionKey:
+    """A key and when it was made, in seconds since the epoch."""
+
+    name: str
+    made: int
+    secret: bytes
+
+    def signature(self, revision: PolicyRevision) -> str:
+        """What this key says of a revision."""
+        digest = hmac.new(self.secret, revision.signed_bytes, hashlib.sha256)
+        return f"{self.name}:{digest.hexdigest()}"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRing:
+    """The keys there are, the newest first."""
+
+    keys: tuple[RevisionKey, ...] = ()
+
+    def signer(self, now: float) -> RevisionKey | None:
+        """The newest that every replica has read; the eldest where all are new."""
+        shared = (key for key in self.keys if now - key.made >= SHARED_SECONDS)
+        return next(shared, self.keys[-1] if self.keys else None)
+
+    def distrust(self, revision: PolicyRevision) -> Distrust | None:
+        """Why a revision does not count; None for one that a replica has written for its owner."""
+        if not revision.signature:
+            return "unsigned"
+        if not revision.is_owned:
+            return "no_owner"
+        name = revision.signature.partition(":")[0]
+        key = next((key for key in self.keys if key.name == name), None)
+        if key is None:
+            return "unknown_key"
+        ours, theirs = key.signature(revision).encode(), revision.signature.encode()
+        return None if hmac.compare_digest(ours, theirs) else "wrong_signature"
+
+
+def read_keys(data: Mapping[str, object]) -> KeyRing:
+    """The keys in a Secret's data; what is none is as if it were not there."""
+    keys = [key for name, value in data.items() if (key := _read_key(name, value)) is not None]
+    return KeyRing(tuple(sorted(keys, key=lambda key: key.made, reverse=True)))
+
+
+def _read_key(name: str, value: object) -> RevisionKey | None:
+    entry = _ENTRY.fullmatch(name)
+    if entry is None or type(value) is not str:
+        return None
+    try:
+        secret = base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    return RevisionKey(name, int(entry[1]), secret) if len(secret) == KEY_BYTES else None
+
+
+def renewed(data: Mapping[str, object], now: float) -> Json | None:
+    """The Secret's data with a new key, and without those that are no longer kept.
+
+    None where the newest may go on. What is no key of ours is left alone.
+    """
+    keys = read_keys(data).keys
+    if keys and now - keys[0].made < NEWEST_SECONDS:
+        return None
+    gone = {key.name for key in keys[KEYS_KEPT - 1 :]}
+    secret = base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
+    return {name: value for name, value in data.items() if name not in gone} | {
+        f"key-{int(now)}": secret
+    }
+
+
+class RevisionKeys:
+    """The keys as this replica knows them; :meth:`run` in a task of its own."""
+
+    def __init__(
+        self, client: ClusterClient, namespace: str, secret: str, log: Logger, *, writes: bool
+    ) -> None:
+        """With ``writes`` this replica makes keys; one that only reads waits for those of others."""
+        self._client = client
+        self._namespace = namespace
+        self._secret = secret
+        self._log = log
+        self._writes = writes
+        self._asked = asyncio.Event()
+        self._fault = ""
+        self.ring = KeyRing()
+        self.listener: Callable[[], None] = _nobody
+        """Called when the keys are others than before."""
+        self.writes = 0
+        self.failures = 0
+
+    @property
+    def can_sign(self) -> bool:
+        """Whether there is a key."""
+        return bool(self.ring.keys)
+
+    def sign(self, revision: PolicyRevision) -> str:
+        """The signature of a revision; empty where there is no key."""
+        key = self.ring.signer(time.time())
+        return "" if key is None else key.signature(revision)
+
+    def is_outdated(self, revision: PolicyRevision) -> bool:
+        """Whether a revision that counts is signed by another key than the one that signs now."""
+        key = self.ring.signer(time.time())
+        return key is not None and not revision.signature.startswith(f"{key.name}:")
+
+    def distrust(self, revision: PolicyRevision) -> Distrust | None:
+        """Why a revision does not count; for a key that is not known the Secret is read again."""
+        why = self.ring.distrust(revision)
+        if why == "unknown_key":
+            self._asked.set()
+        return why
+
+    async def load(self, failed: Callable[[str], None]) -> None:
+        """Return once the keys are known, or it is certain that there are none for us.
+
+        ``failed`` is told why it takes longer.
+        """
+        backoff = Backoff(initial_seconds=0.1, max_seconds=5.0)
+        while not await self._read():
+            failed(self._fault)
+            await asyncio.sleep(backoff.next_seconds())
+
+    async def run(self) -> None:
+        """Read the Secret again, now and then and when asked, until cancelled."""
+        before = self.ring, self.ring.signer(time.time())
+        while True:
+            jitter = random.uniform(0.5, 1.0)  # noqa: S311  # no secret
+            try:
+                async with asyncio.timeout(READ_SECONDS * jitter):
+                    await self._asked.wait()
+            except TimeoutError:
+                pass
+            self._asked.clear()
+            await self._read()
+            # A new key signs some time after it was made.
+            now = self.ring, self.ring.signer(time.time())
+            if now != before:
+                self.listener()
+            before = now
+            await asyncio.sleep(ASKED_SECONDS * (1.0 + jitter))
+
+    async def _read(self) -> bool:
+        """Read the keys, and make one where it is time; whether that came to an end."""
+        place = f"Secret {self._namespace}/{self._secret}"
+        try:
+            secret = await self._client.get(SECRETS, self._secret, self._namespace)
+            data = object_of(secret.get("data"))
+            self.ring = read_keys(data)
+            if self._writes and renewed(data, time.time()) is not None:
+                self.ring = read_keys(await self._renew())
+        except (ApiError, ApiUnreachable) as error:
+            is_certain = isinstance(error, ApiError) and (error.is_forbidden or error.is_absent)
+            self._tell_fault(f"{place}: {error}")
+            return is_certain
+        self._tell_fault("" if self.ring.keys else f"{place} holds no key yet")
+        return True
+
+    async def _renew(self) -> Json:
+        """Put a new key into the Secret, unless another replica has; its data then."""
+        data: Json = {}
+
+        def with_key(document: Json) -> Json | None:
+            nonlocal data
+            data = object_of(document.get("data"))
+            fresh = renewed(data, time.time())
+            if fresh is None:
+                return None
+            data = fresh
+            return {**document, "data": fresh}
+
+        self.writes += 1
+        if await self._client.update(SECRETS, self._secret, self._namespace, with_key) is not None:
+            self._log.info("key of revisions made", secret=self._secret)
+        return data
+
+    def _tell_fault(self, fault: str) -> None:
+        before, self._fault = self._fault, fault
+        if fault and fault != before:
+            self.failures += 1
+            self._log.warning(
+                "no key of revisions",
+                error=fault,
+                effect="no last good revision and no outcome of a trial counts without one",
+            )
+
+
+def _nobody() -> None:
+    """Nobody is told."""

@@ -1,0 +1,161 @@
+"""The kept revisions that count: those that a replica has written for the object that owns them.
+
+Which that is, their signatures say (:mod:`webhook.controllers.revisions.keys`). All others are as
+if they were not there, whoever made them; nothing else is deleted because of them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
+
+from webhook import __version__
+from webhook.api import revision
+from webhook.api.gvk import text
+from webhook.api.revision import InvalidRevision, read_revision
+from webhook.controllers.revisions.keys import Distrust
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from webhook.api.revision import PolicyRevision
+    from webhook.api.shapes import Json
+    from webhook.cluster.store import Change
+    from webhook.controllers.revisions.keys import RevisionKeys
+    from webhook.log import Logger
+
+Unreadable: TypeAlias = Literal["unreadable"]
+
+GONE_MAX: Final = 1000
+"""Revisions that went a moment ago, of which an answer may still be on its way."""
+
+
+class KnownRevisions:
+    """What this replica knows of revisions, by what it read and wrote, and by its watch."""
+
+    def __init__(self, keys: RevisionKeys, log: Logger) -> None:
+        self._keys = keys
+        self._log = log
+        self._by_uid: dict[str, dict[str, PolicyRevision]] = {}
+        self._ignored: dict[str, tuple[str, Distrust | Unreadable]] = {}
+        """Those that do not count, by name: their own UID, and why."""
+        self._gone: deque[str] = deque(maxlen=GONE_MAX)
+
+    def of_subject(self, uid: str) -> list[PolicyRevision]:
+        """The revisions of an object, whatever came of them."""
+        return list(self._by_uid.get(uid, {}).values())
+
+    def of(self, uid: str) -> Iterable[PolicyRevision]:
+        """The revisions of an object that may be enforced."""
+        return [item for item in self.of_subject(uid) if item.may_be_enforced]
+
+    def faulty(self, uid: str) -> list[PolicyRevision]:
+        """The revisions that nobody may enforce, the newest last."""
+        faulty = [item for item in self.of_subject(uid) if not item.may_be_enforced]
+        return sorted(faulty, key=lambda item: item.generation)
+
+    def named(self, uid: str, name: str) -> PolicyRevision | None:
+        """A revision of an object, whatever came of it."""
+        return self._by_uid.get(uid, {}).get(name)
+
+    def all(self) -> list[PolicyRevision]:
+        """Every revision, whatever came of it."""
+        return [item for of_subject in self._by_uid.values() for item in of_subject.values()]
+
+    def refusal(self, document: Mapping[str, Any], digest: str) -> str:
+        """Why a generation need not be tried: another replica did, and it went beyond its bounds.
+
+        Only of this version of Waddle: another may take less.
+        """
+        revisions = self._by_uid.get(document["metadata"].get("uid", ""))
+        if not revisions or all(item.may_be_enforced for item in revisions.values()):
+            return ""
+        item = revisions.get(revision.name_of(document, digest))
+        outcome = None if item is None else item.outcome
+        if outcome is None or outcome.verdict != "ended" or outcome.version != __version__:
+            return ""
+        return f"{outcome.message} (tried by {outcome.pod})"
+
+    @property
+    def ignored(self) -> dict[tuple[str, ...], float]:
+        """How many there are that do not count, by why."""
+        counts = dict.fromkeys((*get_args(Distrust), *get_args(Unreadable)), 0.0)
+        for _, why in self._ignored.values():
+            counts[why] += 1
+        return {(why,): count for why, count in counts.items()}
+
+    def ignored_uid(self, name: str) -> str | None:
+        """The UID of a revision of this name that does not count; None where there is none."""
+        ignored = self._ignored.get(name)
+        return None if ignored is None else ignored[0]
+
+    def take_change(self, change: Change) -> PolicyRevision | None:
+        """Take in what the watch tells; the revision that came, changed or went, if it counts."""
+        name = change.key.name
+        if change.kind == "delete":
+            self._gone.append(change.object["metadata"].get("uid", ""))
+            self._ignored.pop(name, None)
+            return self._dropped(change.object)
+        try:
+            told = read_revision(change.object)
+        except InvalidRevision as error:
+            self._ignore(change.object, "unreadable", str(error))
+            return self._dropped(change.object)
+        if (why := self._keys.distrust(told)) is not None:
+            self._ignore(change.object, why)
+            return self._dropped(change.object)
+        self._ignored.pop(name, None)
+        if not _is_behind(told, self.named(told.uid, name)):
+            self._by_uid.setdefault(told.uid, {})[name] = told
+        return told
+
+    def take(self, made: Json) -> PolicyRevision | None:
+        """What was made, or read, counts before the watch tells of it; None where it does not.
+
+        The watch may have been faster: an outcome that stands is never in doubt again, and what
+        has gone since stays so.
+        """
+        revision = read_revision(made)
+        if self._keys.distrust(revision) is not None:
+            return None
+        if made["metadata"].get("uid", "") not in self._gone:
+            self._ignored.pop(revision.name, None)
+            known = self._by_uid.setdefault(revision.uid, {})
+            before = known.get(revision.name)
+            outcome = None if before is None else before.outcome
+            if outcome is None or not outcome.is_final or outcome == revision.outcome:
+                known[revision.name] = revision
+        return revision
+
+    def forget(self, item: PolicyRevision) -> None:
+        """A revision is there no more."""
+        of_subject = self._by_uid.get(item.uid, {})
+        of_subject.pop(item.name, None)
+        if not of_subject:
+            self._by_uid.pop(item.uid, None)
+
+    def _dropped(self, item: Mapping[str, Any]) -> PolicyRevision | None:
+        """What is known of this name counts no more; that, if it did."""
+        known = self.named(text(item, "spec", "subject", "uid"), item["metadata"]["name"])
+        if known is not None:
+            self.forget(known)
+        return known
+
+    def _ignore(self, item: Mapping[str, Any], why: Distrust | Unreadable, error: str = "") -> None:
+        """Do as if this were not there, and say so once."""
+        metadata = item["metadata"]
+        said = metadata.get("uid", ""), why
+        if self._ignored.get(metadata["name"]) != said:
+            self._ignored[metadata["name"]] = said
+            self._log.warning("revision ignored", revision=metadata["name"], why=why, error=error)
+
+
+def _is_behind(told: PolicyRevision, known: PolicyRevision | None) -> bool:
+    """Whether an event of the watch is older than what was read, or written, of the same object.
+
+    No outcome that is final is ever followed by one that is not.
+    """
+    if known is None or known.created != told.created:
+        return False
+    before, now = known.outcome, told.outcome
+    return before is not None and before.is_final and (now is None or not now.is_final)

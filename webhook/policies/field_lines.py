@@ -1,0 +1,132 @@
+"""The line of the field that a violation is about, where its message or details have a path."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+import yaml
+
+from webhook.api.gvk import name_of, namespace_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_Segment = str | int
+
+_PATH: Final = re.compile(
+    r"""(?<![\w./-])[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*|\[(?:\d+|"[^"\]]*"|'[^'\]]*')\])+"""
+)
+_POINTER: Final = re.compile(r"(?<![\w/.:])(?:/[\w.~-]+)+")
+_SEGMENT: Final = re.compile(r"""\[(\d+)\]|\["([^"]*)"\]|\['([^']*)'\]|([A-Za-z_][\w-]*)""")
+
+PATHS_MAX: Final = 50
+"""Looked up for one violation: a message that names more names none in particular."""
+
+_BASES: Final = ((), ("spec", "template"), ("spec", "jobTemplate", "spec", "template"))
+"""Where a path may begin: what an object implies has its paths below the template of it."""
+
+
+class FieldLines:
+    """The fields of one file, by line."""
+
+    def __init__(self, text: str) -> None:
+        self._documents: list[yaml.Node] = []
+        # Of a format that is no YAML an object's own line is all there is.
+        with contextlib.suppress(yaml.YAMLError, RecursionError):
+            self._documents = list(yaml.compose_all(text, yaml.CSafeLoader))
+
+    def line(self, first: int, value: Any, message: str, details: Any) -> int:
+        """The line of the field that is meant; the first of the object where none is."""
+        root = self._object(first, value)
+        if root is None:
+            return first
+        deepest, line = 0, root.start_mark.line + 1
+        for path in islice(_paths(message, details), PATHS_MAX):
+            for base in _BASES:
+                start, reached, _ = _follow(root, base)
+                if reached < len(base):
+                    continue
+                _, depth, at = _follow(start, path)
+                if depth > deepest:
+                    deepest, line = depth, at
+        return line
+
+    def _object(self, first: int, value: Any) -> yaml.Node | None:
+        """The node of an object: a document, or what a List or an AdmissionReview holds."""
+        for node in self._documents:
+            if node.start_mark.line + 1 != first and len(self._documents) > 1:
+                continue
+            if _is(node, value):
+                return node
+            for place in (("items",), ("request", "object"), ("request", "oldObject")):
+                held, depth, _ = _follow(node, place)
+                inner = held.value if isinstance(held, yaml.SequenceNode) else [held]
+                found = next((one for one in inner if _is(one, value)), None)
+                if depth == len(place) and found is not None:
+                    return found
+            return node
+        return None
+
+
+def _is(node: yaml.Node, value: Any) -> bool:
+    """Whether a node is the object: kind, name and namespace tell."""
+    if not isinstance(value, dict):
+        return False
+    expected = (value.get("kind"), name_of(value), namespace_of(value))
+    places = (("kind",), ("metadata", "name"), ("metadata", "namespace"))
+    return expected == tuple(_text(node, place) for place in places)
+
+
+def _text(node: yaml.Node, place: Sequence[_Segment]) -> str:
+    found, depth, _ = _follow(node, place)
+    is_text = depth == len(place) and isinstance(found, yaml.ScalarNode)
+    return str(found.value) if is_text else ""
+
+
+def _follow(node: yaml.Node, path: Sequence[_Segment]) -> tuple[yaml.Node, int, int]:
+    """How far a path leads: the node there, after how many segments, and its line."""
+    line = node.start_mark.line + 1
+    for depth, segment in enumerate(path):
+        step = _step(node, segment)
+        if step is None:
+            return node, depth, line
+        node, line = step
+    return node, len(path), line
+
+
+def _step(node: yaml.Node, segment: _Segment) -> tuple[yaml.Node, int] | None:
+    if isinstance(node, yaml.MappingNode):
+        for key, inner in node.value:
+            if key.value == str(segment):
+                return inner, key.start_mark.line + 1
+    elif isinstance(node, yaml.SequenceNode):
+        for number, inner in enumerate(node.value):
+            if str(segment) == str(number) or _text(inner, ("name",)) == segment:
+                return inner, inner.start_mark.line + 1
+    return None
+
+
+def _paths(message: str, details: Any) -> Iterator[Sequence[_Segment]]:
+    """What looks like a path, in the message and then in the details."""
+    yield from _paths_in(message)
+    pending = [details]
+    while pending:
+        value = pending.pop(0)
+        if isinstance(value, str):
+            yield from _paths_in(value)
+        elif isinstance(value, dict):
+            pending += value.values()
+        elif isinstance(value, list | tuple):
+            if len(value) > 1 and all(type(one) in (str, int) for one in value):
+                yield value
+            pending += value
+
+
+def _paths_in(text: str) -> Iterator[Sequence[_Segment]]:
+    for match in _PATH.finditer(text):
+        yield [next(part for part in one if part) for one in _SEGMENT.findall(match[0]) if any(one)]
+    for match in _POINTER.finditer(text):
+        yield [part.replace("~1", "/").replace("~0", "~") for part in match[0].split("/") if part]

@@ -1,0 +1,155 @@
+"""Which lines of modules an evaluation reached, as OPA reports it (v1/cover)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from webhook.rego.check import ir
+from webhook.rego.check.strict import nodes
+from webhook.rego.syntax import ast
+from webhook.rego.trace.events import is_literal
+from webhook.rego.trace.places import branches, implied_place, whole_place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from webhook.rego.location import Location
+    from webhook.rego.trace.events import TraceEvent
+
+Range: TypeAlias = tuple[int, int, int, int]
+"""Row and column of the beginning, and of what is behind the end."""
+CoverageKind = Literal["index_excluded", "early_exit"]
+
+
+class Coverage:
+    """A tracer that keeps the places of rules that held and of literals that were evaluated."""
+
+    unifications = False
+    values = False
+
+    def __init__(self) -> None:
+        self._covered: dict[str, set[Range]] = {}
+
+    def __call__(self, event: TraceEvent) -> None:
+        """Take a step."""
+        if event.step == "Exit" and isinstance(event.node, ir.Rule):
+            self._cover(_head_place(event.node))
+        elif event.step == "Eval" and is_literal(event.node):
+            self._cover(event.location)
+
+    def _cover(self, place: Location) -> None:
+        if place.file:
+            self._covered.setdefault(place.file, set()).add(range_of(place))
+
+    def covers(self, file: str, one: Range) -> bool:
+        """Whether a range was reached."""
+        return any(
+            begin[:2] <= one[:2] and begin[2:] >= one[2:] for begin in self._covered.get(file, ())
+        )
+
+    def report(
+        self, modules: Iterable[ast.Module], others: Sequence[tuple[CoverageKind, Coverage]] = ()
+    ) -> dict[str, Any]:
+        """What is covered in each file, and what is not; ``others`` say why not."""
+        files = {module.file: self._missing(module) for module in modules}
+        for file in self._covered:
+            files.setdefault(file, set())
+        shown: dict[str, Any] = {}
+        covered_lines = missing_lines = 0
+        for file in sorted(files):
+            covered, missing = sorted(self._covered.get(file, ())), sorted(files[file])
+            inside, outside = len(_rows(covered)), len(_rows(missing))
+            covered_lines += inside
+            missing_lines += outside
+            report: dict[str, Any] = {
+                "covered": [_shown(one) for one in covered],
+                "not_covered": [
+                    _shown(one, [kind for kind, other in others if other.covers(file, one)])
+                    for one in missing
+                ],
+                "covered_lines": inside,
+                "not_covered_lines": outside,
+                "coverage": percentage(inside, outside),
+            }
+            shown[file] = {name: value for name, value in report.items() if value}
+        return {
+            "files": shown,
+            "covered_lines": covered_lines,
+            "not_covered_lines": missing_lines,
+            "coverage": percentage(covered_lines, missing_lines),
+        }
+
+    def _missing(self, module: ast.Module) -> set[Range]:
+        ranges = {range_of(place) for place in _places(module) if place.file}
+        return {one for one in ranges if not self.covers(module.file, one)}
+
+
+def percentage(inside: int, outside: int) -> float:
+    """How much of all lines that count is covered."""
+    share = 100.0 * inside / (inside + outside) if inside + outside else 0.0
+    return int(share) if share == int(share) else share
+
+
+def range_of(place: Location) -> Range:
+    """Where a place begins and ends."""
+    *before, last = place.text.split("\n")
+    begin = place.col if not before else 1
+    return place.row, place.col, place.row + len(before), begin + len(last)
+
+
+def spans(report: dict[str, Any]) -> Iterator[str]:
+    """The lines that no test reached: ``policy.rego:3-5``."""
+    for file, one in report["files"].items():
+        rows = sorted(
+            {
+                row
+                for span in one.get("not_covered", ())
+                for row in range(span["start"]["row"], span["end"]["row"] + 1)
+            }
+        )
+        while rows:
+            length = 1
+            while length < len(rows) and rows[length] == rows[0] + length:
+                length += 1
+            end = "" if length == 1 else f"-{rows[length - 1]}"
+            yield f"{file}:{rows[0]}{end}"
+            rows = rows[length:]
+
+
+def _rows(ranges: Iterable[Range]) -> set[int]:
+    return {row for one in ranges for row in range(one[0], one[2] + 1)}
+
+
+def _shown(one: Range, kinds: Sequence[CoverageKind] = ()) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "start": {"row": one[0], "col": one[1]},
+        "end": {"row": one[2], "col": one[3]},
+    }
+    if kinds:
+        shown["kinds"] = list(kinds)
+    return shown
+
+
+def _head_place(rule: ir.Rule) -> Location:
+    place: Location = rule.location if rule.head is None else rule.head.location
+    return place
+
+
+def _places(module: ast.Module) -> Iterator[Location]:
+    """Where heads and literals stand; declarations do nothing."""
+    for rule, is_else in branches(module):
+        yield rule.head.location
+        whole = whole_place(rule, is_else=is_else)
+        if whole is not None or not rule.body:
+            yield whole or implied_place(rule, is_else=is_else)
+        for literal in rule.body:
+            for node in nodes(literal):
+                if isinstance(node, ast.Expr | ast.Every | ast.Not | ast.Logic) and (
+                    whole is None or node is not literal
+                ):
+                    yield node.location
+                elif isinstance(node, ast.TemplateString):
+                    # What is shown is a literal to OPA.
+                    for part in node.parts:
+                        if not isinstance(part, str):
+                            yield part.location

@@ -1,0 +1,125 @@
+"""Values as an evaluation walks through them, replaces parts of them, and makes them of rules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.rego.errors import EvaluationError
+from webhook.rego.run.values import (
+    UNDEFINED,
+    RegoObject,
+    RegoSet,
+    equal,
+    key,
+    make_object,
+    ordered,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.rego.check.tree import Node
+    from webhook.rego.location import Location
+    from webhook.rego.run.values import Key, Value
+
+
+def step_into(value: Value, step: Value) -> Value:
+    """What a value has at a step; UNDEFINED where there is nothing."""
+    if isinstance(value, dict):
+        return value.get(step, UNDEFINED) if isinstance(step, str) else UNDEFINED
+    if isinstance(value, RegoObject):
+        return value.get(step, UNDEFINED)
+    if isinstance(value, list):
+        if isinstance(step, bool) or not isinstance(step, int | float) or step != int(step):
+            return UNDEFINED
+        return value[int(step)] if 0 <= step < len(value) else UNDEFINED
+    if isinstance(value, RegoSet):
+        return step if step in value else UNDEFINED
+    return UNDEFINED
+
+
+def entries(value: Value) -> list[tuple[Value, Value]]:
+    """The steps into a value with what is there, in OPA's order."""
+    if isinstance(value, list):
+        return list(enumerate(value))
+    if isinstance(value, RegoSet):
+        return [(member, member) for member in ordered(value)]
+    if isinstance(value, dict):
+        return sorted(value.items())
+    if isinstance(value, RegoObject):
+        return [(name, value.get(name)) for name in ordered(value.keys())]
+    return []
+
+
+def replaced(value: Value, path: Sequence[str], new: Value) -> Value:
+    """A document with another value at a path; what is around it is made where it is missing."""
+    if not path:
+        return new
+    first, *rest = path
+    around = dict(value) if isinstance(value, dict) else {}
+    around[first] = replaced(around.get(first, UNDEFINED), rest, new)
+    return around
+
+
+class PartialDocument:
+    """What partial rules of one path make: a set, or objects within each other."""
+
+    def __init__(self, node: Node) -> None:
+        self._set = all(rule.kind == "set" for rule in node.rules)
+        self._members: dict[Key, Any] = {}
+        self.depth = max(
+            (len(rule.rest) + (rule.key is not None) for rule in node.rules), default=0
+        )
+        """How many steps of a reference the rules may bind."""
+
+    def add(self, keys: list[Value], value: Value, place: Location) -> bool:
+        """Put in a member; whether it was there before."""
+        if self._set:
+            return self._put(self._members, keys[0], UNDEFINED, place)
+        inner = self._members
+        for name in keys[:-1]:
+            entry = inner.setdefault(key(name), (name, {}))
+            if not isinstance(entry[1], dict) or (entry[1] and entry[1].get("") is not None):
+                raise EvaluationError("eval_conflict_error", "object keys must be unique", place)
+            inner = entry[1]
+        if value is UNDEFINED:  # a set at the end of a path
+            inner = inner if len(keys) > 1 else self._members
+        return self._put(inner, keys[-1], value, place)
+
+    def _put(self, inner: dict[Key, Any], name: Value, value: Value, place: Location) -> bool:
+        at = key(name)
+        if at not in inner:
+            inner[at] = (name, _Leaf(value))
+            return False
+        there = inner[at][1]
+        if not isinstance(there, _Leaf) or (
+            value is not UNDEFINED and not equal(there.value, value)
+        ):
+            raise EvaluationError("eval_conflict_error", "object keys must be unique", place)
+        return True
+
+    def value(self) -> Value:
+        """The document."""
+        return RegoSet() if self._set and not self._members else _value(self._members)
+
+
+class _Leaf:
+    """What stands at the end of a path; UNDEFINED marks a set's member."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+
+def _value(members: dict[Key, Any]) -> Value:
+    if members and all(
+        isinstance(inner, _Leaf) and inner.value is UNDEFINED for _, inner in members.values()
+    ):
+        return RegoSet([name for name, _ in members.values()])
+    return make_object(
+        [
+            (name, inner.value if isinstance(inner, _Leaf) else _value(inner))
+            for name, inner in members.values()
+        ]
+    )

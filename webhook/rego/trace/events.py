@@ -1,0 +1,127 @@
+"""Steps of an evaluation, as OPA's tracers get them, and which of them an explanation shows."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
+
+from webhook.rego.location import NOWHERE, Location
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from webhook.rego.check import ir
+    from webhook.rego.run.values import Value
+
+Step: TypeAlias = Literal[
+    "Enter", "Exit", "Eval", "Redo", "Fail", "Note", "Index", "Unify", "Duplicate"
+]
+Node: TypeAlias = "ir.Lit | ir.Rule | Sequence[ir.Lit] | str"
+"""What a step is about: a literal, a rule, a body, or the text of one."""
+
+Explanation = Literal["full", "notes", "fails", "debug", "default"]
+
+KINDS: Final = ("index_excluded", "early_exit")
+"""Why a line may not have been reached: an index or an early exit passed over it."""
+
+EVENTS_MAX: Final = 500_000
+"""Steps kept of one query: a loop may take any number, and a step is some 500 bytes."""
+
+
+@dataclass(slots=True)
+class TraceEvent:
+    """One step. ``query`` numbers the body that it is in, and ``parent`` what evaluates that."""
+
+    step: Step
+    node: Node
+    location: Location
+    query: int
+    parent: int
+    message: str = ""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """The names that were written of the rule's variables."""
+    values: Mapping[str, Value] = field(default_factory=dict)
+    """Variables that have values."""
+    documents: Mapping[str, Value] = field(default_factory=dict)
+    """RuleSteps' documents that the node names, as far as they are known."""
+    body: Sequence[ir.Lit] = ()
+    """The body that a literal is in."""
+
+    @property
+    def index(self) -> int:
+        """Which literal of its body this is."""
+        return next((i for i, lit in enumerate(self.body) if lit is self.node), 0)
+
+
+class StepTracer(Protocol):
+    """What is told of each step."""
+
+    @property
+    def unifications(self) -> bool:
+        """Whether to be told of these, too."""
+
+    @property
+    def values(self) -> bool:
+        """Whether steps are to have the variables' values."""
+
+    def __call__(self, event: TraceEvent) -> None:
+        """Take a step."""
+
+
+class StepRecorder:
+    """Keeps steps."""
+
+    values = True
+
+    def __init__(self, *, unifications: bool = False) -> None:
+        self.unifications = unifications
+        self.events: list[TraceEvent] = []
+
+    def __call__(self, event: TraceEvent) -> None:
+        """Keep a step, up to a number."""
+        if len(self.events) < EVENTS_MAX:
+            self.events.append(event)
+
+
+def shown(events: Sequence[TraceEvent], explanation: Explanation) -> list[TraceEvent]:
+    """The steps that an explanation shows (OPA v1/topdown/lineage)."""
+    if explanation == "debug":
+        return list(events)
+    if explanation == "full":
+        return [event for event in events if event.step != "Unify"]
+    steps: set[Step] = {"notes": {"Note"}, "fails": {"Fail"}}.get(explanation) or {"Note", "Fail"}  # type: ignore[assignment]
+    return _with_context(events, lambda event: event.step in steps)
+
+
+def _with_context(
+    events: Sequence[TraceEvent], chosen: Callable[[TraceEvent], bool]
+) -> list[TraceEvent]:
+    """What was chosen, each with the bodies that led to it and were not shown before."""
+    result: list[TraceEvent] = []
+    entered: dict[int, TraceEvent] = {}
+    for event in events:
+        if chosen(event):
+            path, at = [event], entered.get(event.query)
+            while at is not None and at is not path[-1]:
+                path.append(at)
+                at = entered.get(at.parent)
+            result += reversed(path)
+            entered = {}
+        if event.step in {"Enter", "Redo"} and not is_literal(event.node):
+            entered[event.query] = event
+    return result
+
+
+def is_literal(node: Node) -> bool:
+    """Whether a step is about a literal and not about a body or rule."""
+    return hasattr(node, "withs")
+
+
+def place_of(node: Node) -> Location:
+    """Where the node of a step stands."""
+    if isinstance(node, str):
+        return NOWHERE
+    if hasattr(node, "location"):
+        return node.location
+    return node[0].location if node else NOWHERE

@@ -1,0 +1,107 @@
+"""What is answered to a request that is not read, and whose doing that is.
+
+Who fills the port is known by the beginnings of the requests that have arrived.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from http import HTTPStatus
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from webhook.server.http.limits import PREFIX_BYTES
+from webhook.server.http.occupant import occupant_of
+from webhook.server.http.responder import JSON
+from webhook.server.status import failure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from webhook.server.http.hub import Hub
+    from webhook.server.http.occupant import Occupant
+    from webhook.server.http.responder import HttpAnswer, Responder
+
+LOOKED_AT_MAX: Final = 256
+"""Requests that are looked at for each that finds no room, at a few microseconds each."""
+
+_DELAYS: Final = frozenset({408, 429, 504})
+"""Status codes of what has no room, or came too late: it matters whose doing that is."""
+
+TOO_MANY: Final = "too many requests of the same user wait for review: send fewer at once"
+LATE: Final = (
+    "too many bytes of the same user wait for review: send smaller objects, or fewer at once"
+)
+
+
+class Refusal(NamedTuple):
+    """Why a request is not read to its end, or not decided."""
+
+    status: int
+    reason: str
+    """In one word, for metrics."""
+    message: str
+    of_requests: bool = False
+    """Whether room for requests is what is short, and not room or time for bytes."""
+
+
+IN_FLIGHT: Final = Refusal(
+    429,
+    "overload",
+    "too many requests in flight: try again or try another replica",
+    of_requests=True,
+)
+
+
+def answer_to(
+    refusal: Refusal,
+    body: bytes | bytearray,
+    responder: Responder | None,
+    hub: Hub,
+    since: float,
+) -> HttpAnswer:
+    """The answer to a request whose body begins so, and whose head arrived at this moment.
+
+    What is its own user's doing is refused, as failurePolicy cannot undo it.
+    """
+    status, reason, message, of_requests = refusal
+    hub.refused(reason)
+    answer = None
+    if responder is None or not body:
+        pass
+    elif status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+        answer = responder.refuse_unread(bytes(body[:PREFIX_BYTES]), message)
+    elif status in _DELAYS:
+        answer = _refuse_crowd(responder, body, hub.occupants(), since, by_size=not of_requests)
+    if answer is not None:
+        return answer
+    headers = (JSON, *hub.retry()) if status == HTTPStatus.TOO_MANY_REQUESTS else (JSON,)
+    return status, headers, failure(status, message)
+
+
+def _refuse_crowd(
+    responder: Responder,
+    body: bytes | bytearray,
+    occupants: Iterable[Occupant],
+    since: float,
+    *,
+    by_size: bool,
+) -> HttpAnswer | None:
+    """The refusal of a request that finds no room, or no time, because of its own user's.
+
+    None where others crowd it out.
+    """
+    requester = occupant_of(body).requester
+    if not requester:
+        return None
+    places: Counter[str] = Counter()
+    for other in islice(occupants, LOOKED_AT_MAX):
+        if other.requester:
+            places[other.requester] += other.size if by_size else 1
+    delay = responder.work_since(since, requester)._replace(
+        places_taken=places[requester],
+        places=max(1, sum(places.values())),
+        requesters=max(1, len(places)),
+    )
+    message = LATE if by_size else TOO_MANY
+    return responder.refuse_delayed(bytes(body[:PREFIX_BYTES]), delay, message)

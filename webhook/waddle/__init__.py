@@ -1,0 +1,48 @@
+"""Waddle in a program of one's own: ``import waddle``, as the wheel has it (``docs/library.md``).
+
+The wheel maps this package to ``waddle``; the code is that of ``webhook``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import webhook
+from webhook import __version__
+from webhook.library import (
+    Answer,
+    InvalidInputError,
+    InvalidPoliciesError,
+    NoVerdictError,
+    Policies,
+    PolicyWarning,
+    Rego,
+    UnknownPathError,
+    Violation,
+    WaddleError,
+)
+
+__all__ = [
+    "POLICIES",
+    "Answer",
+    "InvalidInputError",
+    "InvalidPoliciesError",
+    "NoVerdictError",
+    "Policies",
+    "PolicyWarning",
+    "Rego",
+    "UnknownPathError",
+    "Violation",
+    "WaddleError",
+    "__version__",
+]
+
+_SHIPPED: Final = Path(__file__).parent / "policies"
+
+POLICIES: Final = (
+    _SHIPPED
+    if __name__ == "waddle" and _SHIPPED.is_dir()
+    else Path(webhook.__file__).parents[1] / "policies"
+)
+"""The library of policies that comes with the package, as files."""
