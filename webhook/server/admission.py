@@ -21,7 +21,6 @@ from webhook.server.admission_telling import AdmissionTelling
 from webhook.server.decoding import LARGE_BYTES
 from webhook.server.outcome import Pending, Unanswerable, not_ready
 from webhook.server.responsibility import (
-    NOTED_SECONDS,
     Delay,
     ProcessorTime,
     requester,
@@ -369,6 +368,7 @@ class Admission:
         began = time.monotonic()
         if request.size > LARGE_BYTES and self._reviewer is not None and began < span.until:
             return None  # Of many constraints each would take a part of its time here.
+        whose = requester(request)
         reviewing, unexpanded = self._reviewing(revision, subject, span.until)
         responses = reviewing.review(
             subject,
@@ -377,12 +377,10 @@ class Admission:
                 span.until,
                 budget=self._options.budget,
                 observer=self._current.trace,
-                requester=requester(request),
+                requester=whose,
             ),
         )
-        taken = time.monotonic() - began
-        if taken > NOTED_SECONDS:
-            self._times.note(requester(request), taken)
+        self._times.note(whose, time.monotonic() - began)
         if responses is DEFERRED:
             return None
         return self._attributed(request, responses, span), unexpanded

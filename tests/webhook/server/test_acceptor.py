@@ -15,6 +15,7 @@ from tests.webhook.server.limits import ADMISSION_LIMITS
 from webhook.log import Log
 from webhook.metrics.registry import Registry
 from webhook.metrics.server import CLOSED
+from webhook.server.http.head import UNKNOWN
 from webhook.server.http.hub import Hub, Share
 from webhook.server.http.limits import ConnectionLimits
 from webhook.server.http.listener import Listener
@@ -137,6 +138,7 @@ class Member:
         self.client, self.deadline, self.share = client, deadline, Share()
         self.given_up = False
         self.occupant = Occupant("", 0)
+        self.opening = UNKNOWN
 
     def expire(self) -> None:
         raise AssertionError

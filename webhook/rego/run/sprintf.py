@@ -77,7 +77,7 @@ def _directly(template: str, arguments: list[Value]) -> str | None:
         return None
     for place in form.numbers:
         number = arguments[place]
-        if not -SHORT < number < SHORT:  # type: ignore[operator]  # of this type, as the form has it
+        if not -SHORT < number < SHORT:
             return None
     text = form.text % tuple(arguments)
     if len(text) > form.characters_max:
