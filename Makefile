@@ -229,7 +229,7 @@ drill: setup ## attacks on a running server, each with a bound that must hold; s
 
 SEARCH_SECONDS ?= 600
 SEARCH ?=
-search-for-ways-in: setup ## try to get a violating object past three replicas for SEARCH_SECONDS; SEARCH=--unguarded finds one within a minute
+search-for-ways-in: setup ## try to get a violating object past three replicas for SEARCH_SECONDS; SEARCH=--unguarded finds one within a minute, SEARCH="--api-server Ignore" (or Fail) asks through a real API server
 	$(BIN)/python -m loadtest.ways_in --seconds $(SEARCH_SECONDS) $(SEARCH)
 
 bench-hostile: setup ## what hostile policies cost the other requests, about 8 minutes

@@ -88,8 +88,8 @@ def installed(*, policy: str, guarded: bool) -> Iterator[Plane]:
     with tempfile.TemporaryDirectory(prefix="waddle-ways-in-") as name, ExitStack() as stack:
         plane = stack.enter_context(control_plane(Path(name)))
         environment = {} if guarded else {VARIABLE: BLAME_NOBODY}
-        flags: tuple[str, ...] = ("--kubernetes", "--operation=webhook", "--operation=status")
-        flags += ("--operation=generate", "--operation=mutation-webhook")
+        operations = ("webhook", "status", "generate", "mutation-webhook")
+        flags = ("--kubernetes", *(f"--operation={name}" for name in operations))
         running = []
         for number in range(REPLICAS):
             replica = Replica(plane, f"webhook-{number}", *flags, environment=environment)
@@ -202,7 +202,8 @@ def _answer(status: int, text: str) -> str:
         document = {}
     causes = (document.get("details") or {}).get("causes") or [{}]
     field = causes[0].get("field", "").partition("[")[0]
-    return f"the API server's own {status} {document.get('reason', '')} {field}".rstrip()
+    said = field or document.get("message", "").partition(": ")[2][:80]
+    return f"the API server's own {status} {document.get('reason', '')} {said}".rstrip()
 
 
 def _others(api: Api, done: threading.Event, found: Found) -> None:

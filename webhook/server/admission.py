@@ -23,7 +23,6 @@ from webhook.server.decoding import LARGE_BYTES
 from webhook.server.outcome import NO_ROOM, Unanswerable, no_place, not_ready
 from webhook.server.preparation import Awaiting, carry_on, read_namespace
 from webhook.server.responsibility import (
-    NOTED_SECONDS,
     Delay,
     ProcessorTime,
     requester,
@@ -314,9 +313,7 @@ class Admission:
             requester=requester(request),
         )
         walked = walk(revision.policies, self._subject(case, namespace, limits))
-        taken = time.monotonic() - began
-        if taken > NOTED_SECONDS:
-            self._times.note(requester(request), taken)
+        self._times.note(requester(request), time.monotonic() - began)
         return walked
 
     def _concluded(

@@ -32,7 +32,11 @@ SHARES_MIN: Final = 2
 """A user may have half the places that there are, and is not to be told of others where it has."""
 
 NOTED_SECONDS: Final = 0.001
-"""Work that is shorter is not noted: a thousand such pieces do not fill a second."""
+"""Work that is shorter is noted when that of its requester comes to as much: of hundreds of small
+requests at once the last waits for all others."""
+
+SMALL_MAX: Final = 1024
+"""Requesters whose work is not yet as much; of more it is forgotten, less than a second together."""
 
 NOTES_MAX: Final = 4096
 """Of a millisecond and more: the last four seconds of a core, at the least."""
@@ -95,13 +99,21 @@ class ProcessorTime:
 
     def __init__(self) -> None:
         self._notes: deque[tuple[float, str, float]] = deque(maxlen=NOTES_MAX)
+        self._small: dict[str, float] = {}
+        """Work of each that is not noted yet."""
         self._lock = threading.Lock()
 
     def note(self, requester: str, seconds: float) -> None:
         """Work for a requester, that took so long, has just been done."""
-        if seconds >= NOTED_SECONDS:
-            with self._lock:
+        with self._lock:
+            small = self._small
+            seconds += small.pop(requester, 0.0)
+            if seconds >= NOTED_SECONDS:
                 self._notes.append((time.monotonic(), requester, seconds))
+                return
+            if len(small) >= SMALL_MAX:
+                small.clear()
+            small[requester] = seconds
 
     def since(self, moment: float, requester: str) -> Delay:
         """Processor seconds for a requester, and for all, since this moment on the monotonic clock."""

@@ -15,7 +15,7 @@ from tests.webhook.server.limits import ADMISSION_LIMITS
 from webhook.log import Log
 from webhook.metrics.registry import Registry
 from webhook.metrics.server import CLOSED
-from webhook.server.http.head import Opening
+from webhook.server.http.head import UNKNOWN
 from webhook.server.http.hub import Hub, Share
 from webhook.server.http.limits import ConnectionLimits
 from webhook.server.http.listener import Listener
@@ -136,9 +136,9 @@ class Member:
 
     def __init__(self, client: str, deadline: float) -> None:
         self.client, self.deadline, self.share = client, deadline, Share()
-        self.opening = Opening(0.0, 0.0)
         self.given_up = False
         self.occupant = Occupant("", 0)
+        self.opening = UNKNOWN
 
     def expire(self) -> None:
         raise AssertionError

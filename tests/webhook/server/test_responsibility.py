@@ -7,6 +7,7 @@ import pytest
 from webhook.server.responsibility import (
     NOTES_MAX,
     ORDINARY_SECONDS,
+    SMALL_MAX,
     Delay,
     ProcessorTime,
     requester_of,
@@ -53,7 +54,7 @@ def test_time_is_counted_for_each_requester_since_a_moment() -> None:
     moment = time.monotonic() - 10
     times.note("bob", 0.25)
     times.note("alice", 0.125)
-    times.note("alice", 0.0001)  # too short to be noted
+    times.note("alice", 0.0001)  # too short to be noted alone
     assert times.since(moment, "alice") == Delay(requester_seconds=0.625, all_seconds=0.875)
     assert times.since(moment, "bob").requester_seconds == 0.25
     assert times.since(moment, "carol").requester_seconds == 0
@@ -72,3 +73,18 @@ def test_notes_are_bounded() -> None:
     for _ in range(2 * NOTES_MAX):
         times.note("alice", 0.001)
     assert times.since(0.0, "alice").requester_seconds == pytest.approx(NOTES_MAX * 0.001)
+
+
+def test_many_short_pieces_of_work_count_as_a_long_one() -> None:
+    """Of a hundred small requests at once the last came late, and nobody was blamed for it."""
+    times = ProcessorTime()
+    moment = time.monotonic() - 10
+    for _ in range(100):
+        times.note("mallory", 0.0005)
+        times.note("bob", 0.00001)
+    delay = times.since(moment, "mallory")
+    assert delay.requester_seconds == pytest.approx(0.05)
+    assert responsible_for(times.since(moment, "bob")) == "others"
+    for number in range(2 * SMALL_MAX):
+        times.note(f"user-{number}", 0.0005)
+    assert len(times._small) <= SMALL_MAX

@@ -110,7 +110,7 @@ def _direct_form(template: str, kinds: tuple[type, ...]) -> _Form | None:
         if not (kind is str and verb != "d") and not (kind is int and verb in "vd"):
             return None
     forms = iter('"%s"' if verb == "q" else "%s" for verb in verbs)
-    text = _PLACES.sub(lambda found: found[0] if found[0] == "%%" else next(forms), pieces)
+    text = _PLACES.sub(lambda place: place[0] if place[0] == "%%" else next(forms), pieces)
     literal = pieces % tuple("" for _ in verbs)
     quotes = None
     if "q" in verbs:

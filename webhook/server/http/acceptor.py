@@ -131,8 +131,8 @@ class Acceptor:
         handshakes, number = self._hub.handshakes, connection.fileno()
 
         def is_under_way() -> bool:
-            found = handshakes.get(number)
-            return found is not None and found.connection is connection
+            handshake = handshakes.get(number)
+            return handshake is not None and handshake.connection is connection
 
         try:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

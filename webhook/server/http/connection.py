@@ -17,7 +17,7 @@ import httptools
 
 from webhook.server.http import head, limits
 from webhook.server.http.body import RequestBody
-from webhook.server.http.crowding import IN_FLIGHT, Refusal, answer_to
+from webhook.server.http.crowding import IN_FLIGHT, UnreadRefusal, answer_to
 from webhook.server.http.exchange import Exchange
 from webhook.server.http.hub import READ_BYTES, Share
 from webhook.server.http.occupant import Occupant, occupant_of
@@ -84,14 +84,14 @@ class Connection(asyncio.BufferedProtocol):
         self._ending: Ending = ""
         self._current: Exchange | None = None
         self._pending: deque[Exchange] = deque()
-        self._refusal: Refusal | None = None
+        self._refusal: UnreadRefusal | None = None
         self._scope: dict[str, Any] = {}
         self._raw_size = 0
         self._received_at = 0.0
         self._chunk_size = 0
         self._completed = False
         self._url = b""
-        self._target: head.Target = (b"", "", b"", b"")
+        self._target: head.RequestTarget = (b"", "", b"", b"")
         self._headers: list[tuple[bytes, bytes]] = []
         self._body = RequestBody(hub)
         self._drops = False  # something has arrived lately that is not taken
@@ -434,7 +434,7 @@ class Connection(asyncio.BufferedProtocol):
     def _refuse(self, status: int, reason: str, message: str) -> None:
         """Note why the connection's input cannot go on; the first reason stands."""
         if self._refusal is None:
-            self._refusal = Refusal(status, reason, message)
+            self._refusal = UnreadRefusal(status, reason, message)
 
     def _answer_refusal(self) -> None:
         """Answer what was refused, then read a little longer so that the answer arrives."""

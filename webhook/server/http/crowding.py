@@ -34,7 +34,7 @@ LATE: Final = (
 )
 
 
-class Refusal(NamedTuple):
+class UnreadRefusal(NamedTuple):
     """Why a request is not read to its end, or not decided."""
 
     status: int
@@ -45,7 +45,7 @@ class Refusal(NamedTuple):
     """Whether room for requests is what is short, and not room or time for bytes."""
 
 
-IN_FLIGHT: Final = Refusal(
+IN_FLIGHT: Final = UnreadRefusal(
     429,
     "overload",
     "too many requests in flight: try again or try another replica",
@@ -54,7 +54,7 @@ IN_FLIGHT: Final = Refusal(
 
 
 def answer_to(
-    refusal: Refusal,
+    refusal: UnreadRefusal,
     body: bytes | bytearray,
     responder: Responder | None,
     hub: Hub,

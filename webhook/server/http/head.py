@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 STRANGER: Final = "waddle.stranger"
 """Where the scope of a request has its client's address, if that is known to be no API server."""
 
-Target = tuple[bytes, str, bytes, bytes]
+RequestTarget = tuple[bytes, str, bytes, bytes]
 """As it came, its path with escapes resolved and without, its query."""
 
 HeadRefusal = tuple[int, str, str]
@@ -111,7 +111,7 @@ def size_fault(size: int, count: int, bytes_max: int) -> HeadRefusal | None:
 def request_scope(
     connection: dict[str, Any],
     parser: httptools.HttpRequestParser,
-    target: Target,
+    target: RequestTarget,
     headers: list[tuple[bytes, bytes]],
 ) -> dict[str, Any]:
     """The ASGI scope of a request, made of its connection's."""
@@ -123,7 +123,7 @@ def request_scope(
     return scope
 
 
-def target_of(url: bytes) -> Target | None:
+def target_of(url: bytes) -> RequestTarget | None:
     """A request's target, taken apart; None where it has no path."""
     target = url if url.startswith(b"/") else origin_form(url)
     if not target:
