@@ -270,8 +270,9 @@ def _builders(
     builder = _Builder(dialect)
     line = 0
     try:
-        for event in yaml.parse(text, Loader=_Loader):
-            line = event.start_mark.line + 1  # type: ignore[union-attr]  # of a text it has one
+        events: Any = yaml.parse(text, Loader=_Loader)
+        for event in events:
+            line = event.start_mark.line + 1
             kind = type(event)
             if documents_max < 1:
                 continue

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,9 +13,6 @@ from webhook.server.http.limits import PREFIX_BYTES
 from webhook.server.outcome import Pending
 from webhook.server.responsibility import Responsible
 from webhook.server.undecided import UnreadAnswer
-
-if TYPE_CHECKING:
-    from webhook.server.http.connection import Connection
 
 SIZE = Port.size
 
