@@ -59,7 +59,7 @@ def _annotations(
 
 
 def _annotation(level: str, place: PolicyPlace, message: str) -> str:
-    file = "".join(_ESCAPES.get(character, character) for character in place.file)
+    file = "".join(_ESCAPES.get(character, character) for character in without_controls(place.file))
     # A line of a message that is one of the log could be another command.
     whole = without_controls(message.replace("\r", "%0D").replace("\n", "%0A"))
     return f"::{level} file={file},line={place.line}::{whole}"
