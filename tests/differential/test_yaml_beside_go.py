@@ -156,8 +156,12 @@ READING = {
 }
 
 
+WITH_PLACES = ["policies/field_lines.py", "rego/syntax/annotations.py"]
+"""They name the line of what a text holds, for which they need nodes."""
+
+
 def test_one_module_reads_yaml():
-    """All other uses of the library write."""
+    """All other uses of the library write, but for two that look at nodes."""
     root = Path(webhook.__file__).parent
     others = []
     for file in sorted(root.rglob("*.py")):
@@ -174,4 +178,4 @@ def test_one_module_reads_yaml():
             others.append(str(file.relative_to(root)))
         assert not imports & {"ruamel", "ruamel.yaml"}
 
-    assert others == ["api/yaml_reader.py"]
+    assert others == ["api/yaml_reader.py", *WITH_PLACES]

@@ -1,6 +1,6 @@
 """The one reader of YAML: text as the JSON values that a tool written in Go makes of it.
 
-Tools differ in a few things, which a :class:`Dialect` names. Values are built from libyaml's
+Tools differ in a few things, which a :class:`YamlDialect` names. Values are built from libyaml's
 events: its composer recurses in C, so that a text of brackets would end the process.
 """
 
@@ -122,7 +122,7 @@ def _decoded(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class YamlDialect:
     """In what the YAML of one tool differs from another's."""
 
     old_words: bool = False
@@ -224,7 +224,7 @@ def _moment(text: str) -> str | None:
     return f"{year}-{int(month):02}-{int(day):02}T{clock}{zone or 'Z'}"
 
 
-KUBERNETES: Final = Dialect(
+KUBERNETES: Final = YamlDialect(
     old_words=True,
     whole_max=(1 << 63) - 1,
     merges_in_place=True,
@@ -232,7 +232,7 @@ KUBERNETES: Final = Dialect(
 )
 """``sigs.k8s.io/yaml``, by which kubectl, the API server and gator read objects."""
 
-SUITE: Final = Dialect(
+SUITE: Final = YamlDialect(
     whole_max=(1 << 63) - 1,
     dates=True,
     tagged_dates=True,
@@ -252,20 +252,20 @@ class FileDocument:
     """The first key that a mapping in it names again, and on which line; the last value counts."""
 
 
-def read(text: str | bytes, dialect: Dialect) -> Iterator[FileDocument]:
+def read(text: str | bytes, dialect: YamlDialect) -> Iterator[FileDocument]:
     """Each document of a text, as it is read; raises :class:`InvalidYaml`."""
     for builder in _builders(text, dialect):
         yield FileDocument(builder.root, builder.line, builder.repeated)
 
 
-def read_first(text: str | bytes, dialect: Dialect) -> Any:
+def read_first(text: str | bytes, dialect: YamlDialect) -> Any:
     """The first document of a text, or null; the others must parse. Raises :class:`InvalidYaml`."""
     whole = list(_builders(text, dialect, documents_max=1))
     return whole[0].root if whole else None
 
 
 def _builders(
-    text: str | bytes, dialect: Dialect, documents_max: float = math.inf
+    text: str | bytes, dialect: YamlDialect, documents_max: float = math.inf
 ) -> Iterator[_Builder]:
     builder = _Builder(dialect)
     line = 0
@@ -318,7 +318,7 @@ class _Open:
 class _Builder:
     """The value of one document."""
 
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: YamlDialect) -> None:
         self.root: Any = None
         self.line = 0
         self.repeated: tuple[str, int] | None = None

@@ -17,7 +17,7 @@ import yaml
 from yaml.emitter import Emitter, ScalarAnalysis
 
 from webhook.api import yaml_reader
-from webhook.api.yaml_reader import NOT_FINITE, Dialect, InvalidYaml, NotFinite
+from webhook.api.yaml_reader import NOT_FINITE, InvalidYaml, NotFinite, YamlDialect
 from webhook.golang.floats import float_text
 from webhook.golang.strings import utf8
 from webhook.rego.builtins.registry import builtin
@@ -62,12 +62,12 @@ def _key(name: Value, value: Value) -> str:
     raise _fault("invalid map key")
 
 
-_DIALECT: Final = Dialect(number=_number, tagged_dates=True, lone_tag_is_plain=True, key=_key)
+_DIALECT: Final = YamlDialect(number=_number, tagged_dates=True, lone_tag_is_plain=True, key=_key)
 _OLDER: Final = replace(_DIALECT, old_words=True)
 """With what YAML 1.1 calls true and false, as the library of Gatekeeper's OPA reads it."""
 
 
-def _parse(context: Context, text: str, dialect: Dialect = _DIALECT) -> Value:
+def _parse(context: Context, text: str, dialect: YamlDialect = _DIALECT) -> Value:
     """The first document; the others must parse."""
     context.charge(1 + len(text) // 4)
     dialect = replace(dialect, charge=context.charge)
@@ -104,7 +104,7 @@ def older_is_valid(context: Context, x: Value) -> bool:
     return type(x) is str and _is_valid(context, x, _OLDER)
 
 
-def _is_valid(context: Context, text: str, dialect: Dialect) -> bool:
+def _is_valid(context: Context, text: str, dialect: YamlDialect) -> bool:
     try:
         _parse(context, text, dialect)
     except BuiltinError:
