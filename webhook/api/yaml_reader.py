@@ -141,6 +141,8 @@ class YamlDialect:
     """Whether ``! 5`` is a number, as in go-yaml's version 3."""
     key: Callable[[Any, Any], str] = key_text
     refuses_repeated_keys: bool = False
+    refuses_long_numbers: bool = False
+    """Whether a number beyond the largest float is an error, where go-yaml makes a text of it."""
     depth_max: int = DEPTH_MAX
     charge: Callable[[int], None] | None = None
     """Called with a number of steps for each value."""
@@ -157,6 +159,9 @@ class YamlDialect:
         if self.dates and (moment := _moment(text)):
             return moment
         plain = text if text[0] == "." else text.replace("_", "")
+        if self.refuses_long_numbers and len(plain) > DIGITS_MAX and plain.lstrip("+-").isdigit():
+            problem = f"a number of {len(plain)} digits is beyond what Kubernetes reads"
+            raise InvalidYaml(problem)
         for pattern, base in _INTEGERS:
             if match := pattern.match(plain):
                 # Of 80 digits none is within bounds.
@@ -228,6 +233,7 @@ KUBERNETES: Final = YamlDialect(
     old_words=True,
     whole_max=(1 << 63) - 1,
     merges_in_place=True,
+    refuses_long_numbers=True,
     depth_max=OBJECT_DEPTH_MAX,
 )
 """``sigs.k8s.io/yaml``, by which kubectl, the API server and gator read objects."""
@@ -237,6 +243,7 @@ SUITE: Final = YamlDialect(
     dates=True,
     tagged_dates=True,
     lone_tag_is_plain=True,
+    refuses_long_numbers=True,
     depth_max=OBJECT_DEPTH_MAX,
 )
 """go-yaml's version 3, by which gator reads suites and their objects."""

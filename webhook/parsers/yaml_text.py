@@ -10,7 +10,12 @@ from webhook.api.yaml_reader import InvalidYaml
 from webhook.parsers import numbers
 from webhook.parsers.errors import DEPTH_MAX, ParseError
 
-_DIALECT: Final = replace(yaml_reader.KUBERNETES, number=numbers.number, depth_max=DEPTH_MAX)
+_DIALECT: Final = replace(
+    yaml_reader.KUBERNETES,
+    number=numbers.number,
+    refuses_long_numbers=False,
+    depth_max=DEPTH_MAX,
+)
 
 
 def parse(raw: bytes, path: str = "") -> Any:
