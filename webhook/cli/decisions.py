@@ -14,8 +14,9 @@ from webhook.cli.formats import words
 from webhook.cli.formats.words import output_option
 from webhook.cli.policy_options import InputPath
 from webhook.cli.table import table
-from webhook.cli.terminal import complain, listed, printable, styled, write
+from webhook.cli.terminal import complain, listed, styled, write
 from webhook.decisions.source import RecordSource
+from webhook.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -34,7 +34,7 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from webhook.api.documents import FileDocument
+    from webhook.api.yaml_reader import FileDocument
 
 STDIN: Final = Path("-")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook import frame
-from webhook.cli.terminal import printable
+from webhook.printable import printable_name
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def table(rows: TableRows, right: Container[int] = ()) -> list[str]:
-    """A line for each row, the first of which may be a heading; cells are written as printable.
+    """A line for each row, the first of which may be a heading; cells are written on one line.
 
     Columns of these numbers stand to the ``right``.
     """
@@ -33,11 +33,11 @@ def table(rows: TableRows, right: Container[int] = ()) -> list[str]:
 def framed(heading: Sequence[str], rows: TableRows) -> list[str]:
     """The same in a frame, as OPA draws it, with the heading in the middle of its columns."""
     cells = [[[cell] for cell in row] for row in _printable(rows)]
-    return frame.framed([printable(title) for title in heading], cells)
+    return frame.framed([printable_name(title) for title in heading], cells)
 
 
 def _printable(rows: TableRows) -> list[list[str]]:
-    return [[printable(cell) for cell in row] for row in rows]
+    return [[printable_name(cell) for cell in row] for row in rows]
 
 
 def _widths(cells: TableRows) -> list[int]:

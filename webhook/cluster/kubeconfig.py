@@ -7,7 +7,7 @@ from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING, Any, Final
 
-import yaml
+from webhook.api.yaml_reader import KUBERNETES, InvalidYaml, read_first
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -48,11 +48,11 @@ def faults_of(named: str | Path | None, context: str | None) -> Iterator[str]:
             yield f"{file} is a folder, and no kubeconfig: {_NEXT}"
         elif file.is_file():
             try:
-                document = yaml.safe_load(file.read_text("utf-8"))
-            except yaml.MarkedYAMLError as error:
-                line = error.problem_mark.line + 1 if error.problem_mark else 1
-                yield f"{file}:{line}: no kubeconfig, for it is no YAML: {error.problem}"
-            except (OSError, ValueError, yaml.YAMLError) as error:
+                document = read_first(file.read_text("utf-8"), KUBERNETES)
+            except InvalidYaml as error:
+                line = error.line or 1
+                yield f"{file}:{line}: no kubeconfig, for it is no YAML: {error.message}"
+            except (OSError, ValueError) as error:
                 yield f"{file}: no kubeconfig: {error}"
             else:
                 if not isinstance(document, dict) or not document:

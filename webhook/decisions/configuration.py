@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
 
-import yaml
-
+from webhook.api.yaml_reader import KUBERNETES, InvalidYaml, read_first
 from webhook.decisions.declaration import SETTING
 
 if TYPE_CHECKING:
@@ -254,7 +253,8 @@ def parse(content: bytes, place: str) -> Section:
     if len(content) > MAX_FILE_BYTES:
         raise InvalidConfiguration(f"{place}: more than {MAX_FILE_BYTES} bytes")
     try:
-        values = yaml.load(content, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506  # both are safe loaders
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InvalidConfiguration(f"{place}: {error}") from None
+        values = read_first(content, KUBERNETES)
+    except InvalidYaml as error:
+        at = f" line {error.line}:" if error.line else ""
+        raise InvalidConfiguration(f"{place}:{at} {error.message}") from None
     return Section(values, place)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-DEPTH_MAX: Final = 500
+from webhook.api import yaml_reader
+
+DEPTH_MAX: Final = yaml_reader.DEPTH_MAX
 """Levels of nesting: evaluations recurse over what is read here."""
 
 RECURSIVE_DEPTH_MAX: Final = 200

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
+from webhook.api.yaml_reader import json_float
 from webhook.parsers.errors import ParseError
 
 _PLAIN: Final = 1_000_000
@@ -44,6 +45,4 @@ def plain(value: Any) -> Any:
         return {name: plain(inner) for name, inner in value.items()}
     if kind is list:
         return [plain(inner) for inner in value]
-    if kind is float and value.is_integer() and abs(value) < 1e21:
-        return int(value)
-    return value
+    return json_float(value) if kind is float else value

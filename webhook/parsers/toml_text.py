@@ -24,7 +24,7 @@ def parse(raw: bytes, path: str = "") -> Any:
     if (long := _LONG_NAME.search(text)) is not None:
         raise ParseError("unmarshal toml: nested too deeply", line_at(text, long.start()))
     try:
-        return _value(tomllib.loads(text))
+        return _value(_loaded(text))
     except tomllib.TOMLDecodeError as error:
         place = _PLACE.search(str(error))
         line = int(place[1]) if place and place[1] else text.count("\n") + 1
@@ -34,6 +34,64 @@ def parse(raw: bytes, path: str = "") -> Any:
         raise ParseError("unmarshal toml: nested too deeply") from None
     except ValueError:  # Python reads no number of more than 4,300 digits
         raise ParseError("unmarshal toml: a number is out of range for int64") from None
+
+
+def _loaded(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        older = _as_older(text)
+        if older == text:
+            raise
+        try:
+            return tomllib.loads(older)
+        except tomllib.TOMLDecodeError:
+            pass
+        raise
+
+
+_TOKEN: Final = re.compile(
+    r'"""(?:[^"\\]|\\.|"{1,2}(?!"))*+"{3,5}|"(?:[^"\\\n]|\\[^\n])*+"'
+    r"|'''(?:[^']|'{1,2}(?!'))*+'{3,5}|'[^'\n]*+'|#[^\n]*|[\[\]{},\n]|[^\"'#\[\]{},\n]+",
+    re.DOTALL,
+)
+_ESCAPE: Final = re.compile(r"\\(?:(e)|x([0-9A-Fa-f]{2})|.)", re.DOTALL)
+_SHORT_CLOCK: Final = re.compile(r"(?<![\d:.+-])(\d\d:\d\d)(?![\d:])")
+_LAST_COMMA: Final = re.compile(r"(?:\s|#[^\n]*)*+\}")
+
+
+def _as_older(text: str) -> str:
+    """TOML 1.1 as 1.0, which Python's own library reads.
+
+    Short escapes and clocks are written out; inline tables stand on one line, without a last comma.
+    """
+    open_: list[str] = []
+    before = ""
+
+    def written(match: re.Match[str]) -> str:
+        nonlocal before
+        piece, last = match[0], before
+        before = before if piece.isspace() or piece[0] == "#" else piece
+        inline = bool(open_) and open_[-1] == "{"
+        if piece[0] == '"':
+            return _ESCAPE.sub(_long_escape, piece)
+        if piece in ("[", "{"):
+            open_.append(piece)
+        elif piece in ("]", "}") and open_:
+            open_.pop()
+        elif inline and (piece == "\n" or piece[0] == "#"):
+            return " "
+        elif inline and piece == "," and last != "{" and _LAST_COMMA.match(text, match.end()):
+            return ""
+        return piece if piece[0] in "'#" else _SHORT_CLOCK.sub(r"\1:00", piece)
+
+    return _TOKEN.sub(written, text)
+
+
+def _long_escape(match: re.Match[str]) -> str:
+    if match[1]:
+        return "\\u001b"
+    return f"\\u00{match[2]}" if match[2] else match[0]
 
 
 def _value(value: Any) -> Any:

@@ -93,15 +93,20 @@ def advice_on_constraint(
 def advice_on_document(
     document: Mapping[str, Any], seen: Collection[GroupAndKind] = ()
 ) -> list[Problem]:
-    """The same of a constraint as it is written."""
+    """The same of a constraint as it is written, or of another policy that names kinds."""
     key, problems = (gvk_of(document).kind, name_of(document)), []
     never: list[str] = []
-    for groups, kinds in _named(document):
+    for field, groups, kinds in _named(document):
         for kind in kinds:
-            if meant := nearest(groups, kind, seen):
-                message = f"its match names the kind {_shown(groups, kind)}: is {meant} meant?"
+            message = ""
+            if not kind:
+                message = f"its {field} names an empty kind, which no object has"
+            elif meant := nearest(groups, kind, seen):
+                message = f"its {field} names the kind {_shown(groups, kind)}: is {meant} meant?"
+            if message:
                 problems.append(Problem(*key, "warning", KINDS, message))
-            never += _never_asked(groups, kind)
+            if field in ("match", "applyTo"):
+                never += _never_asked(groups, kind)
     if never:
         listed = ", ".join(dict.fromkeys(never))
         message = f"API servers ask no webhook about {listed}: it enforces nothing for it"
@@ -193,11 +198,21 @@ def _spellings(kind: str) -> tuple[str, ...]:
     return lower, f"{lower}s", f"{lower}es", f"{lower.removesuffix('y')}ies"
 
 
-def _named(document: Mapping[str, Any]) -> Iterator[tuple[list[str], list[str]]]:
-    """The groups and kinds of each entry of a constraint's match."""
-    match = object_of(object_of(document.get("spec")).get("match"))
-    for item in objects_of(match.get("kinds")):
-        yield texts_of(item.get("apiGroups")), texts_of(item.get("kinds"))
+def _named(document: Mapping[str, Any]) -> Iterator[tuple[str, list[str], list[str]]]:
+    """The field, groups and kinds of each place where a policy names kinds."""
+    spec = object_of(document.get("spec"))
+    for item in objects_of(object_of(spec.get("match")).get("kinds")):
+        yield "match", texts_of(item.get("apiGroups")), texts_of(item.get("kinds"))
+    for item in objects_of(spec.get("applyTo")):
+        yield "applyTo", texts_of(item.get("groups")), texts_of(item.get("kinds"))
+    single = {
+        "generatedGVK": [spec.get("generatedGVK")],
+        "sync": object_of(spec.get("sync")).get("syncOnly"),
+        "gvks": spec.get("gvks"),
+    }
+    for field, listed in single.items():
+        for item in objects_of(listed):
+            yield field, texts_of([item.get("group", "")]), texts_of([item.get("kind")])
 
 
 def _shown(groups: Collection[str], kind: str) -> str:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
+from webhook.constraint import constraint
 from webhook.metrics.policies import (
     RELOAD_FAULT,
     RELOAD_SECONDS,
     RELOADS,
     TEMPLATES,
 )
+from webhook.policies.advice import advice_on_document
+from webhook.policies.directory import CONFIGURATION_GROUPS
 from webhook.policies.policy_files import PolicyFiles
 from webhook.serving.in_force import gauge, gauge_extensions, settle
 from webhook.serving.revision import Revision
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
     from webhook.policies.directory import PolicyReport
     from webhook.review.policy_set import PolicySet
     from webhook.serving.revision import Serving
+
+_NAMING_KINDS: Final = CONFIGURATION_GROUPS | {constraint.GROUP}
 
 FAULTS_SHOWN: Final = 5
 """Faults that a probe shows; the log has them all."""
@@ -52,6 +57,7 @@ class PolicyLoader:
         self._log = log
         self._retries_left = retries
         self._told: frozenset[str] = frozenset()
+        self._advised: frozenset[str] = frozenset()
         self._skipped: tuple[str, ...] = ()
         self._state = "policies are not loaded yet"
         self._faults: tuple[str, ...] = ()
@@ -158,6 +164,15 @@ class PolicyLoader:
             if text not in self._told:
                 stays = "; what was in force before stays" if was_serving and fault.stays else ""
                 self._log.error(f"policy cannot be used{stays}", fault=text)
+        advice = frozenset(
+            str(problem)
+            for manifest in report.read
+            if manifest.gvk.group in _NAMING_KINDS
+            for problem in advice_on_document(manifest.document)
+        )
+        for text in sorted(advice - self._advised):
+            self._log.warning("a policy names a kind that it may not mean", policy=text)
+        self._advised = advice
         if self._told and not self._faults:
             self._log.info("all policies can be used again")
         self._told = frozenset(self._faults)

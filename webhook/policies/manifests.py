@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import parsers
 from webhook.api.documents import (
-    FileDocument,
     InvalidDocument,
     only_objects,
     read_documents,
     read_json,
 )
 from webhook.api.gvk import GroupVersionKind, gvk_of, name_of, namespace_of
+from webhook.api.yaml_reader import FileDocument
 from webhook.constraint import constraint
 from webhook.parsers.errors import ParseError
 from webhook.values import dataclass

@@ -23,7 +23,21 @@ if TYPE_CHECKING:
 
     _Path = tuple[str, ...]
 
-_FIELDS: Final = frozenset({"operation", "userInfo", "oldObject"})
+_FIELDS: Final = frozenset(
+    {
+        "dryRun",
+        "oldObject",
+        "operation",
+        "options",
+        "requestKind",
+        "requestResource",
+        "requestSubResource",
+        "subResource",
+        "userInfo",
+    }
+)
+_ALWAYS: Final = frozenset({"oldObject", "options", "userInfo"})
+"""Those that stand there without a request, too, with nothing in them."""
 ABSENT: Final = "elsewhere the operation is empty, and there is no user and no old object"
 
 _OPERATION: Final = "input.review.operation"
@@ -175,7 +189,7 @@ class _Needs:
             return ""
         field = whole[1]
         # What stands there without a request, whole, is defined: {} and null.
-        is_needed = field == "operation" or len(whole) > len(("review", "field"))
+        is_needed = field not in _ALWAYS or len(whole) > len(("review", "field"))
         return f"input.review.{field}" if is_needed else ""
 
     def _of_term(self, term: Any) -> Iterator[str]:

@@ -29,7 +29,6 @@ from webhook.server.mutation_telling import MutationTelling
 from webhook.server.outcome import Unanswerable, no_place, not_ready
 from webhook.server.preparation import Awaiting, carry_on, read_namespace
 from webhook.server.responsibility import (
-    NOTED_SECONDS,
     Delay,
     ProcessorTime,
     requester,
@@ -205,9 +204,7 @@ class Mutation:
         began = time.monotonic()
         subject = self._subject(request, namespace, span.until, budget)
         attempt = _changes(policies, subject, annotates=self._options.annotations)
-        taken = time.monotonic() - began
-        if taken > NOTED_SECONDS:
-            self._times.note(requester(request), taken)
+        self._times.note(requester(request), time.monotonic() - began)
         if type(attempt) is OutOfTime:
             return self._times.since(span.received_at, requester(request))
         return attempt

@@ -20,7 +20,7 @@ from webhook.cli.formats.finding import Report, ShownFinding, level_of
 from webhook.cli.formats.github import as_github
 from webhook.cli.formats.junit import as_junit
 from webhook.cli.formats.sarif import as_sarif
-from webhook.cli.terminal import printable
+from webhook.printable import printable
 
 HOSTILE = "100% \x1b[31m red\n::error::forged\r\u202egnirts\u2028line\u2029 <&> \x85,:"
 

@@ -23,7 +23,7 @@ def config(**changed):
 
 WRONG = {
     "": "it holds no clusters, users and contexts",
-    "a: [": ":1: no kubeconfig, for it is no YAML: ",
+    "a: [": ":2: no kubeconfig, for it is no YAML: ",
     "# Title\n\nText: and more: of it\n": ":3: no kubeconfig, for it is no YAML: ",
     yaml.safe_dump(
         config(**{"current-context": ""})

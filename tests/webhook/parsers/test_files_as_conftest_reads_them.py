@@ -80,3 +80,23 @@ def test_a_file_that_conftest_refuses_is_refused_with_its_line(name, text, line)
         parsers.parse(name, text.encode())
 
     assert error.value.line == line
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('a = "\\e\\x41\\\\e"', {"a": "\x1bA\\e"}),
+        ('a = {b = "}", # c\n c = [1,\n 2,],\n}', {"a": {"b": "}", "c": [1, 2]}}),
+        ("a = [{b = 1,\n}, {}]", {"a": [{"b": 1}, {}]}),
+        ("a = 07:32", {"a": "0000-01-01T07:32:00Z"}),
+        ("a = 1979-05-27T07:32-07:00", {"a": "1979-05-27T07:32:00-07:00"}),
+    ],
+)
+def test_toml_is_version_1_1(text, value):
+    assert parsers.parse("toml", text.encode()) == value
+
+
+@pytest.mark.parametrize("text", ["a = {,}", "a = {b = 1,,}", 'a = "\\q"', "a = 7:32", "a = {\n"])
+def test_what_is_no_toml_of_any_version_is_refused(text):
+    with pytest.raises(ParseError):
+        parsers.parse("toml", text.encode())

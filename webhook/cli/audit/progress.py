@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Self
 
 from webhook.cli.progress import REST_SECONDS, bar, draw
-from webhook.cli.terminal import one_line
+from webhook.printable import one_line
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -11,8 +11,9 @@ from webhook.cli.formats.github import as_github
 from webhook.cli.formats.junit import as_junit
 from webhook.cli.formats.sarif import as_sarif
 from webhook.cli.table import table
-from webhook.cli.terminal import one_line, printable_name, styled
+from webhook.cli.terminal import styled
 from webhook.constraint.description import described
+from webhook.printable import one_line, printable_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from webhook.cli import exit_codes
-from webhook.cli.terminal import complain, printable, write
+from webhook.cli.terminal import complain, write
+from webhook.printable import printable
 
 _HELP = """Check expressions: print the type of each, or what is wrong, with line, column and mark.
 

@@ -8,7 +8,8 @@ import click
 
 from webhook.cli import exit_codes
 from webhook.cli.policy_options import InputPath
-from webhook.cli.terminal import complain, printable, printable_json, write
+from webhook.cli.terminal import complain, write
+from webhook.printable import printable, printable_json
 
 if TYPE_CHECKING:
     from pathlib import Path

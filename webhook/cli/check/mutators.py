@@ -12,7 +12,9 @@ from webhook.mutation.annotations import names_of
 from webhook.mutation.drift import is_about_everything
 from webhook.mutation.patch import make_patch
 from webhook.mutation.reading import is_mutator
+from webhook.policies.advice import advice_on_document
 from webhook.policies.configuration import configuration_faults
+from webhook.policies.directory import CONFIGURATION_GROUPS
 from webhook.policies.effect import EXAMPLES_MAX, Example
 from webhook.policies.extensions import IN_FORCE, Extensions, is_extension, on_top
 from webhook.policies.problem import Problem
@@ -103,6 +105,12 @@ def prepare(
         Problem(item.gvk.kind, name_of(item.document), "error", "invalid", fault)
         for item in manifests
         for fault in configuration_faults(item.document)
+    ]
+    problems += [
+        problem
+        for item in manifests
+        if item.gvk.group in CONFIGURATION_GROUPS
+        for problem in advice_on_document(item.document)
     ]
     mutations = checked.extensions.mutations
     for item in own.values():

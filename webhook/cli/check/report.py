@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.cli.formats.document import as_json as document_json
 from webhook.cli.formats.document import patch_lines
-from webhook.cli.terminal import printable, printable_name, styled
+from webhook.cli.terminal import styled
+from webhook.printable import printable, printable_name
 
 if TYPE_CHECKING:
     from webhook.cli.check.mutators import MutationChecked

@@ -23,11 +23,12 @@ from webhook.cli.demo.control_plane import ControlPlane
 from webhook.cli.demo.installation import LAB, SHOP, Installation, Occupied
 from webhook.cli.demo.processes import Child, NotStarted
 from webhook.cli.demo.traffic import Traffic
-from webhook.cli.terminal import complain, printable, write
+from webhook.cli.terminal import complain, write
 from webhook.cluster import event_loop
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import CredentialsError, load_credentials
 from webhook.cluster.errors import ApiError, ApiUnreachable
+from webhook.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping

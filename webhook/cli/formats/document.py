@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from webhook.api.encoding import encode
-from webhook.cli.terminal import is_printable, one_line, printable_json
+from webhook.printable import is_printable, one_line, printable_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,5 +35,7 @@ def as_yaml(document: Any) -> str:
     # A message stays on its line, where those who search for it find it.
     text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=math.inf)
     if not is_printable(text):
-        text = yaml.safe_dump(document, sort_keys=False, allow_unicode=False, width=math.inf)
+        text = yaml.safe_dump(
+            document, sort_keys=False, allow_unicode=False, width=math.inf, default_style='"'
+        )
     return text.rstrip("\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.cli.terminal import printable
+from webhook.printable import without_controls
 
 if TYPE_CHECKING:
     from webhook.cli.formats.finding import Level, Report, ShownFinding
@@ -33,7 +33,7 @@ def _annotation(finding: ShownFinding) -> str:
 def _data(text: str) -> str:
     # A line of a message that begins with two colons would be a command of the policy's.
     escaped = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-    return printable(escaped)
+    return without_controls(escaped)
 
 
 def _property(text: str) -> str:

@@ -6,7 +6,7 @@ import re
 import xml.etree.ElementTree as ET  # only written, never parsed
 from typing import TYPE_CHECKING, Final
 
-from webhook.cli.terminal import printable_xml
+from webhook.printable import printable_xml
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,8 +14,9 @@ from webhook.cli.cluster_access import list_objects
 from webhook.cli.migrate.rules import judge
 from webhook.cli.sources import CannotTest, Sources, read_sources
 from webhook.cli.target_run import declared_targets
-from webhook.cli.terminal import complain, one_line, styled, write
+from webhook.cli.terminal import complain, styled, write
 from webhook.policies.manifests import Manifest
+from webhook.printable import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

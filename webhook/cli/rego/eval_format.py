@@ -8,7 +8,7 @@ from webhook import duration
 from webhook.cli.rego.json import OrderedFields, indented
 from webhook.cli.rego.report import coverage_document
 from webhook.cli.table import framed
-from webhook.cli.terminal import printable
+from webhook.printable import printable
 from webhook.rego.run.text import json_of_affordable, laid_out
 from webhook.values import dataclass
 

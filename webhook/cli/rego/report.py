@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook import duration
 from webhook.cli.rego.json import OrderedFields, indented
-from webhook.cli.terminal import printable
+from webhook.printable import printable
 from webhook.rego.tester import RULER
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from webhook.api.names import CLUSTER_WIDE
 from webhook.cli.formats.document import as_json as document_json
 from webhook.cli.table import table
-from webhook.cli.terminal import printable, styled
+from webhook.cli.terminal import styled
+from webhook.printable import printable
 from webhook.reports.confirmation import oldest
 from webhook.reports.finding import VERDICTS
 from webhook.reports.summary import BAD, in_order, severity_order

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cli.formats.document import as_json as document_json
 from webhook.cli.table import table
-from webhook.cli.terminal import printable, styled
+from webhook.cli.terminal import styled
 from webhook.controllers.status.convergence import TEMPLATE_KIND
+from webhook.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,7 +18,8 @@ from webhook.cli.policy_options import (
     NATIVE_VALIDATION,
     InputPath,
 )
-from webhook.cli.terminal import complain, printable, write
+from webhook.cli.terminal import complain, write
+from webhook.printable import printable
 
 _HELP = """Check resources against ConstraintTemplates and constraints.
 

@@ -12,9 +12,10 @@ from webhook.cli.formats.document import patch_lines
 from webhook.cli.formats.finding import Report, ShownFinding, level_of
 from webhook.cli.formats.pipelines import as_read_by
 from webhook.cli.table import table
-from webhook.cli.terminal import one_line, printable_json, printable_name, styled
+from webhook.cli.terminal import styled
 from webhook.golang.strings import quote
 from webhook.policies.field_lines import FieldLines
+from webhook.printable import one_line, printable_json, printable_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -20,7 +20,8 @@ from webhook.mutation import mutator
 from webhook.mutation.annotations import names_of
 from webhook.mutation.patch import make_patch
 from webhook.policies import configuration
-from webhook.policies.advice import Matched, unasked, unmatched
+from webhook.policies.advice import Matched, advice_on_document, unasked, unmatched
+from webhook.policies.directory import CONFIGURATION_GROUPS
 from webhook.policies.extensions import Extensions
 from webhook.policies.validation import is_policy
 from webhook.review.loops import review
@@ -352,6 +353,12 @@ def _add_policies(client: Client, sources: Sources) -> list[str]:
         constraints,
         client.add_constraint,
         lambda manifest: f'adding constraint "{name_of(manifest.document)}"',
+    )
+    sources.warnings.extend(
+        f"WARNING - {problem}"
+        for item in manifests
+        if item.gvk.group in CONFIGURATION_GROUPS
+        for problem in advice_on_document(item.document)
     )
     known = {one.key for one in client.snapshot.constraints}
     sources.warnings.extend(

@@ -11,7 +11,8 @@ from webhook.cli.formats.finding import Report, ShownFinding
 from webhook.cli.formats.github import as_github
 from webhook.cli.formats.junit import add_missing, written, xml_text
 from webhook.cli.formats.sarif import as_sarif
-from webhook.cli.terminal import printable, printable_name, styled
+from webhook.cli.terminal import styled
+from webhook.printable import printable, printable_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

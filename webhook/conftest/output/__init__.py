@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
+from webhook.printable import printable_name
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def written(word: str, results: Sequence[CheckResult], options: OutputOptions) -
 
 def indicated(result: CheckResult) -> str:
     """A file and its namespace, as lines of results name them."""
-    name = result.file.replace("\r", "\\r").replace("\n", "\\n")  # no name makes a second line
+    name = printable_name(result.file)
     file = "-" if name == "-" else f"- {name}"
-    namespace = "-" if result.namespace == "-" else f"- {result.namespace} -"
+    namespace = "-" if result.namespace == "-" else f"- {printable_name(result.namespace)} -"
     return f"{file} {namespace}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.conftest.result import totals
+from webhook.printable import printable, printable_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,8 +19,8 @@ def write(results: Sequence[CheckResult], _: OutputOptions) -> str:
     lines = []
     for result in results:
         lines.append(
-            f"##[section]Testing '{result.file}' against {result.totals.tests} policies "
-            f"in namespace '{result.namespace}'"
+            f"##[section]Testing '{printable_name(result.file)}' against {result.totals.tests} policies "
+            f"in namespace '{printable_name(result.namespace)}'"
         )
         lines.append("##[group]See conftest results")
         for kind, findings in (
@@ -28,11 +29,14 @@ def write(results: Sequence[CheckResult], _: OutputOptions) -> str:
             ("warning", result.exceptions),
         ):
             lines += [
-                f"##vso[task.logissue type={kind}] file={result.file} --> {one.message}"
+                f"##vso[task.logissue type={kind}] file={printable_name(result.file)} --> {printable(one.message)}"
                 for one in findings
             ]
-        lines += [f"skipped file={result.file} {one.message}" for one in result.skipped]
+        lines += [
+            f"skipped file={printable_name(result.file)} {printable(one.message)}"
+            for one in result.skipped
+        ]
         if result.successes:
-            lines.append(f"success file={result.file} {result.successes}")
+            lines.append(f"success file={printable_name(result.file)} {result.successes}")
         lines.append("##[endgroup]")
     return "".join(f"{line}\n" for line in [*lines, str(totals(results))])

@@ -6,13 +6,14 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from webhook.conftest.result import PolicyPlace, totals
+from webhook.printable import without_controls
 from webhook.rego.run.text import json_string
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from webhook.conftest.output import OutputOptions
-    from webhook.conftest.result import CheckResult
+from webhook.conftest.result import CheckResult
 
 _ESCAPES: Final = {"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ",": "%2C"}
 
@@ -58,9 +59,9 @@ def _annotations(
 
 
 def _annotation(level: str, place: PolicyPlace, message: str) -> str:
-    file = "".join(_ESCAPES.get(character, character) for character in place.file)
+    file = "".join(_ESCAPES.get(character, character) for character in without_controls(place.file))
     # A line of a message that is one of the log could be another command.
-    whole = message.replace("\r", "%0D").replace("\n", "%0A")
+    whole = without_controls(message.replace("\r", "%0D").replace("\n", "%0A"))
     return f"::{level} file={file},line={place.line}::{whole}"
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.conftest.output import indicated
 from webhook.conftest.result import totals
+from webhook.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +24,7 @@ CYAN: Final = 36
 def write(results: Sequence[CheckResult], options: OutputOptions) -> str:
     """What was printed, what is wrong, and how much of it there is."""
     lines = [
-        f"{_colored('PRNT ', BLUE, options)}  {line}"
+        f"{_colored('PRNT ', BLUE, options)}  {printable(line)}"
         for result in results
         for query in result.queries
         for line in query.prints
@@ -31,14 +32,16 @@ def write(results: Sequence[CheckResult], options: OutputOptions) -> str:
     for result in results:
         where = indicated(result)
         lines += [
-            f"{_colored('WARN', YELLOW, options)} {where} {one.message}" for one in result.warnings
+            f"{_colored('WARN', YELLOW, options)} {where} {printable(one.message)}"
+            for one in result.warnings
         ]
         lines += [
-            f"{_colored('FAIL', RED, options)} {where} {one.message}" for one in result.failures
+            f"{_colored('FAIL', RED, options)} {where} {printable(one.message)}"
+            for one in result.failures
         ]
         if not options.suppress_exceptions:
             lines += [
-                f"{_colored('EXCP', CYAN, options)} {where} {one.message}"
+                f"{_colored('EXCP', CYAN, options)} {where} {printable(one.message)}"
                 for one in result.exceptions
             ]
     counted = totals(results)

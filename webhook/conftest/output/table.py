@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook.frame import framed
+from webhook.printable import without_controls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -39,4 +40,4 @@ def _rows(result: CheckResult) -> Iterator[tuple[str, str, str, str]]:
 
 def _lines(cell: str) -> list[str]:
     """As conftest's table breaks a cell: blanks around it, and blank lines, are not shown."""
-    return [line for line in cell.strip().split("\n") if line.strip()] or [""]
+    return [line for line in without_controls(cell).strip().split("\n") if line.strip()] or [""]

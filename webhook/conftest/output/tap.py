@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from webhook.conftest.output import indicated
 from webhook.conftest.result import totals
+from webhook.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +34,6 @@ def write(results: Sequence[CheckResult], _: OutputOptions) -> str:
             if title and messages:
                 lines.append(f"# {title}")
             for message in messages:
-                lines.append(f"{status} {number} {indicated(result)} {message}")
+                lines.append(f"{status} {number} {indicated(result)} {printable(message)}")
                 number += 1
     return "".join(f"{line}\n" for line in lines)

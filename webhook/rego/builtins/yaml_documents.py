@@ -9,154 +9,43 @@ from __future__ import annotations
 
 import io
 import re
-from dataclasses import field
-from decimal import Decimal
+from dataclasses import replace
 from functools import cmp_to_key
 from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 from yaml.emitter import Emitter, ScalarAnalysis
 
-from webhook.api.documents import TAG_PREFIX, InvalidDocument, is_merge, tagged_scalar
+from webhook.api import yaml_reader
+from webhook.api.yaml_reader import NOT_FINITE, InvalidYaml, NotFinite, YamlDialect
 from webhook.golang.floats import float_text
-from webhook.golang.strings import from_utf8, utf8
-from webhook.rego.builtins import strict_base64
+from webhook.golang.strings import utf8
 from webhook.rego.builtins.registry import builtin
 from webhook.rego.errors import BuiltinError
 from webhook.rego.run.numbers import number, number_text
 from webhook.rego.run.text import display, json_items
-from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, ordered
+from webhook.rego.run.values import RegoObject, RegoSet, ordered
 from webhook.rego.run.weight import afford_text
 from webhook.rego.types import ANY, BOOLEAN, STRING
-from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from webhook.rego.builtins.registry import Context
     from webhook.rego.run.values import Value
-
-MAX_DEPTH: Final = 500
-"""Deepest nesting read: the engine's own walks recurse. Go stops at 10,000."""
-
-MAX_NODES: Final = 2_000_000
-"""Most nodes of a document with its aliases expanded, against documents that double themselves."""
-
-# --- scalars ---------------------------------------------------------------------------------
-
-_CONSTANTS: Final[dict[str, Value]] = {
-    **dict.fromkeys(("true", "True", "TRUE"), True),
-    **dict.fromkeys(("false", "False", "FALSE"), False),
-    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
-}
-_OLDER_TRUTHS: Final = {
-    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON"), True),
-    **dict.fromkeys(("n", "N", "no", "No", "NO", "off", "Off", "OFF"), False),
-}
-"""What YAML 1.1 calls true and false, and so the library that Gatekeeper's OPA has."""
-
-_NOT_FINITE: Final = {
-    **dict.fromkeys((".nan", ".NaN", ".NAN"), "NaN"),
-    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), "+Inf"),
-    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), "-Inf"),
-}
-_FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z", re.ASCII)
-_INTEGERS: Final = (
-    (re.compile(r"([-+]?)0[bB]([01]+)\Z"), 2),
-    (re.compile(r"([-+]?)0[oO]?([0-7]+)\Z"), 8),
-    (re.compile(r"([-+]?)0[xX]([0-9a-fA-F]+)\Z"), 16),
-    (re.compile(r"([-+]?)(0|[1-9][0-9]*)\Z"), 10),
-)
 
 
 def _fault(message: str) -> BuiltinError:
     return BuiltinError(f"yaml: {message}")
 
 
-def resolve(text: str) -> Value:
-    """What a plain scalar stands for. Raises BuiltinError for infinities: JSON has none."""
-    if text in _CONSTANTS:
-        return _CONSTANTS[text]
-    if text in _NOT_FINITE:
-        raise BuiltinError(f"json: unsupported value: {_NOT_FINITE[text]}")
-    if text[0] not in "+-.0123456789":
-        return text
-    plain = text if text[0] == "." else text.replace("_", "")
-    for pattern, base in _INTEGERS:
-        match = pattern.match(plain)
-        if match:
-            whole = int(match[2][:80], base)
-            whole = -whole if match[1] == "-" else whole
-            if -(1 << 63) <= whole < 1 << 64:
-                return whole
-    if _FLOAT.match(plain):
-        value = float(plain)
-        return text if value in {float("inf"), float("-inf")} else _json_float(value)
-    return text
-
-
-def _json_float(value: float) -> int | float:
+def _number(value: float) -> int | float:
     """The number after a passage through Go's JSON, which writes integers without a point."""
-    if value.is_integer() and abs(value) < 1e21:
-        return int(Decimal(repr(value)))  # of as few digits as tell it from others
-    if 1e-6 <= abs(value) < 1e21:
+    if 1e-6 <= abs(value) < 1e21 and not value.is_integer():
         return number(format(value, "f") if "e" in repr(value) else repr(value))
+    if value.is_integer() and abs(value) < 1e21:
+        return int(yaml_reader.json_float(value))
     return number(re.sub(r"e([+-])0", r"e\1", repr(value)))
-
-
-def _older(text: str) -> Value:
-    return _OLDER_TRUTHS[text] if text in _OLDER_TRUTHS else resolve(text)
-
-
-def _scalar(event: yaml.ScalarEvent, resolve: Callable[[str], Value]) -> Value:
-    if event.tag is None or event.tag == "!":
-        plain = event.implicit[0] and event.tag is None
-        return resolve(event.value) if plain else event.value
-    if event.tag == f"{TAG_PREFIX}binary":
-        return from_utf8(strict_base64.decode(event.value))
-    try:
-        return tagged_scalar(event.tag, event.value, resolve)
-    except InvalidDocument as error:
-        raise _fault(str(error)) from None
-
-
-# --- documents -------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _Collection:
-    """A sequence or mapping that is being read."""
-
-    mapping: bool
-    anchor: str | None
-    items: list[Value] = field(default_factory=list)
-    pairs: dict[str, Value] = field(default_factory=dict)
-    merged: list[Value] = field(default_factory=list)
-    name: Value = UNDEFINED
-    merges: bool = False
-    nodes: int = 1
-
-    def add(self, value: Value, *, merge_key: bool) -> None:
-        if not self.mapping:
-            self.items.append(value)
-        elif self.name is UNDEFINED:
-            self.name, self.merges = value, merge_key
-        else:
-            if self.merges:
-                self.merged.extend(value if type(value) is list else [value])
-            else:
-                self.pairs[_key(self.name, value)] = value
-            self.name = UNDEFINED
-
-    def value(self) -> Value:
-        if not self.mapping:
-            return self.items
-        for other in self.merged:
-            if type(other) is not dict:
-                raise _fault("map merge requires map or sequence of maps as the value")
-            for name, item in other.items():
-                self.pairs.setdefault(name, item)
-        return self.pairs
 
 
 def _key(name: Value, value: Value) -> str:
@@ -173,86 +62,22 @@ def _key(name: Value, value: Value) -> str:
     raise _fault("invalid map key")
 
 
-class _Reader:
-    """Builds values from events, one document after another."""
-
-    def __init__(self, context: Context, resolve: Callable[[str], Value]) -> None:
-        self.context = context
-        self.resolve = resolve
-        self.stack: list[_Collection] = []
-        self.anchors: dict[str, tuple[Value, int]] = {}
-        self.root: Value = UNDEFINED
-        self.nodes = 0
-
-    def document(self) -> None:
-        self.stack, self.anchors, self.root = [], {}, UNDEFINED
-
-    def read(self, event: Any) -> None:
-        if isinstance(event, yaml.ScalarEvent):
-            merge = is_merge(event.value, event.tag, is_plain=event.implicit[0])
-            self.add(_scalar(event, self.resolve), 1, event.anchor, merge_key=merge)
-        elif isinstance(event, yaml.SequenceStartEvent | yaml.MappingStartEvent):
-            if len(self.stack) >= MAX_DEPTH:
-                raise _fault(f"exceeded max depth of {MAX_DEPTH}")
-            mapping = isinstance(event, yaml.MappingStartEvent)
-            self.stack.append(_Collection(mapping, event.anchor))
-        elif isinstance(event, yaml.SequenceEndEvent | yaml.MappingEndEvent):
-            collection = self.stack.pop()
-            self.add(collection.value(), collection.nodes, collection.anchor)
-        elif isinstance(event, yaml.AliasEvent):
-            if event.anchor not in self.anchors:
-                inside = any(event.anchor == open_.anchor for open_ in self.stack)
-                problem = f"anchor '{event.anchor}' value contains itself"
-                raise _fault(problem if inside else f"unknown anchor '{event.anchor}' referenced")
-            value, nodes = self.anchors[event.anchor]
-            self.add(value, nodes, None)
-
-    def add(self, value: Value, nodes: int, anchor: str | None, *, merge_key: bool = False) -> None:
-        if anchor is not None:
-            self.anchors[anchor] = (value, nodes)
-        self.context.charge(20)
-        if not self.stack:
-            self.root = value
-            return
-        parent = self.stack[-1]
-        parent.nodes += nodes
-        if parent.nodes > MAX_NODES:
-            raise _fault("document contains excessive aliasing")
-        parent.add(value, merge_key=merge_key)
+_DIALECT: Final = YamlDialect(number=_number, tagged_dates=True, lone_tag_is_plain=True, key=_key)
+_OLDER: Final = replace(_DIALECT, old_words=True)
+"""With what YAML 1.1 calls true and false, as the library of Gatekeeper's OPA reads it."""
 
 
-def _parse(context: Context, text: str, resolve: Callable[[str], Value] = resolve) -> Value:
+def _parse(context: Context, text: str, dialect: YamlDialect = _DIALECT) -> Value:
     """The first document; the others must parse."""
     context.charge(1 + len(text) // 4)
-    reader = _Reader(context, resolve)
-    first: Value = UNDEFINED
+    dialect = replace(dialect, charge=context.charge)
     try:
-        for event in yaml.parse(utf8(text), Loader=yaml.CSafeLoader):
-            if first is not UNDEFINED:
-                continue
-            if isinstance(event, yaml.DocumentStartEvent):
-                reader.document()
-            elif isinstance(event, yaml.DocumentEndEvent):
-                first = reader.root
-            else:
-                reader.read(event)
-    except yaml.MarkedYAMLError as error:
-        raise _fault(
-            _place(error) + (error.problem or "unknown problem parsing YAML content")
-        ) from None
-    except yaml.YAMLError as error:  # characters that YAML does not allow
-        reason = getattr(error, "reason", "") or "control characters are not allowed"
-        raise _fault(str(reason)) from None
-    return None if first is UNDEFINED else first
-
-
-def _place(error: yaml.MarkedYAMLError) -> str:
-    """The line as go-yaml counts it: of the context unless that is the first line."""
-    scanning = isinstance(error, yaml.scanner.ScannerError)
-    for mark in (error.context_mark, error.problem_mark):
-        if mark is not None and mark.line:
-            return f"line {mark.line + scanning}: "
-    return ""
+        return yaml_reader.read_first(utf8(text), dialect)
+    except NotFinite as error:
+        raise BuiltinError(f"json: unsupported value: {error.value}") from None
+    except InvalidYaml as error:
+        place = f"line {error.go_line}: " if error.go_line else ""
+        raise _fault(place + error.message) from None
 
 
 @builtin("yaml.unmarshal", STRING, result=ANY, context=True)
@@ -264,24 +89,24 @@ def unmarshal(context: Context, x: str) -> Value:
 @builtin("yaml.unmarshal", STRING, result=ANY, context=True, older=True)
 def older_unmarshal(context: Context, x: str) -> Value:
     """Return the same, where ``yes`` and ``off`` are no texts."""
-    return _parse(context, x, _older)
+    return _parse(context, x, _OLDER)
 
 
 @builtin("yaml.is_valid", STRING, result=BOOLEAN, context=True, check=False)
 def is_valid(context: Context, x: Value) -> bool:
     """Tell whether the string is YAML that JSON can say."""
-    return type(x) is str and _is_valid(context, x, resolve)
+    return type(x) is str and _is_valid(context, x, _DIALECT)
 
 
 @builtin("yaml.is_valid", STRING, result=BOOLEAN, context=True, check=False, older=True)
 def older_is_valid(context: Context, x: Value) -> bool:
     """Tell the same, where ``yes`` is a truth."""
-    return type(x) is str and _is_valid(context, x, _older)
+    return type(x) is str and _is_valid(context, x, _OLDER)
 
 
-def _is_valid(context: Context, text: str, resolve: Callable[[str], Value]) -> bool:
+def _is_valid(context: Context, text: str, dialect: YamlDialect) -> bool:
     try:
-        _parse(context, text, resolve)
+        _parse(context, text, dialect)
     except BuiltinError:
         return False
     return True
@@ -333,7 +158,9 @@ _QUOTED: Final = re.compile(
 def _style(text: str) -> str | None:
     if "\n" in text:
         return "|"
-    plain = text not in _NOT_FINITE and type(resolve(text)) is str and not _QUOTED.match(text)
+    plain = (
+        text not in NOT_FINITE and type(_DIALECT.scalar(text)) is str and not _QUOTED.match(text)
+    )
     return None if plain else '"'
 
 
@@ -386,7 +213,7 @@ def _plain(value: Value) -> str:
         return "true" if value else "false"
     if isinstance(value, int) and -(1 << 63) <= value < 1 << 64:
         return number_text(value)
-    number_ = resolve(number_text(value))
+    number_ = _DIALECT.scalar(number_text(value))
     if isinstance(number_, int) and -(1 << 63) <= number_ < 1 << 64:
         return number_text(number_)
     return float_text(float(value))

@@ -1,0 +1,438 @@
+"""The one reader of YAML: text as the JSON values that a tool written in Go makes of it.
+
+Tools differ in a few things, which a :class:`YamlDialect` names. Values are built from libyaml's
+events: its composer recurses in C, so that a text of brackets would end the process.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import datetime as dt
+import math
+import re
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+import yaml
+
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+DEPTH_MAX: Final = 500
+"""Levels of nesting: evaluations recurse over what is read. Go stops at 10,000."""
+
+OBJECT_DEPTH_MAX: Final = 250
+"""Of an object of Kubernetes, which more walks over; the deepest schemas in use have some forty."""
+
+NODES_MAX: Final = 5_000_000
+"""Values one document may hold once its aliases are written out: the largest policy sets hold
+some ten thousand, and a few lines of nested aliases can make billions."""
+
+DIGITS_MAX: Final = 309
+"""Of a whole number: one of more is beyond the largest float (1.8e308), which go-yaml reads large
+ones as, and so it is a text. Python refuses to read more than 4,300 as a number."""
+
+TAG_PREFIX: Final = "tag:yaml.org,2002:"
+_MERGE: Final = f"{TAG_PREFIX}merge"
+_UNSET: Final = object()
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+_WORDS: Final[Mapping[str, Any]] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+"""What YAML 1.2 calls null, true and false."""
+
+_OLD_WORDS: Final[Mapping[str, Any]] = {
+    **_WORDS,
+    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON"), True),
+    **dict.fromkeys(("n", "N", "no", "No", "NO", "off", "Off", "OFF"), False),
+}
+"""The same of YAML 1.1."""
+
+NOT_FINITE: Final[Mapping[str, str]] = {
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), "NaN"),
+    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), "+Inf"),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), "-Inf"),
+}
+_FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z", re.ASCII)
+_INTEGERS: Final = (
+    (re.compile(r"([-+]?)0[bB]([01]+)\Z"), 2),
+    (re.compile(r"([-+]?)0[oO]?([0-7]+)\Z"), 8),
+    (re.compile(r"([-+]?)0[xX]([0-9a-fA-F]+)\Z"), 16),
+    (re.compile(r"([-+]?)(0|[1-9][0-9]*)\Z"), 10),
+)
+_TIMESTAMP: Final = re.compile(
+    r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})"
+    r"(?:(?:[Tt]([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(\.[0-9]+)?(Z|[-+][0-9]{2}:[0-9]{2}))"
+    r"|(?: ([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(\.[0-9]+)?))?"
+)
+
+
+class InvalidYaml(ValueError):
+    """A text that is no YAML of JSON values: what is wrong, and the line (from 1; 0 if unknown)."""
+
+    def __init__(self, message: str, line: int = 0, *, go_line: int = 0) -> None:
+        super().__init__(message)
+        self.message = message
+        self.line = line
+        self.go_line = go_line
+        """The line that go-yaml names: of the context unless that is the first."""
+
+
+class NotFinite(InvalidYaml):
+    """A number that JSON does not have; ``value`` is how Go writes it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f"{text} is no JSON number")
+        self.value = NOT_FINITE[text]
+
+
+def json_float(value: float) -> int | float:
+    """A float after a pass through Go's JSON, which writes whole ones below 1e21 as integers."""
+    if value.is_integer() and abs(value) < 1e21:
+        return int(Decimal(repr(value)))  # of as few digits as tell it from others
+    return value
+
+
+def key_text(key: Any, value: Any) -> str:
+    """A mapping's key in JSON, where it must be a text; raises :class:`InvalidYaml`."""
+    del value
+    kind = type(key)
+    if kind is str:
+        return key  # type: ignore[no-any-return]  # just asked
+    if kind is bool:
+        return "true" if key else "false"
+    if kind is int or kind is float:
+        return str(json_float(key)) if kind is float else str(key)
+    raise InvalidYaml("a key must be a string, a number or a boolean")
+
+
+def _decoded(text: str) -> str:
+    """What base64 stands for, as Go reads it: line breaks alone may stand in it."""
+    try:
+        raw = base64.b64decode(text.translate({10: None, 13: None}), validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidYaml("!!binary value contains invalid base64 data") from None
+    return raw.decode("utf-8", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class YamlDialect:
+    """In what the YAML of one tool differs from another's."""
+
+    old_words: bool = False
+    """Whether ``yes`` and ``off`` are booleans, as YAML 1.1 has them."""
+    whole_max: int = (1 << 64) - 1
+    """The largest whole number that stays exact; one beyond is read as a float."""
+    number: Callable[[float], Any] = json_float
+    """What a float, or an integer read as one, becomes."""
+    dates: bool = False
+    """Whether an unquoted date is a moment, and so written in full."""
+    tagged_dates: bool = False
+    """Whether ``!!timestamp`` makes a moment of a text."""
+    merges_in_place: bool = False
+    """Whether ``<<`` overrides what stands before it, as in go-yaml's version 2."""
+    lone_tag_is_plain: bool = False
+    """Whether ``! 5`` is a number, as in go-yaml's version 3."""
+    key: Callable[[Any, Any], str] = key_text
+    refuses_repeated_keys: bool = False
+    refuses_long_numbers: bool = False
+    """Whether a number beyond the largest float is an error, where go-yaml makes a text of it."""
+    depth_max: int = DEPTH_MAX
+    charge: Callable[[int], None] | None = None
+    """Called with a number of steps for each value."""
+
+    def scalar(self, text: str) -> Any:
+        """What an unquoted text stands for; raises :class:`InvalidYaml` for infinities."""
+        words = _OLD_WORDS if self.old_words else _WORDS
+        if text in words:
+            return words[text]
+        if text[0] not in "+-.0123456789":
+            return text
+        if text in NOT_FINITE:
+            raise NotFinite(text)
+        if self.dates and (moment := _moment(text)):
+            return moment
+        plain = text if text[0] == "." else text.replace("_", "")
+        if self.refuses_long_numbers and len(plain) > DIGITS_MAX and plain.lstrip("+-").isdigit():
+            problem = f"a number of {len(plain)} digits is beyond what Kubernetes reads"
+            raise InvalidYaml(problem)
+        for pattern, base in _INTEGERS:
+            if match := pattern.match(plain):
+                # Of 80 digits none is within bounds.
+                whole = int(match[2][:80], base)
+                whole = -whole if match[1] == "-" else whole
+                if -(1 << 63) <= whole <= self.whole_max:
+                    return whole
+                if -(1 << 63) <= whole < 1 << 64:
+                    return self.number(float(whole))
+        if _FLOAT.match(plain):
+            value = float(plain)
+            return self.number(value) if math.isfinite(value) else text
+        return text
+
+    def tagged(self, tag: str, text: str, *, plain: bool) -> Any:
+        """What a scalar with an explicit tag stands for; raises :class:`InvalidYaml`.
+
+        ``!!binary`` is decoded; ``!!null``, ``!!bool``, ``!!int``, ``!!float`` and ``!!timestamp``
+        are what the scalar would be without quotes, which must be of that kind; with any other tag
+        it is a text.
+        """
+        if tag == "!":
+            return self.scalar(text) if plain and self.lone_tag_is_plain else text
+        kind = tag.removeprefix(TAG_PREFIX)
+        if kind == tag:
+            return text
+        if kind == "binary":
+            return _decoded(text)
+        if kind == "timestamp":
+            moment = _moment(text)
+            if moment is None:
+                raise InvalidYaml(f"cannot decode !!str `{text}` as a !!timestamp")
+            return moment if self.tagged_dates else text
+        if kind not in {"null", "bool", "int", "float"}:
+            return text
+        value = self.scalar(text)
+        actual = {type(None): "null", bool: "bool", str: "str"}.get(type(value)) or _number_kind(
+            text
+        )
+        if actual != kind and not (kind == "float" and actual == "int"):
+            raise InvalidYaml(f"cannot decode !!{actual} `{text}` as a !!{kind}")
+        return value
+
+
+def _number_kind(text: str) -> str:
+    plain = text.replace("_", "")
+    return "int" if any(pattern.match(plain) for pattern, _ in _INTEGERS) else "float"
+
+
+def _moment(text: str) -> str | None:
+    """A moment as Go's JSON writes it; nothing where the text is none."""
+    match = _TIMESTAMP.fullmatch(text)
+    if not match:
+        return None
+    year, month, day, *rest = match.groups()
+    hour, minute, second, fraction, zone = rest[:5] if rest[0] is not None else (*rest[5:], "Z")
+    try:
+        dt.datetime(  # noqa: DTZ001  # only asked whether such a moment exists
+            int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0)
+        )
+    except ValueError:
+        return None
+    decimals = (fraction or "").rstrip("0").rstrip(".")
+    clock = f"{int(hour or 0):02}:{int(minute or 0):02}:{int(second or 0):02}{decimals}"
+    return f"{year}-{int(month):02}-{int(day):02}T{clock}{zone or 'Z'}"
+
+
+KUBERNETES: Final = YamlDialect(
+    old_words=True,
+    whole_max=(1 << 63) - 1,
+    merges_in_place=True,
+    refuses_long_numbers=True,
+    depth_max=OBJECT_DEPTH_MAX,
+)
+"""``sigs.k8s.io/yaml``, by which kubectl, the API server and gator read objects."""
+
+SUITE: Final = YamlDialect(
+    whole_max=(1 << 63) - 1,
+    dates=True,
+    tagged_dates=True,
+    lone_tag_is_plain=True,
+    refuses_long_numbers=True,
+    depth_max=OBJECT_DEPTH_MAX,
+)
+"""go-yaml's version 3, by which gator reads suites and their objects."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileDocument:
+    """One document of a file: its value and the line on which it begins, from 1."""
+
+    value: Any
+    line: int
+    repeated: tuple[str, int] | None = None
+    """The first key that a mapping in it names again, and on which line; the last value counts."""
+
+
+def read(text: str | bytes, dialect: YamlDialect) -> Iterator[FileDocument]:
+    """Each document of a text, as it is read; raises :class:`InvalidYaml`."""
+    for builder in _builders(text, dialect):
+        yield FileDocument(builder.root, builder.line, builder.repeated)
+
+
+def read_first(text: str | bytes, dialect: YamlDialect) -> Any:
+    """The first document of a text, or null; the others must parse. Raises :class:`InvalidYaml`."""
+    whole = list(_builders(text, dialect, documents_max=1))
+    return whole[0].root if whole else None
+
+
+def _builders(
+    text: str | bytes, dialect: YamlDialect, documents_max: float = math.inf
+) -> Iterator[_Builder]:
+    builder = _Builder(dialect)
+    line = 0
+    try:
+        events: Any = yaml.parse(text, Loader=_Loader)
+        for event in events:
+            line = event.start_mark.line + 1
+            kind = type(event)
+            if documents_max < 1:
+                continue
+            if kind is yaml.DocumentStartEvent:
+                builder = _Builder(dialect)
+                builder.begin(event.version)
+            elif kind is yaml.DocumentEndEvent:
+                documents_max -= 1
+                yield builder
+            else:
+                builder.read(event, line)
+    except yaml.MarkedYAMLError as error:
+        marks = [mark for mark in (error.problem_mark, error.context_mark) if mark is not None]
+        scanning = isinstance(error, yaml.scanner.ScannerError)
+        named = next((mark.line + scanning for mark in reversed(marks) if mark.line), 0)
+        message = error.problem or error.context or "no YAML"
+        raise InvalidYaml(message, marks[0].line + 1 if marks else line, go_line=named) from None
+    except yaml.YAMLError as error:  # characters that YAML does not allow
+        reason = getattr(error, "reason", "") or "control characters are not allowed"
+        raise InvalidYaml(str(reason)) from None
+    except InvalidYaml as error:
+        error.line = error.line or line
+        raise
+
+
+class _Open:
+    """A sequence or mapping that is being read."""
+
+    __slots__ = ("anchor", "before", "items", "key", "line", "merge", "merged", "pairs")
+
+    def __init__(self, *, mapping: bool, anchor: str | None, before: int) -> None:
+        self.items: list[Any] = []
+        self.pairs: dict[str, Any] | None = {} if mapping else None
+        self.merged: set[str] = set()
+        """Keys that only ``<<`` has brought, which may come once more."""
+        self.anchor = anchor
+        self.before = before
+        self.key: Any = _UNSET
+        self.merge = False
+        self.line = 0
+
+
+class _Builder:
+    """The value of one document."""
+
+    def __init__(self, dialect: YamlDialect) -> None:
+        self.root: Any = None
+        self.line = 0
+        self.repeated: tuple[str, int] | None = None
+        self._dialect = dialect
+        self._stack: list[_Open] = []
+        self._anchors: dict[str, tuple[Any, int]] = {}
+        self._count = 0
+
+    def begin(self, version: tuple[int, int] | None) -> None:
+        """Take what a directive says of the version: go-yaml reads 1.1 alone."""
+        if version not in (None, (1, 1)):
+            raise InvalidYaml("found incompatible YAML document")
+
+    def read(self, event: Any, line: int) -> None:
+        """Take an event of a value."""
+        kind = type(event)
+        self.line = self.line or line
+        if kind is yaml.ScalarEvent:
+            self._scalar(event, line)
+        elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
+            if len(self._stack) >= self._dialect.depth_max:
+                raise InvalidYaml(f"exceeded max depth of {self._dialect.depth_max}")
+            mapping = kind is yaml.MappingStartEvent
+            self._stack.append(_Open(mapping=mapping, anchor=event.anchor, before=self._count))
+        elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
+            open_ = self._stack.pop()
+            value: Any = open_.items if open_.pairs is None else open_.pairs
+            self._add(value, open_.anchor, line, before=open_.before)
+        elif kind is yaml.AliasEvent:
+            self._alias(event.anchor, line)
+
+    def _scalar(self, event: Any, line: int) -> None:
+        text, tag = event.value, event.tag
+        plain = event.implicit[0]
+        # A plain `<<`, or one tagged so, as yq writes it.
+        merge = text == "<<" and (plain if tag in (None, "!") else tag == _MERGE)
+        if tag is not None:
+            value = self._dialect.tagged(tag, text, plain=event.style is None or event.style == "")
+        else:
+            value = self._dialect.scalar(text) if plain else text
+        self._add(value, event.anchor, line, merge=merge)
+
+    def _alias(self, name: str, line: int) -> None:
+        if name not in self._anchors:
+            inside = any(name == open_.anchor for open_ in self._stack)
+            raise InvalidYaml(
+                f"anchor '{name}' value contains itself"
+                if inside
+                else f"unknown anchor '{name}' referenced"
+            )
+        value, size = self._anchors[name]
+        self._count += size - 1
+        if self._count > NODES_MAX:
+            raise InvalidYaml(f"document contains excessive aliasing: more than {NODES_MAX} values")
+        self._add(value, None, line)
+
+    def _add(
+        self,
+        value: Any,
+        anchor: str | None,
+        line: int,
+        *,
+        merge: bool = False,
+        before: int | None = None,
+    ) -> None:
+        self._count += 1
+        if self._dialect.charge is not None:
+            self._dialect.charge(20)
+        if anchor is not None:
+            size = self._count - (self._count - 1 if before is None else before)
+            self._anchors[anchor] = (value, size)
+        if not self._stack:
+            self.root = value
+            return
+        open_ = self._stack[-1]
+        if open_.pairs is None:
+            open_.items.append(value)
+        elif open_.key is _UNSET:
+            open_.key, open_.merge, open_.line = value, merge, line
+        elif open_.merge:
+            open_.key = _UNSET
+            self._merge(open_, value)
+        else:
+            key = self._dialect.key(open_.key, value)
+            open_.key = _UNSET
+            if key in open_.merged:
+                open_.merged.remove(key)
+            elif key in open_.pairs:
+                self._repeat(key, open_.line)
+            open_.pairs[key] = value
+
+    def _repeat(self, key: str, line: int) -> None:
+        if self._dialect.refuses_repeated_keys:
+            raise InvalidYaml(f'mapping key "{key}" already defined', line)
+        if self.repeated is None:
+            self.repeated = key, line
+
+    def _merge(self, open_: _Open, value: Any) -> None:
+        """What ``<<`` names comes in; of several mappings the first wins."""
+        pairs = open_.pairs if open_.pairs is not None else {}
+        listed = value if type(value) is list else [value]
+        for other in reversed(listed) if self._dialect.merges_in_place else listed:
+            if type(other) is not dict:
+                raise InvalidYaml("map merge requires map or sequence of maps as the value")
+            for key, item in other.items():
+                if key not in pairs:
+                    open_.merged.add(key)
+                elif not self._dialect.merges_in_place:
+                    continue
+                pairs[key] = item

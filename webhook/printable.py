@@ -1,0 +1,64 @@
+"""Text for terminals and logs of pipelines: no control code and no command of a policy's gets there."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+# Messages come from policies and from the objects they see: an escape sequence among them
+# could rewrite what the terminal shows, so could what turns the direction of writing, and
+# what breaks a line could forge another. No encoding takes a lone surrogate.
+_TURNS_OR_BREAKS: Final = "\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f"
+_UNSAFE: Final = re.compile(f"[\x00-\x08\x0b-\x1f{_TURNS_OR_BREAKS}\ud800-\udfff]")
+_UNSAFE_IN_JSON: Final = re.compile(f"[{_TURNS_OR_BREAKS}]")
+
+
+_UNSAFE_IN_XML: Final = re.compile(f"[\r{_TURNS_OR_BREAKS}]")
+_COMMAND: Final = re.compile(r"^[^\S\n]*(:(?=:)|#(?=#(?:vso)?\[))", re.MULTILINE)
+"""What begins a command of a pipeline that reads what is written: of GitHub, of Azure DevOps."""
+
+
+def printable(text: str) -> str:
+    """The text with what controls a terminal, but for newlines and tabs, written out.
+
+    Nor does any line of it begin as a command to a pipeline.
+    """
+    return _COMMAND.sub(
+        lambda match: f"{match[0][:-1]}{_written_out(match, 1)}", without_controls(text)
+    )
+
+
+def without_controls(text: str) -> str:
+    """The text with what controls a terminal, but for newlines and tabs, written out."""
+    return _UNSAFE.sub(_written_out, text)
+
+
+def printable_name(text: str) -> str:
+    """A name, or a place, in a line of its own: no name makes a second line."""
+    return printable(text.replace("\n", "\\n").replace("\t", "\\t"))
+
+
+def one_line(text: str) -> str:
+    """The text as one line of words."""
+    return printable(" ".join(text.split()))
+
+
+def printable_json(text: str) -> str:
+    """JSON with what turns or breaks lines escaped: the same values."""
+    return _UNSAFE_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def printable_xml(text: str) -> str:
+    """XML with what turns or breaks lines as references: the same values."""
+    shown = _UNSAFE_IN_XML.sub(lambda match: f"&#{ord(match[0])};", text)
+    return _COMMAND.sub(lambda match: f"{match[0][:-1]}&#{ord(match[1])};", shown)
+
+
+def is_printable(text: str) -> bool:
+    """Whether nothing in it turns or breaks lines, and no line is a pipeline's command."""
+    return _UNSAFE_IN_JSON.search(text) is None and _COMMAND.search(text) is None
+
+
+def _written_out(match: re.Match[str], group: int = 0) -> str:
+    code = ord(match[group])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
