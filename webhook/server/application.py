@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from webhook.server.decoding import Decoding
     from webhook.server.endpoint import Decide
     from webhook.server.namespace_label import Exemptions
+    from webhook.server.traced import TracedEndpoint
     from webhook.server.undecided import AnswerUnread
     from webhook.server.validation import ValidationEndpoint
     from webhook.serving.trace import Tracing
@@ -60,8 +61,8 @@ def make_application(  # noqa: PLR0913  # what it joins, each named
 
     Objects are mutated where ``mutate`` is given, and policies validated where ``validation`` is
     given; ``recorder`` takes what is not decided by policies, whose decisions ``admit`` records
-    itself. ``answer_unread`` says what they get that are not read. ``decoding`` is stopped with the application. With ``tracing`` sampled requests leave
-    a trace.
+    itself. ``answer_unread`` answers what is not read. ``decoding`` is stopped with the
+    application. With ``tracing`` sampled requests leave a trace.
     """
 
     def admit_label(
@@ -81,7 +82,7 @@ def make_application(  # noqa: PLR0913  # what it joins, each named
     if mutate is not None:
         decisions["/v1/mutate"] = mutate
     tell_unread = None if recorder is None else recorder.unread
-    make: Callable[..., ReviewEndpoint] = ReviewEndpoint
+    make: type[ReviewEndpoint] | partial[TracedEndpoint] = ReviewEndpoint
     if tracing is not None:
         # Only where it is on: an import that nobody asked for would cost memory and start-up.
         from webhook.server.traced import TracedEndpoint  # noqa: PLC0415

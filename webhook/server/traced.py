@@ -12,9 +12,12 @@ from webhook.api.gvk import name_of
 from webhook.server import endpoint
 from webhook.server.endpoint import ReviewEndpoint
 from webhook.server.outcome import Pending, Unanswerable
+from webhook.server.undecided import answer_unread
 from webhook.serving.trace import Trace
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from webhook.server.http.exchange import Receive, Send
     from webhook.server.http.responder import HttpAnswer
     from webhook.server.outcome import Outcome
+    from webhook.server.undecided import AnswerUnread
     from webhook.serving.trace import Attribute, Tracing
 
 _TRACE: Final = "waddle.trace"
@@ -42,17 +46,28 @@ class TracedEndpoint(ReviewEndpoint):
         log: Logger,
         *,
         decoding: Decoding,
-        tell_unread: Any = None,
+        tell_unread: Callable[[str, str], None] | None = None,
+        answer_unread: AnswerUnread = answer_unread,
         tracing: Tracing,
     ) -> None:
         super().__init__(
-            self._traced_decide, registry, log, decoding=decoding, tell_unread=tell_unread
+            self._traced_decide,
+            registry,
+            log,
+            decoding=decoding,
+            tell_unread=tell_unread,
+            answer_unread=answer_unread,
         )
         self._decide_untraced = decide
         self._tracing = tracing
         # What is not sampled, nearly all, takes the way of a replica that does not trace.
         self._untraced = ReviewEndpoint(
-            decide, registry, log, decoding=decoding, tell_unread=tell_unread
+            decide,
+            registry,
+            log,
+            decoding=decoding,
+            tell_unread=tell_unread,
+            answer_unread=answer_unread,
         )
         self._sample = tracing.tracer.sample
         self._respond_untraced = self._untraced.respond
