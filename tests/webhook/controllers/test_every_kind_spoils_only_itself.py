@@ -110,7 +110,7 @@ class Case(NamedTuple):
     """Whether there is one object of the kind, which changes."""
 
 
-STATUS_READERS = ((status_index, "subject_of"), (status_index.StatusIndex, "_change"))
+STATUS_READERS = ((status_index, "is_named_for_owner"), (status_index.StatusIndex, "_change"))
 MUTATOR_READERS = ((Mutators, "add"), (ExtensionController, "take"))
 CASES = {
     "ConstraintTemplate": Case(
