@@ -64,9 +64,9 @@ class FieldLines:
             for place in (("items",), ("request", "object"), ("request", "oldObject")):
                 held, depth, _ = _follow(node, place)
                 inner = held.value if isinstance(held, yaml.SequenceNode) else [held]
-                found = next((one for one in inner if _is(one, value)), None)
-                if depth == len(place) and found is not None:
-                    return found
+                item = next((one for one in inner if _is(one, value)), None)
+                if depth == len(place) and item is not None:
+                    return item
             return node
         return None
 
@@ -81,9 +81,9 @@ def _is(node: yaml.Node, value: Any) -> bool:
 
 
 def _text(node: yaml.Node, place: Sequence[_Segment]) -> str:
-    found, depth, _ = _follow(node, place)
-    is_text = depth == len(place) and isinstance(found, yaml.ScalarNode)
-    return str(found.value) if is_text else ""
+    leaf, depth, _ = _follow(node, place)
+    is_text = depth == len(place) and isinstance(leaf, yaml.ScalarNode)
+    return str(leaf.value) if is_text else ""
 
 
 def _follow(node: yaml.Node, path: Sequence[_Segment]) -> tuple[yaml.Node, int, int]:
