@@ -22,6 +22,9 @@ DEBOUNCE_MILLISECONDS: Final = 50
 TURN_SECONDS_MAX: Final = 0.2
 """How long a wait for notifications lasts; a change before the first of them is found after it."""
 
+LOOK_SECONDS: Final = 1.0
+"""Between two looks where no system tells of changes: a folder of 100 files takes a millisecond."""
+
 ENTRIES_MAX: Final = 100_000
 """Files looked at below a path; a directory with more is no directory of policies."""
 
@@ -76,7 +79,11 @@ class Watched:
 
 def watch(subjects: Sequence[Watched], stop: threading.Event, *, interval_seconds: float) -> None:
     """Look at each subject when something is reported, and every interval, until stopped."""
-    from watchfiles import watch as notifications  # noqa: PLC0415  # 60 ms after the first load
+    try:
+        from watchfiles import watch as notifications  # noqa: PLC0415  # 60 ms after the first load
+    except ImportError:  # a plain installation: the extra `cluster` brings it
+        _look_often(subjects, stop, interval_seconds)
+        return
 
     # Of a file the folder is watched: a file replaced by renaming is another file.
     watched = {
@@ -108,6 +115,18 @@ def watch(subjects: Sequence[Watched], stop: threading.Event, *, interval_second
             # No more watches to be had, or a folder that went away: look by the interval alone.
             if not stop.wait(interval_seconds):
                 _look(subjects, again=True)
+
+
+def _look_often(
+    subjects: Sequence[Watched], stop: threading.Event, interval_seconds: float
+) -> None:
+    """Look by the clock alone: often for what has changed, by the interval for what failed."""
+    due = 0.0
+    while not stop.wait(min(interval_seconds, LOOK_SECONDS)):
+        now = time.monotonic()
+        _look(subjects, again=now >= due)
+        if now >= due:
+            due = now + interval_seconds
 
 
 def _look(subjects: Sequence[Watched], *, again: bool) -> None:

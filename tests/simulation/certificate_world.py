@@ -26,9 +26,9 @@ from tests.simulation.loop import Loop
 from tests.simulation.network import Network
 from tests.simulation.process import Process
 from webhook import log as product_log
-from webhook.certificates.keeper import CertificatePlace, ServingCertificate
+from webhook.certificates.keeper import ServingCertificate
 from webhook.certificates.pairs import CERTIFICATE
-from webhook.certificates.plan import Lifetimes
+from webhook.certificates.plan import CertificatePlace, Lifetimes
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import Credentials
 

@@ -1,6 +1,7 @@
 """Changes of files are noticed, told or not."""
 
 import os
+import sys
 import threading
 from pathlib import Path
 
@@ -95,3 +96,22 @@ def test_changes_are_noticed_until_stopped(tmp_path: Path, interval_seconds: flo
     stop.set()
     thread.join(timeout=PATIENCE_SECONDS)
     assert not thread.is_alive()
+
+
+def test_changes_are_noticed_where_no_system_tells_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plain installation has no watchfiles."""
+    monkeypatch.setitem(sys.modules, "watchfiles", None)
+    loads, stop = Loads(), threading.Event()
+    thread = threading.Thread(
+        target=watch, args=([Watched([tmp_path], loads)], stop), kwargs={"interval_seconds": 3600}
+    )
+    thread.start()
+    try:
+        loads.wait_for(1)
+        (tmp_path / "a.yaml").write_text("a")
+        loads.wait_for(2)
+    finally:
+        stop.set()
+        thread.join(PATIENCE_SECONDS)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from webhook.certificates.keeper import CertificatePlace
 from webhook.certificates.loader import CertificateOptions
+from webhook.certificates.plan import CertificatePlace
 
 if TYPE_CHECKING:
     from webhook.settings.serve import ServeSettings

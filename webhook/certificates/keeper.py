@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from webhook.backoff import Backoff
 from webhook.certificates import plan as planning
 from webhook.certificates.pairs import CERTIFICATE, KEY
-from webhook.certificates.plan import Lifetimes
+from webhook.certificates.plan import CertificatePlace, Lifetimes
 from webhook.certificates.reading import NEXT_CA_CERTIFICATE
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import MUTATING_CONFIGURATIONS, SECRETS, WEBHOOK_CONFIGURATIONS
@@ -48,18 +48,6 @@ if TYPE_CHECKING:
 CHECK_SECONDS: Final = 30.0
 """How often the plan is made anew without an event. It costs a millisecond and no request, and half
 of :data:`~webhook.certificates.plan.TRUST_SECONDS` adds little to a rotation."""
-
-
-@dataclass(frozen=True, slots=True)
-class CertificatePlace:
-    """Where the certificate is kept, and the DNS names that it is for."""
-
-    namespace: str
-    secret: str
-    configuration: str
-    names: tuple[str, ...]
-    mutating_configuration: str = ""
-    """The name of a MutatingWebhookConfiguration; empty where nothing is mutated."""
 
 
 class Install(Protocol):

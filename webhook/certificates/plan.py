@@ -62,6 +62,18 @@ SecretData = dict[str, bytes]
 
 
 @dataclass(frozen=True, slots=True)
+class CertificatePlace:
+    """Where the certificate is kept, and the DNS names that it is for."""
+
+    namespace: str
+    secret: str
+    configuration: str
+    names: tuple[str, ...]
+    mutating_configuration: str = ""
+    """The name of a MutatingWebhookConfiguration; empty where nothing is mutated."""
+
+
+@dataclass(frozen=True, slots=True)
 class Lifetimes:
     """How long certificates live, for tests that rotate in seconds."""
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from webhook.certificates.keeper import ServingCertificate
 
 if TYPE_CHECKING:
-    from webhook.certificates.keeper import CertificatePlace
     from webhook.certificates.loader import CertificateLoader
+    from webhook.certificates.plan import CertificatePlace
     from webhook.cluster.client import ClusterClient
     from webhook.log import Logger
 

@@ -69,6 +69,7 @@ def run(arguments: tuple[str, ...]) -> None:
         raise click.UsageError(f"{error}\nSee 'waddle serve --help'.") from None
     # Here and not above: --help and a mistyped flag need none of it. Windows has no fcntl, nor what
     # serving takes besides: signals, processes that are bounded.
+    import fcntl  # noqa: F401, PLC0415
 
     from webhook.app import process  # noqa: PLC0415
 

@@ -18,9 +18,9 @@ from tests.patience import PATIENCE_SECONDS
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.resource import Resource
 from webhook.certificates import pairs
-from webhook.certificates.keeper import CertificatePlace, ServingCertificate
+from webhook.certificates.keeper import ServingCertificate
 from webhook.certificates.pairs import CertificatePair, SwappedContext
-from webhook.certificates.plan import Lifetimes, is_trusted
+from webhook.certificates.plan import CertificatePlace, Lifetimes, is_trusted
 from webhook.cluster import event_loop
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials

@@ -47,6 +47,8 @@ def run(  # noqa: PLR0913  # one for each option of the command
     **sign_in: Any,
 ) -> int:
     """Serve until a signal; the exit code."""
+    import fcntl  # noqa: F401, PLC0415  # Windows has none, nor signals as it takes them
+
     over_cluster = kubernetes or kubeconfig is not None or context is not None
     if over_cluster == bool(policies):
         raise click.UsageError(
