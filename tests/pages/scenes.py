@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -136,6 +137,8 @@ def rego(folder: Path) -> None:
     source = 'package k8s\n\nviolation contains "no owner" if not input.owner\n\n'
     test = "test_violation if violation with input as {}\n"
     write(folder, **{"policy/p.rego": source + test, "input.json": "{}"})
+    with tarfile.open(folder / "bundle.tar.gz", "w:gz") as bundle:
+        bundle.add(folder / "policy" / "p.rego", "p.rego")
 
 
 def pipelines(folder: Path) -> None:

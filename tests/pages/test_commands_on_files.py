@@ -55,6 +55,13 @@ HERE = {
         scenes.rego, 0, "no owner"
     ),
     "waddle rego check --strict policy/": Typed(scenes.rego, 0),
+    "waddle rego test policy/ --coverage --threshold 90": Typed(scenes.rego, 0, "coverage"),
+    "waddle rego test policy/ --var-values": Typed(scenes.rego, 0, "PASS"),
+    "waddle rego eval -b bundle.tar.gz -i input.json --explain fails -f pretty"
+    " 'data.k8s.violation'": Typed(scenes.rego, 0, "no owner"),
+    "waddle rego eval -d policy/ -i input.json --profile 'data.k8s.violation'": Typed(
+        scenes.rego, 0, "num_eval"
+    ),
     "waddle test -f policies/ -f manifests/ -o table -o junit=waddle.xml -o sarif=waddle.sarif": (
         Typed(scenes.pipelines, 1, "is required")
     ),
