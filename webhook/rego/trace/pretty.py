@@ -12,7 +12,7 @@ from webhook.rego.trace.text import TermWriter, constant_text, terms_within, wri
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.rego.trace.events import Node, TraceEvent
+    from webhook.rego.trace.events import TracedNode, TraceEvent
 
 _PADDING: Final = 4
 _PLACE_MAX: Final = 64
@@ -71,7 +71,7 @@ def _what(event: TraceEvent) -> str:
     return f"{text} {event.message}" if event.message else text
 
 
-def node_text(node: Node, event: TraceEvent) -> str:
+def node_text(node: TracedNode, event: TraceEvent) -> str:
     """What a step is about."""
     writer = TermWriter(event.names)
     if isinstance(node, str):
