@@ -8,10 +8,13 @@ there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+DEPTH_MAX: Final = 500
+"""Levels of nesting in a file: evaluations recurse over what is read. Go stops at 10,000."""
 
 
 def object_of(value: object) -> Json:

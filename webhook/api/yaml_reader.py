@@ -16,13 +16,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
+from webhook.api.shapes import DEPTH_MAX
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-
-DEPTH_MAX: Final = 500
-"""Levels of nesting: evaluations recurse over what is read. Go stops at 10,000."""
 
 OBJECT_DEPTH_MAX: Final = 250
 """Of an object of Kubernetes, which more walks over; the deepest schemas in use have some forty."""

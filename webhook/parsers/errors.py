@@ -4,11 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.api import yaml_reader
-
-DEPTH_MAX: Final = yaml_reader.DEPTH_MAX
-"""Levels of nesting: evaluations recurse over what is read here."""
-
 RECURSIVE_DEPTH_MAX: Final = 200
 """Levels where reading one takes some ten of Python's calls."""
 
