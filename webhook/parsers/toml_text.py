@@ -7,7 +7,8 @@ import re
 import tomllib
 from typing import Any, Final
 
-from webhook.parsers.errors import DEPTH_MAX, ParseError, line_at
+from webhook.api.shapes import DEPTH_MAX
+from webhook.parsers.errors import ParseError, line_at
 
 _PLACE: Final = re.compile(r" \(at line (\d+), column \d+\)\Z| \(at end of document\)\Z")
 

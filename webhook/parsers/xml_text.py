@@ -6,7 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 from xml.parsers import expat
 
-from webhook.parsers.errors import DEPTH_MAX, ParseError
+from webhook.api.shapes import DEPTH_MAX
+from webhook.parsers.errors import ParseError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

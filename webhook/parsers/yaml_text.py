@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import Any, Final
 
 from webhook.api import yaml_reader
+from webhook.api.shapes import DEPTH_MAX
 from webhook.api.yaml_reader import InvalidYaml
 from webhook.parsers import numbers
-from webhook.parsers.errors import DEPTH_MAX, ParseError
+from webhook.parsers.errors import ParseError
 
 _DIALECT: Final = replace(
     yaml_reader.KUBERNETES,
