@@ -437,7 +437,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Prevalidation._forget",
         "self._tasks.create_task(self._withdraw(held.revision))",
         "pass",
-        found_by=549,
+        found_by=2447,
     ),
     "a generated policy that stays though its template asks no more": Fault(
         "generated",
