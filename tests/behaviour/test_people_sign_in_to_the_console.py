@@ -160,9 +160,11 @@ def test_a_right_to_one_namespace_shows_that_namespace_and_no_other(
             "/",
             "/violations?namespace=bank",
         ):
-            assert b"bank" not in person.ask(path).body.replace(b"namespace=bank", b"").replace(
-                b'value="bank"', b""
-            )
+            shown = person.ask(path).body
+            # What the address asks for is said again, as a choice that finds nothing.
+            for asked in (b"namespace=bank", b'value="bank"', b">bank (0)<"):
+                shown = shown.replace(asked, b"")
+            assert b"bank" not in shown
         assert b"no-bank" not in person.ask("/violations?format=csv").body
         assert b"no-bank" not in person.ask("/violations?format=sarif").body
         # It lists kinds one by one: who has violations may have no policies yet.

@@ -96,7 +96,8 @@ def _refuse_crowd(
         return None
     places: Counter[str] = Counter()
     for other in islice(occupants, LOOKED_AT_MAX):
-        if other.requester:
+        # What names no user has its place, too: it is somebody else.
+        if other.requester or other.size:
             places[other.requester] += other.size if by_size else 1
     delay = responder.work_since(since, requester)._replace(
         places_taken=places[requester],
