@@ -1,10 +1,12 @@
 """Who may write PolicyRevisions, and nothing else, decides nothing by it, at any replica."""
 
 import signal
+from http import HTTPStatus
 from typing import Any
 
 import pytest
 
+from tests.cluster import ApiError
 from tests.patience import until
 from tests.system.conftest import ALL_OPERATIONS, StartReplica
 from tests.system.replicas import (
@@ -114,8 +116,13 @@ def test_a_fresh_replica_enforces_no_forged_revision_of_a_policy_that_did_not_br
 
 
 def outcome(plane: Plane, name: str) -> str:
-    """What is said of a revision; empty where nothing is."""
-    found = plane.api.request("GET", f"{REVISIONS}/{name}")
+    """What is said of a revision; empty where nothing is, ``gone`` while it is made anew."""
+    try:
+        found = plane.api.request("GET", f"{REVISIONS}/{name}")
+    except ApiError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        return "gone"
     return str((found.get("status") or {}).get("outcome", {}).get("verdict", ""))
 
 
