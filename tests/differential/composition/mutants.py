@@ -232,7 +232,7 @@ def main(arguments: list[str]) -> int:
     os.chdir(ROOT)
     gc.collect()
     gc.freeze()  # or each mutant's process would go through, and so copy, all that is prepared
-    right = without_a_fault("wanted.py")
+    right = without_a_fault("function_requests.py")
     tests = (OF_EXPRESSIONS, *UNIT_TESTS)
     assert Trial(right, asked[:60], tests).outcome().fate is Fate.UNTOLD, "it is right"
     some = [one for one in all_mutants(options.modules) if chance.random() < options.share]

@@ -52,7 +52,7 @@ def fault(module: str, right: str, wrong: str) -> Mutant:
 
 def test_a_generator_without_a_fault_writes_the_same_code_and_one_with_it_is_killed(opa: Oracle):
     asked = questions(opa, *(Asked(name, "body", rule) for name, rule in RULES.items()))
-    for module in ("inline.py", "expression.py", "wanted.py"):
+    for module in ("inline.py", "expression.py", "function_requests.py"):
         assert Trial(without_a_fault(module), asked).outcome().fate is Fate.UNTOLD
     found = Trial(fault("expression.py", '" and ".join', '" or ".join'), asked).outcome()
     assert found.fate is Fate.KILLED
@@ -63,7 +63,7 @@ def test_several_at_once_are_told_apart(opa: Oracle):
     asked = questions(opa, Asked("p", "body", RULES["p"]))
     wrong = fault("expression.py", '" and ".join', '" or ".join')
     broken = fault("expression.py", '" and ".join', '" and ) ".join')
-    some = [without_a_fault("inline.py"), wrong, broken, without_a_fault("wanted.py"), wrong]
+    some = [without_a_fault("inline.py"), wrong, broken, without_a_fault("function_requests.py"), wrong]
     begun: list[Trial] = []
 
     def trials() -> Iterator[Trial]:
