@@ -310,7 +310,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Following._crds_changed",
         "self._manager.restart(gvk)",
         "self._manager.wake(gvk)",
-        found_by=238,
+        found_by=646,
     ),
     "a turn that nobody takes over": Fault(
         "cluster",
@@ -318,7 +318,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Aggregation._write",
         "since + TURN_SECONDS * rank",
         "since + 3600.0 * rank",
-        found_by=649,
+        found_by=801,
     ),
     "data that stays though it is deleted": Fault(
         "cluster",
@@ -326,7 +326,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "SyncController.data",
         "self._remove(known)",
         "pass",
-        found_by=84,
+        found_by=107,
     ),
     "a Namespace that stays though it is deleted": Fault(
         "cluster",
@@ -334,7 +334,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Reconciler._take_object",
         "self._client.set_namespace(name, document)",
         "self._client.set_namespace(name, document or {'metadata': {'uid': ''}})",
-        found_by=84,
+        found_by=98,
     ),
     "statuses of a Pod that has failed": Fault(
         "cluster",
@@ -342,7 +342,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Orphans._settle_one",
         "turn > now",
         "True",
-        found_by=102,
+        found_by=161,
     ),
     "a kind that counts as absent though nobody could be asked": Fault(
         "cluster",

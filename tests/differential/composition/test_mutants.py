@@ -63,7 +63,13 @@ def test_several_at_once_are_told_apart(opa: Oracle):
     asked = questions(opa, Asked("p", "body", RULES["p"]))
     wrong = fault("expression.py", '" and ".join', '" or ".join')
     broken = fault("expression.py", '" and ".join', '" and ) ".join')
-    some = [without_a_fault("inline.py"), wrong, broken, without_a_fault("function_requests.py"), wrong]
+    some = [
+        without_a_fault("inline.py"),
+        wrong,
+        broken,
+        without_a_fault("function_requests.py"),
+        wrong,
+    ]
     begun: list[Trial] = []
 
     def trials() -> Iterator[Trial]:
