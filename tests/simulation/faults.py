@@ -445,7 +445,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "GenerationKeeper._is_stale",
         "return is_owned_by(document, self._plan.owners)",
         "return False",
-        found_by=333,
+        found_by=358,
     ),
     "a generated policy that somebody changed and nobody puts right": Fault(
         "generated",
@@ -453,7 +453,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Rewrites.__call__",
         "if not self.differs(wanted, current) or",
         "if True or",
-        found_by=29,
+        found_by=72,
     ),
     "generated policies that wait though all is known": Fault(
         "generated",
