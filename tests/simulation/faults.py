@@ -350,15 +350,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Manager.statistics",
         "absent=watch.is_absent",
         "absent=True",
-        found_by=5000202,
-    ),
-    "a definition made anew whose constraints are dropped": Fault(
-        "cluster",
-        "webhook.watch.manager",
-        "Manager.restart",
-        "list(watch.objects), None",
-        "list(watch.objects), None; watch.drop()",
-        found_by=4000661,
+        found_by=648,
     ),
     "a mutator that stays though it is deleted": Fault(
         "extensions",
