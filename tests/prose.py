@@ -1,7 +1,7 @@
 """The prose of pages, as ``make lint`` checks it: ``python -m tests.prose``.
 
-Two rules about length: no sentence is longer than 40 words, and half of a page's sentences have at
-most 14. And a vocabulary: phrases that a reader in a hurry has to read twice, each with what to
+Rules about length: no sentence is longer than 40 words, half of a page's sentences have at most 14,
+and a decision record fits one page. And a vocabulary: phrases that a reader in a hurry has to read twice, each with what to
 write instead. Code, links' addresses and pages that are made from code are not prose.
 """
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 WORDS_MAX: Final = 40
 MEDIAN_MAX: Final = 14
+DECISION_WORDS_MAX: Final = 500
+"""Of a decision record, outside of tables: one page of print."""
 
 PHRASES: Final = {
     r"\bin nothing\b": "say what is empty",
@@ -71,11 +73,16 @@ def sentences(page: str) -> Iterator[tuple[int, str]]:
                     yield start, " ".join(sentence.split())
 
 
+def count_words(text: str) -> int:
+    """How many words a sentence has."""
+    return len(re.findall(r"[\w'’-]+", text))
+
+
 def faults(page: str) -> Iterator[Fault]:
     """What is wrong with a page's prose."""
     lengths = []
     for line, sentence in sentences(page):
-        words = len(re.findall(r"[\w'’-]+", sentence))
+        words = count_words(sentence)
         if words > 2:
             lengths.append(words)
         if words > WORDS_MAX:
@@ -87,18 +94,34 @@ def faults(page: str) -> Iterator[Fault]:
         yield Fault(1, f"half of the sentences have {median:g} words or more, at most {MEDIAN_MAX}")
 
 
+def length_faults(page: str) -> Iterator[Fault]:
+    """That a decision record is longer than a page; a table may be a register, and does not count."""
+    without_tables = re.sub(r"^\|.*$", "", page, flags=re.MULTILINE)
+    words = sum(count_words(sentence) for _, sentence in sentences(without_tables))
+    if words > DECISION_WORDS_MAX:
+        yield Fault(1, f"{words} words outside of tables, at most {DECISION_WORDS_MAX}")
+
+
+def faults_of(path: Path) -> Iterator[Fault]:
+    """What is wrong with the prose of a file."""
+    page = path.read_text()
+    yield from faults(page)
+    if path.parent.name == "adr":
+        yield from length_faults(page)
+
+
 def pages() -> list[Path]:
     """Every page for people; what benchmarks write is none."""
     folders = (ROOT / "docs", ROOT / "policies", ROOT / "loadtest")
     found = [*ROOT.glob("*.md"), *(page for folder in folders for page in folder.rglob("*.md"))]
-    return sorted(page for page in found if page.parent.name not in {"results", "adr"})
+    return sorted(page for page in found if page.parent.name != "results")
 
 
 def main() -> int:
     """Print each fault as ``page:line: what``."""
     count = 0
     for path in pages():
-        for fault in faults(path.read_text()):
+        for fault in faults_of(path):
             print(f"{path.relative_to(ROOT)}:{fault.line}: {fault.text}")
             count += 1
     return 1 if count else 0

@@ -3,7 +3,15 @@
 import pytest
 
 from tests.programs import ROOT
-from tests.prose import WORDS_MAX, faults, pages, sentences
+from tests.prose import (
+    DECISION_WORDS_MAX,
+    WORDS_MAX,
+    faults,
+    faults_of,
+    length_faults,
+    pages,
+    sentences,
+)
 
 BAD = [
     "No constraint in nothing is ever met.",
@@ -29,6 +37,12 @@ def test_a_page_of_long_sentences_is_named():
     assert ["half of the sentences" in fault.text for fault in faults(page)] == [True]
 
 
+def test_a_decision_record_of_more_than_a_page_is_named():
+    short = "It is so. " * (DECISION_WORDS_MAX // 3)
+    assert list(length_faults(short + "\n\n| " + "a word | " * 300)) == []
+    assert [fault.line for fault in length_faults(short + "And this is too much.")] == [1]
+
+
 def test_code_links_and_tables_are_no_long_sentences():
     page = (
         "```console\n$ " + "word " * 50 + "\n```\n\n"
@@ -41,4 +55,4 @@ def test_code_links_and_tables_are_no_long_sentences():
 
 @pytest.mark.parametrize("path", pages(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_page_is_plain(path):
-    assert list(faults(path.read_text())) == []
+    assert list(faults_of(path)) == []
