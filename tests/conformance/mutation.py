@@ -1,7 +1,7 @@
 """Runs mutation cases: ``python -m tests.conformance.mutation FILE...``; ends ``N passed, M failed``.
 
 The format is told in the file itself. Where Waddle differs on purpose the case is named in
-``DIFFERENCES``, with the row of docs/compatibility.md, and is judged by what is written here.
+``DIFFERENCES``, with the row of docs/compatibility/mutation.md, and is judged by what is written here.
 """
 
 import argparse

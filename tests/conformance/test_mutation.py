@@ -1,4 +1,4 @@
-"""Every mutation case agrees with Gatekeeper, but for what docs/compatibility.md lists."""
+"""Every mutation case agrees with Gatekeeper, but for what docs/compatibility/mutation.md lists."""
 
 import copy
 import json

@@ -74,7 +74,7 @@ def strange(sample: Json, name: str, chance: random.Random) -> Json:
 
 
 def small(value: Any) -> Any:
-    """Without the numbers that Gatekeeper's float64 prints otherwise (docs/compatibility.md)."""
+    """Without the numbers that Gatekeeper's float64 prints otherwise (docs/compatibility/reviews.md)."""
     if isinstance(value, dict):
         return {name: small(item) for name, item in value.items()}
     if isinstance(value, list):

@@ -1,7 +1,7 @@
 """Which bodies are safe where comprehensions use variables from around them, asked of OPA too.
 
 OPA forgets what else such a literal needs; where an order can be found that binds all, ours
-is that one (docs/compatibility.md).
+is that one (docs/compatibility/rego.md).
 """
 
 import pytest

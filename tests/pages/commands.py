@@ -8,16 +8,9 @@ from tests.programs import ROOT
 GENERATED = {"api.md", "command-line.md", "commands.md", "flags.md", "metrics.md", "resources.md"}
 """Made of the code: their commands are names."""
 
-COMPARED = {"compatibility.md"}
-"""Speaks of what others' commands do."""
-
 PAGES = [
     ROOT / "README.md",
-    *(
-        path
-        for path in sorted((ROOT / "docs").glob("*.md"))
-        if path.name not in GENERATED | COMPARED
-    ),
+    *(path for path in sorted((ROOT / "docs").glob("*.md")) if path.name not in GENERATED),
     ROOT / "policies" / "README.md",
     ROOT / "manifests" / "helm" / "waddle" / "README.md",
     ROOT / "loadtest" / "README.md",

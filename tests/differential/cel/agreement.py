@@ -164,7 +164,7 @@ def _in_order(value: Any) -> list[Any] | None:
 
 
 def passed_over(expression: str, found: dict[str, Any], wanted: dict[str, Any]) -> str:
-    """Why a difference is none; see docs/compatibility.md."""
+    """Why a difference is none; see docs/compatibility/cel.md."""
     mine, real = str(found.get("error", "")), str(wanted.get("error", ""))
     text = str(wanted.get("text", ""))
     if wanted.get("stage") == "panic" and (

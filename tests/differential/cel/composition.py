@@ -336,7 +336,7 @@ def _is_told(mine: str, there: str) -> bool:
 
 
 def _passed_over(found: str, wanted: str) -> str:
-    """Why a difference is none; see docs/compatibility.md."""
+    """Why a difference is none; see docs/compatibility/cel.md."""
     if EXCEEDED in found or EXCEEDED in wanted:
         return "cost, which each counts by its own measure"
     return ""

@@ -101,7 +101,7 @@ TOLD = {
         }.items()
     },
 }
-"""What docs/compatibility.md tells: nothing is found there, or a conflict, and here there is a value."""
+"""What docs/compatibility/rego.md tells: nothing is found there, or a conflict, and here there is a value."""
 
 OTHER = "package q\nr.s := 1"
 

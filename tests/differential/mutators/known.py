@@ -1,4 +1,4 @@
-"""Differences that docs/compatibility.md lists, each told so that nothing else is passed over.
+"""Differences that docs/compatibility/mutation.md lists, each told so that nothing else is passed over.
 
 What is suspected is taken out of the question, and both have to agree on the rest.
 """

@@ -8,7 +8,8 @@ import yaml
 
 from tests.conformance.gatekeeper import waddle
 from tests.programs import ROOT
-from webhook.cli.migrate.rules import ROWS
+from webhook.cli.migrate.rules import NUMBERS, PAGES, Judged, Note
+from webhook.cli.migrate.run import as_table
 
 DENIED = """
 apiVersion: templates.gatekeeper.sh/v1
@@ -203,10 +204,20 @@ def test_a_file_that_cannot_be_read_is_named_and_the_rest_judged(tmp_path):
 
 
 def test_every_row_that_is_told_is_a_row_of_the_page():
-    lines = (ROOT / "docs" / "compatibility.md").read_text().splitlines()
-    rows = [line.split(" | ")[0].removeprefix("| ") for line in lines if line.startswith("| ")]
-    for row in ROWS:
+    for row, page in PAGES.items():
+        lines = (ROOT / page).read_text().splitlines()
+        rows = [line.split(" | ")[0].removeprefix("| ") for line in lines if line.startswith("| ")]
         assert [item for item in rows if item.startswith(row)], row
+
+
+def test_the_table_names_the_page_of_a_row():
+    note = Note("differs", "4000000 in a message", NUMBERS)
+    (line,) = [
+        line
+        for line in as_table([Judged("Constraint", "it", "", (note,))]).splitlines()
+        if note.text in line
+    ]
+    assert line.endswith(f"[docs/compatibility/reviews.md: {NUMBERS}]")
 
 
 def test_policies_of_our_own_library_run_as_they_are():

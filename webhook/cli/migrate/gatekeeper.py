@@ -16,7 +16,7 @@ _HELP = """Say, object by object, what of an installation of Gatekeeper runs her
   waddle migrate gatekeeper -f policies/      # a folder's; with Gatekeeper's own manifests, its flags too
 
 Templates are compiled and tried, constraints and mutators checked, flags of Gatekeeper's
-Deployments read one by one. What differs is a row of docs/compatibility.md. Nothing is written.
+Deployments read one by one. What differs is a row of docs/compatibility/*.md. Nothing is written.
 """
 
 

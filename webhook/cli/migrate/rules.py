@@ -1,6 +1,6 @@
 """What of an installation of Gatekeeper runs here as it is, what differs, and what is missing.
 
-Pure: manifests in, a verdict for each out. What differs are rows of ``docs/compatibility.md``, by
+Pure: manifests in, a verdict for each out. What differs are rows of ``docs/compatibility/``, by
 the text of their first column, which a test holds.
 """
 
@@ -32,7 +32,7 @@ BUDGET_SECONDS: Final = 0.5
 
 Grade = Literal["same", "differs", "missing"]
 
-# Rows of docs/compatibility.md, by their first column.
+# Rows of docs/compatibility/*.md, by their first column.
 NUMBERS: Final = "numbers in reviews, parameters and data"
 SYNC_DATA: Final = "`metadata.gatekeeper.sh/requires-sync-data`"
 MANAGED: Final = (
@@ -45,10 +45,19 @@ MUTATED_INTEGERS: Final = "mutators: integers"
 EXPORT: Final = "export of audit and admission violations"
 RIGHTS: Final = "rights of the manifests"
 LEFT_OUT: Final = "what the manifests' webhook configuration leaves out"
-ROWS: Final = (
-    *(NUMBERS, SYNC_DATA, MANAGED, EXTERNAL, EXTERNAL_MUTATORS),
-    *(MUTATING, MUTATED_INTEGERS, EXPORT, RIGHTS, LEFT_OUT),
-)
+PAGES: Final = {
+    NUMBERS: "docs/compatibility/reviews.md",
+    MANAGED: "docs/compatibility/reviews.md",
+    SYNC_DATA: "docs/compatibility/policies.md",
+    EXTERNAL: "docs/compatibility/mutation.md",
+    EXTERNAL_MUTATORS: "docs/compatibility/mutation.md",
+    MUTATING: "docs/compatibility/mutation.md",
+    MUTATED_INTEGERS: "docs/compatibility/mutation.md",
+    EXPORT: "docs/compatibility/audit.md",
+    RIGHTS: "docs/compatibility/installation.md",
+    LEFT_OUT: "docs/compatibility/installation.md",
+}
+"""The page of each row."""
 
 _EXPONENT_FROM: Final = 1_000_000
 """Go prints a float64 from here on with an exponent when it is a whole number of this size."""
@@ -74,7 +83,7 @@ _RELATED: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One thing that is not as it was; ``row`` is the row of compatibility.md about it, if any."""
+    """One thing that is not as it was; ``row`` is the row of :data:`PAGES` about it, if any."""
 
     grade: Grade
     text: str

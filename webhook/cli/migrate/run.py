@@ -11,7 +11,7 @@ from webhook.api.targets import declares_target
 from webhook.cli import exit_codes
 from webhook.cli.clients import new_client
 from webhook.cli.cluster_access import list_objects
-from webhook.cli.migrate.rules import judge
+from webhook.cli.migrate.rules import PAGES, judge
 from webhook.cli.sources import CannotTest, Sources, read_sources
 from webhook.cli.target_run import declared_targets
 from webhook.cli.terminal import complain, styled, write
@@ -135,7 +135,7 @@ def as_table(judged: Sequence[Judged]) -> str:
         place = f" ({item.place})" if item.place else ""
         lines.append(f"{grade}  {one_line(f'{item.kind}/{item.name}{place}')}")
         for note in item.notes:
-            row = f" [compatibility.md: {note.row}]" if note.row else ""
+            row = f" [{PAGES[note.row]}: {note.row}]" if note.row else ""
             lines.append(f"          {_SHOWN[note.grade]}: {one_line(note.text)}{row}")
     counts = Counter(item.grade for item in judged)
     lines += ["", f"{len(judged)} objects: {counts['same']} run as they are, {counts['differs']} "]
