@@ -26,9 +26,6 @@ DECISION_WORDS_MAX: Final = 500
 
 PHRASES: Final = {
     r"\bin nothing\b": "say what is empty",
-    r"\bis told (?:of|by|there|in|as)\b": "say who says it: the log, the status, the command",
-    r"\bthat there are not\b": "unknown",
-    r"\bwhat there is not\b": "unknown",
     r"\bfor (?:test suites|somebody|nobody) (?:are|is|has)\b": "because …",
     r"\bof whose\b": "make two sentences",
     r"\bthe one that is the one\b": "name it",
@@ -38,6 +35,13 @@ PHRASES: Final = {
     r"\b(?:utilize|leverage)s?\b": "use",
     r"\bin order to\b": "to",
     r"\b(?:simply|easily|obviously)\b": "leave it out",
+    r"\btold\b": "say how: reported, shown, logged, printed, delivered",
+    r"\bwanted\b": "asked for, needed, configured",
+    r"\b(?:that|which|what) there (?:is|are) not\b": "unknown, missing",
+    r"\b(?:that|which|what) (?:is|are) none\b": "invalid, not a …",
+    r"\bas ever\b": "as before, or leave it out",
+    r"^who(?:ever)? [^?]+$": "name the role: a user, an operator, an attacker, a client, a right",
+    r"\b(?:to|by|for) who(?:ever)? (?:may|can|is|has|asks|makes|sends|wants)\b": "name the role",
 }
 """A pattern and what to write instead."""
 

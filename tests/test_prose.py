@@ -23,6 +23,14 @@ BAD = [
     "Operators utilize the flag.",
     "Restart the Pod in order to read the file again.",
     "You can easily remove it.",
+    "The fault is told in the status.",
+    "Set it where a line for each is wanted.",
+    "A constraint may name a kind that there is not.",
+    "A message that is none ends the call.",
+    "The request is reviewed as ever.",
+    "Who may read the Secret can sign.",
+    "Whoever adds to it measures it.",
+    "The difference is shown to who may list Namespaces.",
     " ".join(["word"] * (WORDS_MAX + 1)) + ".",
 ]
 

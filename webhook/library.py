@@ -225,8 +225,8 @@ class Policies:
         kind that names none is in a Namespace without name and labels.
         ``operation`` plays a request (CREATE, UPDATE, DELETE, CONNECT), of a ``user`` (``username``,
         ``groups``); an UPDATE needs the ``old_object``. Raises :class:`InvalidInputError` for
-        what is no object of Kubernetes, a list of them, or no JSON, for an operation that there
-        is not, and where no constraint is for admission; :class:`NoVerdictError`.
+        what is no object of Kubernetes, a list of them, or no JSON, for an unknown
+        operation, and where no constraint is for admission; :class:`NoVerdictError`.
         """
         document = _object(obj, "")
         self._check_asked(admission.NAME)

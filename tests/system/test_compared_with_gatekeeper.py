@@ -73,7 +73,7 @@ def test_what_both_said_of_the_same_requests_is_compared_line_by_line(
     compared = waddle("decisions", "compare", ours, "--gatekeeper-log", theirs)
     assert (compared.returncode, compared.stdout) == (
         0,
-        f"{ROUNDS * 3} violations that both told\n",
+        f"{ROUNDS * 3} violations that both found\n",
     ), compared.stdout + compared.stderr
     checked = waddle("check", "-f", policies, "--decisions", ours)
     assert checked.returncode == 0, checked.stdout + checked.stderr

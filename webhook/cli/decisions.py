@@ -173,7 +173,7 @@ def compare(source: Path, *, logs: Sequence[Path], output: str) -> int:
     if output == "json":
         write(as_json(document))
     else:
-        write(f"{comparison.agreed} violations that both told")
+        write(f"{comparison.agreed} violations that both found")
         for title, name in (("only Waddle", "onlyWaddle"), ("only Gatekeeper", "onlyGatekeeper")):
             for item in document[name]:
                 where = f"{item['namespace']}/{item['name']}" if item["namespace"] else item["name"]

@@ -1,7 +1,7 @@
 """The exit codes of every subcommand: the texts of ``--help`` and docs/commands.md say these.
 
 0 is good, 1 that the answer is no, 2 that there is no answer; whoever only asks whether it
-is 0 is never told that something unchecked is good. ``test`` and ``verify`` give 1 where
+is 0 never takes something unchecked for good. ``test`` and ``verify`` give 1 where
 gator does, for what cannot be checked too.
 """
 
@@ -71,10 +71,10 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
         OK: "all passed",
         NO: "some failed; or, as with conftest, the tests could not be made",
     },
-    "console": {OK: "told to stop", NO: _NOT_STARTED},
+    "console": {OK: "stopped by a signal", NO: _NOT_STARTED},
     "decisions compare": {
-        OK: "both told the same",
-        NO: "one told what the other did not",
+        OK: "both decided the same",
+        NO: "one decided what the other did not",
         UNKNOWN: "nothing was compared: a source that cannot be read, or no violation in either",
     },
     "decisions replay": {
@@ -85,7 +85,7 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
     },
     "decisions stats": {OK: "counted", UNKNOWN: "the source cannot be read"},
     "decisions tail": {OK: "shown", UNKNOWN: "the source cannot be read"},
-    "demo": {OK: "told to stop, and ended", NO: _NOT_STARTED},
+    "demo": {OK: "stopped by a signal, and ended", NO: _NOT_STARTED},
     "expand": {OK: "printed", UNKNOWN: "a file or policy cannot be used, or a resource expanded"},
     "init": _WRITTEN,
     "krm": {
@@ -95,7 +95,7 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
     },
     "man": {OK: "printed or written", NO: "a page cannot be written"},
     "migrate gatekeeper": {
-        OK: "everything runs, as it is or as the rows that are told have it",
+        OK: "everything runs, as it is or as the printed rows say",
         NO: "something is missing",
         UNKNOWN: "nothing of Gatekeeper was found, or a file cannot be read",
     },
@@ -119,9 +119,9 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
         OK: "shown",
         UNKNOWN: "the cluster cannot be asked, or serves no policy reports",
     },
-    "serve": {OK: "told to stop, and drained", NO: _NOT_STARTED},
+    "serve": {OK: "stopped by a signal, and drained", NO: _NOT_STARTED},
     "sidecar": {
-        OK: "told to stop, or the configuration that --check was to look at is good",
+        OK: "stopped by a signal, or --check found the configuration good",
         NO: f"{_NOT_STARTED}; or the configuration is not good",
     },
     "simulate": {OK: "computed", UNKNOWN: "what was measured cannot be read"},

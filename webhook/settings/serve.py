@@ -216,9 +216,9 @@ class ServeSettings(TelemetrySettings):
     )
     api_server_ca_file: str = flag(
         "",
-        "File with the authorities of the API server's client certificate. Who shows none of them "
-        "with the name of --client-cn-name is answered, too, but behind the API server: it counts "
-        "as one more user.",
+        "File with the authorities of the API server's client certificate. A client without such a "
+        "certificate, with the name of --client-cn-name, is answered after the API server, and "
+        "counts as one more user.",
         group=_TLS,
     )
 
@@ -252,7 +252,7 @@ class ServeSettings(TelemetrySettings):
     max_body_bytes: int = flag(
         40 * 1024 * 1024,
         "Bytes of a request's body. An object for which the API server sends more is refused; "
-        "whoever else sends more gets 413.",
+        "any other sender gets 413.",
         group=_LIMITS,
     )
     # One of the largest, or several large ones, and room beside them for small ones.
@@ -389,7 +389,7 @@ class ServeSettings(TelemetrySettings):
         False,
         "Answer POST /v1/validate-policy: what admission would say of policies, and what they would "
         "change. Callers show a certificate (--client-ca-name), or with --kubernetes a bearer token "
-        "whose user may post to that path; effects are told to who may list all that is synced.",
+        "whose user may post to that path; users who may list all that is synced see effects.",
         group=_DECIDING,
     )
     disable_enforcementaction_validation: bool = flag(

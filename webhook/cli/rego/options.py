@@ -93,7 +93,7 @@ BUNDLE = click.option(
     help="Read each PATH as a bundle: a folder or a .tar.gz file.",
 )
 MAX_ERRORS = click.option(
-    "-m", "--max-errors", default=10, show_default=True, help="Faults told at most; 0 for all."
+    "-m", "--max-errors", default=10, show_default=True, help="Faults shown at most; 0 for all."
 )
 CAPABILITIES = click.option(
     "--capabilities",

@@ -26,7 +26,7 @@ _HELP = """Run the unit tests in Rego files: rules whose names begin with test_.
 
 Each PATH is a file or a folder that is read with all below it: .rego files are
 modules, .json and .yaml files are data. Rules whose names begin with todo_test_
-are told and not run.
+are listed and not run.
 
 \b
   waddle rego test policy/

@@ -9,7 +9,7 @@ import click
 from webhook.cli import exit_codes
 from webhook.cli.scaffold import writing
 
-_HELP = """Write a new template, constraint, suite or mutator, to be changed to what is wanted.
+_HELP = """Write a new template, constraint, suite or mutator, to be edited.
 
 \b
   waddle new template RequiredOwner              # policies/required-owner/template.yaml

@@ -36,7 +36,7 @@ The costs were measured on one machine (see loadtest/README.md): measure yours b
     type=click.FloatRange(min=0, min_open=True),
     required=True,
     metavar="MS",
-    help="The 99th percentile of latency that is wanted, in milliseconds.",
+    help="The 99th percentile of latency to keep, in milliseconds.",
 )
 @click.option(
     "--spare",
