@@ -150,7 +150,7 @@ def main() -> int:
         "",
         how,
         "",
-        "| what | waddle | conftest | wall | CPU | memory | wanted |",
+        "| what | waddle | conftest | wall | CPU | memory | goal |",
         "|---|---|---|---|---|---|---|",
     ]
     asked = {

@@ -109,9 +109,9 @@ checked. A latency counts from when the request was due. {plan["rounds"]} rounds
 {plan["seconds"]:g} s without changes and one with them, in turn the first; medians of rounds.
 
 The API server and the generator share the other core. The generator {first}.
-"Sent late" is how long after it was due a request was sent, at the 99th percentile: the generator's
-own timer takes up to 1 ms of each latency, with changes and without; more than that was waiting,
-for the core or, where all connections were in use, for the server. "Since sent" leaves it out.
+"Sent late" is how long after it was due a request was sent, at the 99th percentile. The generator's
+own timer takes up to 1 ms of each latency, with changes and without. More than that is a wait for
+the core or, where all connections were in use, for the server. "Since sent" leaves it out.
 
 | machine | |
 |---|---|

@@ -82,9 +82,9 @@ def _stage(name: str, stage: dict[str, Any]) -> str:
 | | waddle | gatekeeper | ratio |
 |---|---|---|---|
 {lines}{rights}
-Three replicas of Waddle, started at once on the same core: ready after {ready} s; resident memory
-{rss} MiB; {same} of policies and data; **{replicas["writes"]} writes** by all of them in
-{replicas["quiet_seconds"]:.0f} s of steady state.
+Three replicas of Waddle, started at once on the same core, were ready after {ready} s.
+Resident memory was {rss} MiB. They had {same} of policies and data.
+Together they made **{replicas["writes"]} writes** in {replicas["quiet_seconds"]:.0f} s of steady state.
 """
 
 

@@ -331,11 +331,11 @@ Written by `make bench-decisions`.
 turn, on connections that stay; all servers were started anew {SETS} times meanwhile, since where a
 process' memory lies differs from start to start. CPU is that of a server's whole process from round
 to round: the exporter's work after the answers is in it, the sidecar's is not and has a column of its
-own. Medians; the ratio is to both servers without a log in the same round (for each of these: to the
-other one, which is what noise does), with the interval that holds its median in 95 of 100 runs, by
-ranks alone, and the medians of each start. The goal is at most {GOAL}: it is held where the whole
-interval is below, missed where it is above. `hung` has a sidecar that was stopped with SIGSTOP; that
-of `on` was told of every decision, or else there would be no figures.
+own. Figures are medians. The ratio is to both servers without a log in the same round; for each of
+these it is to the other one, which shows the noise. Beside it are the interval that holds its median
+in 95 of 100 runs, by ranks alone, and the medians of each start. The goal is at most {GOAL}. It is held
+where the whole interval is below, missed where it is above. `hung` has a sidecar that was stopped
+with SIGSTOP. That of `on` received every decision, or else there would be no figures.
 
 | body | log | CPU, µs a request | CPU, ratio | 95 % | of each start | goal | p50, ms | p99, ms | sidecar CPU, µs |
 |---|---|---|---|---|---|---|---|---|---|

@@ -55,7 +55,7 @@ def test_a_page_has_both_programs_and_their_ratio() -> None:
     """Medians of the rounds."""
     page = report.markdown(RESULT)
     assert "| start to ready, s | 2.0 | 8.0 | **0.25** |" in page
-    assert "**0 writes** by all of them in\n60 s" in page
+    assert "Together they made **0 writes** in 60 s" in page
     assert report.faults(RESULT) == []
 
 
