@@ -42,11 +42,14 @@ class Opening:
         self._greeted_at = greeted_at
 
     def since(self, now: float) -> float:
-        """Since when the client waits whose request's head is complete now; asked once."""
+        """Since when the client waits whose request's head is complete now.
+
+        A connection is dialled for its first request alone.
+        """
         waited = now - self._greeted_at
         handshake = self._greeted_at - self._accepted_at
         first, self._accepted_at = self._accepted_at, math.inf
-        return first if waited <= max(DIALLED_SECONDS, handshake) else now
+        return min(first, now) if waited <= max(DIALLED_SECONDS, handshake) else now
 
 
 UNKNOWN: Final = Opening(math.inf, -math.inf)
