@@ -13,6 +13,7 @@ from webhook.parsers.errors import ParseError
 
 _DIALECT: Final = replace(
     yaml_reader.KUBERNETES,
+    whole_max=-(1 << 63) - 1,  # every number passes through a float64
     number=numbers.number,
     refuses_long_numbers=False,
     depth_max=DEPTH_MAX,

@@ -74,6 +74,22 @@ def test_a_file_is_read_in_conftests_shape(name, text, shape):
     assert json.loads(json.dumps(found)) == shape
 
 
+def test_numbers_of_yaml_pass_through_a_float():
+    """From a million on OPA shows them with an exponent."""
+    document = parsers.parse(
+        "yaml", b"[999999, 1000000, -12345678, 1e3, 0.5, 99999999999999999999]"
+    )
+
+    assert list(map(repr, document)) == [
+        "999999",
+        "1000000.0",
+        "-12345678.0",
+        "1000",
+        "0.5",
+        "1e+20",
+    ]
+
+
 @pytest.mark.parametrize(("name", "text", "line"), REFUSED)
 def test_a_file_that_conftest_refuses_is_refused_with_its_line(name, text, line):
     with pytest.raises(ParseError) as error:
