@@ -10,7 +10,7 @@ from webhook.api.names import CONSTRAINTS
 from webhook.cli.cluster_access import NAMESPACE, TEMPLATES, constraints_of
 from webhook.cli.demo import sources
 from webhook.cluster.errors import ApiError
-from webhook.cluster.kinds import CRDS, NAMESPACES, PODS, WEBHOOK_CONFIGURATIONS
+from webhook.cluster.kinds import CRDS, NAMESPACES, PODS, SECRETS, WEBHOOK_CONFIGURATIONS
 from webhook.replicas.pods import AUDIT_PODS, WEBHOOK_PODS
 
 if TYPE_CHECKING:
@@ -24,6 +24,9 @@ NAMES: Final = (NAMESPACE, SHOP, LAB)
 """Namespaces: of the replicas, of what a policy decides, of what a bad policy is asked."""
 
 CONFIGURATION: Final = "waddle-validating-webhook-configuration"
+
+KEYS: Final = "waddle-revision-keys"
+"""A Secret, empty as the manifests make it: replicas put the keys in that sign PolicyRevisions."""
 
 SERVED_SECONDS_MAX: Final = 180
 """Until a kind is served, of a CRD that was just made."""
@@ -88,9 +91,10 @@ class Installation:
                 )
 
     async def make(self) -> None:
-        """Namespaces and CRDs."""
+        """Namespaces, CRDs, and the Secret of keys."""
         for name in NAMES:
             await self._client.create(NAMESPACES, _named("v1", "Namespace", name))
+        await self._client.create(SECRETS, _named("v1", "Secret", KEYS, NAMESPACE), NAMESPACE)
         for crd in sources.crds():
             if not (_is_shared(crd) and await self._exists(CRDS, crd["metadata"]["name"])):
                 await self._client.create(CRDS, crd)
