@@ -147,6 +147,8 @@ class _Connection(asyncio.Protocol):
         storage = self._server.storage
         if path[0] not in {"api", "apis"}:
             raise Refusal(404, "NotFound", "the server could not find the requested resource")
+        if len(path) == 1:
+            return storage.groups(is_core=path[0] == "api")
         group, version, *rest = ("", *path[1:]) if path[0] == "api" else path[1:]
         if not rest:
             return storage.resources(group, version)

@@ -399,6 +399,29 @@ class Storage:
             raise Refusal(410, "Expired", f"too old resource version: {version}")
         return (change for change in self.history if change.version > version)
 
+    def groups(self, *, is_core: bool) -> Json:
+        """Aggregated discovery: the kinds of the core group, or those of all others."""
+        versions: dict[tuple[str, str], list[Json]] = {}
+        for served in self.kinds.values():
+            if (served.group == "") == is_core:
+                entry = {
+                    "resource": served.plural,
+                    "responseKind": {"kind": served.kind},
+                    "scope": "Namespaced" if served.namespaced else "Cluster",
+                    "verbs": ["get", "list", "watch", "create", "update", "delete"],
+                }
+                versions.setdefault((served.group, served.version), []).append(entry)
+        return {
+            "kind": "APIGroupDiscoveryList",
+            "items": [
+                {
+                    "metadata": {"name": group},
+                    "versions": [{"version": version, "resources": entries}],
+                }
+                for (group, version), entries in versions.items()
+            ],
+        }
+
     def resources(self, group: str, version: str) -> Json:
         """Discovery of a group."""
         found = [

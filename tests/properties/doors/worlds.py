@@ -45,6 +45,12 @@ violation[{"msg": msg}] {
 }
 """
 REGO = {"NoPrivileged": PRIVILEGED, "Labelled": LABELLED, "Images": IMAGES, "Teams": TEAMS}
+SHORT = {
+    "expression": "variables.anyObject.kind != 'Pod' || "
+    "variables.anyObject.spec.containers.all(one, one.image.size() < 8)",
+    "messageExpression": "variables.anyObject.kind + ' has a long image'",
+}
+CEL = {"Short": SHORT}
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,7 @@ class World:
 def world(seed: int) -> World:
     """The world of a seed."""
     chance = random.Random(seed)
-    kinds = chance.sample(sorted(REGO), chance.randint(1, 3))
+    kinds = chance.sample(sorted(REGO | CEL), chance.randint(1, 3))
     policies = [*map(_template, kinds), *_namespaces(chance)]
     policies += [
         _constraint(chance, chance.choice(kinds), f"c{number}")
@@ -87,13 +93,19 @@ def world(seed: int) -> World:
 
 def _template(kind: str) -> Json:
     schema = {"type": "object", "properties": {"label": {"type": "string"}}}
+    target: Json = {"target": "admission.k8s.gatekeeper.sh"}
+    if kind in REGO:
+        target["rego"] = REGO[kind]
+    else:
+        source = {"validations": [CEL[kind]]}
+        target["code"] = [{"engine": "K8sNativeValidation", "source": source}]
     return {
         "apiVersion": "templates.gatekeeper.sh/v1",
         "kind": "ConstraintTemplate",
         "metadata": {"name": kind.lower()},
         "spec": {
             "crd": {"spec": {"names": {"kind": kind}, "validation": {"openAPIV3Schema": schema}}},
-            "targets": [{"target": "admission.k8s.gatekeeper.sh", "rego": REGO[kind]}],
+            "targets": [target],
         },
     }
 
