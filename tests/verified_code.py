@@ -34,6 +34,8 @@ ATTRIBUTES: Final = frozenset(
         "pay",
         "print_",
         "removeprefix",
+        "bit_length",
+        "isprintable",
         "removesuffix",
         "replace",
         "setdefault",

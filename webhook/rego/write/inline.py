@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook.golang.format import simple_format
+from webhook.golang.strings import quote
 from webhook.rego.check import ir
 from webhook.rego.errors import BuiltinError
 from webhook.rego.run.metered import JOINED_MAX, WORK_STEPS
@@ -33,6 +34,7 @@ from webhook.rego.write.expression import (
     list_of,
     method,
     part,
+    scalar,
     sum_of,
     text_of,
 )
@@ -50,6 +52,9 @@ if TYPE_CHECKING:
 MAX_INLINE_TEXTS: Final = 4
 """Texts that one program joins in place, which saves a tenth of a microsecond each time. Most
 policies have no more; one that has many takes CPython 50 µs longer to compile for each."""
+
+MAX_BITS: Final = 64
+"""Of an integer that is written in digits at once."""
 
 MAX_AFFIXES: Final = 256
 """Prefixes or suffixes tried without paying for them: some 10 µs."""
@@ -347,12 +352,9 @@ def _sprintf(function: FunctionBuilder, lit: ir.Call) -> bool:
         return False
     pieces = [piece.replace("%%", "%") for piece in simple[0].split("%s")]
     verbs = simple[1]
-    if (
-        "d" in verbs
-        or "q" in verbs
-        or len(verbs) < len(values.items)
-        or len(pieces) != len(verbs) + 1
-    ):
+    if len(verbs) < len(values.items) or len(pieces) != len(verbs) + 1:
+        return False
+    if not _CALLED.isdisjoint(verbs) and function.unit.texts >= MAX_INLINE_TEXTS:
         return False
     missing = len(verbs) - len(values.items)
     if missing:  # Go says so in the text
@@ -363,20 +365,40 @@ def _sprintf(function: FunctionBuilder, lit: ir.Call) -> bool:
             pieces[-1] += f"%!{verb}(MISSING){piece}"
     operands = [function.simple(value) for value in function.terms.arguments(values.items)]
     text = _Text([pieces[0]], [])
-    strings = []
+    tests: dict[str, Expression] = {}
     for piece, verb, value in zip(pieces[1:], verbs, operands, strict=True):
-        if value.is_known and (verb == "v" or type(value.value) is str):
-            text.parts[-1] += argument_text(value.value) + piece
+        if value.is_known and (verb == "v" or type(value.value) is _TAKES[verb]):
+            shown = quote(value.value) if verb == "q" else argument_text(value.value)
+            text.parts[-1] += shown + piece
             continue
-        text.parts.append(piece)
-        text.shown.append(value.of_kind(Kind.STRING) if verb == "s" else value)
-        if verb == "s":
-            strings.append(value)
-    tests = _are(strings, Kind.STRING)
+        mark = '"' if verb == "q" else ""
+        text.parts[-1] += mark
+        text.parts.append(mark + piece)
+        text.shown.append(value.of_kind(Kind.STRING) if verb != "v" else value)
+        tests |= {test.source: test for test in _fits(value, verb)}
     whole = (function.unit.constant(template.value), list_of(operands))
     slow = _slow(function, lit, whole) if tests else None
-    function.patterns.give(lit.out, _joined(function, text, tests, slow))
+    function.patterns.give(lit.out, _joined(function, text, [*tests.values()], slow))
     return True
+
+
+_TAKES: Final = {"v": object, "s": str, "q": str, "d": int}
+"""What is shown as it is by a verb."""
+
+_CALLED: Final = frozenset("dq")
+"""Verbs whose texts the built-in makes where no more are joined in place."""
+
+
+def _fits(value: Expression, verb: str) -> list[Expression]:
+    """Tests that a value is shown as it is, in quotes for ``%q``; none where anything is."""
+    if verb == "v":
+        return []
+    if verb == "s":
+        return _are([value], Kind.STRING)
+    if verb == "d":
+        return [*_are([value], Kind.INT), compare(method(value, "bit_length"), "<", str(MAX_BITS))]
+    marks = [compare(scalar(mark), "not in", value) for mark in ('"', "\\")]
+    return [*_are([value], Kind.STRING), method(value, "isprintable", kind=Kind.BOOL), *marks]
 
 
 def _joined(

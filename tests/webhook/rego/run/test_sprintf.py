@@ -9,8 +9,10 @@ import pytest
 
 from tests.new_examples import NEW_EXAMPLES
 from tests.patience import PATIENCE_SECONDS
+from tests.webhook.rego.written import written
 from webhook.rego.builtins.go_json import decode
 from webhook.rego.errors import EvaluationError
+from webhook.rego.run.limits import EvaluationContext
 from webhook.rego.run.numbers import number
 from webhook.rego.run.sprintf import sprintf
 from webhook.rego.run.values import RegoObject, RegoSet
@@ -117,3 +119,20 @@ def test_every_verb_with_every_flag_prints_what_opa_prints(program, tmp_path):
         if want != ours
     ]
     assert not differing, (seed, differing[:5])
+
+
+@pytest.mark.parametrize("template", ["<%q>", "%d", "%s", '"%q" 100%% %q', "%v-%d-%q", "%d%d"])
+def test_texts_joined_in_place_are_those_of_the_built_in(template):
+    """Of each kind of value, known and given."""
+    plain = ["a", "", 'b"', "\\", "\n", "é", "\u202e", "\udc80", 7, -(2**63), 2**64, 10**5000]
+    values = [*plain, True, None, 1.5, number("1.0"), ["x", 1], {"k": "v"}]
+    verbs = template.replace("%%", "").count("%")
+    source = f"p := sprintf(`{template}`, [{', '.join(['input.v'] * verbs)}])"
+    for value in values:
+        rule, python = written(f"package a\n{source}", "data.a.p")
+        assert "f'{" in python
+        assert rule({"v": value}, {}, EvaluationContext()) == sprintf(template, [value] * verbs)
+    for value in ["a", 'b"', "\\", "\n", 7, 10**20, True, None, 1.5]:
+        known = source.replace("input.v", json.dumps(value))
+        rule, _ = written(f"package a\n{known}\nq := p if input.v", "data.a.q")
+        assert rule({"v": 1}, {}, EvaluationContext()) == sprintf(template, [value] * verbs)

@@ -81,6 +81,13 @@ WRITTEN = {
         "x := sprintf(`%v-%s-%v`, [1, `a`, v]) }",
         "('1-a-' f'{v if type(v) is str else text(v)}')",
     ),
+    "what is quoted and counted in a text is shown at once where it is plain": (
+        "x := sprintf(`%q[%d]`, [v, v.i]) }",
+        (
+            "('\"' f'{v}' '\"[' f'{v}' ']') if type(v) is str and v.isprintable() and '\"' not in v "
+            "and '\\\\' not in v and type(v) is int and v.bit_length() < 64 else c0("
+        ),
+    ),
     "a sum of integers is made at once": (
         "x := v + 1; y := x - v }",
         "v + 1 if type(v) is int else c0(S, L[0], v, 1)",
