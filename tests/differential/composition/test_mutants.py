@@ -1,7 +1,9 @@
 """The tool that puts faults into the generator finds those that are, and no others."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from multiprocessing import get_context
+from pathlib import Path
 
 from tests.differential.composition import reached
 from tests.differential.composition.comparison import Asked
@@ -26,8 +28,36 @@ from tests.differential.composition.trial import (
     without_a_fault,
 )
 from tests.differential.oracle import Oracle
+from tests.programs import Programs
 from webhook.rego.engine import CompileOptions
 
+
+def alone(check: Callable[[Oracle], None]) -> Callable[[Programs], None]:
+    """A test in a process of its own.
+
+    A trial is a fork. In a worker of pytest's another thread may hold a lock at that moment, which
+    the trial would wait for without end.
+    """
+    name = check.__name__
+
+    def test(program: Programs) -> None:
+        oracle = program("tests/oracles/opa")
+        process = get_context("spawn").Process(target=_run, args=(name, oracle))
+        process.start()
+        process.join()
+        assert process.exitcode == 0
+
+    test.__name__ = name
+    CHECKS[name] = check
+    return test
+
+
+def _run(name: str, program: Path) -> None:
+    with Oracle(program) as opa:
+        CHECKS[name](opa)
+
+
+CHECKS: dict[str, Callable[[Oracle], None]] = {}
 RULES = {
     "p": "p contains i if { some i, v in input.parameters.vs; is_number(v); v != 1 }",
     "f": "f contains i if { some i, v in input.parameters.vs; g(v) }\ng(v) if { count(v); not 1 in v }",
@@ -50,6 +80,7 @@ def fault(module: str, right: str, wrong: str) -> Mutant:
     return Mutant(module, 1, wrong, "", lambda: ast.parse(text.replace(right, wrong)))
 
 
+@alone
 def test_a_generator_without_a_fault_writes_the_same_code_and_one_with_it_is_killed(opa: Oracle):
     asked = questions(opa, *(Asked(name, "body", rule) for name, rule in RULES.items()))
     for module in ("inline.py", "expression.py", "function_requests.py"):
@@ -59,6 +90,7 @@ def test_a_generator_without_a_fault_writes_the_same_code_and_one_with_it_is_kil
     assert found.killer in asked
 
 
+@alone
 def test_several_at_once_are_told_apart(opa: Oracle):
     asked = questions(opa, Asked("p", "body", RULES["p"]))
     wrong = fault("expression.py", '" and ".join', '" or ".join')
@@ -87,6 +119,7 @@ def test_several_at_once_are_told_apart(opa: Oracle):
     assert [one.mutant for one in begun] == some
 
 
+@alone
 def test_a_fault_that_only_costs_time_is_killed_by_the_tests_of_fast_ways(opa: Oracle):
     asked = questions(
         opa, Asked("p", "body", "p contains i if { some i, v in input.parameters.vs; v == null }")
