@@ -128,11 +128,14 @@ class RolloutRecord:
     """How many violations the audit found last, while steps were still to come."""
     increased: float | None = None
     """When the audit last found more than before, seconds since the epoch."""
+    sequence: int = 0
+    """Counted up by each change: of two records of a generation the later one counts."""
 
     def document(self) -> Json:
         """As it stands in ``status.rollout``."""
         record: Json = {
             "observedGeneration": self.generation,
+            "sequence": self.sequence,
             "state": self.state,
             "action": self.steps[-1].action,
             "steps": [{"action": step.action, "since": text_of(step.since)} for step in self.steps],
@@ -236,8 +239,8 @@ def _flag(annotations: Mapping[str, Any], name: str) -> bool:
 def read_record(status: object) -> RolloutRecord | None:
     """The record in a constraint's status; None where there is none that can be read.
 
-    Anyone who may write the status may have written it: what makes no sense is
-    as if it were not there, and the roll-out begins anew.
+    Whether it counts its signature says, which is none of this module's business. What
+    makes no sense is as if it were not there, and the roll-out begins anew.
     """
     written: Any = object_of(status).get("rollout")
     try:
@@ -247,14 +250,15 @@ def read_record(status: object) -> RolloutRecord | None:
         increased = seconds_of(written["increasedAt"]) if "increasedAt" in written else None
         total = written.get("auditedViolations")
         record = RolloutRecord(
-            written["observedGeneration"], steps, written["state"], total, increased
+            *(written["observedGeneration"], steps, written["state"], total, increased),
+            sequence=written.get("sequence", 0),
         )
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
     if not all(type(step.action) is str for step in steps):
         return None
-    kinds = (type(record.generation), type(record.state), type(record.total))
-    sound = kinds in ((int, str, int), (int, str, type(None)))
+    kinds = (type(record.generation), type(record.sequence), type(record.state))
+    sound = kinds == (int, int, str) and type(record.total) in (int, type(None))
     return record if steps and sound and all(step.action in _STRENGTH for step in steps) else None
 
 

@@ -144,6 +144,14 @@ POLICY_REVISIONS_IGNORED: Final = Metric(
     ("why",),
 )
 
+ROLLOUT_RECORDS_IGNORED: Final = Metric(
+    "waddle_rollout_records_ignored_total",
+    "counter",
+    "Records of staged roll-outs in statuses that no replica has signed as they are, by why: "
+    "unsigned, unknown_key or wrong_signature.",
+    ("why",),
+)
+
 SPECIALISED_CONSTRAINTS: Final = Metric(
     "waddle_specialised_constraints",
     "gauge",

@@ -4,6 +4,7 @@ import base64
 
 from webhook.api.revision import digest_of, read_revision, revision_object
 from webhook.controllers.revisions.keys import KeyRing, RevisionKey, RevisionKeys
+from webhook.controllers.revisions.rollout_records import RolloutRecords
 from webhook.log import Log
 
 SECRET = "waddle-revision-keys"
@@ -18,13 +19,19 @@ def keys_of(client, *keys):
         client, "waddle-system", SECRET, Log(lambda _: None).logger("keys"), writes=False
     )
     known.ring = KeyRing(keys or (KEY,))
+    known.is_settled = True
     return known
+
+
+def rollouts_of(keys):
+    """The records of roll-outs that count by these keys."""
+    return RolloutRecords(keys, Log(lambda _: None).logger("rollouts"))
 
 
 def signed(made, key=KEY):
     """A revision with the signature of a key."""
     status = made.get("status", {})
-    return {**made, "status": {**status, "signature": key.signature(read_revision(made))}}
+    return {**made, "status": {**status, "signature": key.signature(read_revision(made).signed_bytes)}}
 
 
 def signed_revision(document, outcome=None, key=KEY, digest=""):

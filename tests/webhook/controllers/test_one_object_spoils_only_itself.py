@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.webhook.controllers.test_conditions import pod, says
+from tests.webhook.controllers.signing import keys_of, rollouts_of
 from tests.webhook.controllers.test_reconciler import CONFIG_MAP, Wishes
 from webhook.api import pod_status
 from webhook.api.config import CONFIG, SYNC_SET
@@ -119,7 +120,10 @@ class Bench:
         self.reconciler.begin()
         self.conditions = ConditionKeeper(EventWriter(NOBODY, NOBODY), POD, NOBODY)
         self.rollouts = RolloutKeeper(
-            EventWriter(NOBODY, NOBODY), POD, lambda event, **details: None
+            EventWriter(NOBODY, NOBODY),
+            POD,
+            lambda event, **details: None,
+            rollouts_of(keys_of(NOBODY)),
         )
 
     def take(self, gvk, document, namespace=""):

@@ -66,7 +66,7 @@ def test_what_a_replica_has_signed_counts():
         {"outcome": replace(OUTCOME, uid="uid-2")},
         {"outcome": replace(OUTCOME, version="2")},
         {"subject": ("templates.gatekeeper.sh/v1", "ConstraintTemplate", "another")},
-        {"signature": FOREIGN.signature(revision())},
+        {"signature": FOREIGN.signature(revision().signed_bytes)},
         {"signature": f"{KEY.name}:"},
         {"signature": f"{KEY.name}:é"},
     ],
@@ -81,7 +81,7 @@ def test_what_was_altered_since_does_not_count(field):
     [
         ({"signature": ""}, "unsigned"),
         ({"is_owned": False}, "no_owner"),
-        ({"signature": LATER.signature(revision())}, "unknown_key"),
+        ({"signature": LATER.signature(revision().signed_bytes)}, "unknown_key"),
         ({"signature": "a"}, "unknown_key"),
     ],
 )
@@ -196,8 +196,8 @@ def test_a_key_that_is_not_known_has_the_secret_read_again(tmp_path, monkeypatch
 
     async def again(keys):
         told = asyncio.Event()
-        keys.listener = told.set
-        by_later = revision(signature=LATER.signature(revision()))
+        keys.listeners.append(told.set)
+        by_later = revision(signature=LATER.signature(revision().signed_bytes))
         async with asyncio.TaskGroup() as tasks:
             running = tasks.create_task(keys.run())
             assert keys.distrust(by_later) == "unknown_key"

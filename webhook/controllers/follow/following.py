@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from webhook.api import pod_status
@@ -31,6 +32,7 @@ from webhook.controllers.object_writer import ObjectWriter
 from webhook.controllers.revisions.keeper import REVISIONS, RevisionKeeper
 from webhook.controllers.revisions.keys import RevisionKeys
 from webhook.controllers.revisions.outcome_records import OutcomeRecords
+from webhook.controllers.revisions.rollout_records import RolloutRecords
 from webhook.controllers.status.aggregation import Aggregation
 from webhook.controllers.status.status_writers import StatusWriters
 from webhook.controllers.status_kinds import LabelledSubject
@@ -40,6 +42,7 @@ from webhook.metrics.policies import (
     POLICY_REVISIONS_IGNORED,
     POLICY_STATES,
 )
+from webhook.mutation import mutator
 from webhook.replicas.pods import STATUS_OPERATION
 from webhook.serving.namespaces import NamespaceAnswer
 from webhook.watch.manager import Manager
@@ -142,6 +145,11 @@ class Following:
             listener=self._crds_changed,
             object_faults=object_faults,
         )
+        self._keys = RevisionKeys(
+            client, pod.namespace, key_secret, log, writes=STATUS_OPERATION in operations
+        )
+        self._rollouts = RolloutRecords(self._keys, log, registry)
+        self._object_faults = object_faults
         self._manager = Manager(client, ClusterDiscovery(client, self._crds), settings=WATCHES)
         self._policy_watches = self._manager.registrar("policy")
         self._data_watches = self._manager.registrar("sync")
@@ -152,15 +160,15 @@ class Following:
                 pod,
                 log,
                 record=record,
+                rollouts=self._rollouts,
                 object_faults=object_faults,
                 has_crd=self._has_crd,
             )
             if STATUS_OPERATION in operations
             else None
         )
-        self._keys = RevisionKeys(
-            client, pod.namespace, key_secret, log, writes=self._aggregation is not None
-        )
+        if self._aggregation is not None:
+            self._keys.listeners.append(self._aggregation.touch_all)
         self._revisions = (
             RevisionKeeper(
                 client,
@@ -170,6 +178,7 @@ class Following:
                 limit=kept_revisions,
                 tell=self._revised,
                 writers=None if self._aggregation is None else self._aggregation.writers,
+                rollouts=self._rollouts,
                 object_faults=object_faults,
             )
             if kept_revisions
@@ -271,20 +280,23 @@ class Following:
             if self._expressions is not None:
                 tasks.create_task(self._expressions.run())
             tasks.create_task(self._tick_forever())
+            tasks.create_task(self._keys.run())
             if self._revisions is not None:
                 tasks.create_task(self._revisions.run())
-                await self._load_revisions(self._revisions)
+            await self._load_revisions(self._revisions)
             if self._prevalidation is not None:
                 tasks.create_task(self._prevalidation.run())
                 tasks.create_task(self._publish_released())
             tasks.create_task(self._take(self._policy_watches, self._take_policy, POLICY_SECONDS))
             tasks.create_task(self._take(self._data_watches, reconciler.take_data, DATA_SECONDS))
 
-    async def _load_revisions(self, revisions: RevisionKeeper) -> None:
+    async def _load_revisions(self, revisions: RevisionKeeper | None) -> None:
         """Know what is kept before anything is applied, so that a broken policy finds it."""
         tracker, kind = self._policies.tracker, REVISIONS.gvk.kind
         tracker.track(kind)
-        await revisions.wait_loaded(lambda error: tracker.fail(kind, "", error))
+        await self._keys.load(lambda error: tracker.fail(kind, "", error))
+        if revisions is not None:
+            await revisions.wait_loaded(lambda error: tracker.fail(kind, "", error))
         tracker.expect(kind, ())
 
     def _revised(self, subjects: Iterable[PolicyKey]) -> None:
@@ -309,13 +321,29 @@ class Following:
             taken = time.monotonic()
 
     def _take_policy(self, event: Event) -> None:
-        """Apply a change of policy, unless it is to be tried before."""
+        """Apply a change of policy, unless it is to be tried before.
+
+        Of a roll-out it has the record that counts, whatever its status says.
+        """
+        event = self._verified(event)
         if self._prevalidation is None or not self._prevalidation.holds(event):
             self._policies.reconciler.take_policy(event)
 
+    def _verified(self, event: Event) -> Event:
+        document = event.object
+        is_staged = event.gvk.group in (constraint.GROUP, mutator.GROUP)
+        if document is None or not is_staged or event.key is None:
+            return event
+        outcome = self._object_faults.attempt(
+            "rollout", (event.gvk.kind, event.key.name), lambda: self._rollouts.verified(document)
+        )
+        if isinstance(outcome, Exception):
+            outcome = {**document, "status": {}}
+        return replace(event, object=dict(outcome))
+
     def _released(self, event: Event) -> None:
         """It is known what comes of a change."""
-        self._policies.reconciler.take_policy(event)
+        self._policies.reconciler.take_policy(self._verified(event))
         self._is_released.set()
 
     async def _publish_released(self) -> None:

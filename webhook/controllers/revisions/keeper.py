@@ -22,7 +22,7 @@ from webhook.api.gvk import GroupVersionKind, text
 from webhook.api.resource import Resource
 from webhook.api.revision import read_revision, revision_object
 from webhook.api.revision_outcome import TrialOutcome
-from webhook.api.shapes import object_of, objects_of
+from webhook.api.shapes import object_of, objects_of, status_of
 from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import CRDS
@@ -34,6 +34,7 @@ from webhook.controllers.object_faults import ObjectFaults
 from webhook.controllers.revisions.extension_state import subject_key
 from webhook.controllers.revisions.known import KnownRevisions
 from webhook.controllers.revisions.revisions import rollback_of, surplus
+from webhook.controllers.revisions.rollout_records import FIELD, OPTIONAL, RolloutRecords
 from webhook.controllers.write_pace import RETRY_SECONDS_MAX, TURN_SECONDS, WRITES_AT_ONCE
 from webhook.mutation import mutator
 from webhook.replicas import rendezvous
@@ -89,12 +90,14 @@ class RevisionKeeper:
         *,
         limit: int,
         tell: Callable[[Iterable[PolicyKey]], None],
+        rollouts: RolloutRecords | None = None,
         writers: Callable[[], frozenset[str]] | None = None,
         settings: Settings | None = None,
         object_faults: ObjectFaults | None = None,
     ) -> None:
         """``tell`` is given the objects whose revisions came or went; ``keys`` say which count.
 
+        ``rollouts`` are those of the same objects, of which a copy is kept here, too.
         ``limit`` are kept of each object. ``writers`` gives the replicas that write;
         without it this one only reads. ``object_faults`` takes what an object raises that
         nobody foresaw.
@@ -103,11 +106,14 @@ class RevisionKeeper:
         self._client = client
         self._pod = pod
         self._keys = keys
-        keys.listener = self._judge_anew
+        keys.listeners.append(self._judge_anew)
         self._log = log
         self._limit = limit
         self._tell = tell
         self._known = KnownRevisions(keys, log)
+        self._rollouts = rollouts or RolloutRecords(keys, log)
+        self._rollouts.listener = self._rolled
+        self._keeps_rollouts = True
         self._writers = writers
         self._reflector = Reflector(client, REVISIONS, self, settings=settings, transform=_slim)
         self._wanted: dict[PolicyKey, InForce] = {}
@@ -161,6 +167,8 @@ class RevisionKeeper:
         def take(change: Change) -> None:
             revision = self._known.take_change(change)
             subject = _subject_of(change.object)
+            if change.kind == "set" and self._keys.can_sign:
+                self._rollouts.take(subject[1], status_of(change.object).get(FIELD))
             if revision is not None:
                 self.listener(revision)
                 subjects.append(subject[0])
@@ -192,7 +200,6 @@ class RevisionKeeper:
 
         ``failed`` is told why it takes longer.
         """
-        await self._keys.load(failed)
         while True:
             try:
                 async with asyncio.timeout(PROBE_SECONDS):
@@ -250,7 +257,6 @@ class RevisionKeeper:
     async def run(self) -> None:
         """Watch, and write where that is ours, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._keys.run())
             tasks.create_task(self._reflector.run())
             if self._writers is not None:
                 await self._reflector.wait_synced()
@@ -273,13 +279,14 @@ class RevisionKeeper:
         misjudged = None if in_force is None else self._misjudged(in_force)
         beyond = [] if wanted is not None else self._beyond(uid, in_force)
         outdated = [] if wanted is not None else self._outdated(uid, misjudged)
+        unrecorded = [] if wanted is not None else self._unrecorded(uid)
         if misjudged is not None and self._is_being_tried(misjudged, writers):
             # Its end would find our word in its place, and say nothing.
             self._queue.add(subject, TRIED_SECONDS)
             misjudged = None
-            if not beyond and not outdated:
+            if not beyond and not outdated and not unrecorded:
                 return
-        if wanted is None and misjudged is None and not beyond and not outdated:
+        if wanted is None and misjudged is None and not (beyond or outdated or unrecorded):
             self._since.pop(subject, None)
             self._queue.forget(subject)
             return
@@ -296,6 +303,8 @@ class RevisionKeeper:
                 await self._sign(replace(misjudged, outcome=self._passed()))
             for item in outdated:
                 await self._sign(item)
+            for name, record in unrecorded:
+                await self._record(name, record)
             for item in beyond:
                 self.writes += 1
                 await self._client.delete(REVISIONS, item.name)
@@ -309,7 +318,7 @@ class RevisionKeeper:
 
     def signed(self, item: Json) -> Json:
         """A revision, or one that was read, with the signature of what it says."""
-        said = {**object_of(item.get("status")), "signature": self._keys.sign(read_revision(item))}
+        said = {**object_of(item.get("status")), "signature": self._keys.sign(read_revision(item).signed_bytes)}
         return {**item, "status": said}
 
     async def make(self, made: Json) -> Json:
@@ -340,10 +349,36 @@ class RevisionKeeper:
     async def _sign(self, item: PolicyRevision) -> None:
         """Write a revision's outcome and signature as they are to be."""
         self.writes += 1
-        status: Json = {"signature": self._keys.sign(item)}
+        status: Json = {"signature": self._keys.sign(item.signed_bytes)}
         if item.outcome is not None:
             status["outcome"] = item.outcome.document()
         self._known.take(await self._client.merge(REVISIONS, item.name, "", {"status": status}))
+
+    def _rolled(self, document: Mapping[str, Any]) -> None:
+        """A roll-out went on: its record is kept beside its generation, too."""
+        if self._writers is not None:
+            owner = {name: document.get(name, "") for name in ("apiVersion", "kind")}
+            owner |= {name: document["metadata"].get(name, "") for name in ("name", "uid")}
+            self._queue.add(_subject_of({"spec": {"subject": owner}}), SETTLED_SECONDS)
+
+    def _unrecorded(self, uid: str) -> list[tuple[str, Json]]:
+        """The revisions that have not the record of their generation's roll-out as it is."""
+        if not self._keeps_rollouts:
+            return []
+        lacking: list[tuple[str, Json]] = []
+        for item in self._known.of_subject(uid):
+            record = self._rollouts.of_generation(uid, item.generation)
+            kept = status_of(self._reflector.store.get("", item.name)).get(FIELD)
+            if record is not None and record != kept:
+                # A merge leaves what it does not name.
+                lacking.append((item.name, dict.fromkeys((*object_of(kept), *OPTIONAL)) | record))
+        return lacking
+
+    async def _record(self, name: str, record: Json) -> None:
+        """Write a roll-out's record beside its generation."""
+        self.writes += 1
+        written = await self._client.merge(REVISIONS, name, "", {"status": {FIELD: record}})
+        self._keeps_rollouts = FIELD in status_of(written)
 
     def _lacking(self, in_force: InForce) -> Json | None:
         """The revision to make; None where it is kept."""
@@ -369,7 +404,7 @@ class RevisionKeeper:
             item
             for item in self._known.of_subject(uid)
             if item is not misjudged
-            and self._keys.is_outdated(item)
+            and self._keys.is_outdated(item.signature)
             and (item.outcome is None or item.outcome.is_final)
         ]
 
@@ -428,6 +463,8 @@ def _slim(item: Json) -> Json:
     metadata["ownerReferences"] = [{"uid": owner.get("uid")} for owner in owners]
     said = object_of(item.get("status"))
     status = {"outcome": object_of(said.get("outcome")), "signature": said.get("signature", "")}
+    if FIELD in said:
+        status[FIELD] = said[FIELD]
     return {"metadata": metadata, "spec": spec | {"subject": subject}, "status": status}
 
 

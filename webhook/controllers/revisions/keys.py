@@ -1,4 +1,4 @@
-"""Keys that replicas share, and by which they know what one of them wrote.
+"""Keys that replicas share, and by which they know what one of them wrote: revisions, roll-outs.
 
 They are entries of one Secret, ``key-<seconds>``: when each was made, and 32 random bytes. The
 newest signs, once every replica has had the time to read it; what its predecessor has signed
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from webhook.cluster.client import ClusterClient
     from webhook.log import Logger
 
+Forged: TypeAlias = Literal["unsigned", "unknown_key", "wrong_signature"]
+"""Why a signature does not count."""
+
 Distrust: TypeAlias = Literal["unsigned", "no_owner", "unknown_key", "wrong_signature"]
 """Why a revision does not count."""
 
@@ -64,10 +67,9 @@ class RevisionKey:
     made: int
     secret: bytes
 
-    def signature(self, revision: PolicyRevision) -> str:
-        """What this key says of a revision."""
-        digest = hmac.new(self.secret, revision.signed_bytes, hashlib.sha256)
-        return f"{self.name}:{digest.hexdigest()}"
+    def signature(self, message: bytes) -> str:
+        """What this key makes of a message."""
+        return f"{self.name}:{hmac.new(self.secret, message, hashlib.sha256).hexdigest()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +85,19 @@ class KeyRing:
 
     def distrust(self, revision: PolicyRevision) -> Distrust | None:
         """Why a revision does not count; None for one that a replica has written for its owner."""
-        if not revision.signature:
-            return "unsigned"
-        if not revision.is_owned:
+        if revision.signature and not revision.is_owned:
             return "no_owner"
-        name = revision.signature.partition(":")[0]
+        return self.forged(revision.signature, revision.signed_bytes)
+
+    def forged(self, signature: str, message: bytes) -> Forged | None:
+        """Why a signature of a message does not count; None for one of a replica."""
+        if not signature:
+            return "unsigned"
+        name = signature.partition(":")[0]
         key = next((key for key in self.keys if key.name == name), None)
         if key is None:
             return "unknown_key"
-        ours, theirs = key.signature(revision).encode(), revision.signature.encode()
+        ours, theirs = key.signature(message).encode(), signature.encode()
         return None if hmac.compare_digest(ours, theirs) else "wrong_signature"
 
 
@@ -142,8 +148,10 @@ class RevisionKeys:
         self._asked = asyncio.Event()
         self._fault = ""
         self.ring = KeyRing()
-        self.listener: Callable[[], None] = _nobody
-        """Called when the keys are others than before."""
+        self.listeners: list[Callable[[], None]] = []
+        """Called when the keys are others than before, and once it is known which there are."""
+        self.is_settled = False
+        """Whether it is known which keys there are, or that there are none for us."""
         self.writes = 0
         self.failures = 0
 
@@ -152,19 +160,26 @@ class RevisionKeys:
         """Whether there is a key."""
         return bool(self.ring.keys)
 
-    def sign(self, revision: PolicyRevision) -> str:
-        """The signature of a revision; empty where there is no key."""
+    def sign(self, message: bytes) -> str:
+        """The signature of a message; empty where there is no key."""
         key = self.ring.signer(time.time())
-        return "" if key is None else key.signature(revision)
+        return "" if key is None else key.signature(message)
 
-    def is_outdated(self, revision: PolicyRevision) -> bool:
-        """Whether a revision that counts is signed by another key than the one that signs now."""
+    def is_outdated(self, signature: str) -> bool:
+        """Whether a signature that counts is by another key than the one that signs now."""
         key = self.ring.signer(time.time())
-        return key is not None and not revision.signature.startswith(f"{key.name}:")
+        return key is not None and not signature.startswith(f"{key.name}:")
 
     def distrust(self, revision: PolicyRevision) -> Distrust | None:
         """Why a revision does not count; for a key that is not known the Secret is read again."""
         why = self.ring.distrust(revision)
+        if why == "unknown_key":
+            self._asked.set()
+        return why
+
+    def forged(self, signature: str, message: bytes) -> Forged | None:
+        """The same of any signature."""
+        why = self.ring.forged(signature, message)
         if why == "unknown_key":
             self._asked.set()
         return why
@@ -178,6 +193,8 @@ class RevisionKeys:
         while not await self._read():
             failed(self._fault)
             await asyncio.sleep(backoff.next_seconds())
+        self.is_settled = True
+        self._changed()
 
     async def run(self) -> None:
         """Read the Secret again, now and then and when asked, until cancelled."""
@@ -194,9 +211,13 @@ class RevisionKeys:
             # A new key signs some time after it was made.
             now = self.ring, self.ring.signer(time.time())
             if now != before:
-                self.listener()
+                self._changed()
             before = now
             await asyncio.sleep(ASKED_SECONDS * (1.0 + jitter))
+
+    def _changed(self) -> None:
+        for listener in self.listeners:
+            listener()
 
     async def _read(self) -> bool:
         """Read the keys, and make one where it is time; whether that came to an end."""
@@ -241,7 +262,3 @@ class RevisionKeys:
                 error=fault,
                 effect="no last good revision and no outcome of a trial counts without one",
             )
-
-
-def _nobody() -> None:
-    """Nobody is told."""

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.reflector import Settings
     from webhook.cluster.store import Change, Key, Object
+    from webhook.controllers.revisions.rollout_records import RolloutRecords
     from webhook.controllers.status.rollout_keeper import RecordEvent
     from webhook.log import Logger
     from webhook.watch.manager import Manager
@@ -116,11 +117,12 @@ class Aggregation:
         log: Logger,
         *,
         record: RecordEvent,
+        rollouts: RolloutRecords,
         settings: Settings | None = None,
         object_faults: ObjectFaults | None = None,
         has_crd: Callable[[str], bool] | None = None,
     ) -> None:
-        """``record`` takes what the decision log should know.
+        """``record`` takes what the decision log should know; of ``rollouts`` some records count.
 
         ``object_faults`` takes what an object raises that nobody foresaw. ``has_crd`` says of a
         template whether the API server has established its constraints' CRD.
@@ -155,7 +157,7 @@ class Aggregation:
         self._doubts = Overwrites(self._renew)
         events = EventWriter(client, log)
         self.conditions = ConditionKeeper(events, pod, log)
-        self.rollouts = RolloutKeeper(events, pod, record)
+        self.rollouts = RolloutKeeper(events, pod, record, rollouts)
         self._writes = 0
         self._failures = 0
         for gvk in _ALWAYS:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from webhook.api import pod_status
@@ -27,6 +28,7 @@ from webhook.constraint.rollout import (
     read_rollout,
     seconds_to_next,
 )
+from webhook.controllers.revisions.rollout_records import FIELD
 from webhook.controllers.status.conditions import replicas
 from webhook.controllers.status.convergence import converge
 from webhook.events.policies import event
@@ -37,11 +39,10 @@ if TYPE_CHECKING:
     from webhook.api.pod_status import Pod
     from webhook.api.shapes import Json
     from webhook.constraint.rollout import Rollout, RolloutRecord
+    from webhook.controllers.revisions.rollout_records import RolloutRecords
     from webhook.controllers.status.convergence import Standing
     from webhook.controllers.status_kinds import LabelledSubject
     from webhook.events.policies import EventWriter
-
-FIELD: Final = "rollout"
 
 _STAGED: Final = (pod_status.CONSTRAINT.kind, pod_status.MUTATOR.kind)
 """The kinds of status of what is rolled out in stages."""
@@ -61,7 +62,11 @@ class RecordEvent(Protocol):
 class RolloutKeeper:
     """Keeps the records; called by whoever writes the statuses."""
 
-    def __init__(self, events: EventWriter, pod: Pod, record: RecordEvent) -> None:
+    def __init__(
+        self, events: EventWriter, pod: Pod, record: RecordEvent, records: RolloutRecords
+    ) -> None:
+        """``record`` takes what the decision log should know; ``records`` say which count."""
+        self._records = records
         self._events = events
         self._pod = pod
         self._record = record
@@ -80,9 +85,10 @@ class RolloutKeeper:
         ``status`` is the one without, None where nothing else differs.
         """
         self._due.pop(subject, None)
-        if subject.kind not in _STAGED:
+        if subject.kind not in _STAGED or not self._records.is_settled:
             return status
         before: Json = dict(status_of(document))
+        document = self._records.verified(document)
         try:
             rollout = read_rollout(document)
         except InvalidConstraint:
@@ -93,9 +99,12 @@ class RolloutKeeper:
             kept = before if status is None else status
             return {name: value for name, value in kept.items() if name != FIELD}
         record = self._next(subject, document, rollout, statuses, pods)
-        if record is None or record.document() == before.get(FIELD):
+        if record is None:
             return status
-        return (before if status is None else status) | {FIELD: record.document()}
+        written = self._records.signed(document["metadata"].get("uid", ""), record)
+        if written == before.get(FIELD):
+            return status
+        return (before if status is None else status) | {FIELD: written}
 
     def _next(
         self,
@@ -124,6 +133,10 @@ class RolloutKeeper:
         )
         now = time.time()
         following = next_record(rollout, record, generation, evidence, now)
+        if following != record:
+            uid = document["metadata"].get("uid", "")
+            sequence = self._records.following(uid, generation)
+            following = replace(following, sequence=sequence)
         seconds = seconds_to_next(rollout, following, evidence, now)
         if seconds < math.inf:
             self._due[subject] = time.monotonic() + seconds
@@ -139,6 +152,7 @@ class RolloutKeeper:
         """A status was written by us, and became ``after``: say what step that was, if one."""
         if subject.kind not in _STAGED:
             return
+        self._records.verified(after)
         old, new = read_record(before.get("status")), read_record(after.get("status"))
         if new is None or (old is not None and (old.steps, old.state) == (new.steps, new.state)):
             return

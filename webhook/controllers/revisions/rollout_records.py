@@ -1,0 +1,168 @@
+"""The records of staged roll-outs that count: signed by a replica, and never behind a known one.
+
+A record stands in the status of its constraint or mutator, and once more in the PolicyRevision of
+its generation. Of both, and of what this replica has seen, the latest counts. So who may write one
+of the two decides nothing: what is not signed is as if it were not there, and what was signed
+earlier is behind (docs/adr/0049).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.encoding import encode
+from webhook.api.shapes import annotations_of, object_of, status_of
+from webhook.constraint.rollout import ANNOTATION, read_record
+from webhook.metrics.policies import ROLLOUT_RECORDS_IGNORED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from webhook.api.shapes import Json
+    from webhook.constraint.rollout import RolloutRecord
+    from webhook.controllers.revisions.keys import Forged, RevisionKeys
+    from webhook.log import Logger
+    from webhook.metrics.registry import Registry
+
+FIELD: Final = "rollout"
+
+OPTIONAL: Final = ("action", "steps", "auditedViolations", "increasedAt")
+"""Fields of a record that not every one has."""
+
+GENERATIONS_MAX: Final = 4
+"""Remembered of an object: the one in force, the newest, and what a restore of etcd brings back."""
+
+OBJECTS_MAX: Final = 20_000
+"""Remembered: those that are gone are not told of, where their kind went with them."""
+
+ENDED: Final = "Ended"
+"""The state of a roll-out whose annotation was taken away. It is kept where it was recorded, so
+that an earlier record never counts again."""
+
+
+class RolloutRecords:
+    """What this replica knows of roll-outs, by what it has read and written."""
+
+    def __init__(self, keys: RevisionKeys, log: Logger, registry: Registry | None = None) -> None:
+        self._keys = keys
+        self._log = log
+        self._registry = registry
+        self._known: dict[str, dict[int, Json]] = {}
+        """By the object's UID and generation, each as it is written."""
+        self._ignored: dict[str, str] = {}
+        self.listener: Callable[[Mapping[str, Any]], None] = _nobody
+        """Told the object of which a later record is known."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it is known by which keys records count."""
+        return self._keys.is_settled
+
+    def verified(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The object with the record that counts in its status, or with none.
+
+        Without any key nothing can be told apart, and records count as they are written.
+        """
+        metadata, status = object_of(document.get("metadata")), status_of(document)
+        uid, written = metadata.get("uid", ""), status.get(FIELD)
+        if not self.is_settled or (written is None and uid not in self._known):
+            return document
+        before = dict(self._known.get(uid, {}))
+        if written is not None:
+            self.take(uid, written)
+        if ANNOTATION not in annotations_of(document):
+            self._end(uid)
+        if self._known.get(uid, {}) != before:
+            self.listener(document)
+        counts = self.newest(uid, metadata.get("generation", 0))
+        if counts == written:
+            return document
+        others = {name: value for name, value in status.items() if name != FIELD}
+        return {**document, "status": others if counts is None else others | {FIELD: counts}}
+
+    def newest(self, uid: str, generation: int) -> Json | None:
+        """The record of an object at a generation, or of the newest before it; None for none."""
+        known = self._known.get(uid, {})
+        reached = [one for one in known if one <= generation]
+        record = known[max(reached)] if reached else None
+        return None if record is None or record["state"] == ENDED else record
+
+    def of_generation(self, uid: str, generation: int) -> Json | None:
+        """The record as it is to be kept beside a generation, ended ones included."""
+        return self._known.get(uid, {}).get(generation)
+
+    def signed(self, uid: str, record: RolloutRecord) -> Json:
+        """A record as it is to be written."""
+        return self._signed(uid, record.document())
+
+    def following(self, uid: str, generation: int) -> int:
+        """The sequence of the record that would come next."""
+        known = self.of_generation(uid, generation)
+        return 1 if known is None else int(known["sequence"]) + 1
+
+    def take(self, uid: str, written: object) -> None:
+        """Take in a record as somebody has written it, if it counts and is not behind."""
+        record = object_of(written)
+        generation, sequence = record.get("observedGeneration"), record.get("sequence", 0)
+        if type(generation) is not int or type(sequence) is not int:
+            return
+        known = self._known.get(uid, {}).get(generation)
+        if record == known:
+            return
+        if self._keys.can_sign and (why := self._forged(uid, record)) is not None:
+            self._ignore(uid, str(record.get("signature", ""))[:128], why)
+            return
+        is_readable = read_record({FIELD: record}) is not None or record.get("state") == ENDED
+        if is_readable and (known is None or sequence >= known["sequence"]):
+            self._remember(uid, generation, {**record, "sequence": sequence})
+
+    def _end(self, uid: str) -> None:
+        """The annotation is gone: what was recorded counts no more, even if it comes again."""
+        for generation, known in self._known.get(uid, {}).items():
+            if known["state"] != ENDED:
+                ended = {
+                    "observedGeneration": generation,
+                    "sequence": known["sequence"] + 1,
+                    "state": ENDED,
+                }
+                self._known[uid][generation] = self._signed(uid, ended)
+
+    def _remember(self, uid: str, generation: int, record: Json) -> None:
+        generations = self._known.setdefault(uid, {})
+        generations.pop(generation, None)
+        generations[generation] = record
+        while len(generations) > GENERATIONS_MAX:
+            del generations[next(iter(generations))]
+        while len(self._known) > OBJECTS_MAX:
+            del self._known[next(iter(self._known))]
+
+    def _signed(self, uid: str, record: Json) -> Json:
+        signature = self._keys.sign(_message(uid, record))
+        return record | {"signature": signature} if signature else record
+
+    def _forged(self, uid: str, record: Json) -> Forged | None:
+        signature = record.get("signature", "")
+        if type(signature) is not str:
+            return "unsigned"
+        return self._keys.forged(signature, _message(uid, record))
+
+    def _ignore(self, uid: str, signature: str, why: Forged) -> None:
+        """Do as if this were not there, and say so once."""
+        if self._ignored.get(uid) == signature:
+            return
+        self._ignored[uid] = signature
+        while len(self._ignored) > OBJECTS_MAX:
+            del self._ignored[next(iter(self._ignored))]
+        if self._registry is not None:
+            self._registry.count(ROLLOUT_RECORDS_IGNORED, why)
+        self._log.warning("roll-out record ignored", uid=uid, why=why)
+
+
+def _message(uid: str, record: Json) -> bytes:
+    """What is signed: no revision's message is an object."""
+    said = {name: value for name, value in record.items() if name != "signature"}
+    return encode({FIELD: said, "uid": uid}, sort_keys=True)
+
+
+def _nobody(_: Mapping[str, Any]) -> None:
+    """Nobody is told."""
