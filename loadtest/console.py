@@ -13,15 +13,15 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from tests.behaviour.consoles import template
 from tests.behaviour.serving import Answer
-from tests.behaviour.test_the_console_follows import template
 from tests.patience import until
+from tests.webhook.console.assembled import KIND, policy
 from tests.webhook.console.identity import RunningProvider
 from tests.webhook.console.listing import Listing
 from tests.webhook.console.person import Person
 from tests.webhook.console.running import RunningConsole
 from tests.webhook.console.signing import signing
-from tests.webhook.console.test_assembly import KIND, policy
 from webhook.cli.cluster_access import TEMPLATES, constraints_of
 from webhook.reports.report_api import WGPOLICY
 

@@ -152,3 +152,46 @@ def constraint_crd(kind: str) -> Object:
             "versions": [version],
         },
     }
+
+
+PERSISTENT = "decisions.mode=sidecar,decisions.queue.persistent=true"
+MONITORED = "alerts.enabled=true,podMonitor.enabled=true"
+DECISIONS = [
+    (("decisions/sidecar",), "decisions.mode=sidecar"),
+    (("decisions/exporter",), "decisions.mode=exporter"),
+    (
+        ("decisions/sidecar", "decisions/persistent"),
+        PERSISTENT,
+    ),
+    (
+        ("decisions/sidecar", "decisions/gatekeeper-format"),
+        "decisions.mode=sidecar,decisions.format=gatekeeper",
+    ),
+    (
+        ("decisions/exporter", "decisions/exporter-gatekeeper-format"),
+        "decisions.mode=exporter,decisions.format=gatekeeper",
+    ),
+    (
+        ("components/service-monitor", "decisions/sidecar"),
+        "serviceMonitor.enabled=true,decisions.mode=sidecar",
+    ),
+    (
+        (
+            *("components/alerts", "components/pod-monitor", "decisions/sidecar"),
+            *("decisions/persistent", "decisions/audit-report", "decisions/alerts"),
+        ),
+        f"{PERSISTENT},decisions.auditReport.enabled=true,{MONITORED}",
+    ),
+]
+
+
+def read_texts(objects: Objects) -> Any:
+    """With what is in ConfigMaps read: comments and the form are each one's own."""
+    found = {}
+    for identity, item in objects.items():
+        if item["kind"] == "ConfigMap":
+            data = {name: yaml.safe_load(text) for name, text in item["data"].items()}
+            found[identity] = item | {"data": data}
+        else:
+            found[identity] = item
+    return found

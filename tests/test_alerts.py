@@ -4,8 +4,8 @@ import re
 from typing import Any
 
 import pytest
-import yaml
 
+from tests.alerts import SUFFIXES, alerts
 from tests.manifests import MANIFESTS
 from webhook.controllers.apply.policies import PolicyController
 from webhook.controllers.status.condition_keeper import ConditionKeeper
@@ -13,16 +13,6 @@ from webhook.metrics.catalogue import METRICS
 
 NOBODY: Any = None
 """For what is never asked here."""
-
-
-SUFFIXES = ("_total", "_bucket", "_sum", "_count")
-
-
-def alerts() -> list[Any]:
-    (rule,) = yaml.safe_load_all((MANIFESTS / "components/alerts/prometheus-rule.yaml").read_text())
-    found = rule["spec"]["groups"][0]["rules"]
-    assert len({alert["alert"] for alert in found}) == len(found)
-    return list(found)
 
 
 @pytest.mark.parametrize("alert", alerts(), ids=lambda alert: alert["alert"])

@@ -6,8 +6,14 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.manifests import MANIFESTS, helmed, with_components, without_namespace
-from tests.test_manifests import DECISIONS, read_texts
+from tests.manifests import (
+    DECISIONS,
+    MANIFESTS,
+    helmed,
+    read_texts,
+    with_components,
+    without_namespace,
+)
 
 TOGETHER = (
     *("components/mutation", "components/validate-policy", "components/telemetry"),

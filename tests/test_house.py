@@ -82,6 +82,21 @@ def test_tests_of_modules_lie_where_the_modules_do():
     assert loose - {path.stem for path in code.glob("*.py")} == set()
 
 
+def test_no_test_module_is_imported():
+    """What several tests need lies in a module beside them, which holds no tests."""
+    importers = []
+    for path in sorted([*(ROOT / "tests").rglob("*.py"), *(ROOT / "loadtest").rglob("*.py")]):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = []
+            if isinstance(node, ast.ImportFrom):
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+            elif isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            if any(re.match(r"tests\.(\w+\.)*test_", name) for name in names):
+                importers.append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert importers == []
+
+
 def test_the_architecture_names_every_package():
     """In the tree of parts, by which a reader finds their way."""
     text = (ROOT / "ARCHITECTURE.md").read_text()

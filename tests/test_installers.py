@@ -8,14 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.installers import NO_NETWORK
 from tests.patience import PATIENCE_SECONDS
 from tests.programs import ROOT
 from webhook import __version__
-
-NO_NETWORK = re.compile(
-    r"name resolution|NewConnectionError|ConnectTimeout|ProxyError"  # as pip has it
-    r"|error sending request|dns error|Failed to fetch"  # as uv has it
-)
 
 INSTALLERS = {
     "pipx": (sys.executable, "-m", "pipx", "install", "."),

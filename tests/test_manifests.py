@@ -12,6 +12,7 @@ import yaml
 from tests.chart_pages import FREE
 from tests.manifests import (
     CHART,
+    DECISIONS,
     ENVIRONMENT,
     MANIFESTS,
     NAMESPACE,
@@ -19,6 +20,7 @@ from tests.manifests import (
     helmed,
     kustomized,
     pod_of,
+    read_texts,
     with_components,
     without_namespace,
 )
@@ -210,37 +212,6 @@ def test_the_console_reads_and_no_secret(tmp_path, more):
     assert not [rule for rule in rules if "*" in rule["apiGroups"]]
 
 
-PERSISTENT = "decisions.mode=sidecar,decisions.queue.persistent=true"
-MONITORED = "alerts.enabled=true,podMonitor.enabled=true"
-DECISIONS = [
-    (("decisions/sidecar",), "decisions.mode=sidecar"),
-    (("decisions/exporter",), "decisions.mode=exporter"),
-    (
-        ("decisions/sidecar", "decisions/persistent"),
-        PERSISTENT,
-    ),
-    (
-        ("decisions/sidecar", "decisions/gatekeeper-format"),
-        "decisions.mode=sidecar,decisions.format=gatekeeper",
-    ),
-    (
-        ("decisions/exporter", "decisions/exporter-gatekeeper-format"),
-        "decisions.mode=exporter,decisions.format=gatekeeper",
-    ),
-    (
-        ("components/service-monitor", "decisions/sidecar"),
-        "serviceMonitor.enabled=true,decisions.mode=sidecar",
-    ),
-    (
-        (
-            *("components/alerts", "components/pod-monitor", "decisions/sidecar"),
-            *("decisions/persistent", "decisions/audit-report", "decisions/alerts"),
-        ),
-        f"{PERSISTENT},decisions.auditReport.enabled=true,{MONITORED}",
-    ),
-]
-
-
 @pytest.mark.parametrize(("components", "values"), DECISIONS)
 def test_the_chart_renders_what_the_components_of_the_decision_log_add(
     tmp_path, components, values
@@ -268,18 +239,6 @@ def test_a_component_for_what_is_not_there_fails_the_build(tmp_path, components)
     """Gatekeeper's format for sidecars gave the exporter a socket that nobody can reach."""
     with pytest.raises(subprocess.CalledProcessError):
         with_components(tmp_path, *components)
-
-
-def read_texts(objects: Objects) -> Any:
-    """With what is in ConfigMaps read: comments and the form are each one's own."""
-    found = {}
-    for identity, item in objects.items():
-        if item["kind"] == "ConfigMap":
-            data = {name: yaml.safe_load(text) for name, text in item["data"].items()}
-            found[identity] = item | {"data": data}
-        else:
-            found[identity] = item
-    return found
 
 
 @pytest.mark.parametrize(

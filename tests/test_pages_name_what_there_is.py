@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.alerts import SUFFIXES, alerts
 from tests.manifests import MANIFESTS, helmed, with_components
 from tests.programs import ROOT, Programs
-from tests.test_alerts import SUFFIXES, alerts
 from webhook.cli.pages.documents import PAGES as GENERATED
 from webhook.metrics.catalogue import METRICS
 

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from tests.patience import PATIENCE_SECONDS
-from tests.webhook.parsers.test_broken_files import BROKEN
+from tests.webhook.parsers.broken_files import BROKEN
 
 MEMORY_BYTES = 2 << 30
 

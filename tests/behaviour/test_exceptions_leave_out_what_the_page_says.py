@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.behaviour.first_policy import FILES as FIRST
 from tests.behaviour.serving import Server
-from tests.behaviour.test_the_first_policy import FILES as FIRST
 from tests.conformance.gatekeeper import waddle
 from tests.programs import ROOT
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.behaviour.test_the_console_follows import CONSTRAINTS, in_namespace, template
+from tests.behaviour.consoles import CONSTRAINTS, in_namespace, template
 from tests.patience import PATIENCE_SECONDS, until
+from tests.webhook.console.assembled import KIND, pod, policy, report
 from tests.webhook.console.identity import (
     CLIENT,
     SECRET,
@@ -23,7 +24,6 @@ from tests.webhook.console.listing import Listing
 from tests.webhook.console.person import Person
 from tests.webhook.console.running import RunningConsole
 from tests.webhook.console.signing import signing
-from tests.webhook.console.test_assembly import KIND, pod, policy, report
 from webhook.cli.cluster_access import TEMPLATES
 from webhook.cluster.kinds import PODS
 from webhook.reports.report_api import WGPOLICY

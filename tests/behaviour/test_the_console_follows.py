@@ -2,38 +2,20 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.behaviour.consoles import CONSTRAINTS, in_namespace, template
 from tests.patience import until
+from tests.webhook.console.assembled import KIND, pod, policy, report, said
 from tests.webhook.console.listing import Listing
 from tests.webhook.console.pictures import HOSTILE, SCRIPT
-from tests.webhook.console.pictures import template as shown_template
 from tests.webhook.console.running import RunningConsole
-from tests.webhook.console.test_assembly import KIND, pod, policy, report, said
 from webhook.api import pod_status
-from webhook.cli.cluster_access import TEMPLATES, constraints_of
+from webhook.cli.cluster_access import TEMPLATES
 from webhook.cluster.kinds import PODS
 from webhook.controllers.status_kinds import status_resource
 from webhook.reports.report_api import WGPOLICY
-
-NAMESPACE = "waddle-system"
-CONSTRAINTS = constraints_of(KIND)
-
-
-def template() -> dict[str, Any]:
-    rego = 'package requiredlabel\nviolation[{"msg": "no"}] { input.parameters.label == "new" }\n'
-    document = dict(shown_template("requiredlabel", rego=rego).document)
-    spec = document["spec"]["crd"]["spec"]
-    spec["names"]["kind"] = KIND
-    schema = {"type": "object", "properties": {"label": {"type": "string"}}}
-    spec["validation"] = {"openAPIV3Schema": schema}
-    return document
-
-
-def in_namespace(item: dict[str, Any]) -> dict[str, Any]:
-    return {**item, "metadata": {**item["metadata"], "namespace": NAMESPACE}}
 
 
 @pytest.fixture

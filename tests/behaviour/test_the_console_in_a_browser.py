@@ -7,17 +7,17 @@ from urllib.parse import urlencode
 import pytest
 
 from loadtest.console import report as load_report
+from tests.behaviour.consoles import template
 from tests.behaviour.serving import REQUIRED_LABELS, constraint
-from tests.behaviour.test_the_console_follows import template
 from tests.browser import Browser, required
 from tests.patience import until
+from tests.webhook.console.assembled import KIND, policy
 from tests.webhook.console.folder import console_over, write_folder
 from tests.webhook.console.identity import RunningProvider
 from tests.webhook.console.listing import Listing
 from tests.webhook.console.pictures import LONG, RIGHT_TO_LEFT, SCRIPT
 from tests.webhook.console.running import RunningConsole
 from tests.webhook.console.signing import signing
-from tests.webhook.console.test_assembly import KIND, policy
 from webhook.cli.cluster_access import TEMPLATES, constraints_of
 from webhook.reports.report_api import WGPOLICY
 

@@ -5,13 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.behaviour.first_policy import FILES, PAGE
 from tests.behaviour.serving import Server
 from tests.conformance.gatekeeper import waddle
 from tests.programs import ROOT
 from webhook.cli.pages.documents import PAGES
 
-PAGE = (ROOT / "docs" / "first-policy.md").read_text()
-FILES = dict(re.findall(r"`(first/[\w.]+)`:\n\n```yaml\n(.*?)```", PAGE, re.DOTALL))
 FENCE = r"^ *```(\w*)\n(.*?)^ *```"
 TYPED = re.findall(r"^\$ waddle (.*)$", PAGE, re.MULTILINE)
 

@@ -4,16 +4,11 @@ import json
 
 import pytest
 
-from tests.differential.agreement import Answer, Question, frozen_value, ours, theirs
-from tests.differential.opa_versions import DIFFERENCES, Difference
+from tests.differential.agreement import Answer, frozen_value, ours, theirs
+from tests.differential.compatibility import question
+from tests.differential.opa_versions import DIFFERENCES
 from tests.differential.oracle import Oracle
-from webhook.rego.check.compatibility import GATEKEEPER, LATEST
-
-
-def question(line: Difference, level: str = LATEST) -> Question:
-    """What a line asks."""
-    modules = (line.module,)
-    return Question(modules, "x = data.a.p", line.version, strict=line.strict, level=level)
+from webhook.rego.check.compatibility import GATEKEEPER
 
 
 def is_answer(found: Answer, wanted: str) -> bool:

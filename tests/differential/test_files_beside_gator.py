@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.differential.test_templates_beside_gator import ours
+from tests.differential.beside_gator import ours
 from tests.patience import PATIENCE_SECONDS
 from tests.webhook.constraint.policies import constraint, expands, pod, template
-from tests.webhook.policies.test_wrong_types import MATCH, changed, places
+from tests.webhook.policies.wrong_types import MATCH, changed, places
 from webhook.policies.extensions import Extensions
 from webhook.policies.manifests import Manifest
 

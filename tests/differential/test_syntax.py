@@ -15,7 +15,7 @@ from tests.conformance.gatekeeper import require
 from tests.differential.opa_syntax import comparable, module_json
 from tests.differential.oracle import Oracle
 from tests.differential.policies import of_cases
-from tests.properties.test_rego_syntax import WORDS
+from tests.properties.rego_words import WORDS
 from webhook.rego.errors import RegoErrors
 from webhook.rego.syntax.parser import parse_module
 

@@ -12,13 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.differential import schemas
+from tests.differential.beside_gator import ours
 from tests.patience import PATIENCE_SECONDS
 from tests.webhook.constraint.policies import constraint, pod, template
-from webhook.constraint.client import Client
-from webhook.constraint.drivers.rego import RegoDriver
-from webhook.constraint.errors import ConstraintFrameworkError
-from webhook.constraint.review import AugmentedObject
-from webhook.constraint.targets.admission import AdmissionTarget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -118,21 +114,6 @@ def generated_schemas() -> Iterable[list[dict[str, Any]]]:
     for _ in range(SCHEMAS):
         schema = schemas.schema(chance) | ({"type": "object"} if chance.random() < 0.9 else {})
         yield [template(schema=schema, version=chance.choice(["v1", "v1", "v1beta1"]))]
-
-
-def ours(documents: list[dict[str, Any]]) -> tuple[str, list[str]]:
-    """Whether it is taken, and the messages for a Pod."""
-    client = Client(targets=[AdmissionTarget()], drivers=[RegoDriver()])
-    try:
-        client.add_template(documents[0])
-        for document in documents[1:]:
-            client.add_constraint(document)
-    except ConstraintFrameworkError as error:
-        return "refused" if error.bug is None else "bug", []
-    answer = client.snapshot.review(AugmentedObject(pod()))
-    if answer.faults:
-        return "no verdict", []
-    return "taken", [item.msg for item in answer.results if not item.error]
 
 
 def theirs(gator: Path, folder: Path, documents: list[dict[str, Any]]) -> tuple[str, list[str]]:

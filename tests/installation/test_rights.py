@@ -13,7 +13,7 @@ import yaml
 from tests.cluster import Api
 from tests.manifests import CONFIGURATION, NAMESPACE
 from tests.patience import PATIENCE_SECONDS, until
-from tests.webhook.generation.test_plan import constraint, plan_of, template
+from tests.webhook.generation.planned import constraint, plan_of, template
 
 CERTIFICATE = ("", "secrets", "waddle-webhook-server-cert", NAMESPACE)
 KEYS = ("", "secrets", "waddle-revision-keys", NAMESPACE)

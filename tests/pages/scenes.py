@@ -10,9 +10,9 @@ import yaml
 
 from tests.behaviour.serving import REQUIRED_LABELS, constraint
 from tests.programs import ROOT
-from tests.webhook.policies.test_config_validator import LIBRARY
-from tests.webhook.policies.test_config_validator import constraint as old_constraint
-from tests.webhook.policies.test_config_validator import template as old_template
+from tests.webhook.policies.old_library import LIBRARY
+from tests.webhook.policies.old_library import constraint as old_constraint
+from tests.webhook.policies.old_library import template as old_template
 
 POD = """
 apiVersion: v1

@@ -11,10 +11,10 @@ from tests.pages.shell import Shell
 from tests.pages.walk import WALK, Step
 from tests.patience import until
 from tests.programs import Programs, of_the_system
+from tests.system.asking import ask_replica
 from tests.system.conftest import control_plane
 from tests.system.installed import InstalledPod, InstalledServer, Node
 from tests.system.replicas import PODS, TEMPLATES, WORKLOADS, Plane, try_request
-from tests.system.test_installed_by_helm import ask_replica
 
 
 class Terminal(Shell):

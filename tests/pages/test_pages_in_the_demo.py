@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.behaviour.test_the_demonstration import running
+from tests.behaviour.demonstrations import running
 from tests.pages.commands import PAGES, in_blocks, in_sentences
 from tests.pages.shell import Shell
 from tests.pages.walk import USED, Step

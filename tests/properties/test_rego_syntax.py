@@ -5,6 +5,7 @@ import string
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.properties.rego_words import WORDS
 from tests.syntax_trees import canonical, every_body, logical_body, modules, terms
 from webhook.rego.errors import RegoErrors
 from webhook.rego.syntax.ast import Expr
@@ -15,14 +16,6 @@ slow_to_draw = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     deadline=None,
     max_examples=60,
-)
-
-WORDS = (
-    *("package", "import", "as", "default", "else", "not", "some", "with", "null", "true"),
-    *("in", "every", "contains", "if", "and", "or", "rego.v1", "rego.v2", "future.keywords"),
-    *("{", "}", "[", "]", "(", ")", ",", ";", ":", ":=", "=", "==", "|", "&", "+", "-", "*", "."),
-    *("\n", " ", "x", "y", "input", "data", "_", "1", "0.5", '"s"', "`r`", '$"a{', '}b"', "#c\n"),
-    *('"', "`", '$"', "\\", "!", "set()", "p", "# METADATA\n# title: x\n"),
 )
 
 

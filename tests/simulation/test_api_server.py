@@ -4,7 +4,7 @@ import pytest
 
 from tests.cluster import Cluster
 from tests.simulation.contract import EXPECTED, observe
-from tests.simulation.test_worlds import simulate
+from tests.simulation.simulated import simulate
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.event_loop import run

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.behaviour.test_the_demonstration import running
+from tests.behaviour.demonstrations import running
+from tests.installers import NO_NETWORK
 from tests.patience import PATIENCE_SECONDS
 from tests.programs import ROOT, Programs, of_the_system
-from tests.test_installers import NO_NETWORK
 
 SCRIPTS = sorted(
     (ROOT / "tests" / "tasks").glob("*.sh"), key=lambda file: int(file.name.partition("-")[0])

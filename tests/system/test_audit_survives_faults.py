@@ -24,7 +24,7 @@ from tests.system.replicas import (
     template,
     try_request,
 )
-from tests.system.test_etcd_is_compacted import FEATURES
+from tests.system.watched_lists import FEATURES
 
 BAD = 90
 GOOD = 30

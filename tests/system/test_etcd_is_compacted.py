@@ -24,6 +24,7 @@ from tests.system.replicas import (
     constraint,
     template,
 )
+from tests.system.watched_lists import FEATURES
 from webhook.cluster.reflector import Settings
 
 PAGES = 2
@@ -33,9 +34,6 @@ OBJECTS = (PAGES - 1) * Settings().page_objects + 100
 MARKER = "zz-marker"
 SYNC_SET = "/apis/syncset.gatekeeper.sh/v1alpha1/syncsets/paged"
 
-# Lists in pages, each read from etcd at the revision of the first: as of an API server before 1.34,
-# or of one that was told so.
-FEATURES = "--feature-gates=WatchList=false,ListFromCacheSnapshot=false"
 
 REFERENTIAL = f"""
 package paged

@@ -1,14 +1,13 @@
 """Who may write PolicyRevisions, and nothing else, decides nothing by it, at any replica."""
 
 import signal
-from http import HTTPStatus
 from typing import Any
 
 import pytest
 
-from tests.cluster import ApiError
 from tests.patience import until
 from tests.system.conftest import ALL_OPERATIONS, StartReplica
+from tests.system.forging import at, forge, harmless, outcome, saying
 from tests.system.replicas import (
     KEYS,
     TEMPLATES,
@@ -17,7 +16,7 @@ from tests.system.replicas import (
     constraint,
     template,
 )
-from tests.system.test_revisions import (
+from tests.system.revisions import (
     BROKEN,
     MERGE,
     REVISIONS,
@@ -26,9 +25,7 @@ from tests.system.test_revisions import (
     kill,
     states,
 )
-from webhook import __version__
 from webhook.api.revision import ROLLBACK, digest_of, name_of, revision_object
-from webhook.api.revision_outcome import TrialOutcome
 
 IGNORED = "waddle_policy_revisions_ignored"
 
@@ -37,37 +34,6 @@ IGNORED = "waddle_policy_revisions_ignored"
 def plane(empty_plane: Plane) -> Plane:
     """Here every replica ends: no other may be there."""
     return empty_plane
-
-
-def harmless(kind: str) -> dict[str, Any]:
-    """The template of a kind, with what denies nothing."""
-    return template(kind, f'package {kind.lower()}\nviolation[{{"msg": "never"}}] {{ false }}')
-
-
-def at(current: dict[str, Any], generation: int, other: dict[str, Any]) -> dict[str, Any]:
-    """A template as the API server would keep it with the rules of another, at a generation."""
-    metadata = {**current["metadata"], "generation": generation}
-    spec = {**current["spec"], "targets": other["spec"]["targets"]}
-    return {**current, "metadata": metadata, "spec": spec}
-
-
-def saying(verdict: Any) -> TrialOutcome:
-    """What somebody says in the name of a replica."""
-    return TrialOutcome(verdict, "first-0", "u", __version__, "2026-01-01T00:00:00Z", "forged")
-
-
-def forge(
-    plane: Plane, document: dict[str, Any], name: str = "", *, owned: bool = True, verdict: str = ""
-) -> str:
-    """Make a revision of a document, which nobody but a replica is to make; its name."""
-    outcome = saying(verdict) if verdict else None
-    made = revision_object(document, digest_of(document), outcome)
-    made["metadata"]["name"] = name or made["metadata"]["name"]
-    made["status"] = {**made.get("status", {}), "signature": f"key-1700000000:{'0' * 64}"}
-    if not owned:
-        del made["metadata"]["ownerReferences"], made["status"]
-    plane.api.request("POST", REVISIONS, made)
-    return str(made["metadata"]["name"])
 
 
 def begun(
@@ -113,17 +79,6 @@ def test_a_fresh_replica_enforces_no_forged_revision_of_a_policy_that_did_not_br
     plane.delete_template("fresh")
     plane.api.request("DELETE", f"{REVISIONS}/{forged}")
     kill([fresh])
-
-
-def outcome(plane: Plane, name: str) -> str:
-    """What is said of a revision; empty where nothing is, ``gone`` while it is made anew."""
-    try:
-        found = plane.api.request("GET", f"{REVISIONS}/{name}")
-    except ApiError as error:
-        if error.status != HTTPStatus.NOT_FOUND:
-            raise
-        return "gone"
-    return str((found.get("status") or {}).get("outcome", {}).get("verdict", ""))
 
 
 @pytest.mark.parametrize("verdict", ["ended", "refused", "trying"])

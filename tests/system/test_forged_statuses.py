@@ -12,7 +12,7 @@ from tests.system.replicas import (
     constraint,
     template,
 )
-from tests.system.test_revisions import states
+from tests.system.revisions import states
 from webhook.api.audit_shard import FIELD, members_digest, shard
 from webhook.api.pod_status import Pod, StatusError, constraint_subject, pod_status
 

@@ -3,7 +3,6 @@
 import copy
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,18 @@ from tests.behaviour.serving import review
 from tests.cluster import ApiError
 from tests.conformance.gatekeeper import library
 from tests.system.conftest import ALL_OPERATIONS, control_plane
+from tests.system.generated import (
+    BINDINGS,
+    DRY_RUN,
+    NO_WAIT,
+    POLICIES,
+    UNLIKE,
+    InCel,
+    constraint,
+    refusal,
+    state,
+    template,
+)
 from tests.system.replicas import (
     CONSTRAINTS,
     NAMESPACE,
@@ -26,18 +37,13 @@ from tests.system.replicas import (
     until,
 )
 from tests.system.rounds import rest
-from tests.webhook.generation.test_plan import ODD_TEXTS, plan_of
-from tests.webhook.generation.test_plan import constraint as plain_constraint
-from tests.webhook.generation.test_plan import template as plain_template
+from tests.webhook.generation.planned import ODD_TEXTS, plan_of
+from tests.webhook.generation.planned import constraint as plain_constraint
+from tests.webhook.generation.planned import template as plain_template
 
-ADMISSION = "/apis/admissionregistration.k8s.io/v1"
-POLICIES = f"{ADMISSION}/validatingadmissionpolicies"
-BINDINGS = f"{ADMISSION}/validatingadmissionpolicybindings"
 CONFIGURATION = "waddle-validating-webhook-configuration"
 CONFIG = f"/apis/config.gatekeeper.sh/v1alpha1/namespaces/{NAMESPACE}/configs/config"
 PLACE = "default"
-DRY_RUN = "dryRun=All"
-NO_WAIT = "--default-wait-for-vapb-generation=0"
 
 
 @pytest.fixture(scope="module")
@@ -45,69 +51,6 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
     """A control plane of its own: policies of the API server are about everything in it."""
     with control_plane(tmp_path_factory.mktemp("generated")) as made:
         yield made
-
-
-def template(name: str, expression: str, **source: Any) -> dict[str, Any]:
-    """A template in CEL; ``word`` is its parameter."""
-    code = {
-        "engine": "K8sNativeValidation",
-        "source": {
-            "validations": [
-                {
-                    "expression": expression,
-                    "messageExpression": "'denied: ' + variables.params.word",
-                }
-            ],
-            **source,
-        },
-    }
-    schema = {"type": "object", "properties": {"word": {"type": "string"}}}
-    return {
-        "apiVersion": "templates.gatekeeper.sh/v1",
-        "kind": "ConstraintTemplate",
-        "metadata": {"name": name.lower()},
-        "spec": {
-            "crd": {"spec": {"names": {"kind": name}, "validation": {"openAPIV3Schema": schema}}},
-            "targets": [{"target": "admission.k8s.gatekeeper.sh", "code": [code]}],
-        },
-    }
-
-
-def constraint(name: str, kind: str, word: str, **spec: Any) -> dict[str, Any]:
-    """A constraint of it, about ConfigMaps."""
-    match = {"kinds": [{"apiGroups": [""], "kinds": ["ConfigMap"]}]}
-    return {
-        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
-        "kind": kind,
-        "metadata": {"name": name},
-        "spec": {"match": match, "parameters": {"word": word}, **spec},
-    }
-
-
-UNLIKE = "!has(variables.anyObject.data) || variables.anyObject.data.deny != variables.params.word"
-
-
-def refusal(plane: Plane, document: dict[str, Any]) -> str:
-    """Why the API server's own policies refuse an object; empty where they do not."""
-    kind, namespace = document["kind"], document["metadata"].get("namespace")
-    group = "/api/v1" if document["apiVersion"] == "v1" else f"/apis/{document['apiVersion']}"
-    place = f"/namespaces/{namespace}" if namespace else ""
-    try:
-        plane.api.request("POST", f"{group}{place}/{kind.lower()}s?{DRY_RUN}", document)
-    except ApiError as error:
-        if "denied request: " in error.body:
-            return error.body.partition("denied request: ")[2]
-        raise
-    return ""
-
-
-def state(plane: Plane, path: str) -> list[Any]:
-    """What byPod says of the policy or binding."""
-    found = []
-    for entry in plane.by_pod(path):
-        points = entry.get("enforcementPointsStatus") or [entry.get("vapGenerationStatus")]
-        found += [None if point is None else point["state"] for point in points]
-    return found
 
 
 REFUSED = (
@@ -158,32 +101,6 @@ def running(plane: Plane, stack: ExitStack, name: str, *flags: str) -> Replica:
     replica.wait_ready()
     plane.mark_pod(name, ready=True)
     return replica
-
-
-@dataclass(frozen=True, slots=True)
-class InCel:
-    """Rounds of a policy and a binding: the API server itself refuses a ConfigMap of each's word.
-
-    Nothing less says that they have passed: they are there before the API server goes by them, and
-    Gatekeeper's policy refuses all that it is about until the kind of its parameters is known.
-    """
-
-    plane: Plane
-
-    def documents(self, kind: str, word: str) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The word stands in both, and both must be the new ones for something to be refused."""
-        unlike = f"!has(variables.anyObject.data) || variables.anyObject.data.deny != '{word}'"
-        made = template(kind, f"{unlike} || variables.params.word != '{word}'")
-        return made, constraint(kind.lower(), kind, word)
-
-    def has_passed(self, name: str, word: str) -> bool:
-        """Whether the API server refuses the word."""
-        return f"denied: {word}" in refusal(self.plane, config_map(word))
-
-    def has_gone(self, name: str) -> bool:
-        """Whether neither is left."""
-        left = (f"{POLICIES}/gatekeeper-{name}", f"{BINDINGS}/gatekeeper-{name}-{name}")
-        return not any(try_request(self.plane.api, "GET", path) for path in left)
 
 
 def warnings(plane: Plane, path: str) -> list[list[tuple[str, str]]]:

@@ -12,7 +12,7 @@ from tests.cluster import ApiError, serves
 from tests.conformance import cel_policies
 from tests.system.conftest import control_plane
 from tests.system.replicas import Plane, until
-from tests.webhook.generation.test_plan import constraint, plan_of, template
+from tests.webhook.generation.planned import constraint, plan_of, template
 from webhook.api.admission import read_request
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.cel import CelDriver

@@ -7,8 +7,8 @@ import pytest
 
 from tests.patience import until
 from tests.system.conftest import control_plane
+from tests.system.generated import UNLIKE, constraint, refusal, template
 from tests.system.replicas import Plane, Replica, config_map
-from tests.system.test_generated_policies import UNLIKE, constraint, refusal, template
 from webhook.controllers.generate.objects import says_the_same
 from webhook.generation.plan import Enforced, Options, Planner
 from webhook.generation.policy import GROUP

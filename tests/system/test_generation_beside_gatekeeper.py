@@ -11,10 +11,7 @@ from loadtest.bench.gatekeeper import POD
 from tests.patience import until
 from tests.system.beside import run
 from tests.system.conftest import ALL_OPERATIONS
-from tests.system.peer import Gatekeeper
-from tests.system.replicas import CONSTRAINTS, STATUSES, TEMPLATES, Plane, config_map
-from tests.system.rounds import PREFIX, Rounds, others
-from tests.system.test_generated_policies import (
+from tests.system.generated import (
     BINDINGS,
     NO_WAIT,
     POLICIES,
@@ -25,6 +22,9 @@ from tests.system.test_generated_policies import (
     state,
     template,
 )
+from tests.system.peer import Gatekeeper
+from tests.system.replicas import CONSTRAINTS, STATUSES, TEMPLATES, Plane, config_map
+from tests.system.rounds import PREFIX, Rounds, others
 from webhook.controllers.generate.objects import REWRITES_MAX
 
 NAMES = [f"generates-{number}" for number in range(2)]

@@ -16,6 +16,7 @@ from tests.cluster import ApiError
 from tests.manifests import CHART, CONFIGURATION
 from tests.patience import PATIENCE_SECONDS, until
 from tests.programs import ROOT, Programs
+from tests.system.asking import ask_replica
 from tests.system.conftest import control_plane
 from tests.system.installed import InstalledPod, InstalledServer, Node, credentials
 from tests.system.replicas import (
@@ -23,7 +24,6 @@ from tests.system.replicas import (
     CONSTRAINTS,
     CRD_PATH,
     NAMESPACE,
-    PATIENT_SECONDS,
     PODS,
     TEMPLATES,
     WEBHOOKS,
@@ -110,29 +110,6 @@ class Writer:
     def stop(self) -> None:
         self._end.set()
         self._thread.join()
-
-
-def ask_replica(plane: Plane, replica: InstalledServer) -> None:
-    """Have the API server ask a process of this machine, and nobody else, about one namespace."""
-    until(lambda: is_asked(plane, replica), "the configuration is ours")
-
-
-def is_asked(plane: Plane, replica: InstalledServer) -> bool:
-    """Whether the configuration names the process now; who keeps the bundle writes it, too."""
-    configuration = plane.api.request("GET", f"{WEBHOOKS}/{CONFIGURATION}")
-    for webhook in configuration["webhooks"]:
-        path = webhook["clientConfig"].pop("service")["path"]
-        webhook["clientConfig"]["url"] = f"https://localhost:{replica.ports['admission']}{path}"
-        webhook["timeoutSeconds"] = PATIENT_SECONDS
-        only = f"has(request.namespace) && request.namespace == '{WORKLOADS}'"
-        webhook["matchConditions"].append({"name": "tests-alone", "expression": only})
-    try:
-        plane.api.request("PUT", f"{WEBHOOKS}/{CONFIGURATION}", configuration)
-    except ApiError as error:
-        if error.status != 409:
-            raise
-        return False
-    return True
 
 
 def denied(plane: Plane) -> bool:

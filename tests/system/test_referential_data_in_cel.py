@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.system.conftest import ALL_OPERATIONS, control_plane
+from tests.system.generated import NO_WAIT, POLICIES
 from tests.system.replicas import (
     CONFIG_MAPS,
     CONSTRAINTS,
@@ -21,7 +22,6 @@ from tests.system.replicas import (
     template,
     until,
 )
-from tests.system.test_generated_policies import NO_WAIT, POLICIES
 
 CONFIG = f"/apis/config.gatekeeper.sh/v1alpha1/namespaces/{NAMESPACE}/configs/config"
 TEMPLATE = f"{TEMPLATES}/unique"

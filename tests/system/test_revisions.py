@@ -23,12 +23,19 @@ from tests.system.replicas import (
     template,
     try_request,
 )
+from tests.system.revisions import (
+    BROKEN,
+    MERGE,
+    REVISIONS,
+    conditions,
+    first_verdict,
+    kept,
+    kill,
+    states,
+)
 from webhook.api.revision import ROLLBACK, digest_of
 
-REVISIONS = "/apis/policy.waddle.dev/v1alpha1/policyrevisions"
 CRD = f"{CRD_PATH}/policyrevisions.policy.waddle.dev"
-BROKEN = "package broken\nviolation[{"
-MERGE = "application/merge-patch+json"
 
 
 @pytest.fixture
@@ -41,49 +48,6 @@ def start_three(start: StartReplica, stem: str) -> list[Replica]:
     """Three ready replicas that carry out every operation."""
     started = [start(f"{stem}-{number}", *ALL_OPERATIONS) for number in range(3)]
     return [replica.wait_ready() for replica in started]
-
-
-def kill(replicas: list[Replica]) -> None:
-    """As a power cut: each process, and its Pod."""
-    for replica in replicas:
-        replica.process.send_signal(signal.SIGKILL)
-        replica.process.wait()
-        replica.plane.delete_pod(replica.name)
-
-
-def kept(plane: Plane, kind: str, name: str) -> list[int]:
-    """The generations of an object that are kept."""
-    items = plane.api.request("GET", REVISIONS)["items"]
-    return sorted(
-        item["spec"]["generation"]
-        for item in items
-        if (item["spec"]["subject"]["kind"], item["spec"]["subject"]["name"]) == (kind, name)
-    )
-
-
-def conditions(plane: Plane, path: str) -> dict[str, dict[str, Any]]:
-    """The conditions of an object by type."""
-    status = plane.api.request("GET", path).get("status") or {}
-    return {item["type"]: item for item in status.get("conditions") or ()}
-
-
-def first_verdict(replica: Replica, word: str) -> dict[str, Any]:
-    """The first answer of a starting replica that is a decision: it is so from readiness on."""
-    verdicts: list[dict[str, Any]] = []
-
-    def is_answered() -> bool:
-        try:
-            answer = replica.post(review_of(config_map(word)))
-        except (OSError, KeyError):
-            return False  # its port is not open yet
-        if answer.status != 200:
-            assert answer.status == 503
-            return False
-        verdicts.append(answer.verdict)
-        return True
-
-    until(is_answered, f"{replica.name} answers")
-    return verdicts[0]
 
 
 def test_the_last_good_revision_is_enforced_after_every_replica_was_restarted(
@@ -181,15 +145,6 @@ def test_no_replica_is_ready_before_it_knows_what_is_kept(
     assert verdict["status"]["message"] == "[words] denied by awaited"
     plane.delete_template("awaited")
     kill([after])
-
-
-def states(plane: Plane, path: str, generation: int) -> set[str]:
-    """The condition types that hold of this generation."""
-    return {
-        name
-        for name, item in conditions(plane, path).items()
-        if item["status"] == "True" and item["observedGeneration"] == generation
-    }
 
 
 def test_an_annotation_rolls_back_and_its_removal_returns_to_the_spec(

@@ -10,9 +10,9 @@ from typing import Any
 from loadtest.drill.drill import Row
 from tests.patience import until
 from tests.system.conftest import ALL_OPERATIONS, control_plane
+from tests.system.forging import at, forge, harmless
 from tests.system.replicas import TEMPLATES, Plane, Replica, constraint, template
-from tests.system.test_forged_revisions import at, forge, harmless
-from tests.system.test_revisions import MERGE, REVISIONS, kept, states
+from tests.system.revisions import MERGE, REVISIONS, kept, states
 from webhook.api.revision import ROLLBACK
 
 FORGED = 200

@@ -16,19 +16,19 @@ from typing import Final
 import coverage
 
 from tests.differential import specialised
-from tests.differential import test_compatibility as compatibility
 from tests.differential.agreement import ours
+from tests.differential.compatibility import question as compatibility_question
 from tests.differential.composition.corners import corners
+from tests.differential.composition.found import FOUND
+from tests.differential.composition.found import question as found_question
+from tests.differential.composition.pairs import BODIES, PAIRS, SEED
 from tests.differential.composition.prepared import prepared
 from tests.differential.composition.questions import some_bodies, some_pairs
-from tests.differential.composition.test_composition import BODIES, PAIRS, SEED
-from tests.differential.composition.test_found import FOUND
-from tests.differential.composition.test_found import question as found_question
+from tests.differential.nesting import DEEP
+from tests.differential.nesting import question as deep_question
 from tests.differential.opa_versions import DIFFERENCES
 from tests.differential.oracle import Oracle
 from tests.differential.policies import of_cases, of_library
-from tests.differential.test_nesting import DEEP
-from tests.differential.test_nesting import question as deep_question
 from tests.programs import ROOT, build
 from webhook.rego.check.compatibility import GATEKEEPER, LATEST
 
@@ -83,7 +83,7 @@ def ask(oracle: Oracle) -> None:
             one.compiled.document(one.path)
     nested = [deep_question(form) for form in DEEP]
     levels = [
-        compatibility.question(line, level)
+        compatibility_question(line, level)
         for line in DIFFERENCES
         for level in (LATEST, GATEKEEPER)
     ]

@@ -8,14 +8,10 @@ from tests.differential.composition import comparison
 from tests.differential.composition.comparison import Asked, Difference, batches, compared
 from tests.differential.composition.corners import corners
 from tests.differential.composition.known import reason
+from tests.differential.composition.pairs import BODIES, OLDER, PAIRS, SEED
 from tests.differential.composition.questions import some_bodies, some_pairs
 from tests.differential.oracle import Oracle
 from webhook.rego.check.compatibility import GATEKEEPER, LATEST
-
-# The same questions in every run, so that a failure is a change's; `make fuzz` asks others.
-SEED = 20261122
-PAIRS, BODIES, OLDER = 2000, 700, 500
-"""As many as take about 40 s of CPU."""
 
 
 def differences(oracle: Oracle, asked, counted: Counter[str], level: str = LATEST) -> list[str]:

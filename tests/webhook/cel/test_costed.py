@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.webhook.cel.test_engine import evaluate
+from tests.webhook.cel.evaluation import evaluate
 from webhook.cel.errors import EvaluationError
 
 DOCUMENT = {"i": 1, "s": "abc", "m": {"a": 1}, "ints": [3, 1, 2], "null": None}

@@ -2,13 +2,12 @@
 
 import pytest
 
+from tests.webhook.cel.evaluation import ENVIRONMENT, evaluate
 from webhook.cel.check.types import DYN
 from webhook.cel.engine import compile_expression
 from webhook.cel.errors import CompileError, EvaluationError, LimitExceeded
 from webhook.cel.kubernetes import admission
 from webhook.cel.run.meter import Meter
-
-ENVIRONMENT = admission({}, params=True)
 
 LOST = "unsupported conversion to ref.Val: "
 
@@ -35,12 +34,6 @@ HOSTILE = {
     ),
     "a list that grows": "lists.range(1000).map(i, lists.range(1000)).flatten().size() > 0",
 }
-
-
-def evaluate(source, variables=None, meter=None):
-    given = {"object": None, "oldObject": None, "request": None, "namespaceObject": None}
-    expression = compile_expression(source, ENVIRONMENT)
-    return expression.evaluate({**given, **(variables or {})}, meter or Meter())
 
 
 @pytest.mark.parametrize("name", HOSTILE)

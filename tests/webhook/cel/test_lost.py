@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.webhook.cel.test_engine import evaluate
+from tests.webhook.cel.evaluation import evaluate
 from webhook.cel.errors import EvaluationError
 
 LOST = "optional.of(quantity('1')).optMap(x, dyn(x))"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.webhook.cel.test_engine import evaluate
+from tests.webhook.cel.evaluation import evaluate
 from webhook.cel.engine import compile_expression
 from webhook.cel.errors import EvaluationError, LimitExceeded
 from webhook.cel.kubernetes import admission

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.webhook.cel.test_engine import ENVIRONMENT, evaluate
+from tests.webhook.cel.evaluation import ENVIRONMENT, evaluate
 from webhook.cel.engine import compile_expression
 from webhook.cel.errors import CompileError, EvaluationError
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tests.webhook.cel.test_engine import evaluate
+from tests.webhook.cel.evaluation import evaluate
 from webhook.cel.library.ordering import _Sorting, go_sorted
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.webhook.cel.test_engine import evaluate
+from tests.webhook.cel.evaluation import evaluate
 from webhook.cel.errors import EvaluationError
 
 FIRST = "timestamp('0001-01-01T00:00:00Z')"

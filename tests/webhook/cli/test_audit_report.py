@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from tests.webhook.cli.test_formats import code_scanning
+from tests.webhook.cli.code_scanning import code_scanning
 from tests.webhook.constraint.policies import client, constraint, pod, template
 from webhook.audit.sink import SweepEnd, identity_of
 from webhook.audit.tally import Count

@@ -10,15 +10,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-import click
 import pytest
 import yaml
 
 from tests.patience import PATIENCE_SECONDS
+from tests.webhook.cli.commands import LOGGED, RECORD, TOLD, commands
 from tests.webhook.cli.in_process import waddle
 from tests.webhook.constraint.policies import constraint, pod, template
 from webhook.cli import exit_codes
-from webhook.cli.main import waddle as program
 
 NOWHERE = {
     "apiVersion": "v1",
@@ -28,53 +27,6 @@ NOWHERE = {
     "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}],
     "users": [{"name": "u", "user": {}}],
 }
-
-RECORD = {
-    "eventType": "decision",
-    "verdict": "allow",
-    "operation": "CREATE",
-    "object": pod(),
-    "constraintsEvaluated": 1,
-}
-
-TOLD = RECORD | {
-    "enforcementPoint": "validation.gatekeeper.sh",
-    "sequence": 1,
-    "results": [
-        {
-            "constraint": {"kind": "K", "name": "c"},
-            "enforcementAction": "deny",
-            "message": "no: not this one",
-        }
-    ],
-}
-
-LOGGED = {
-    "event_type": "violation",
-    "process": "admission",
-    "constraint_kind": "K",
-    "constraint_name": "c",
-    "constraint_action": "deny",
-    "msg": "denied admission: no: not this one",
-}
-
-
-def commands() -> list[tuple[str, click.Command]]:
-    """Every subcommand that does something, by its words."""
-    found = []
-
-    def below(group: click.Group, path: str) -> None:
-        context = click.Context(group)
-        for name in group.list_commands(context):
-            command = group.get_command(context, name)
-            assert command is not None
-            if isinstance(command, click.Group):
-                below(command, f"{path}{name} ")
-            else:
-                found.append((f"{path}{name}", command))
-
-    below(program, "")
-    return found
 
 
 def test_every_command_has_a_row_and_every_row_a_command():

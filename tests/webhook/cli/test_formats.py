@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import re
 import xml.etree.ElementTree as ET
-from typing import Any
 
 import click
 import pytest
 import yaml
 
-from tests.sarif_schema import assert_sarif
+from tests.webhook.cli.code_scanning import code_scanning
+from tests.webhook.cli.commands import commands
 from tests.webhook.cli.in_process import waddle
-from tests.webhook.cli.test_exit_codes import commands
 from tests.webhook.constraint.policies import constraint, pod, template
 from webhook.cli.formats import words
 from webhook.cli.formats.finding import Report, ShownFinding, level_of
@@ -67,34 +66,6 @@ def test_what_is_not_shown_is_counted_all_the_same(found):
 
     assert "warns" not in shown
     assert "3 violations (1 deny, 1 dryrun, 1 warn)" in shown
-
-
-def code_scanning(document: dict[str, Any]) -> None:
-    """It is SARIF, and what code scanning requires of a file is there."""
-    assert_sarif(document)
-    assert document["$schema"]
-    assert document["version"] == "2.1.0"
-    (scan,) = document["runs"]
-    driver = scan["tool"]["driver"]
-    assert driver["name"]
-    for rule in driver["rules"]:
-        assert rule["id"]
-        for text in ("shortDescription", "fullDescription", "help"):
-            assert rule[text]["text"]
-    for result in scan["results"]:
-        assert driver["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
-        assert result["message"]["text"]
-        assert result["level"] in {"error", "warning", "note", "none"}
-        (location,) = result["locations"]
-        physical = location["physicalLocation"]
-        assert re.fullmatch(r"[A-Za-z0-9._~/%:+-]+", physical["artifactLocation"]["uri"])
-        region = physical["region"]
-        assert all(
-            region[name] >= 1 for name in ("startLine", "startColumn", "endLine", "endColumn")
-        )
-        assert re.fullmatch(
-            r"[0-9a-f]+:1", result["partialFingerprints"]["primaryLocationLineHash"]
-        )
 
 
 def test_sarif_has_what_code_scanning_requires(found):

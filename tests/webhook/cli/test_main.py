@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tests.conformance.gatekeeper import waddle
-from tests.webhook.cli.test_exit_codes import commands
+from tests.webhook.cli.commands import commands
 from tests.webhook.constraint.policies import constraint, pod, template
 from webhook import __version__
 from webhook.rego.builtins.families import HOMES

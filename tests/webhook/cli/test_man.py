@@ -7,8 +7,8 @@ import subprocess
 import pytest
 
 from tests.patience import PATIENCE_SECONDS
+from tests.webhook.cli.commands import commands
 from tests.webhook.cli.in_process import waddle
-from tests.webhook.cli.test_exit_codes import commands
 
 COMMANDS = [path for path, _ in commands()]
 

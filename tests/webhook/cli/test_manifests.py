@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from tests.webhook.cli.in_process import waddle
+from tests.webhook.cli.manifest_lines import gators_lines, manifest
 from tests.webhook.constraint.policies import constraint, deployment, expands, pod, template
 
 REGO = """package p
@@ -26,11 +27,6 @@ SCOPED = [
     {"action": "deny", "enforcementPoints": [{"name": "*"}]},
     {"action": "warn", "enforcementPoints": [{"name": "audit.gatekeeper.sh"}]},
 ]
-
-
-def gators_lines(*arguments, **options):
-    """The command with a line for each violation and nothing else."""
-    return waddle("test", "-o", "text", *arguments, **options)
 
 
 @pytest.fixture
@@ -52,12 +48,6 @@ def policies(tmp_path):
     ]
     (folder / "all.yaml").write_text(yaml.safe_dump_all(documents))
     return folder
-
-
-def manifest(folder, *documents, name="m.yaml"):
-    path = folder / name
-    path.write_text(yaml.safe_dump_all(documents, allow_unicode=True))
-    return path
 
 
 AUTO = (

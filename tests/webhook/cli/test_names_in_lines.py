@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.webhook.cli.test_migrate import waddle
+from tests.conformance.gatekeeper import waddle
 
 
 def test_verify_keeps_the_names_of_tests_and_cases_in_their_lines(tmp_path: Path):

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from tests.webhook.cli.test_manifests import gators_lines, manifest
+from tests.webhook.cli.manifest_lines import gators_lines, manifest
 from tests.webhook.constraint.policies import constraint, template
 
 

@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from tests.webhook.cli.in_process import waddle
-from tests.webhook.policies.test_config_validator import LIBRARY
-from tests.webhook.policies.test_config_validator import constraint as old_constraint
-from tests.webhook.policies.test_config_validator import template as old_template
+from tests.webhook.policies.old_library import LIBRARY
+from tests.webhook.policies.old_library import constraint as old_constraint
+from tests.webhook.policies.old_library import template as old_template
 
 TARGET = """apiVersion: targets.waddle.dev/v1alpha1
 kind: Target

@@ -7,28 +7,19 @@ from typing import Any
 import pytest
 
 from tests.patience import PATIENCE_SECONDS
+from tests.webhook.cluster.config_maps import CONFIG_MAP, PAGES
 from tests.webhook.cluster.fault_server import error_event, event, listed, obj, scripted, status
 from tests.webhook.cluster.recording import Recorder, running
 from webhook.api.encoding import encode
-from webhook.api.gvk import GroupVersionKind
-from webhook.api.resource import Resource
 from webhook.cluster.client import RETRY_AFTER_SECONDS_MAX, ClusterClient
 from webhook.cluster.errors import ApiError
-from webhook.cluster.reflector import Reflector, Settings
+from webhook.cluster.reflector import Reflector
 from webhook.log import Log
 
 NOBODY: Any = None
 """For what is never asked here."""
 
 
-CONFIG_MAP = Resource(GroupVersionKind("", "v1", "ConfigMap"), "configmaps", namespaced=True)
-PAGES = Settings(
-    watch_list=False,
-    inactivity_seconds=PATIENCE_SECONDS,
-    backoff_initial_seconds=0.01,
-    backoff_max_seconds=0.02,
-    missing_seconds=0.02,
-)
 END = {"annotations": {"k8s.io/initial-events-end": "true"}}
 
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
+from tests.webhook.cluster.config_maps import CONFIG_MAP, PAGES
 from tests.webhook.cluster.fault_server import event, listed, obj, scripted, status
 from tests.webhook.cluster.recording import Recorder, running
-from tests.webhook.cluster.test_reflector_faults import CONFIG_MAP, PAGES
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.reflector import Reflector, is_older
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.webhook.console.assembled import KIND, pod, policy, report, said
 from tests.webhook.console.pictures import HOSTILE, SCRIPT
-from webhook.api import pod_status
-from webhook.api.pod_status import Pod, StatusError
+from webhook.api.pod_status import StatusError
 from webhook.api.revision import digest_of, revision_object
 from webhook.console import pages
 from webhook.console.assembly import (
@@ -20,34 +20,6 @@ from webhook.console.assembly import (
     picture_of,
 )
 from webhook.reports.report_api import WGPOLICY
-
-KIND = "RequiredLabel"
-
-
-def policy(name: str = "owner", **fields: Any) -> dict[str, Any]:
-    metadata = {"name": name, "uid": f"u-{name}", "generation": 2, "resourceVersion": "7"}
-    return {
-        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
-        "kind": KIND,
-        "metadata": {**metadata, **fields.pop("metadata", {})},
-        "spec": {"parameters": {"label": "new"}},
-        **fields,
-    }
-
-
-def pod(name: str, *, ready: bool = True) -> dict[str, Any]:
-    condition = {"type": "Ready", "status": "True" if ready else "False"}
-    return {
-        "metadata": {"name": name, "uid": f"u-{name}"},
-        "status": {"phase": "Running", "conditions": [condition]},
-    }
-
-
-def said(name: str, document: dict[str, Any], **options: Any) -> dict[str, Any]:
-    options.setdefault("enforced", True)
-    options.setdefault("additions", {"activeGeneration": 2, "since": "2026-01-01T00:00:00Z"})
-    replica = Pod(name, "waddle-system", f"u-{name}", ("webhook",))
-    return pod_status.pod_status(replica, pod_status.constraint_subject(document), **options)
 
 
 def shown(*statuses: dict[str, Any], document: dict[str, Any] | None = None) -> Any:
@@ -155,15 +127,6 @@ def test_revisions_are_told_with_what_is_otherwise_now_and_how_to_go_back():
     }
     assert back in told["commands"]
     assert "spoiled" in picture.faults[0]
-
-
-def report(name: str, *results: dict[str, Any], source: str = "waddle") -> dict[str, Any]:
-    scope = {"apiVersion": "v1", "kind": "Pod", "namespace": "shop", "name": name, "uid": name}
-    return {
-        "metadata": {"name": name, "namespace": "shop", "uid": name, "labels": {"a": "b"}},
-        "scope": scope,
-        "results": [{"policy": KIND, "rule": "owner", "source": source, **one} for one in results],
-    }
 
 
 def test_what_is_wrong_in_reports_of_ours_is_shown_and_nothing_else_is_kept():

@@ -13,10 +13,10 @@ from jinja2 import DictLoader
 
 from tests.behaviour.serving import REQUIRED_LABELS, SLOW, constraint, pod, thing, write_policies
 from tests.webhook.console import living
+from tests.webhook.console.assembled import pod as replica
+from tests.webhook.console.assembled import policy, said
 from tests.webhook.console.branches import MarkingEnvironment
 from tests.webhook.console.identity import RunningProvider
-from tests.webhook.console.test_assembly import pod as replica
-from tests.webhook.console.test_assembly import policy, said
 from tests.webhook.console.typed import CONSTRAINT, POLICY, decision
 from tests.webhook.console.world import WORLDS, World, marks
 from webhook.api.pod_status import StatusError

@@ -6,9 +6,9 @@ from itertools import count
 
 from tests.patience import PATIENCE_SECONDS, turns_until
 from tests.webhook.cluster.fault_server import scripted
+from tests.webhook.controllers.bench import KIND, REGO, template
 from tests.webhook.controllers.revision_server import RevisionServer
 from tests.webhook.controllers.signing import keys_of, signed_revision
-from tests.webhook.controllers.test_policies import KIND, REGO, template
 from webhook import __version__
 from webhook.api.gvk import gvk_of
 from webhook.api.pod_status import Pod

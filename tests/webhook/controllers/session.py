@@ -14,7 +14,9 @@ from tests.patience import PATIENCE_SECONDS
 from tests.simulation.api_http import ApiServer, _Connection
 from tests.simulation.api_server import Json, Refusal, Served, Storage
 from tests.simulation.control_plane import NAMESPACES, PODS, SECRETS, ControlPlane
+from tests.simulation.policies import constraint, template
 from webhook.api.pod_status import Pod
+from webhook.api.shapes import conditions_of
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
 from webhook.constraint.client import Client
@@ -213,3 +215,44 @@ async def session(
 
 
 LABELS = {"app.kubernetes.io/name": "waddle", "gatekeeper.sh/operation": "webhook"}
+
+
+TEMPLATES = ("templates.gatekeeper.sh", "constrainttemplates")
+ALPHAS = ("constraints.gatekeeper.sh", "alpha")
+STATUSES = ("status.gatekeeper.sh", "constraintpodstatuses")
+EVERYTHING = ("webhook", "status", "generate")
+
+
+async def enforced(made: Session, name: str = "c", **metadata: Any) -> None:
+    """A template is there, and a constraint of it in force."""
+    made.make(*TEMPLATES, template("Alpha", 0))
+    await made.until(lambda: ALPHAS in made.storage.kinds, "the constraint's kind")
+    document = constraint("Alpha", name, 0)
+    document["metadata"] |= metadata
+    made.make(*ALPHAS, document)
+    await made.until(lambda: made.serves("Alpha", name), "the constraint in force")
+
+
+def state_of(made: Session, *named: str) -> str:
+    """What an object's conditions say."""
+    held = [
+        item["type"]
+        for item in conditions_of(made.get(*named).get("status", {}))
+        if item["status"] == "True"
+    ]
+    return " ".join(sorted(held))
+
+
+async def until_says(made: Session, condition: str, *named: str) -> None:
+    """Wait until an object has a condition."""
+    await made.until(lambda: condition in state_of(made, *named), f"{condition} of {named}")
+
+
+def in_cel(*, generates: bool = True) -> Any:
+    """The template, in CEL."""
+    validation = {"expression": "has(object.metadata.labels)", "message": "no labels"}
+    source = {"validations": [validation], "generateVAP": generates}
+    code = [{"engine": "K8sNativeValidation", "source": source}]
+    document = template("Alpha", 0)
+    document["spec"]["targets"] = [{"target": "admission.k8s.gatekeeper.sh", "code": code}]
+    return document

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.webhook.controllers.test_conditions import pod, says
+from tests.webhook.controllers.pod_statuses import pod, says
 from webhook.api import audit_shard, pod_status
 from webhook.controllers.status.audit_keeper import merged
 from webhook.controllers.status_kinds import LabelledSubject

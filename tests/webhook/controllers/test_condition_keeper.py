@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.webhook.controllers.test_conditions import FAULT, pod, says, template
+from tests.webhook.controllers.pod_statuses import FAULT, pod, says, template
 from webhook.controllers.status import condition_keeper
 from webhook.controllers.status.condition_keeper import PRUNED_SECONDS, ConditionKeeper
 from webhook.controllers.status.conditions import BEHIND_SECONDS

@@ -4,13 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.webhook.controllers.pod_statuses import FAULT, LABELS, pod, says, template
 from webhook.api.pod_status import (
     Pod,
     StatusError,
-    constraint_subject,
     mutator_subject,
     pod_status,
-    template_subject,
 )
 from webhook.controllers.status.condition_keeper import is_news
 from webhook.controllers.status.conditions import (
@@ -21,44 +20,9 @@ from webhook.controllers.status.conditions import (
     state_of,
 )
 
-FAULT = StatusError("ingest_error", "does not compile", "x:1")
-LABELS = {"app.kubernetes.io/name": "waddle", "gatekeeper.sh/operation": "webhook"}
-
-
-def template(generation=2):
-    return {
-        "kind": "ConstraintTemplate",
-        "metadata": {"name": "t", "uid": "t-uid", "generation": generation},
-    }
-
 
 def constraint():
     return {"kind": "K8sAlways", "metadata": {"name": "c", "uid": "c-uid", "generation": 2}}
-
-
-def pod(name, *, ready=None, labels=LABELS, ending=False, phase="Running"):
-    found = {"metadata": {"name": name, "uid": f"{name}-uid", "labels": dict(labels)}}
-    found["status"] = {"phase": phase}
-    if ready is not None:
-        found["status"]["conditions"] = [{"type": "Ready", "status": str(ready)}]
-    if ending:
-        found["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    return found
-
-
-def says(name, *, observed=2, active=2, errors=(), operations=("webhook",), of=None, **fields):
-    """What a replica says of the template (or of another object), whose generation is 2."""
-    document = of or template(observed)
-    subject = (template_subject if document["kind"].startswith("Con") else constraint_subject)(
-        document
-    )
-    return pod_status(
-        Pod(name, "waddle-system", f"{name}-uid", operations),
-        subject,
-        errors=errors,
-        enforced=fields.pop("enforced", None),
-        additions={"activeGeneration": active, "activeDigest": f"d{active}", **fields},
-    )
 
 
 def verdict(*statuses, pods=None, overdue=False, document=None):

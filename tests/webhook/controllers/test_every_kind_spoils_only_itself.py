@@ -16,8 +16,15 @@ import pytest
 
 import webhook.controllers
 from tests.simulation.policies import constraint, template
-from tests.webhook.controllers.session import NAMESPACE, Session, session
-from tests.webhook.controllers.test_session import ALPHAS, EVERYTHING, TEMPLATES, until_says
+from tests.webhook.controllers.session import (
+    ALPHAS,
+    EVERYTHING,
+    NAMESPACE,
+    TEMPLATES,
+    Session,
+    session,
+    until_says,
+)
 from tests.webhook.mutation.documents import assign, label
 from webhook.api import config
 from webhook.constraint.client import Client

@@ -5,7 +5,7 @@ import errno
 import pytest
 
 from tests.isolation_table import CEL, UNSAFE
-from tests.webhook.controllers.test_policies import (
+from tests.webhook.controllers.bench import (
     BROKEN,
     CONSTRAINT_STATUS,
     KIND,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.webhook.generation.test_plan import constraint, plan_of, template
+from tests.webhook.generation.planned import constraint, plan_of, template
 from webhook.controllers.generate.statuses import Told, generation_statuses
 from webhook.controllers.policy_keys import TEMPLATES
 from webhook.generation.plan import Options

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tests.webhook.cluster.fault_server import scripted
+from tests.webhook.controllers.bench import template
 from tests.webhook.controllers.signing import FOREIGN, keys_of, signed_revision
-from tests.webhook.controllers.test_policies import template
 from webhook.api.pod_status import Pod
 from webhook.api.revision import digest_of
 from webhook.api.revision_outcome import TrialOutcome

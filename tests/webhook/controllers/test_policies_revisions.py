@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from tests.webhook.controllers.test_policies import (
+from tests.webhook.controllers.bench import (
     BROKEN,
     CONSTRAINT_STATUS,
     INGRESS,

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from tests.patience import PATIENCE_SECONDS
+from tests.webhook.controllers.bench import REGO, constraint, template
 from tests.webhook.controllers.held_policies import event, played
-from tests.webhook.controllers.test_policies import REGO, constraint, template
 from webhook.controllers.apply import prevalidation
 from webhook.controllers.kinds import TEMPLATE
 from webhook.controllers.revisions import outcome_records

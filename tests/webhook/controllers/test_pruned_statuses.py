@@ -3,8 +3,15 @@
 import asyncio
 import copy
 
-from tests.webhook.controllers.session import LABELS, NAMESPACE, session
-from tests.webhook.controllers.test_session import ALPHAS, EVERYTHING, STATUSES, enforced
+from tests.webhook.controllers.session import (
+    ALPHAS,
+    EVERYTHING,
+    LABELS,
+    NAMESPACE,
+    STATUSES,
+    enforced,
+    session,
+)
 from webhook.api.pod_status import POD_LABEL
 from webhook.controllers.status import condition_keeper
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.webhook.controllers.test_reconciler import Wishes, template
+from tests.webhook.controllers.wishes import Wishes, template
 from webhook import log
 from webhook.api.pod_status import Pod
 from webhook.cluster.store import Key

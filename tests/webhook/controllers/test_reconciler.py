@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from tests.webhook.controllers.wishes import CONFIG_MAP, Wishes, template
 from webhook.api.config import CONFIG, SYNC_SET
-from webhook.api.gvk import GroupVersionKind
 from webhook.api.pod_status import Pod
 from webhook.cluster.kinds import NAMESPACE
 from webhook.cluster.store import Key
@@ -22,27 +22,6 @@ from webhook.watch.queue import Event
 
 POD = Pod("p", "waddle-system", "uid", ("webhook",))
 KIND = constraint_gvk("Always")
-CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")
-
-
-class Wishes:
-    """Where kinds are asked for; remembers when each wish began."""
-
-    def __init__(self):
-        self.wanted = set()
-        self.history = []
-
-    def add_watch(self, gvk):
-        if gvk not in self.wanted:
-            self.history.append(("add", gvk.kind))
-        self.wanted.add(gvk)
-
-    def remove_watch(self, gvk):
-        self.history.append(("remove", gvk.kind))
-        self.wanted.discard(gvk)
-
-    def replace_watch(self, gvks):
-        self.wanted = set(gvks)
 
 
 class Bench:
@@ -79,25 +58,6 @@ class Bench:
 
     def awaited(self):
         return [str(item).partition(", for")[0] for item in self.tracker.awaited()]
-
-
-def template(uid="t", kind="Always", rego='violation[{"msg": "no"}] { true }', annotations=None):
-    return {
-        "apiVersion": "templates.gatekeeper.sh/v1",
-        "kind": "ConstraintTemplate",
-        "metadata": {
-            "name": kind.lower(),
-            "uid": uid,
-            "generation": 1,
-            "annotations": annotations or {},
-        },
-        "spec": {
-            "crd": {"spec": {"names": {"kind": kind}}},
-            "targets": [
-                {"target": "admission.k8s.gatekeeper.sh", "rego": f"package always\n{rego}"}
-            ],
-        },
-    }
 
 
 def constraint(name="all"):

@@ -9,8 +9,8 @@ import pytest
 from tests.cluster import write_kubeconfig
 from tests.patience import PATIENCE_SECONDS
 from tests.webhook.cluster.fault_server import scripted, status
+from tests.webhook.controllers.bench import template
 from tests.webhook.controllers.signing import FOREIGN, entry, keys_of, signed_revision
-from tests.webhook.controllers.test_policies import template
 from webhook import __version__
 from webhook.api.pod_status import Pod
 from webhook.api.revision import digest_of, read_revision

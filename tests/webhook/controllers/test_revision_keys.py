@@ -9,6 +9,7 @@ import pytest
 
 from tests.patience import PATIENCE_SECONDS
 from tests.webhook.cluster.fault_server import scripted, status
+from tests.webhook.controllers.bench import template
 from tests.webhook.controllers.signing import (
     FOREIGN,
     KEY,
@@ -16,7 +17,6 @@ from tests.webhook.controllers.signing import (
     entry,
     signed_revision,
 )
-from tests.webhook.controllers.test_policies import template
 from webhook.api.revision import read_revision
 from webhook.api.revision_outcome import TrialOutcome
 from webhook.cluster.client import ClusterClient

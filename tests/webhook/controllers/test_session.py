@@ -9,13 +9,21 @@ import pytest
 
 from tests.simulation.policies import constraint, template
 from tests.webhook.controllers.session import (
+    ALPHAS,
     BINDINGS,
+    EVERYTHING,
     NAMESPACE,
     REVISIONS,
+    STATUSES,
+    TEMPLATES,
     VAP_GROUP,
     VAPS,
     Session,
+    enforced,
+    in_cel,
     session,
+    state_of,
+    until_says,
 )
 from webhook.api.pod_status import Pod, StatusError, constraint_subject, pod_status
 from webhook.api.shapes import conditions_of
@@ -26,36 +34,6 @@ from webhook.controllers.revisions import keeper as revision_keeper
 from webhook.controllers.status import aggregation, orphans
 from webhook.generation.plan import Planner
 from webhook.metrics.cluster import OBJECT_FAULTS, OBJECTS_SPOILED
-
-TEMPLATES = ("templates.gatekeeper.sh", "constrainttemplates")
-ALPHAS = ("constraints.gatekeeper.sh", "alpha")
-STATUSES = ("status.gatekeeper.sh", "constraintpodstatuses")
-EVERYTHING = ("webhook", "status", "generate")
-
-
-async def enforced(made: Session, name: str = "c", **metadata: Any) -> None:
-    """A template is there, and a constraint of it in force."""
-    made.make(*TEMPLATES, template("Alpha", 0))
-    await made.until(lambda: ALPHAS in made.storage.kinds, "the constraint's kind")
-    document = constraint("Alpha", name, 0)
-    document["metadata"] |= metadata
-    made.make(*ALPHAS, document)
-    await made.until(lambda: made.serves("Alpha", name), "the constraint in force")
-
-
-def state_of(made: Session, *named: str) -> str:
-    """What an object's conditions say."""
-    held = [
-        item["type"]
-        for item in conditions_of(made.get(*named).get("status", {}))
-        if item["status"] == "True"
-    ]
-    return " ".join(sorted(held))
-
-
-async def until_says(made: Session, condition: str, *named: str) -> None:
-    """Wait until an object has a condition."""
-    await made.until(lambda: condition in state_of(made, *named), f"{condition} of {named}")
 
 
 async def until_none(made: Session, group: str, plural: str) -> None:
@@ -376,16 +354,6 @@ def test_a_roll_out_goes_on_by_itself_and_each_step_is_told(tmp_path):
         assert "enforced as deny from now on, dryrun before" in made.events[1][1]["message"]
 
     asyncio.run(run())
-
-
-def in_cel(*, generates: bool = True) -> Any:
-    """The template, in CEL."""
-    validation = {"expression": "has(object.metadata.labels)", "message": "no labels"}
-    source = {"validations": [validation], "generateVAP": generates}
-    code = [{"engine": "K8sNativeValidation", "source": source}]
-    document = template("Alpha", 0)
-    document["spec"]["targets"] = [{"target": "admission.k8s.gatekeeper.sh", "code": code}]
-    return document
 
 
 def vap_status(made: Session) -> Any:

@@ -6,14 +6,18 @@ from typing import Any
 import pytest
 
 from tests.simulation.policies import constraint, template
-from tests.webhook.controllers.session import NAMESPACE, VAP_GROUP, VAPS, Session, session
-from tests.webhook.controllers.test_session import (
+from tests.webhook.controllers.session import (
     ALPHAS,
     EVERYTHING,
+    NAMESPACE,
     REVISIONS,
     TEMPLATES,
+    VAP_GROUP,
+    VAPS,
+    Session,
     enforced,
     in_cel,
+    session,
     until_says,
 )
 from tests.webhook.mutation.documents import assign, label

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from tests.patience import PATIENCE_SECONDS, turns_until
+from tests.webhook.controllers.bench import template
 from tests.webhook.controllers.held_policies import event, large_template, played
-from tests.webhook.controllers.test_policies import template
 from webhook import __version__
 from webhook.api.revision import digest_of, name_of
 from webhook.controllers.apply import prevalidation

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.webhook.cli.test_exit_codes import LOGGED, TOLD
+from tests.webhook.cli.commands import LOGGED, TOLD
 from webhook.decisions.comparison import compare
 
 LINE = json.dumps(LOGGED)

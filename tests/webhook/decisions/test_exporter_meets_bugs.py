@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from tests.webhook.decisions.test_exporter import Peer, balanced, converse, make, obliging
+from tests.webhook.decisions.exporting import Peer, balanced, converse, make, obliging
 from webhook.decisions.exporter import transport
 from webhook.decisions.exporter.unix import UnixTransport
 

@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from tests.patience import PATIENCE_SECONDS, turns_until
-from tests.webhook.decisions.test_exporter import Peer, balanced, converse, make, obliging
+from tests.webhook.decisions.exporting import Peer, balanced, converse, make, obliging
 from webhook import log
 from webhook.decisions.exporter import exporter as exporters
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.patience import PATIENCE_SECONDS
-from tests.webhook.decisions.test_exporter import Peer, balanced, make, obliging
+from tests.webhook.decisions.exporting import Peer, balanced, make, obliging
 
 
 def test_audit_waits_for_room_and_leaves_half_of_it_to_admissions(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from tests.patience import PATIENCE_SECONDS
-from tests.webhook.decisions.test_exporter import balanced, converse, make
+from tests.webhook.decisions.exporting import balanced, converse, make
 from webhook import log
 from webhook.decisions.exporter.grpc import METHOD
 from webhook.decisions.wire import decisions_pb2 as pb

@@ -8,7 +8,7 @@ from typing import Any
 import uvloop
 
 from tests.patience import PATIENCE_SECONDS
-from tests.webhook.decisions.test_exporter import Peer, balanced, make
+from tests.webhook.decisions.exporting import Peer, balanced, make
 from webhook.decisions.exporter.unix import _UnixConnection
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.webhook.decisions.test_exporter import balanced, make
+from tests.webhook.decisions.exporting import balanced, make
 from webhook.api.encoding import encode
 from webhook.rego.run.weight import MAX_STEPS, text_steps
 

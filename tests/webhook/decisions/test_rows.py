@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.webhook.decisions.test_exporter import Peer, balanced, make, obliging
+from tests.webhook.decisions.exporting import Peer, balanced, make, obliging
 from webhook import log
 from webhook.api.admission import AdmissionResponse, read_request
 from webhook.constraint.constraint import Constraint

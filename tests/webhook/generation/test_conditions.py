@@ -5,6 +5,7 @@ from functools import cache
 
 import pytest
 
+from tests.webhook.generation.patterns import KINDS, NAMES, PATTERNS
 from webhook.api import names
 from webhook.api.gvk import GroupVersionKind
 from webhook.cel.engine import compile_expression
@@ -68,16 +69,6 @@ def requests():
     yield {"group": "", "kind": "Pod", "namespace": "a", "object": generated}
     yield {"group": "", "kind": "PodExecOptions", "namespace": "a", "object": {"command": ["sh"]}}
 
-
-PATTERNS = (
-    ["default"], ["kube-*"], ["*-system"], ["*be*"], ["*"], ["a", "kube-*"], ["x*", "*t"], [],
-)  # fmt: skip
-NAMES = ("web", "web*", "*-b", "*e*", "*", "x", "web-*", "")
-KINDS = (
-    [], [{"apiGroups": [""], "kinds": ["Pod"]}], [{"apiGroups": ["*"], "kinds": ["*"]}],
-    [{"apiGroups": ["apps"], "kinds": ["*"]}, {"kinds": ["Namespace"]}], [{"apiGroups": [], "kinds": []}],
-    [{"apiGroups": ["*"], "kinds": ["Deployment", "Role"]}],
-)  # fmt: skip
 
 MATCHES = [
     {},

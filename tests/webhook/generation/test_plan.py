@@ -1,9 +1,8 @@
 """Which policies and bindings there are for which templates and constraints."""
 
-from typing import Any
-
 import pytest
 
+from tests.webhook.generation.planned import ODD_TEXTS, constraint, plan_of, template
 from webhook.generation.plan import NO_ENGINE, Enforced, Options, Planner
 from webhook.generation.policy import constraint_name
 from webhook.generation.scope import PolicyScope, exempted_patterns, scope_of
@@ -28,49 +27,6 @@ CONFIGURATION = {
         },
     ]
 }
-
-ANY = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-
-
-def template(name="Named", operations=(), **source: Any) -> dict[str, Any]:
-    """A template in CEL."""
-    source = {"validations": [{"expression": "true", "message": "no"}], **source}
-    target = {
-        "target": "admission.k8s.gatekeeper.sh",
-        "code": [{"engine": "K8sNativeValidation", "source": source}],
-    }
-    if operations:
-        target["operations"] = list(operations)
-    return {
-        "apiVersion": "templates.gatekeeper.sh/v1",
-        "kind": "ConstraintTemplate",
-        "metadata": {"name": name.lower(), "uid": "t-uid", "generation": 3},
-        "spec": {
-            "crd": {"spec": {"names": {"kind": name}, "validation": {"openAPIV3Schema": ANY}}},
-            "targets": [target],
-        },
-    }
-
-
-def constraint(name="one", kind="Named", **spec: Any) -> dict[str, Any]:
-    """A constraint of it."""
-    return {
-        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
-        "kind": kind,
-        "metadata": {"name": name, "uid": "c-uid", "generation": 2},
-        "spec": spec,
-    }
-
-
-def plan_of(
-    of_template, *of_constraints, options=None, scope=None, action="deny", waits=lambda _: ""
-):
-    planner = Planner(options or Options(), "v1")
-    templates = {} if of_template is None else {of_template["metadata"]["name"]: of_template}
-    constraints = {
-        (one["kind"], one["metadata"]["name"]): Enforced(one, action) for one in of_constraints
-    }
-    return planner.plan(templates, constraints, scope or PolicyScope(), waits)
 
 
 def test_a_template_and_its_constraint_have_gatekeeper_s_policy_and_binding():
@@ -218,18 +174,6 @@ def test_match_conditions_that_read_variables_are_told_and_not_generated():
     assert made.policies == made.bindings == {}
     assert "match condition m reads variables" in made.templates["named"].error
     assert "match condition m reads variables" in made.constraints["Named", "one"].error
-
-
-ODD_TEXTS = [
-    ({"validations": [{"expression": "true", "message": "a\nb"}]}, "has line breaks"),
-    ({"validations": [{"expression": "true", "message": "a\rb"}]}, "has line breaks"),
-    ({"variables": [{"name": "a-b", "expression": "1"}]}, '"a-b", which is no identifier'),
-    ({"variables": [{"name": "namespace", "expression": "1"}]}, "is no identifier of CEL"),
-    ({"variables": [{"expression": "1"}]}, '"", which is no identifier'),
-    ({"matchCondition": [{"expression": "true"}]}, "name part must be non-empty"),
-    ({"matchCondition": [{"name": "a b", "expression": "true"}]}, "name part must consist of"),
-]
-"""Sources that the webhook takes, and what is told of their policy."""
 
 
 @pytest.mark.parametrize(("source", "fault"), ODD_TEXTS)

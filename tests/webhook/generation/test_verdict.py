@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from tests.webhook.generation.test_conditions import KINDS, NAMES, PATTERNS
-from tests.webhook.generation.test_plan import constraint, plan_of, template
+from tests.webhook.generation.patterns import KINDS, NAMES, PATTERNS
+from tests.webhook.generation.planned import constraint, plan_of, template
 from webhook.api.admission import read_request
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.cel import CelDriver

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 import yaml
 
 from tests.webhook.constraint.policies import constraint, expands, template
+from tests.webhook.policies.wrong_types import MATCH, changed, places
 from webhook.constraint import structural
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
@@ -20,20 +20,6 @@ from webhook.policies.extensions import Extensions
 from webhook.policies.manifests import Manifest
 
 CRDS = Path(__file__).resolve().parents[3] / "manifests" / "crds"
-SELECTOR = {
-    "matchLabels": {"a": "b"},
-    "matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}],
-}
-MATCH = {
-    "kinds": [{"apiGroups": [""], "kinds": ["Pod"]}],
-    "namespaces": ["a"],
-    "excludedNamespaces": ["b-*"],
-    "labelSelector": SELECTOR,
-    "namespaceSelector": SELECTOR,
-    "name": "a*",
-    "scope": "Namespaced",
-    "source": "Original",
-}
 APPLY_TO = [{"groups": [""], "versions": ["v1"], "kinds": ["Pod"]}]
 TESTS = [{"subPath": "spec.a", "condition": "MustExist"}]
 
@@ -104,25 +90,6 @@ def schema_of(crd, version):
     document = yaml.safe_load((CRDS / f"{crd}.yaml").read_text())
     versions = {one["name"]: one for one in document["spec"]["versions"]}
     return versions[version]["schema"]["openAPIV3Schema"]
-
-
-def places(value, path=()):
-    """The path to each value within another."""
-    yield path
-    kinds: dict[type, Any] = {dict: dict.items, list: enumerate}
-    items = kinds.get(type(value))
-    for key, item in items(value) if items else ():
-        yield from places(item, (*path, key))
-
-
-def changed(document, path, value):
-    """The document with another value at a place."""
-    result = deepcopy(document)
-    owner = result
-    for key in path[:-1]:
-        owner = owner[key]
-    owner[path[-1]] = value
-    return result
 
 
 def told(document):

@@ -1,7 +1,6 @@
 """``/v1/admit``: the order of checks, and what is answered where no policy decides."""
 
 import asyncio
-import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from itertools import repeat
@@ -10,73 +9,24 @@ from typing import Any, TypeVar, cast
 import pytest
 import yaml
 
-from tests.behaviour.serving import FAILING, REQUIRED_LABELS, constraint, pod, review, thing
+from tests.behaviour.serving import FAILING, REQUIRED_LABELS, constraint, pod, thing
+from tests.webhook.server.admitting import CONSTRAINT, TEMPLATE, Admitting, request_of
 from tests.webhook.server.lanes import Crowded, Endless
-from webhook.api.admission import AdmissionRequest, AdmissionResponse, read_review
-from webhook.constraint import isolation as isolations
-from webhook.constraint.client import Client
-from webhook.constraint.drivers.rego import RegoDriver
+from webhook.api.admission import AdmissionRequest, AdmissionResponse
 from webhook.constraint.isolation import Isolation
 from webhook.constraint.limits import Budget
 from webhook.constraint.result import Responses
 from webhook.constraint.snapshot import Snapshot
-from webhook.constraint.targets.admission import AdmissionTarget
-from webhook.log import Log
 from webhook.metrics.admission import EVALUATION_ERRORS
-from webhook.metrics.registry import Registry
-from webhook.server.admission import Admission, AdmissionOptions
 from webhook.server.decoding import LARGE_BYTES
 from webhook.server.denials import EVENTS_MAX
 from webhook.server.outcome import Pending, Unanswerable
-from webhook.server.preparation import Preparations, SlowReview, SlowReviewer, TemplateCompiler
+from webhook.server.preparation import SlowReview
 from webhook.server.submission import TriedSubmission
-from webhook.serving.recorder import Recorder, Reviewed
+from webhook.serving.recorder import Reviewed
 from webhook.serving.revision import Revision, Serving
 
 T = TypeVar("T")
-
-TEMPLATE = "templates.gatekeeper.sh/v1"
-CONSTRAINT = "constraints.gatekeeper.sh/v1beta1"
-
-
-class Admitting:
-    """Decides by policies, and what it told."""
-
-    def __init__(
-        self,
-        *documents: str,
-        isolation: Isolation = isolations.DEFAULT,
-        reviewer: SlowReviewer | None = None,
-        recorder: Recorder | None = None,
-        compiler: TemplateCompiler | None = None,
-        **options: Any,
-    ) -> None:
-        client = Client(targets=[AdmissionTarget()], drivers=[RegoDriver()], isolation=isolation)
-        for document in (item for text in documents for item in yaml.safe_load_all(text)):
-            if document["kind"] == "ConstraintTemplate":
-                client.add_template(document)
-            else:
-                client.add_constraint(document)
-        self.serving = Serving(Revision(client.snapshot, client))
-        self.registry, self.lines = Registry(), list[bytes]()
-        log = Log(self.lines.append).logger("test")
-        chosen = AdmissionOptions(**{"review_timeout_seconds": 10.0, **options})
-        self.admission = Admission(
-            self.serving,
-            chosen,
-            self.registry,
-            log,
-            recorder,
-            Preparations(templates=compiler, reviewer=reviewer),
-        )
-
-    def ask(self, request: AdmissionRequest, query: bytes = b"", late: float = 0.0) -> Any:
-        return self.admission(request, query, time.monotonic() - late)
-
-
-def request_of(obj: dict[str, Any], **request: Any) -> AdmissionRequest:
-    """The request of an object."""
-    return read_review(review(obj, **request))
 
 
 def test_before_there_are_policies_the_api_server_is_told_to_ask_again() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.patience import turns_until
-from tests.webhook.server.test_connection import PausedTransport, Port
+from tests.webhook.server.paused import PausedTransport, Port
 from webhook.api.admission import AdmissionRequest, namespace_in, username_in
 from webhook.server.http.limits import PREFIX_BYTES
 from webhook.server.outcome import Pending

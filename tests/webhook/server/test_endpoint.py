@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.behaviour.serving import REQUIRED_LABELS, constraint, pod, review
-from tests.webhook.server.test_admission import Admitting, request_of
+from tests.webhook.server.admitting import Admitting, request_of
 from webhook.api.admission import AdmissionRequest, AdmissionResponse
 from webhook.log import Log
 from webhook.metrics.admission import REFUSED

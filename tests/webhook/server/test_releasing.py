@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.behaviour.serving import REQUIRED_LABELS, constraint, pod, thing
-from tests.webhook.server.test_admission import CONSTRAINT, TEMPLATE, Admitting, request_of
+from tests.webhook.server.admitting import CONSTRAINT, TEMPLATE, Admitting, request_of
 from webhook.review.releasing import GARBAGE_COLLECTORS, RELEASED
 from webhook.server.namespace_label import Exemptions, decide
 

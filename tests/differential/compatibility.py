@@ -1,0 +1,11 @@
+"""Questions about compatibility with older versions of Rego."""
+
+from tests.differential.agreement import Question
+from tests.differential.opa_versions import Difference
+from webhook.rego.check.compatibility import LATEST
+
+
+def question(line: Difference, level: str = LATEST) -> Question:
+    """What a line asks."""
+    modules = (line.module,)
+    return Question(modules, "x = data.a.p", line.version, strict=line.strict, level=level)

@@ -1,0 +1,44 @@
+"""What replicas say of an object in their statuses."""
+
+from webhook.api.pod_status import (
+    Pod,
+    StatusError,
+    constraint_subject,
+    pod_status,
+    template_subject,
+)
+
+FAULT = StatusError("ingest_error", "does not compile", "x:1")
+LABELS = {"app.kubernetes.io/name": "waddle", "gatekeeper.sh/operation": "webhook"}
+
+
+def template(generation=2):
+    return {
+        "kind": "ConstraintTemplate",
+        "metadata": {"name": "t", "uid": "t-uid", "generation": generation},
+    }
+
+
+def pod(name, *, ready=None, labels=LABELS, ending=False, phase="Running"):
+    found = {"metadata": {"name": name, "uid": f"{name}-uid", "labels": dict(labels)}}
+    found["status"] = {"phase": phase}
+    if ready is not None:
+        found["status"]["conditions"] = [{"type": "Ready", "status": str(ready)}]
+    if ending:
+        found["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    return found
+
+
+def says(name, *, observed=2, active=2, errors=(), operations=("webhook",), of=None, **fields):
+    """What a replica says of the template (or of another object), whose generation is 2."""
+    document = of or template(observed)
+    subject = (template_subject if document["kind"].startswith("Con") else constraint_subject)(
+        document
+    )
+    return pod_status(
+        Pod(name, "waddle-system", f"{name}-uid", operations),
+        subject,
+        errors=errors,
+        enforced=fields.pop("enforced", None),
+        additions={"activeGeneration": active, "activeDigest": f"d{active}", **fields},
+    )

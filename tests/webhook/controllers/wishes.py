@@ -1,0 +1,44 @@
+"""What a replica wishes to be watched."""
+
+from webhook.api.gvk import GroupVersionKind
+
+CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")
+
+
+class Wishes:
+    """Where kinds are asked for; remembers when each wish began."""
+
+    def __init__(self):
+        self.wanted = set()
+        self.history = []
+
+    def add_watch(self, gvk):
+        if gvk not in self.wanted:
+            self.history.append(("add", gvk.kind))
+        self.wanted.add(gvk)
+
+    def remove_watch(self, gvk):
+        self.history.append(("remove", gvk.kind))
+        self.wanted.discard(gvk)
+
+    def replace_watch(self, gvks):
+        self.wanted = set(gvks)
+
+
+def template(uid="t", kind="Always", rego='violation[{"msg": "no"}] { true }', annotations=None):
+    return {
+        "apiVersion": "templates.gatekeeper.sh/v1",
+        "kind": "ConstraintTemplate",
+        "metadata": {
+            "name": kind.lower(),
+            "uid": uid,
+            "generation": 1,
+            "annotations": annotations or {},
+        },
+        "spec": {
+            "crd": {"spec": {"names": {"kind": kind}}},
+            "targets": [
+                {"target": "admission.k8s.gatekeeper.sh", "rego": f"package always\n{rego}"}
+            ],
+        },
+    }
