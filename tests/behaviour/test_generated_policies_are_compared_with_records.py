@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from tests import policies
 from tests.behaviour.serving import Server, pod, write_policies
 from tests.conformance.gatekeeper import waddle
 from tests.decisions.process import Sidecar
@@ -19,22 +20,8 @@ LABEL = {"label": {"type": "string"}}
 
 def template(**source: Any) -> str:
     """A template in CEL, as YAML."""
-    code = [{"engine": "K8sNativeValidation", "source": source}]
-    document = {
-        "apiVersion": "templates.gatekeeper.sh/v1",
-        "kind": "ConstraintTemplate",
-        "metadata": {"name": "recorded"},
-        "spec": {
-            "crd": {
-                "spec": {
-                    "names": {"kind": "Recorded"},
-                    "validation": {"openAPIV3Schema": {"type": "object", "properties": LABEL}},
-                }
-            },
-            "targets": [{"target": "admission.k8s.gatekeeper.sh", "code": code}],
-        },
-    }
-    return yaml.safe_dump(document)
+    schema = {"type": "object", "properties": LABEL}
+    return yaml.safe_dump(policies.template("Recorded", cel=source, schema=schema))
 
 
 CONSTRAINT = """

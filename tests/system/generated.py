@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from tests import policies
 from tests.cluster import ApiError
 from tests.system.replicas import Plane, config_map, try_request
 
@@ -15,39 +16,16 @@ NO_WAIT = "--default-wait-for-vapb-generation=0"
 
 def template(name: str, expression: str, **source: Any) -> dict[str, Any]:
     """A template in CEL; ``word`` is its parameter."""
-    code = {
-        "engine": "K8sNativeValidation",
-        "source": {
-            "validations": [
-                {
-                    "expression": expression,
-                    "messageExpression": "'denied: ' + variables.params.word",
-                }
-            ],
-            **source,
-        },
-    }
+    message = "'denied: ' + variables.params.word"
+    validation = {"expression": expression, "messageExpression": message}
     schema = {"type": "object", "properties": {"word": {"type": "string"}}}
-    return {
-        "apiVersion": "templates.gatekeeper.sh/v1",
-        "kind": "ConstraintTemplate",
-        "metadata": {"name": name.lower()},
-        "spec": {
-            "crd": {"spec": {"names": {"kind": name}, "validation": {"openAPIV3Schema": schema}}},
-            "targets": [{"target": "admission.k8s.gatekeeper.sh", "code": [code]}],
-        },
-    }
+    return policies.template(name, cel={"validations": [validation], **source}, schema=schema)
 
 
 def constraint(name: str, kind: str, word: str, **spec: Any) -> dict[str, Any]:
     """A constraint of it, about ConfigMaps."""
-    match = {"kinds": [{"apiGroups": [""], "kinds": ["ConfigMap"]}]}
-    return {
-        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
-        "kind": kind,
-        "metadata": {"name": name},
-        "spec": {"match": match, "parameters": {"word": word}, **spec},
-    }
+    given = {"parameters": {"word": word}, **spec}
+    return policies.constraint(kind, name, kinds=["ConfigMap"], **given)
 
 
 UNLIKE = "!has(variables.anyObject.data) || variables.anyObject.data.deny != variables.params.word"

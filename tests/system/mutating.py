@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests import policies
 from tests.cluster import ApiError
 from tests.system.conftest import ALL_OPERATIONS
 from tests.system.proxy import Proxy
@@ -225,19 +226,13 @@ def delete_required(plane: Plane) -> None:
 
 def required(name: str, kind: str, key: str, **match: Any) -> dict[str, Any]:
     """A constraint that asks objects of a kind for a label."""
-    return {
-        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
-        "kind": "K8sRequiredLabels",
-        "metadata": {"name": name},
-        "spec": {
-            "match": {
-                "namespaces": [PLACE],
-                "kinds": [{"apiGroups": [""], "kinds": [kind]}],
-                **match,
-            },
-            "parameters": {"labels": [key]},
-        },
-    }
+    return policies.constraint(
+        "K8sRequiredLabels",
+        name,
+        kinds=[kind],
+        match={"namespaces": [PLACE], **match},
+        parameters={"labels": [key]},
+    )
 
 
 def enforce_constraint(plane: Plane, document: dict[str, Any], replicas: list[Replica]) -> None:

@@ -8,6 +8,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
+from tests import policies
 from tests.behaviour.serving import review
 from tests.system.replicas import constraint
 
@@ -79,19 +80,7 @@ SOURCES = {"Sees": SEES, "Placed": NAMESPACE_OBJECT, "Unique": UNIQUE, "Fails": 
 
 def templates() -> list[Object]:
     """One for each source."""
-    free = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    return [
-        {
-            "apiVersion": "templates.gatekeeper.sh/v1",
-            "kind": "ConstraintTemplate",
-            "metadata": {"name": kind.lower()},
-            "spec": {
-                "crd": {"spec": {"names": {"kind": kind}, "validation": {"openAPIV3Schema": free}}},
-                "targets": [{"target": "admission.k8s.gatekeeper.sh", "rego": rego}],
-            },
-        }
-        for kind, rego in SOURCES.items()
-    ]
+    return [policies.template(kind, rego, schema=policies.FREE) for kind, rego in SOURCES.items()]
 
 
 def kinds(*names: str, group: str = "") -> Object:

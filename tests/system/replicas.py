@@ -17,6 +17,7 @@ from typing import Any, Self
 
 import yaml
 
+from tests import policies
 from tests.behaviour.serving import Server, review
 from tests.cluster import Api, ApiError, Cluster, serves
 from tests.patience import until
@@ -85,28 +86,13 @@ def template(name: str = "Denied", rego: str = "", **annotations: str) -> dict[s
         """
     )
     schema = {"type": "object", "properties": {"word": {"type": "string"}}}
-    return {
-        "apiVersion": "templates.gatekeeper.sh/v1",
-        "kind": "ConstraintTemplate",
-        "metadata": {"name": name.lower(), "annotations": annotations},
-        "spec": {
-            "crd": {"spec": {"names": {"kind": name}, "validation": {"openAPIV3Schema": schema}}},
-            "targets": [{"target": "admission.k8s.gatekeeper.sh", "rego": rego}],
-        },
-    }
+    metadata = {"annotations": annotations}
+    return policies.template(name, rego, schema=schema, metadata=metadata)
 
 
 def constraint(name: str, word: str, kind: str = "Denied") -> dict[str, Any]:
     """A constraint of that template."""
-    return {
-        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
-        "kind": kind,
-        "metadata": {"name": name},
-        "spec": {
-            "match": {"kinds": [{"apiGroups": [""], "kinds": ["ConfigMap"]}]},
-            "parameters": {"word": word},
-        },
-    }
+    return policies.constraint(kind, name, kinds=["ConfigMap"], parameters={"word": word})
 
 
 def config_map(word: str, name: str = "probe", namespace: str = WORKLOADS) -> dict[str, Any]:

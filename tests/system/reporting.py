@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from tests import policies
 from tests.cluster import ApiError
 from tests.patience import PATIENCE_SECONDS, until
 from tests.system.replicas import CRD_PATH, STATUSES, Plane, Replica, template, try_request
@@ -62,12 +63,7 @@ def is_established(plane: Plane, path: str) -> bool:
 
 def labelled(name: str, kind: str = "Namespace", **match: Any) -> dict[str, Any]:
     """A constraint about the label, of one kind of the core group."""
-    return {
-        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
-        "kind": "Labelled",
-        "metadata": {"name": name},
-        "spec": {"match": {"kinds": [{"apiGroups": [""], "kinds": [kind]}], **match}},
-    }
+    return policies.constraint("Labelled", name, kinds=[kind], match=match)
 
 
 def reports(plane: Plane, namespace: str = "", api: ReportApi = WGPOLICY) -> list[dict[str, Any]]:

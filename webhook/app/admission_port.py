@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.review.policy_set import PolicySet
+    from webhook.server.application import AdmissionApplication
     from webhook.server.validation import Callers
     from webhook.serving.recorder import Recorder
     from webhook.serving.revision import Serving
@@ -181,6 +182,20 @@ class ClusterCallers:
         return sorted({NAMESPACE, *synced})
 
 
+def _hub(settings: ServeSettings, registry: Registry, log: Logger) -> Hub:
+    """The connections, with who may open one, and whose are the API server's."""
+    hub = Hub(connection_limits(settings), registry, log)
+    if settings.client_ca_name:
+        hub.peer_check = lambda transport: pairs.check_client_name(
+            transport, settings.client_cn_name
+        )
+    if settings.api_server_ca_file:
+        hub.is_known = lambda transport: (
+            pairs.check_client_name(transport, settings.client_cn_name) is None
+        )
+    return hub
+
+
 class AdmissionPort:
     """The port with everything behind it; its listener runs on the process's own event loop."""
 
@@ -200,29 +215,12 @@ class AdmissionPort:
         tracing: Tracing | None = None,
     ) -> None:
         self._registry = registry
-        self._hub = Hub(connection_limits(settings), registry, log)
-        if settings.client_ca_name:
-            self._hub.peer_check = lambda transport: pairs.check_client_name(
-                transport, settings.client_cn_name
-            )
-        if settings.api_server_ca_file:
-            self._hub.is_known = lambda transport: (
-                pairs.check_client_name(transport, settings.client_cn_name) is None
-            )
+        self._hub = _hub(settings, registry, log)
         self._serving = serving
         self._make_plain_client = make_plain_client
         self._trials = trials
         self._validation: ValidationThread | None = None
-        self._compilation = (
-            CompileThread(
-                self._in_force,
-                trials,
-                settings.evaluation_budget_seconds,
-                *([] if cluster is None else [cluster.template]),
-            )
-            if settings.validate_templates == "compile"
-            else None
-        )
+        self._compilation = self._compile_thread(settings, cluster)
         seconds = settings.evaluation_budget_seconds
         self._log = log
         self._series_max = settings.max_constraint_series
@@ -230,16 +228,37 @@ class AdmissionPort:
         guard.tell = self._tell
         times, memory = ProcessorTime(), Memory()
         self._slow_reviews = SlowReviews(seconds, guard, times, ReviewMemory(lambda: memory.taken))
-        budget = Budget.of(min(seconds, FAST_SECONDS), guard=guard, deferrable=True)
-        preparations = Preparations(cluster, self._compilation, self._slow_reviews)
+        self._application = self._make_application(
+            settings, cluster, decisions, tracing, times, memory
+        )
+        self.listener = Listener(
+            self._hub,
+            self._application,
+            bound,
+            tls=certificate.context.listening,
+            grace_seconds=settings.shutdown_grace_seconds,
+            measures_lag=True,
+        )
+
+    def _make_application(  # the parts that it joins, each named
+        self,
+        settings: ServeSettings,
+        cluster: ClusterThread | None,
+        decisions: DecisionLog | None,
+        tracing: Tracing | None,
+        times: ProcessorTime,
+        memory: Memory,
+    ) -> AdmissionApplication:
+        """What answers requests: admission, mutation where that is on, and validation."""
+        registry, log, serving = self._registry, self._log, self._serving
+        seconds = min(settings.evaluation_budget_seconds, FAST_SECONDS)
+        budget = Budget.of(seconds, guard=serving.guard, deferrable=True)
         blames = not blames_nobody(settings, os.environ)
+        preparations = Preparations(cluster, self._compilation, self._slow_reviews)
+        recorder = None if decisions is None else decisions.recorder
         admission = Admission(
             serving,
-            replace(
-                admission_options(settings),
-                budget=budget,
-                blames=blames,
-            ),
+            replace(admission_options(settings), budget=budget, blames=blames),
             registry,
             log,
             recorder_of(cluster, decisions),
@@ -247,26 +266,20 @@ class AdmissionPort:
             current=None if tracing is None else tracing.current,
             times=times,
         )
-        exemptions = Exemptions(
-            settings.exempt_namespace,
-            settings.exempt_namespace_prefix,
-            settings.exempt_namespace_suffix,
-        )
         mutation = None
         if settings.mutates:
             serving.fights.limit = settings.mutation_fights_per_hour
+            options = replace(mutation_options(settings), budget=budget, blames=blames)
             mutation = Mutation(
-                serving,
-                replace(mutation_options(settings), budget=budget, blames=blames),
-                registry,
-                log,
-                preparations,
-                None if decisions is None else decisions.recorder,
-                times=times,
+                serving, options, registry, log, preparations, recorder, times=times
             )
-        self._application = make_application(
+        return make_application(
             admission,
-            exemptions,
+            Exemptions(
+                settings.exempt_namespace,
+                settings.exempt_namespace_prefix,
+                settings.exempt_namespace_suffix,
+            ),
             registry,
             log,
             decoding=Decoding(
@@ -278,17 +291,22 @@ class AdmissionPort:
             ),
             mutate=mutation,
             validation=self._validation_endpoint(settings, cluster),
-            recorder=None if decisions is None else decisions.recorder,
+            recorder=recorder,
             answer_unread=admission.answer_unread,
             tracing=tracing,
         )
-        self.listener = Listener(
-            self._hub,
-            self._application,
-            bound,
-            tls=certificate.context.listening,
-            grace_seconds=settings.shutdown_grace_seconds,
-            measures_lag=True,
+
+    def _compile_thread(
+        self, settings: ServeSettings, cluster: ClusterThread | None
+    ) -> CompileThread | None:
+        """What compiles templates that are being admitted, where that is on."""
+        if settings.validate_templates != "compile":
+            return None
+        return CompileThread(
+            self._in_force,
+            self._trials,
+            settings.evaluation_budget_seconds,
+            *([] if cluster is None else [cluster.template]),
         )
 
     def _in_force(self) -> Client:

@@ -136,14 +136,7 @@ class Process:
         self._specialising = self._specialising_thread()
         self._engine_faults = EngineFaults(self._registry, self._log)
         self._disabled = NEEDS_A_DOOR.union(settings.disable_opa_builtin)
-        self._trials = Trials(
-            self._disabled,
-            tell=self._log.warning,
-            registry=self._registry,
-            tries_all=lambda: self._serving.revision is not None,
-            cel=settings.enable_k8s_native_validation,
-            niceness=BEHIND,
-        )
+        self._trials = self._make_trials()
         self._driver = self._make_driver()
         self._refused_kind = self._injected_fault()
         self._cluster: ClusterThread | None = None
@@ -152,32 +145,15 @@ class Process:
             self._cluster = self._cluster_thread(lines)
             self._policies: PolicySource = self._cluster
         else:
-            paths = tuple(Path(path).absolute() for path in settings.policies)
-            loader = PolicyLoader(
-                self._make_client(),
-                paths,
-                self._serving,
-                registry=self._registry,
-                log=self._log,
-                retries=settings.readiness_retries,
-            )
-            self._policies = loader
-            subjects.append(Watched(paths, loader.load))
+            self._policies, watched = self._policies_of_files()
+            subjects.append(watched)
         self._decisions = self._decision_log(lines)
         self._telemetry = self._make_telemetry(lines)
         self._admission = self._admission_port(lines)
         self._audit = self._audit_thread(lines)
-        live: dict[str, Callable[[], str]] = {}
-        ready = {"policies": self._policies.not_ready, "shutdown": self._shutting_down}
-        if self._admission is not None:
-            live["admission-thread"] = ready["admission-thread"] = self._admission.stalled
-        if self._certificate is not None:
-            ready["certificate"] = self._certificate.not_ready
-        if self._audit is not None:
-            live["audit-thread"] = self._audit.stalled
-        self._ready = ready
+        live, self._ready = self._probed()
         applications = [
-            (health, make_health_application(live, ready, self._policies.faults)),
+            (health, make_health_application(live, self._ready, self._policies.faults)),
             (scrapes, make_metrics_application(Exposition(self._registry, self._refresh))),
         ]
         if settings.enable_pprof:
@@ -191,6 +167,42 @@ class Process:
             path = Path(settings.decision_log_config).absolute()
             subjects.append(Watched((path,), self._decisions.reload))
         self._reload = ReloadThread(subjects, self._log, settings.poll_interval_seconds)
+
+    def _make_trials(self) -> Trials:
+        """What tries policies before they are enforced."""
+        return Trials(
+            self._disabled,
+            tell=self._log.warning,
+            registry=self._registry,
+            tries_all=lambda: self._serving.revision is not None,
+            cel=self._settings.enable_k8s_native_validation,
+            niceness=BEHIND,
+        )
+
+    def _policies_of_files(self) -> tuple[PolicyLoader, Watched]:
+        """The policies of files, and what loads them anew when those change."""
+        paths = tuple(Path(path).absolute() for path in self._settings.policies)
+        loader = PolicyLoader(
+            self._make_client(),
+            paths,
+            self._serving,
+            registry=self._registry,
+            log=self._log,
+            retries=self._settings.readiness_retries,
+        )
+        return loader, Watched(paths, loader.load)
+
+    def _probed(self) -> tuple[dict[str, Callable[[], str]], dict[str, Callable[[], str]]]:
+        """What the probes of liveness and of readiness ask."""
+        live: dict[str, Callable[[], str]] = {}
+        ready = {"policies": self._policies.not_ready, "shutdown": self._shutting_down}
+        if self._admission is not None:
+            live["admission-thread"] = ready["admission-thread"] = self._admission.stalled
+        if self._certificate is not None:
+            ready["certificate"] = self._certificate.not_ready
+        if self._audit is not None:
+            live["audit-thread"] = self._audit.stalled
+        return live, ready
 
     async def run(self) -> int:
         """Serve until a signal says to stop, then drain; the exit code."""

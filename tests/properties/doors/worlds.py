@@ -6,6 +6,8 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
+from tests import policies
+
 Json = dict[str, Any]
 
 NAMESPACES = ("web", "shop", "kube-own")
@@ -93,21 +95,8 @@ def world(seed: int) -> World:
 
 def _template(kind: str) -> Json:
     schema = {"type": "object", "properties": {"label": {"type": "string"}}}
-    target: Json = {"target": "admission.k8s.gatekeeper.sh"}
-    if kind in REGO:
-        target["rego"] = REGO[kind]
-    else:
-        source = {"validations": [CEL[kind]]}
-        target["code"] = [{"engine": "K8sNativeValidation", "source": source}]
-    return {
-        "apiVersion": "templates.gatekeeper.sh/v1",
-        "kind": "ConstraintTemplate",
-        "metadata": {"name": kind.lower()},
-        "spec": {
-            "crd": {"spec": {"names": {"kind": kind}, "validation": {"openAPIV3Schema": schema}}},
-            "targets": [target],
-        },
-    }
+    cel = {"validations": [CEL[kind]]} if kind in CEL else None
+    return policies.template(kind, REGO.get(kind, ""), cel=cel, schema=schema)
 
 
 def _namespaces(chance: random.Random) -> list[Json]:
@@ -147,12 +136,7 @@ def _constraint(chance: random.Random, kind: str, name: str) -> Json:
         spec["enforcementAction"] = chance.choice(["deny", "warn", "dryrun"])
     if kind == "Labelled":
         spec["parameters"] = {"label": chance.choice(["owner", "tier"])}
-    return {
-        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
-        "kind": kind,
-        "metadata": {"name": name},
-        "spec": spec,
-    }
+    return policies.constraint(kind, name, **spec)
 
 
 def _mutator(chance: random.Random, number: int) -> Json:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tests import policies
 from webhook.api.gvk import GroupVersionKind
 from webhook.audit.sink import Identity
 from webhook.constraint.client import Client
@@ -22,31 +23,15 @@ ALWAYS = 'violation[{"msg": "always"}] { true }'
 
 def template(kind: str, rego: str = ALWAYS) -> dict[str, Any]:
     """A template."""
-    return {
-        "apiVersion": "templates.gatekeeper.sh/v1",
-        "kind": "ConstraintTemplate",
-        "metadata": {"name": kind.lower()},
-        "spec": {
-            "crd": {"spec": {"names": {"kind": kind}}},
-            "targets": [
-                {
-                    "target": "admission.k8s.gatekeeper.sh",
-                    "rego": f"package {kind.lower()}\n{rego}",
-                }
-            ],
-        },
-    }
+    return policies.template(kind, f"package {kind.lower()}\n{rego}")
 
 
 def constraint(kind: str, name: str, *gvks: GroupVersionKind, **spec: Any) -> dict[str, Any]:
     """A constraint on some kinds, or on all."""
     match = [{"apiGroups": [gvk.group], "kinds": [gvk.kind]} for gvk in gvks]
-    return {
-        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
-        "kind": kind,
-        "metadata": {"name": name, "uid": f"uid-{name}", "generation": 1},
-        "spec": {"match": {"kinds": match} if match else {}, **spec},
-    }
+    given = {"match": {"kinds": match} if match else {}, **spec}
+    metadata = {"uid": f"uid-{name}", "generation": 1}
+    return policies.constraint(kind, name, metadata=metadata, **given)
 
 
 def snapshot(*documents: Mapping[str, Any], isolation: Isolation = DEFAULT) -> Snapshot:

@@ -7,6 +7,7 @@ import json
 import pytest
 import yaml
 
+from tests import policies
 from tests.webhook.cli.in_process import waddle
 from tests.webhook.policies.old_library import LIBRARY
 from tests.webhook.policies.old_library import constraint as old_constraint
@@ -35,12 +36,7 @@ def template(target, rego):
 
 
 def constraint(**match):
-    return {
-        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
-        "kind": "Found",
-        "metadata": {"name": "every"},
-        "spec": {"match": match, "severity": "high"},
-    }
+    return policies.constraint("Found", "every", match=match, severity="high")
 
 
 def write(path, *documents):

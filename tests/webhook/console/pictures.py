@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tests import policies
 from webhook.api.revision import PolicyRevision
 from webhook.console.picture import (
     Category,
@@ -25,15 +26,7 @@ HOSTILE = (SCRIPT, QUOTES, LONG, RIGHT_TO_LEFT, TURNING, "a b&c=d#e", "../../etc
 def constraint(
     name: str, *, kind: str = "RequiredLabel", state: PictureState = "active", **fields: Any
 ) -> ShownPolicy:
-    document = {
-        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
-        "kind": kind,
-        "metadata": {"name": name},
-        "spec": {
-            "match": {"kinds": [{"apiGroups": [""], "kinds": ["Pod"]}]},
-            "parameters": {"label": name},
-        },
-    }
+    document = policies.constraint(kind, name, kinds=["Pod"], parameters={"label": name})
     return made("constraint", kind, name, document, state, action="deny", **fields)
 
 

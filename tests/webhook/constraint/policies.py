@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests import policies
 from webhook.constraint.client import Client
 from webhook.constraint.driver import DriverViolation
 from webhook.constraint.drivers.rego import RegoDriver
@@ -51,22 +52,7 @@ class EchoEvaluator:
 
 def template(kind="K8sDeny", rego=DENY, **spec: Any) -> dict[str, Any]:
     """A template; ``schema`` gives its parameters', ``target`` fields of its target."""
-    schema = spec.pop("schema", None)
-    version = spec.pop("version", "v1")
-    target = {
-        "target": "admission.k8s.gatekeeper.sh",
-        **({"rego": rego} if rego else {}),
-        **spec.pop("target", {}),
-    }
-    crd: dict[str, Any] = {"names": {"kind": kind}}
-    if schema is not None:
-        crd["validation"] = {"openAPIV3Schema": schema}
-    return {
-        "apiVersion": f"templates.gatekeeper.sh/{version}",
-        "kind": "ConstraintTemplate",
-        "metadata": {"name": kind.lower()},
-        "spec": {"crd": {"spec": crd}, "targets": [target], **spec},
-    }
+    return policies.template(kind, rego, **spec)
 
 
 def echo_template(*messages: str, kind: str = "K8sEcho", **spec: Any) -> dict[str, Any]:
@@ -79,12 +65,7 @@ def echo_template(*messages: str, kind: str = "K8sEcho", **spec: Any) -> dict[st
 
 def constraint(kind="K8sDeny", name="c", **spec: Any) -> dict[str, Any]:
     """A constraint with this spec."""
-    return {
-        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
-        "kind": kind,
-        "metadata": {"name": name},
-        "spec": spec,
-    }
+    return policies.constraint(kind, name, **spec)
 
 
 def client(*documents: dict[str, Any], **options: Any) -> Client:

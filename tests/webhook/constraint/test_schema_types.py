@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from tests import policies
 from tests.cluster import ApiError, Cluster
 from tests.differential import schemas
 from webhook.constraint.client import Client
@@ -101,21 +102,8 @@ OTHERS = (
 
 
 def template(kind, schema):
-    crd = {"names": {"kind": kind}, "validation": {"openAPIV3Schema": schema}}
-    return {
-        "apiVersion": "templates.gatekeeper.sh/v1",
-        "kind": "ConstraintTemplate",
-        "metadata": {"name": kind.lower(), "uid": "t"},
-        "spec": {
-            "crd": {"spec": crd},
-            "targets": [
-                {
-                    "target": "admission.k8s.gatekeeper.sh",
-                    "rego": 'package a\nviolation[{"msg": "no"}] { false }',
-                }
-            ],
-        },
-    }
+    rego = 'package a\nviolation[{"msg": "no"}] { false }'
+    return policies.template(kind, rego, schema=schema, metadata={"uid": "t"})
 
 
 def made(kind, schema):

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
+from tests import policies
 from tests.behaviour.serving import review, thing
 from tests.isolation_table import ENDLESS, PAGE, actions
 from webhook.api.admission import read_review
@@ -47,25 +48,13 @@ def cells() -> list[Cell]:
 
 def template(source: str, **annotations: str) -> dict[str, Any]:
     """A template of a policy."""
-    return {
-        "apiVersion": "templates.gatekeeper.sh/v1",
-        "kind": "ConstraintTemplate",
-        "metadata": {"name": "endless", "annotations": annotations},
-        "spec": {
-            "crd": {"spec": {"names": {"kind": "Endless"}}},
-            "targets": [{"target": "admission.k8s.gatekeeper.sh", "rego": source}],
-        },
-    }
+    return policies.template("Endless", source, metadata={"annotations": annotations})
 
 
 def constraint(action: str, name: str = "a", **annotations: str) -> dict[str, Any]:
     """Its constraint."""
-    return {
-        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
-        "kind": "Endless",
-        "metadata": {"name": name, "annotations": annotations},
-        "spec": actions(action),
-    }
+    metadata = {"annotations": annotations}
+    return policies.constraint("Endless", name, metadata=metadata, **actions(action))
 
 
 def client(*documents: dict[str, Any], default: str = "refuse") -> Client:

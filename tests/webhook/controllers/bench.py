@@ -1,5 +1,6 @@
 """Policies on a bench: what a replica is told, and what it says then."""
 
+from tests import policies
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.pod_status import Pod
 from webhook.constraint.client import Client
@@ -18,29 +19,13 @@ BROKEN = "package always\nviolation[{"
 
 
 def template(rego=REGO, generation=1, uid="t", annotations=None):
-    return {
-        "apiVersion": "templates.gatekeeper.sh/v1",
-        "kind": "ConstraintTemplate",
-        "metadata": {
-            "name": "k8salways",
-            "uid": uid,
-            "generation": generation,
-            "annotations": annotations or {},
-        },
-        "spec": {
-            "crd": {"spec": {"names": {"kind": KIND}}},
-            "targets": [{"target": "admission.k8s.gatekeeper.sh", "rego": rego}],
-        },
-    }
+    metadata = {"uid": uid, "generation": generation, "annotations": annotations or {}}
+    return policies.template(KIND, rego, metadata=metadata)
 
 
 def constraint(generation=1, uid="c", action="deny"):
-    return {
-        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
-        "kind": KIND,
-        "metadata": {"name": "all", "uid": uid, "generation": generation},
-        "spec": {"enforcementAction": action},
-    }
+    metadata = {"uid": uid, "generation": generation}
+    return policies.constraint(KIND, "all", metadata=metadata, enforcementAction=action)
 
 
 class Bench:

@@ -2,10 +2,10 @@
 
 import asyncio
 import json
-from typing import Any
 
 import pytest
 
+from tests import policies
 from tests.patience import PATIENCE_SECONDS
 from tests.webhook.cluster.fault_server import scripted, status
 from webhook.api.gvk import GroupKind, GroupVersionKind
@@ -36,29 +36,14 @@ def test_kinds_are_those_that_are_named_whole(kinds, named):
 
 def in_cel(expression):
     """A template of one expression; None for one in Rego."""
-    target: dict[str, Any] = {"target": "admission.k8s.gatekeeper.sh"}
     if expression is None:
-        target["rego"] = "package a"
-    else:
-        source = {"validations": [{"expression": expression}]}
-        target["code"] = [{"engine": "K8sNativeValidation", "source": source}]
-    return {
-        "apiVersion": "templates.gatekeeper.sh/v1",
-        "kind": "ConstraintTemplate",
-        "metadata": {"name": "a"},
-        "spec": {"crd": {"spec": {"names": {"kind": "A"}}}, "targets": [target]},
-    }
+        return policies.template("A", "package a")
+    return policies.template("A", cel={"validations": [{"expression": expression}]})
 
 
 def constraint(*kinds):
     """A constraint of these kinds of the core group."""
-    document = {
-        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
-        "kind": "A",
-        "metadata": {"name": "c"},
-        "spec": {"match": {"kinds": [{"apiGroups": [""], "kinds": list(kinds)}]}},
-    }
-    return Enforced(document, "")
+    return Enforced(policies.constraint("A", "c", kinds=kinds), "")
 
 
 def answer(document):

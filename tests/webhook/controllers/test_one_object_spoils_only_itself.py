@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests import policies
 from tests.webhook.controllers.pod_statuses import pod, says
 from tests.webhook.controllers.signing import keys_of, rollouts_of
 from tests.webhook.controllers.wishes import CONFIG_MAP, Wishes
@@ -59,38 +60,21 @@ def deep_schema(levels):
 
 
 def template(kind="Canary", schema=None, **spec):
-    crd = {"names": {"kind": kind}}
-    crd["validation"] = {
-        "openAPIV3Schema": schema
-        or {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    }
     rego = 'package canary\nviolation[{"msg": "no"}] { input.review.object.data.x == "no" }'
-    return {
-        "apiVersion": "templates.gatekeeper.sh/v1",
-        "kind": "ConstraintTemplate",
-        "metadata": {"name": kind.lower(), "uid": f"t-{kind}", "generation": 1},
-        "spec": {
-            "crd": {"spec": crd},
-            "targets": [{"target": "admission.k8s.gatekeeper.sh", "rego": rego}],
-            **spec,
-        },
-    }
+    metadata = {"uid": f"t-{kind}", "generation": 1}
+    return policies.template(kind, rego, schema=schema or policies.FREE, metadata=metadata, **spec)
 
 
 def constraint(name="canary", kind="Canary", parameters=None, status=None, annotations=None):
-    found = {
-        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
-        "kind": kind,
-        "metadata": {"name": name, "uid": name, "generation": 1},
-        "spec": {"match": {"kinds": [{"apiGroups": [""], "kinds": ["ConfigMap"]}]}},
-    }
+    metadata = {"uid": name, "generation": 1}
+    made = policies.constraint(kind, name, kinds=["ConfigMap"], metadata=metadata)
     if parameters is not None:
-        found["spec"]["parameters"] = parameters
+        made["spec"]["parameters"] = parameters
     if status is not None:
-        found["status"] = status
+        made["status"] = status
     if annotations is not None:
-        found["metadata"]["annotations"] = annotations
-    return found
+        made["metadata"]["annotations"] = annotations
+    return made
 
 
 class Bench:

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests import policies
 from tests.webhook.controllers.wishes import CONFIG_MAP, Wishes, template
 from webhook.api.config import CONFIG, SYNC_SET
 from webhook.api.pod_status import Pod
@@ -61,12 +62,7 @@ class Bench:
 
 
 def constraint(name="all"):
-    return {
-        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
-        "kind": "Always",
-        "metadata": {"name": name, "uid": name, "generation": 1},
-        "spec": {},
-    }
+    return policies.constraint("Always", name, metadata={"uid": name, "generation": 1})
 
 
 def config(*kinds):

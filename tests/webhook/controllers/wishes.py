@@ -1,5 +1,6 @@
 """What a replica wishes to be watched."""
 
+from tests import policies
 from webhook.api.gvk import GroupVersionKind
 
 CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")
@@ -26,19 +27,5 @@ class Wishes:
 
 
 def template(uid="t", kind="Always", rego='violation[{"msg": "no"}] { true }', annotations=None):
-    return {
-        "apiVersion": "templates.gatekeeper.sh/v1",
-        "kind": "ConstraintTemplate",
-        "metadata": {
-            "name": kind.lower(),
-            "uid": uid,
-            "generation": 1,
-            "annotations": annotations or {},
-        },
-        "spec": {
-            "crd": {"spec": {"names": {"kind": kind}}},
-            "targets": [
-                {"target": "admission.k8s.gatekeeper.sh", "rego": f"package always\n{rego}"}
-            ],
-        },
-    }
+    metadata = {"uid": uid, "generation": 1, "annotations": annotations or {}}
+    return policies.template(kind, f"package always\n{rego}", metadata=metadata)

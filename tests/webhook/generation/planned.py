@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tests import policies
 from webhook.generation.plan import Enforced, Options, Planner
 from webhook.generation.scope import PolicyScope
 
@@ -10,32 +11,19 @@ ANY = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 def template(name="Named", operations=(), **source: Any) -> dict[str, Any]:
     """A template in CEL."""
-    source = {"validations": [{"expression": "true", "message": "no"}], **source}
-    target = {
-        "target": "admission.k8s.gatekeeper.sh",
-        "code": [{"engine": "K8sNativeValidation", "source": source}],
-    }
-    if operations:
-        target["operations"] = list(operations)
-    return {
-        "apiVersion": "templates.gatekeeper.sh/v1",
-        "kind": "ConstraintTemplate",
-        "metadata": {"name": name.lower(), "uid": "t-uid", "generation": 3},
-        "spec": {
-            "crd": {"spec": {"names": {"kind": name}, "validation": {"openAPIV3Schema": ANY}}},
-            "targets": [target],
-        },
-    }
+    return policies.template(
+        name,
+        cel={"validations": [{"expression": "true", "message": "no"}], **source},
+        schema=ANY,
+        target={"operations": list(operations)} if operations else {},
+        metadata={"uid": "t-uid", "generation": 3},
+    )
 
 
 def constraint(name="one", kind="Named", **spec: Any) -> dict[str, Any]:
     """A constraint of it."""
-    return {
-        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
-        "kind": kind,
-        "metadata": {"name": name, "uid": "c-uid", "generation": 2},
-        "spec": spec,
-    }
+    metadata = {"uid": "c-uid", "generation": 2}
+    return policies.constraint(kind, name, metadata=metadata, **spec)
 
 
 def plan_of(

@@ -97,7 +97,6 @@ def command(  # noqa: PLR0913  # one for each option
     for line in (*sources.faults, *sources.warnings):
         complain(line)
     # And what is not there is said without the engine.
-    from webhook.cli.check import report as check_report  # noqa: PLC0415
     from webhook.policies.extensions import is_extension  # noqa: PLC0415
     from webhook.policies.validation import is_policy  # noqa: PLC0415
 
@@ -117,26 +116,25 @@ def command(  # noqa: PLR0913  # one for each option
     seconds = budget_milliseconds / 1000
     try:
         if on_cluster:
-            checked = _with_cluster(
-                (kubeconfig, context, namespace),
-                base,
-                manifests,
-                seconds,
-                decisions=decisions,
-                vap=vap,
-            )
+            place = kubeconfig, context, namespace
+            checked = _with_cluster(place, base, manifests, seconds, decisions=decisions, vap=vap)
         else:
             checked = _on_its_own(base, manifests, seconds, decisions=decisions, vap=vap)
     except CannotTest as error:
         return _refused(error.lines, exit_codes.UNKNOWN)
     if checked is None:
         return exit_codes.UNKNOWN
+    return _report(checked, output) or (exit_codes.UNKNOWN if sources.faults else exit_codes.OK)
+
+
+def _report(checked: Checked, output: str) -> int:
+    """Tell what was found; the exit code."""
+    from webhook.cli.check import report as check_report  # noqa: PLC0415  # see command
+
     write(check_report.as_json(checked) if output == "json" else check_report.as_table(checked))
     for line in checked.missing:
         complain(line)
-    if not checked.ok:
-        return exit_codes.NO
-    return exit_codes.UNKNOWN if sources.faults else 0
+    return exit_codes.OK if checked.ok else exit_codes.NO
 
 
 def _refused(lines: Sequence[str], code: int) -> int:

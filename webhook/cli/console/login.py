@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from webhook.console.login import Login
@@ -38,15 +39,10 @@ def login_of(  # noqa: PLR0913  # one for each flag
         "--oidc-redirect-url": oidc_redirect_url,
         "--cookie-key-file": cookie_key_file,
     }
-    if not oidc_issuer_url:
-        named = [name for name, value in given.items() if value]
-        if named:
-            raise InvalidLogin(f"{named[0]} is for a login, which --oidc-issuer-url turns on")
+    if not _is_wanted(oidc_issuer_url, given):
         return None
-    missing = [name for name, value in given.items() if not value]
-    if missing:
-        raise InvalidLogin(f"--oidc-issuer-url needs {', '.join(missing)}, too")
-    assert oidc_client_id and oidc_redirect_url and cookie_key_file  # noqa: PT018  # as above
+    assert oidc_issuer_url and oidc_client_id and oidc_redirect_url  # noqa: PT018  # as above
+    assert cookie_key_file  # as above
     if not over_cluster:
         raise InvalidLogin(
             "--oidc-issuer-url is for a cluster, whose API server says what people may read;"
@@ -59,17 +55,7 @@ def login_of(  # noqa: PLR0913  # one for each flag
         from webhook.console.sealing import InvalidKey, Sealer, read_key  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise InvalidLogin(f"a login needs {error.name}: install waddle-admission[oidc]") from None
-    for name, url in (
-        ("--oidc-issuer-url", oidc_issuer_url),
-        ("--oidc-redirect-url", oidc_redirect_url),
-    ):
-        if not is_safe_address(url) or urlsplit(url).query or urlsplit(url).fragment:
-            raise InvalidLogin(
-                f"{name}: an https:// address without query is expected (http:// on this machine)"
-            )
-    path = urlsplit(oidc_redirect_url).path
-    if path in TAKEN or path.startswith("/static"):
-        raise InvalidLogin(f"--oidc-redirect-url: a path of its own is needed, and not {path!r}")
+    _check_addresses(oidc_issuer_url, oidc_redirect_url, is_safe_address)
     try:
         key = read_key(cookie_key_file)
         secret = oidc_client_secret_file.read_text().strip() if oidc_client_secret_file else ""
@@ -89,6 +75,30 @@ def login_of(  # noqa: PLR0913  # one for each flag
         tls,
     )
     return Login(options, Sealer(key), session_minutes * 60)
+
+
+def _is_wanted(issuer: str | None, given: Mapping[str, object]) -> bool:
+    """Whether there is a login; what a login needs is ``given`` whole, or not at all."""
+    if not issuer:
+        named = [name for name, value in given.items() if value]
+        if named:
+            raise InvalidLogin(f"{named[0]} is for a login, which --oidc-issuer-url turns on")
+        return False
+    missing = [name for name, value in given.items() if not value]
+    if missing:
+        raise InvalidLogin(f"--oidc-issuer-url needs {', '.join(missing)}, too")
+    return True
+
+
+def _check_addresses(issuer: str, redirect: str, is_safe: Callable[[str], bool]) -> None:
+    for name, url in (("--oidc-issuer-url", issuer), ("--oidc-redirect-url", redirect)):
+        if not is_safe(url) or urlsplit(url).query or urlsplit(url).fragment:
+            raise InvalidLogin(
+                f"{name}: an https:// address without query is expected (http:// on this machine)"
+            )
+    path = urlsplit(redirect).path
+    if path in TAKEN or path.startswith("/static"):
+        raise InvalidLogin(f"--oidc-redirect-url: a path of its own is needed, and not {path!r}")
 
 
 TAKEN = frozenset(

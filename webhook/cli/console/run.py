@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from webhook.console.picture import ShownViolation
     from webhook.console.process import RunningSource
     from webhook.console.rights import Rights
+    from webhook.log import Logger
 
 
 def run(  # noqa: PLR0913  # one for each option of the command
@@ -63,10 +64,7 @@ def run(  # noqa: PLR0913  # one for each option of the command
     except OSError as error:
         complain(f"{host}:{port}: {error.strerror or error}")
         return exit_codes.NO
-    lines = log.open_log()
-    log.adopt_standard_logging(lines)
-    garbage.running()
-    logger = lines.logger("console")
+    logger = _logger()
 
     def source(shown: Shown) -> RunningSource:
         if policies:
@@ -95,6 +93,14 @@ def run(  # noqa: PLR0913  # one for each option of the command
         complain(str(error))
         return exit_codes.NO
     return exit_codes.OK
+
+
+def _logger() -> Logger:
+    """The console's, once the process is set up to write a log."""
+    lines = log.open_log()
+    log.adopt_standard_logging(lines)
+    garbage.running()
+    return lines.logger("console")
 
 
 def rights_of(login: Login | None, followed: RunningSource) -> Rights | None:

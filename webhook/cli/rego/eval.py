@@ -139,6 +139,6 @@ _OPTIMIZED: Final = "policies are compiled as they are; use opa build --optimize
 def command(**options: Any) -> int:
     """Load, evaluate and print."""
     # The engine is half of what there is to import: help and errors of usage do without it.
-    from webhook.cli.rego.eval_run import run  # noqa: PLC0415
+    from webhook.cli.rego.eval_run import EvalOptions, run  # noqa: PLC0415
 
-    return run(**options)
+    return run(EvalOptions(**options))

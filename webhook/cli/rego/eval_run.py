@@ -78,90 +78,68 @@ class _Metrics:
         return {f"timer_rego_{name}_ns": round(s * 1e9) for name, s in sorted(self.seconds.items())}
 
 
-def run(  # noqa: PLR0913  # one for each option of the command
-    query: str | None,
-    *,
-    query_stdin: bool,
-    paths: tuple[str, ...],
-    input_path: str | None,
-    stdin_input: bool,
-    output: str,
-    package: str,
-    imported: tuple[str, ...],
-    fail: bool,
-    fail_defined: bool,
-    strict: bool,
-    strict_builtin_errors: bool,
-    timeout: float,
-    bundles: tuple[str, ...],
-    capabilities: str | None,
-    schema: str | None,
-    explain: str,
-    var_values: bool,
-    coverage: bool,
-    coverage_runs: tuple[str, ...] | None,
-    profile: bool,
-    profile_limit: int | None,
-    profile_sort: tuple[str, ...],
-    metrics: bool,
-    pretty_limit: int,
-    disable_indexing: bool,
-    disable_early_exit: bool,
-    ignore: tuple[str, ...],
-    v0_compatible: bool,
-    v1_compatible: bool,
-) -> int:
-    """Load, evaluate and print."""
-    del v1_compatible, pretty_limit  # the default; without effect, as the help says
-    text = _query_text(query, query_stdin=query_stdin, stdin_input=stdin_input)
-    version = version_of(v0_compatible=v0_compatible)
-    known = read_capabilities(capabilities)
-    covered = coverage or coverage_runs is not None
-    asked = _Asked(
-        explain,
-        var_values,
-        (KINDS if coverage_runs is None else coverage_runs) if covered else None,
-        profile or profile_limit is not None or bool(profile_sort),
-        10 if profile_limit is None else profile_limit,
-        profile_sort,
-        not disable_indexing,
-        not disable_early_exit,
-    )
-    timers = _Metrics()
+@dataclass(frozen=True, slots=True)
+class EvalOptions:
+    """The options of the command, by their names."""
 
-    def context() -> EvaluationContext:
-        return EvaluationContext(
-            deadline=time.monotonic() + timeout if timeout else None,
-            steps=UNBOUNDED_STEPS,
-            print_=lambda _, line: complain(line),
-            strict=strict_builtin_errors,
-            runtime=runtime(),
+    query: str | None
+    query_stdin: bool
+    paths: tuple[str, ...]
+    input_path: str | None
+    stdin_input: bool
+    output: str
+    package: str
+    imported: tuple[str, ...]
+    fail: bool
+    fail_defined: bool
+    strict: bool
+    strict_builtin_errors: bool
+    timeout: float
+    bundles: tuple[str, ...]
+    capabilities: str | None
+    schema: str | None
+    explain: str
+    var_values: bool
+    coverage: bool
+    coverage_runs: tuple[str, ...] | None
+    profile: bool
+    profile_limit: int | None
+    profile_sort: tuple[str, ...]
+    metrics: bool
+    pretty_limit: int
+    disable_indexing: bool
+    disable_early_exit: bool
+    ignore: tuple[str, ...]
+    v0_compatible: bool
+    v1_compatible: bool
+
+    def asked(self) -> _Asked:
+        """What of the evaluation is told besides its result."""
+        kinds = KINDS if self.coverage_runs is None else self.coverage_runs
+        return _Asked(
+            self.explain,
+            self.var_values,
+            kinds if self.coverage or self.coverage_runs is not None else None,
+            self.profile or self.profile_limit is not None or bool(self.profile_sort),
+            10 if self.profile_limit is None else self.profile_limit,
+            self.profile_sort,
+            not self.disable_indexing,
+            not self.disable_early_exit,
         )
 
+
+def run(options: EvalOptions) -> int:
+    """Load, evaluate and print."""
+    output = options.output
+    text = _query_text(
+        options.query, query_stdin=options.query_stdin, stdin_input=options.stdin_input
+    )
+    known = read_capabilities(options.capabilities)
     if not text.strip():
         _refuse(LoadErrors(["cannot evaluate empty query"]), output)
         return exit_codes.UNKNOWN
     try:
-        given = _input(input_path, stdin_input=stdin_input)
-        options = _options(known, schema, strict=strict)
-        with timers.of("load_files"):
-            files = sources(paths, bundles, version=version, ignore=ignore, capabilities=known)
-        with timers.of("module_compile"):
-            program = compile_modules(files.modules, options=options)
-            program.check_data(files.data)
-        imports = _imports(imported, version)
-        with timers.of("query_compile"):
-            compiled = ResultQuery(
-                program, text, version=version, package=_package(package), imports=imports
-            )
-        with timers.of("query_eval"):
-            solutions = list(compiled(given, files.data, context()))
-        told = QueryOutcome(solutions)
-        if metrics or asked.profile:
-            told.metrics = timers.document()
-        if asked.explain != "off" or covered or asked.profile:
-            body = parse_query(text, version)
-            _follow(told, asked, program, body, _package(package), imports, files, given, context)
+        told = _evaluated(text, options, known)
     except _InputError as error:
         complain(str(error))
         return exit_codes.UNKNOWN
@@ -174,7 +152,49 @@ def run(  # noqa: PLR0913  # one for each option of the command
     lines = FORMATS[output](told)
     if lines:
         write(lines)
-    return 1 if (fail and not solutions) or (fail_defined and solutions) else 0
+    failed = options.fail_defined if told.solutions else options.fail
+    return exit_codes.NO if failed else exit_codes.OK
+
+
+def _evaluated(text: str, options: EvalOptions, known: Capabilities | None) -> QueryOutcome:
+    """What the query has for solutions, and what was asked for besides."""
+    version = version_of(v0_compatible=options.v0_compatible)
+    asked, timers = options.asked(), _Metrics()
+
+    def context() -> EvaluationContext:
+        return EvaluationContext(
+            deadline=time.monotonic() + options.timeout if options.timeout else None,
+            steps=UNBOUNDED_STEPS,
+            print_=lambda _, line: complain(line),
+            strict=options.strict_builtin_errors,
+            runtime=runtime(),
+        )
+
+    given = _input(options.input_path, stdin_input=options.stdin_input)
+    compiling = _options(known, options.schema, strict=options.strict)
+    with timers.of("load_files"):
+        files = sources(
+            options.paths,
+            options.bundles,
+            version=version,
+            ignore=options.ignore,
+            capabilities=known,
+        )
+    with timers.of("module_compile"):
+        program = compile_modules(files.modules, options=compiling)
+        program.check_data(files.data)
+    imports = _imports(options.imported, version)
+    with timers.of("query_compile"):
+        package = _package(options.package)
+        compiled = ResultQuery(program, text, version=version, package=package, imports=imports)
+    with timers.of("query_eval"):
+        told = QueryOutcome(list(compiled(given, files.data, context())))
+    if options.metrics or asked.profile:
+        told.metrics = timers.document()
+    if asked.explain != "off" or asked.coverage_kinds is not None or asked.profile:
+        body = parse_query(text, version)
+        _follow(told, asked, program, body, package, imports, files, given, context)
+    return told
 
 
 def _query_text(query: str | None, *, query_stdin: bool, stdin_input: bool) -> str:

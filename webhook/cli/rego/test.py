@@ -113,6 +113,6 @@ are listed and not run.
 def command(**options: Any) -> int:
     """Run tests and report."""
     # The engine is half of what there is to import: help and errors of usage do without it.
-    from webhook.cli.rego.test_run import run  # noqa: PLC0415
+    from webhook.cli.rego.test_run import UnitTestOptions, run  # noqa: PLC0415
 
-    return run(**options)
+    return run(UnitTestOptions(**options))

@@ -22,97 +22,130 @@ from webhook.rego.errors import BuiltinError, RegoErrors
 from webhook.rego.run.patterns import pattern
 from webhook.rego.tester import UnitTests
 from webhook.rego.trace.events import KINDS
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from webhook.cli.rego.context import RegoFiles
     from webhook.rego.tester import RegoTestResult, UnitTest
 
 
-def run(  # noqa: PLR0913  # one for each option of the command
-    paths: tuple[str, ...],
-    *,
-    wanted: str,
-    output: str,
-    verbose: bool,
-    explain: str | None,
-    var_values: bool,
-    coverage: bool,
-    coverage_runs: tuple[str, ...] | None,
-    threshold: float,
-    count: int,
-    timeout: float,
-    exit_zero_on_skipped: bool,
-    fail_on_empty: bool,
-    sort: str,
-    parallel: int,
-    max_errors: int,
-    bundle: bool,
-    capabilities: str | None,
-    schema: str | None,
-    ignore: tuple[str, ...],
-    v0_compatible: bool,
-    v1_compatible: bool,
-) -> int:
+@dataclass(frozen=True, slots=True)
+class UnitTestOptions:
+    """The options of the command, by their names."""
+
+    paths: tuple[str, ...]
+    wanted: str
+    output: str
+    verbose: bool
+    explain: str | None
+    var_values: bool
+    coverage: bool
+    coverage_runs: tuple[str, ...] | None
+    threshold: float
+    count: int
+    timeout: float
+    exit_zero_on_skipped: bool
+    fail_on_empty: bool
+    sort: str
+    parallel: int
+    max_errors: int
+    bundle: bool
+    capabilities: str | None
+    schema: str | None
+    ignore: tuple[str, ...]
+    v0_compatible: bool
+    v1_compatible: bool
+
+
+def run(options: UnitTestOptions) -> int:
     """Run tests and report."""
-    del parallel, v1_compatible  # without effect, as the help says
-    if not 0 <= threshold <= 100:  # per cent
-        complain("Code coverage threshold must be between 0 and 100")
+    name_matches = _selection(options.wanted, options.threshold)
+    if name_matches is None:
         return exit_codes.NO
-    try:
-        name_matches = pattern(wanted).found_in if wanted else bool
-    except BuiltinError as error:
-        raise click.BadParameter(error.message, param_hint="--run") from None
-    known = read_capabilities(capabilities)
+    known = read_capabilities(options.capabilities)
+    paths = options.paths
     try:
         files = sources(
-            () if bundle else paths,
-            paths if bundle else (),
-            version=version_of(v0_compatible=v0_compatible),
-            ignore=ignore,
+            () if options.bundle else paths,
+            paths if options.bundle else (),
+            version=version_of(v0_compatible=options.v0_compatible),
+            ignore=options.ignore,
             capabilities=known,
         )
-        options = compile_options(known, schema)
-        tests = UnitTests(files.modules, files.data, wanted=name_matches, options=options)
+        compiling = compile_options(known, options.schema)
+        tests = UnitTests(files.modules, files.data, wanted=name_matches, options=compiling)
     except BundleError as error:
         complain(f"unable to load bundle {error.path}: {error}" if error.path else str(error))
         return exit_codes.NO
     except (LoadErrors, RegoErrors) as errors:
-        complain(str(errors.limited(max_errors) if isinstance(errors, RegoErrors) else errors))
+        limited = errors.limited(options.max_errors) if isinstance(errors, RegoErrors) else errors
+        complain(str(limited))
         return exit_codes.NO
-    if output != "json" and sort != "none":
+    if options.output != "json" and options.sort != "none":
         complain("warning: --sort is only supported with JSON format")
-    covered = coverage or threshold > 0 or coverage_runs is not None
-    kinds = KINDS if coverage_runs is None else coverage_runs
-    code = exit_codes.OK
-    for _ in range(max(count, 1)):
-        results = list(tests.run(timeout, runtime=runtime()))
-        if covered:
-            code = _tell_coverage(tests, files, results, timeout, threshold, kinds, verbose)
-        elif output == "json":
-            if sort == "duration":
-                results.sort(key=lambda result: -result.seconds)
-            write(rego_report.as_json(results))
-        else:
-            shown = verbose or explain is not None
-            explained = None
-            if shown or var_values:
-                explained = {
-                    number: _explained(tests, test, files, timeout, explain, shown, var_values)
-                    for number, (test, result) in enumerate(zip(tests.tests, results, strict=True))
-                    if result.failed
-                }
-            if results:
-                write(rego_report.as_text(results, verbose=shown, explained=explained))
-        if not results and fail_on_empty:
-            complain("no tests were run")
-            return exit_codes.NO
-        fine = all(one.passed or (one.skipped and exit_zero_on_skipped) for one in results)
-        code = code or (exit_codes.OK if fine else exit_codes.UNKNOWN)
-        if code:
+    for _ in range(max(options.count, 1)):
+        if code := _run_once(tests, files, options):
             return code
-    return code
+    return exit_codes.OK
+
+
+def _run_once(tests: UnitTests, files: RegoFiles, options: UnitTestOptions) -> int:
+    """Run all tests and tell what came of them; the exit code."""
+    results, code = list(tests.run(options.timeout, runtime=runtime())), exit_codes.OK
+    if options.coverage or options.threshold > 0 or options.coverage_runs is not None:
+        kinds = KINDS if options.coverage_runs is None else options.coverage_runs
+        code = _tell_coverage(
+            tests,
+            files,
+            results,
+            options.timeout,
+            options.threshold,
+            kinds,
+            options.verbose,
+        )
+    elif options.output == "json":
+        if options.sort == "duration":
+            results.sort(key=lambda result: -result.seconds)
+        write(rego_report.as_json(results))
+    elif results:
+        write(_as_text(tests, files, results, options))
+    if not results and options.fail_on_empty:
+        complain("no tests were run")
+        return exit_codes.NO
+    fine = all(one.passed or (one.skipped and options.exit_zero_on_skipped) for one in results)
+    return code or (exit_codes.OK if fine else exit_codes.UNKNOWN)
+
+
+def _as_text(
+    tests: UnitTests,
+    files: RegoFiles,
+    results: Sequence[RegoTestResult],
+    options: UnitTestOptions,
+) -> str:
+    shown = options.verbose or options.explain is not None
+    explained = None
+    if shown or options.var_values:
+        explained = {
+            number: _explained(
+                tests, test, files, options.timeout, options.explain, shown, options.var_values
+            )
+            for number, (test, result) in enumerate(zip(tests.tests, results, strict=True))
+            if result.failed
+        }
+    return rego_report.as_text(results, verbose=shown, explained=explained)
+
+
+def _selection(wanted: str, threshold: float) -> Callable[[str], object] | None:
+    """Which tests to run, by their names; None where the threshold is none, which is said."""
+    if not 0 <= threshold <= 100:  # per cent
+        complain("Code coverage threshold must be between 0 and 100")
+        return None
+    try:
+        return pattern(wanted).found_in if wanted else bool
+    except BuiltinError as error:
+        raise click.BadParameter(error.message, param_hint="--run") from None
 
 
 def _explained(  # noqa: PLR0917  # what was run, and what of it to show

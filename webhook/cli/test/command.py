@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,6 +21,9 @@ from webhook.cli.policy_options import (
 )
 from webhook.cli.terminal import complain, write
 from webhook.printable import printable
+
+if TYPE_CHECKING:
+    from webhook.cli.test.run import CheckOutcome
 
 _HELP = """Check resources against ConstraintTemplates and constraints.
 
@@ -117,13 +121,18 @@ def command(  # noqa: PLR0913  # each is an option
         for line in error.lines:
             complain(line)
         return exit_codes.UNKNOWN if isinstance(error, NothingLeft) else exit_codes.NO
-    from webhook.cli.test import report as review_report  # noqa: PLC0415  # as above
+    return _report(outcome, outputs, printed if verbose else [])
+
+
+def _report(outcome: CheckOutcome, outputs: tuple[Output, ...], printed: list[str]) -> int:
+    """Tell all outputs what came of it, and what policies printed; the exit code."""
+    from webhook.cli.test import report as review_report  # noqa: PLC0415  # see command
 
     for output in outputs:
         text = review_report.FORMATS[output.word](outcome)
         if text or output.file is not None:
             emit(output, text)
-    if verbose and printed:
+    if printed:
         write("\n" + "\n".join(map(printable, printed)))
     for fault in outcome.faults:
         complain(fault)

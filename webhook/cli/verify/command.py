@@ -83,7 +83,6 @@ def command(
     # And what is not there is said without the engine.
     from webhook.cli.clients import new_client  # noqa: PLC0415
     from webhook.cli.verify import report as verify_report  # noqa: PLC0415
-    from webhook.policies.suite_result import summarize  # noqa: PLC0415
     from webhook.policies.suite_runner import SuiteRunner  # noqa: PLC0415
 
     runner = SuiteRunner(
@@ -104,8 +103,19 @@ def command(
         results.append(result)
         if at_once and (verbose or result.ran or result.skipped):
             write(verify_report.suite_text(result, verbose=verbose))
+    nothing = _nothing(paths, selected, bool(suites))
+    return _report(results, outputs, nothing, verbose=verbose)
+
+
+def _report(
+    results: list[SuiteResult], outputs: tuple[Output, ...], nothing: str, *, verbose: bool
+) -> int:
+    """Tell all outputs what came of the suites, or ``nothing`` where none ran; the exit code."""
+    from webhook.cli.verify import report as verify_report  # noqa: PLC0415  # see command
+    from webhook.policies.suite_result import summarize  # noqa: PLC0415  # see command
+
     summary = summarize(results)
-    missing = [] if summary.ran else [_nothing(paths, selected, bool(suites))]
+    missing = [] if summary.ran else [nothing]
     for output in outputs:
         if output.word != "table":
             emit(output, verify_report.FORMATS[output.word](results, summary, missing))

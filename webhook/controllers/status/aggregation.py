@@ -306,13 +306,24 @@ class Aggregation:
         if turn > now:
             self._queue.add(subject, turn - now)
             return
+        await self._replace(subject, document, gvk, wanted)
+
+    async def _replace(
+        self,
+        subject: LabelledSubject,
+        document: Object,
+        gvk: GroupVersionKind,
+        status: Mapping[str, Any],
+    ) -> None:
+        """Write the status, or try that again later."""
+        version = document["metadata"]["resourceVersion"]
         self._swapped[subject] = version
         try:
             self._writes += 1
             plural = f"{gvk.kind.lower()}s" if gvk in (TEMPLATE, CONFIG) else gvk.kind.lower()
-            resource = Resource(gvk, plural, namespaced=bool(namespace))
+            resource = Resource(gvk, plural, namespaced=gvk == CONFIG)
             written = await self._client.replace(
-                resource, {**document, "status": wanted}, subresource="status"
+                resource, {**document, "status": status}, subresource="status"
             )
         except (ApiError, ApiUnreachable) as error:
             self._swapped.pop(subject, None)
@@ -324,15 +335,14 @@ class Aggregation:
             self._log.warning(
                 "byPod not written", kind=gvk.kind, name=subject.name, error=str(error)
             )
-        else:
-            if written["metadata"]["resourceVersion"] == version:
-                self._swapped.pop(subject, None)  # Nothing changed, and nothing is on its way.
-            self._settled(subject)
-            self._doubts.agree(subject, entries)
-            if subject.kind in _JUDGED:
-                await self.conditions.written(subject, document, wanted, written)
-            if subject.kind in _JUDGED:
-                await self.rollouts.written(subject, document, written)
+            return
+        if written["metadata"]["resourceVersion"] == version:
+            self._swapped.pop(subject, None)  # Nothing changed, and nothing is on its way.
+        self._settled(subject)
+        self._doubts.agree(subject, status.get("byPod"))
+        if subject.kind in _JUDGED:
+            await self.conditions.written(subject, document, status, written)
+            await self.rollouts.written(subject, document, written)
 
     def _settled(self, subject: LabelledSubject) -> None:
         """Nothing is left to write of an object."""

@@ -130,58 +130,28 @@ class AdmissionRecorder:
             ) or self._is_noted(
                 Reviewed(request, responses, snapshot, (received, began)), response
             ):
-                (
-                    document,
-                    uid,
-                    (group, version, kind),
-                    _,
-                    sub_resource,
-                    name,
-                    namespace,
-                    operation,
-                    username,
-                    dry_run,
-                    subject,
-                    old,
-                    *_,
-                ) = request
-                if subject is None:  # a DELETE carries the object as oldObject
-                    subject = old
+                # fmt: off
+                (document, uid, (group, version, kind), _, sub_resource, name, namespace, operation,
+                 username, dry_run, subject, old, *_) = request
+                # fmt: on
+                subject = old if subject is None else subject  # of a DELETE it is oldObject
                 metadata = None if subject is None else subject.get("metadata")
                 user = document["userInfo"] or _NOBODY
                 assert responses is not None
                 more = None
-                if (
-                    code != 200
-                    or not allowed
-                    or responses.results
-                    or responses.faults
-                    or responses.undecided
-                    or responses.deadline_exceeded
-                ):
+                # fmt: off
+                if (code != 200 or not allowed or responses.results or responses.faults
+                        or responses.undecided or responses.deadline_exceeded):
                     more = noted.more(responses, allowed, code, message)
                 row = (
-                    received,
-                    began,
-                    monotonic(),
-                    more,
-                    decision_id,
-                    uid,
-                    operation,
-                    dry_run,
-                    group,
-                    version,
-                    kind,
-                    namespace,
+                    received, began, monotonic(), more, decision_id,
+                    uid, operation, dry_run, group, version, kind, namespace,
                     name or ("" if subject is None else name_of(subject)),
                     metadata.get("labels") if type(metadata) is dict else None,
-                    document["resource"],
-                    sub_resource,
-                    username,
-                    user.get("uid", ""),
-                    user.get("groups"),
-                    responses.evaluated,
+                    document["resource"], sub_resource,
+                    username, user.get("uid", ""), user.get("groups"), responses.evaluated,
                 )
+                # fmt: on
                 size = noted.write(dumps(row))
                 noted.write(b",")
                 noted.total += 1

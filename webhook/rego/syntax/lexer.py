@@ -167,7 +167,7 @@ def tokenize(source: Source, keywords: dict[str, int]) -> Tokens:
     return tokens
 
 
-def _run(  # noqa: C901, PLR0912  # the hot loop: one branch for each kind of token
+def _run(  # noqa: PLR0912  # the hot loop: one branch for each kind of token
     tokens: Tokens, position: int, keywords: dict[str, int], open_braces: list[tuple[int, bool]]
 ) -> int:
     """Tokens from ``position`` on, up to where the pattern must start anew, or -1 at the end."""
@@ -208,10 +208,8 @@ def _run(  # noqa: C901, PLR0912  # the hot loop: one branch for each kind of to
                 lexeme = "illegal escape sequence"
             else:
                 add_kind(t.STRING)
-        elif group == _NUMBER:
-            add_kind(t.NUMBER)
-        elif group == _RAW:
-            add_kind(t.RAW_STRING)
+        elif group in {_NUMBER, _RAW}:
+            add_kind(t.NUMBER if group == _NUMBER else t.RAW_STRING)
         elif group == _COMMENT:
             tokens.comments.append((SourceLocation(source, start, end), lexeme[1:].rstrip("\r")))
             continue

@@ -1,0 +1,64 @@
+"""Builds the templates and constraints of tests: a test says what is particular about its own."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Json = dict[str, Any]
+
+ADMISSION = "admission.k8s.gatekeeper.sh"
+FREE: Json = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+"""The schema of parameters of any form."""
+
+
+def template(
+    kind: str,
+    rego: str = "",
+    *,
+    cel: Mapping[str, Any] | None = None,
+    schema: Mapping[str, Any] | None = None,
+    target: Mapping[str, Any] | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    version: str = "v1",
+    **spec: Any,
+) -> Json:
+    """A template in Rego, or in CEL with ``cel`` as its source; its name is the kind's.
+
+    ``schema`` is its parameters', ``target`` has more fields of its target, ``metadata`` and
+    ``spec`` of the template.
+    """
+    crd: Json = {"names": {"kind": kind}}
+    if schema is not None:
+        crd["validation"] = {"openAPIV3Schema": schema}
+    source: Json = {"rego": rego} if rego else {}
+    if cel is not None:
+        source["code"] = [{"engine": "K8sNativeValidation", "source": cel}]
+    return {
+        "apiVersion": f"templates.gatekeeper.sh/{version}",
+        "kind": "ConstraintTemplate",
+        "metadata": {"name": kind.lower(), **(metadata or {})},
+        "spec": {
+            "crd": {"spec": crd},
+            "targets": [{"target": ADMISSION, **source, **(target or {})}],
+            **spec,
+        },
+    }
+
+
+def constraint(
+    kind: str,
+    name: str,
+    *,
+    kinds: Sequence[str] = (),
+    metadata: Mapping[str, Any] | None = None,
+    **spec: Any,
+) -> Json:
+    """A constraint of this spec; ``kinds`` are those of the core group that it is about."""
+    if kinds:
+        on_kinds = {"kinds": [{"apiGroups": [""], "kinds": list(kinds)}]}
+        spec["match"] = on_kinds | spec.get("match", {})
+    return {
+        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
+        "kind": kind,
+        "metadata": {"name": name, **(metadata or {})},
+        "spec": spec,
+    }
