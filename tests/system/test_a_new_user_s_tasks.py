@@ -1,7 +1,4 @@
-"""What a new user does, each task a script in ``tests/tasks``, typed in an environment of its own.
-
-Task 6, to excuse one object from a policy, has no script: there are no exceptions yet.
-"""
+"""What a new user does, each task a script in ``tests/tasks``, typed in an environment of its own."""
 
 import os
 import resource
@@ -16,10 +13,13 @@ from tests.patience import PATIENCE_SECONDS
 from tests.programs import ROOT, Programs, of_the_system
 from tests.test_installers import NO_NETWORK
 
+TASKS = 10
 SCRIPTS = sorted(
     (ROOT / "tests" / "tasks").glob("*.sh"), key=lambda file: int(file.name.partition("-")[0])
 )
-LEFT_OUT = {6}
+
+LONG_NAME = "temporary-files-of-somebody-whose-name-is-long" * 2
+"""Below it no socket can be: the demonstration makes its own elsewhere."""
 
 CPU_SECONDS_MAX = 60
 """From README to the first denial: installing takes some ten, the denial one."""
@@ -60,10 +60,11 @@ class Laptop:
         assert done.returncode == 0, f"{script.name}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
 
 
+@pytest.mark.timeout(900)  # all ten tasks are one: each goes on where the last one ended
 @pytest.mark.slow(90)
 def test_each_task_is_done_by_its_script(program: Programs, tmp_path: Path) -> None:
     numbers = [int(script.name.partition("-")[0]) for script in SCRIPTS]
-    assert numbers == sorted({*range(1, 11)} - LEFT_OUT)
+    assert numbers == [*range(1, TASKS + 1)]
     if of_the_system("kubectl") is None:
         pytest.skip("no kubectl on this machine")
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -75,7 +76,7 @@ def test_each_task_is_done_by_its_script(program: Programs, tmp_path: Path) -> N
     taken = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     assert taken < CPU_SECONDS_MAX
 
-    folder = tmp_path / "d"
+    folder = tmp_path / LONG_NAME
     folder.mkdir()
     with running(folder, f"--api-server={program('testcluster')}") as demonstration:
         demonstration.told("(that is denied)")
