@@ -83,7 +83,7 @@ def _make_folder() -> Path:
     if len(os.fsencode(folder / _SOCKET)) <= SOCKET_PATH_BYTES_MAX:
         return folder
     folder.rmdir()
-    return Path(tempfile.mkdtemp(prefix=_PREFIX, dir="/tmp"))  # noqa: S108  # made for us alone
+    return Path(tempfile.mkdtemp(prefix=_PREFIX, dir="/tmp"))  # made for us alone
 
 
 class _Demonstration:
