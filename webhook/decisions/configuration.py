@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 MAX_FILE_BYTES: Final = 1024 * 1024
 """A ConfigMap holds no more."""
 
+SOCKET_PATH_BYTES_MAX: Final = 103
+"""Of `sun_path`: 104 bytes on macOS and 108 on Linux, with a zero at the end."""
+
 _NUMBER_MAX: Final = sys.float_info.max
 """No NaN and no infinity is at most this, nor a whole number that no float can hold."""
 
@@ -112,6 +115,11 @@ class Section:
             _ = parts.port  # looked at only when it is read
         except ValueError as error:
             raise self.error(key, f"no address: {error}") from None
+        if parts.scheme == "unix" and len(os.fsencode(parts.path)) > SOCKET_PATH_BYTES_MAX:
+            raise self.error(
+                key,
+                f"a socket's path has at most {SOCKET_PATH_BYTES_MAX} bytes: choose a shorter one",
+            )
         return parts
 
     def integer(self, key: str, default: int, *, least: int = 1, most: float | None = None) -> int:

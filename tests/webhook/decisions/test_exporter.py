@@ -345,6 +345,7 @@ def test_another_address_is_taken_up_without_a_loss(tmp_path: Path) -> None:
         ),
         ({"sidecarURL": "unix:///s", "rules": [{"keep": 2}]}, "from 0 to 1"),
         ({"sidecarURL": "unix:///$(WADDLE_NOT_SET)"}, "the environment has no WADDLE_NOT_SET"),
+        ({"sidecarURL": f"unix:///{'d' * 120}/s"}, "a socket's path has at most"),
     ],
 )
 def test_a_wrong_configuration_is_refused_with_its_place(

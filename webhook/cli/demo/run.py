@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import json
+import os
 import shutil
 import signal
 import sys
@@ -28,6 +29,7 @@ from webhook.cluster import event_loop
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import CredentialsError, load_credentials
 from webhook.cluster.errors import ApiError, ApiUnreachable
+from webhook.decisions.configuration import SOCKET_PATH_BYTES_MAX
 from webhook.printable import printable
 
 if TYPE_CHECKING:
@@ -42,6 +44,8 @@ QUIET_SECONDS: Final = 5.0
 
 OURS, THEIRS = "ours", "theirs"
 """Whose the cluster is: one of ours ends, and one of theirs is left as it was."""
+
+_PREFIX, _SOCKET = "waddle-demo-", "decisions.sock"
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FAULTS: Final = (
@@ -58,7 +62,7 @@ _FAULTS: Final = (
 
 def run(*, api_server: Path | None, kubeconfig: Path | None, address: str, port: int) -> int:
     """Run until a signal; the exit code."""
-    folder = Path(tempfile.mkdtemp(prefix="waddle-demo-"))
+    folder = _make_folder()
     demonstration = _Demonstration(folder, address, port)
     try:
         event_loop.run(demonstration.until_told(api_server, kubeconfig))
@@ -71,6 +75,15 @@ def run(*, api_server: Path | None, kubeconfig: Path | None, address: str, port:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return return_code
+
+
+def _make_folder() -> Path:
+    """A folder for files and a socket: not below a TMPDIR whose path is too long for the latter."""
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    if len(os.fsencode(folder / _SOCKET)) <= SOCKET_PATH_BYTES_MAX:
+        return folder
+    folder.rmdir()
+    return Path(tempfile.mkdtemp(prefix=_PREFIX, dir="/tmp"))  # made for us alone
 
 
 class _Demonstration:
@@ -141,17 +154,21 @@ class _Demonstration:
         """Replicas, one that audits, and the decision log; the ports of the former."""
         folder = self._folder
         (folder / "sidecar.json").write_text(json.dumps(self._sidecar()), encoding="utf-8")
-        exporter = {"sidecarURL": f"unix://{folder}/decisions.sock", "includeObjects": True}
+        exporter = {"sidecarURL": f"unix://{folder}/{_SOCKET}", "includeObjects": True}
         (folder / "exporter.json").write_text(json.dumps(exporter), encoding="utf-8")
         pair = self_signed([self._address, "localhost"], dt.datetime.now(tz=dt.UTC))
         (folder / "tls.crt").write_bytes(pair.certificate)
         (folder / "tls.key").write_bytes(pair.key)
-        await self._child(tasks, "sidecar", "sidecar", f"--config={folder}/sidecar.json")
+        sidecar = await self._child(tasks, "sidecar", "sidecar", f"--config={folder}/sidecar.json")
+        tasks.create_task(_tell_end(sidecar, "Decisions are not kept any more."))
         common = (
             *("serve", f"--kubeconfig={kubeconfig}", f"--cert-dir={folder}", "--host=127.0.0.1"),
             *("--port=0", "--health-addr=127.0.0.1:0", "--prometheus-host=127.0.0.1"),
             *("--prometheus-port=0", "--shutdown-delay=0", "--reports"),
-            *(f"--decision-log-config={folder}/exporter.json", f"--revision-key-secret-name={KEYS}"),
+            *(
+                f"--decision-log-config={folder}/exporter.json",
+                f"--revision-key-secret-name={KEYS}",
+            ),
         )
         work = ("--operation=webhook,status,generate",)
         named: list[tuple[str, bool, tuple[str, ...]]]
@@ -192,6 +209,7 @@ class _Demonstration:
             f"--decisions={self._folder}/decisions.jsonl",
         )
         self._port = (await console.ports())["address"]
+        tasks.create_task(_tell_end(console, "Its pages are gone."))
 
     async def _child(
         self,
@@ -212,7 +230,7 @@ class _Demonstration:
         settings = {"path": str(kept)}
         sink = {"name": "file", "type": "file", "format": "decision", "settings": settings}
         return {
-            "listen": [{"url": f"unix://{self._folder}/decisions.sock"}],
+            "listen": [{"url": f"unix://{self._folder}/{_SOCKET}"}],
             "queue": {"directory": str(self._folder / "queue")},
             "sinks": [sink],
         }
@@ -234,15 +252,26 @@ class _Demonstration:
 
 async def _follow(child: Child, installation: Installation, *, audits: bool) -> None:
     """Say of a replica's Pod what a kubelet would: that it is ready, that it has ended."""
-    ports = await child.ports()
+    try:
+        ports = await child.ports()
+    except NotStarted:
+        if child.ending:
+            return
+        raise
     if not audits:
         await ready(ports["health"], until=lambda: not child.running)
     if child.running:
         await _quietly(lambda: installation.mark(child.name, ready=True))
+    await _tell_end(child, "The other replicas answer.")
+    if not child.ending:
+        await _quietly(lambda: installation.remove_pod(child.name))
+
+
+async def _tell_end(child: Child, effect: str) -> None:
+    """Say that a process has ended which was not to, and what follows."""
     code = await child.ended()
     if not child.ending:
-        _tell(f"{child.name} has ended ({code}); the others answer. Its log: {child.log}")
-        await _quietly(lambda: installation.remove_pod(child.name))
+        _tell(f"{child.name} has ended ({code}). {effect} Its log: {child.log}")
 
 
 async def _misbehave(installation: Installation) -> None:
