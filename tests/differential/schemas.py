@@ -37,6 +37,11 @@ RULES = (
     "quantity(self).isGreaterThan(quantity('1'))",
     "self.__in__ == 1",
     "self.a-b == 1",
+    "self.all(x, self.exists(y, x == y))",
+    "self.all(x, x.all(y, y == 'a'))",
+    "self.all(k, self.exists(l, k.matches(l)))",
+    "self.contains(self)",
+    "self == self && self.map(x, x).all(x, x in self)",
 )
 OTHERS = (
     "uniqueItems",

@@ -20,7 +20,7 @@ _BY_NAME: Final[dict[str, Operand]] = {
 
 def called(name: str, node: Call, checked: Checked) -> str:
     """The name in the library of what a call of a function may run."""
-    only = checked.overloads.get(node)
+    only = checked.only_overload(node)
     return name if only is None else narrowed(name, tuple(map(_operand, only.args)))
 
 

@@ -20,7 +20,7 @@ from webhook.rego.errors import BuiltinError
 from webhook.rego.run.patterns import pattern as compile_pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
     from webhook.constraint.template import Template
 
@@ -74,7 +74,7 @@ def schema_faults(template: Template, schema: Schema) -> list[str]:
         lambda: type_faults(schema, _ROOT),
         lambda: _level(schema, _ROOT, ""),
         lambda: default_faults(schema, _ROOT),
-        lambda: _expressions(schema, _ROOT, ""),
+        lambda: expression_faults(schema, _ROOT),
     )
     # Each check takes for granted what those before it have found to be so.
     of_schema = next((told for check in checks if (told := sorted(set(check())))), [])
@@ -335,56 +335,3 @@ def _nested(schema: Any, path: str, *, first: bool = False) -> Iterator[str]:
             yield f"{path}.properties[metadata]: Forbidden: {why}"
     if type(schema.get("items")) is dict:
         yield from _nested(schema["items"], f"{path}.items")
-
-
-def _expressions(
-    schema: Schema,
-    path: str,
-    uncorrelatable: str,
-    defaults: Sequence[tuple[str, Any]] = (),
-    *,
-    tries_own: bool = True,
-) -> Iterator[str]:
-    """The faults of the rules of a schema that is sound; recurses by schema.
-
-    ``uncorrelatable`` is where above it an old value is not known as that of a new one;
-    ``defaults`` are what those above it give it, and where they stand; its own are tried with
-    ``tries_own``, and not below additionalProperties.
-    """
-    is_root = path == _ROOT or bool(schema.get("x-kubernetes-embedded-resource"))
-    if tries_own and schema.get("default") is not None:
-        defaults = (*defaults, (f"{path}.default", schema["default"]))
-    yield from expression_faults(schema, path, uncorrelatable, defaults, is_root=is_root)
-    below = uncorrelatable
-    if schema.get("x-kubernetes-map-type") == "atomic":
-        below = below or path
-    properties = schema.get("properties") or {}
-    for name, item in properties.items():
-        given = [
-            (f"{at}.{name}", value[name])
-            for at, value in defaults
-            if type(value) is dict and name in value
-        ]
-        yield from _expressions(
-            item, f"{path}.properties[{name}]", below, given, tries_own=tries_own
-        )
-    if type(more := schema.get("additionalProperties")) is dict:
-        given = [
-            (f"{at}[{name}]", inner)
-            for at, value in defaults
-            if type(value) is dict
-            for name, inner in value.items()
-        ]
-        yield from _expressions(
-            more, f"{path}.additionalProperties", uncorrelatable, given, tries_own=False
-        )
-    if type(items := schema.get("items")) is dict:
-        is_map = schema.get("x-kubernetes-list-type") == "map"
-        below = uncorrelatable if is_map else uncorrelatable or path
-        given = [
-            (f"{at}[{index}]", inner)
-            for at, value in defaults
-            if type(value) is list
-            for index, inner in enumerate(value)
-        ]
-        yield from _expressions(items, f"{path}.items", below, given, tries_own=tries_own)

@@ -1,20 +1,23 @@
 """The rules of a schema (``x-kubernetes-validations``), checked as the API server checks a CRD's.
 
 Apiextensions' validation of a rule's fields, and the compilation of its expressions with the types that
-the schema gives. What the API server estimates an expression to cost is not estimated here.
+the schema gives. What it estimates them to cost at most has a limit each, and one for all together.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.constraint.field import invalid, shown
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.cel.check.environment import Environment
+    from webhook.cel.check.objects import Declared
     from webhook.cel.engine import Expression
 
     Schema = Mapping[str, Any]
@@ -29,6 +32,57 @@ _REASONS: Final = (
 )
 _NEWLINES: Final = re.compile(r"[\n\r]+")
 _STEP: Final = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)|\['((?:[^'\\]|\\.)*)'\]", re.ASCII)
+
+
+COST_MAX: Final = 10_000_000
+"""What a rule may be estimated to cost, as often as it may be asked for one object."""
+
+TOTAL_COST_MAX: Final = 100_000_000
+"""What all rules of a CRD may, together."""
+
+_COST_OVERFLOWN: Final = 2**64 - 1
+_CONTRIBUTORS_MAX: Final = 4
+
+
+@dataclass(slots=True)
+class RuleCosts:
+    """What the rules of one schema are estimated to cost together, and which of them the most."""
+
+    total: int = 0
+    dearest: list[tuple[int, str]] = field(default_factory=list)
+
+    def fault(self, path: str, what: str, cost: int) -> Iterator[str]:
+        """Count an expression that stands somewhere; that it costs too much by itself."""
+        self.total = min(self.total + cost, _COST_OVERFLOWN)
+        if cost >= TOTAL_COST_MAX // 100:
+            self.dearest = sorted([*self.dearest, (cost, path)], reverse=True)[:_CONTRIBUTORS_MAX]
+        if cost > COST_MAX:
+            yield _too_much(path, what, cost, COST_MAX)
+
+    def faults(self, root: str) -> Iterator[str]:
+        """That they cost too much together, and which of them most of it."""
+        if self.total <= TOTAL_COST_MAX:
+            return
+        for _, path in self.dearest:
+            yield (
+                f"{path}: Forbidden: contributed to estimated rule cost total exceeding cost "
+                "limit for entire OpenAPIv3 schema"
+            )
+        what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
+        yield _too_much(root, what, self.total, TOTAL_COST_MAX)
+
+
+def _too_much(path: str, what: str, cost: int, limit: int) -> str:
+    factor = cost / limit
+    if factor > 100:
+        told = "more than 100x"
+    else:
+        told = f"{factor:.6f}x" if factor < 1.5 else f"{factor:.1f}x"
+    return (
+        f"{path}: Forbidden: {what} exceeds budget by factor of {told} (try simplifying the rule, "
+        "or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are "
+        "declared)"
+    )
 
 
 def rule_faults(schema: Schema, path: str) -> Iterator[str]:
@@ -83,38 +137,126 @@ def _leads_somewhere(schema: Schema, path: str) -> bool:
     return True
 
 
-def expression_faults(
-    schema: Schema,
-    path: str,
-    uncorrelatable: str,
-    defaults: Sequence[tuple[str, Any]],
-    *,
-    is_root: bool,
-) -> Iterator[str]:
-    """What is wrong with the expressions of one level, whose schema is sound.
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """Where a schema stands, and what those above it say of its values.
 
-    ``uncorrelatable`` is where above it an old value stops being known as that of a new one;
-    ``defaults`` are the values that defaults give this level, and where they stand.
+    ``times`` is how often an object has it at most; None where nothing bounds that.
+    ``uncorrelatable`` is where above it an old value stops being known as that of a new one.
+    ``defaults`` are the values that defaults above give it, and where they stand; its own are tried
+    with ``tries_own``, and not below additionalProperties.
     """
+
+    path: str
+    times: int | None = 1
+    uncorrelatable: str = ""
+    defaults: tuple[tuple[str, Any], ...] = ()
+    tries_own: bool = True
+
+
+def expression_faults(schema: Schema, root: str) -> Iterator[str]:
+    """What is wrong with the expressions of a schema that is sound otherwise."""
+    costs = RuleCosts()
+    yield from _faults_from(schema, _Level(root), costs, is_root=True)
+    yield from costs.faults(root)
+
+
+def _faults_from(
+    schema: Schema, level: _Level, costs: RuleCosts, *, is_root: bool = False
+) -> Iterator[str]:
+    """Those of a level and of all below it; recurses by schema."""
+    path, defaults = level.path, level.defaults
+    if level.tries_own and schema.get("default") is not None:
+        defaults = (*defaults, (f"{path}.default", schema["default"]))
+        level = replace(level, defaults=defaults)
+    is_root = is_root or bool(schema.get("x-kubernetes-embedded-resource"))
+    yield from _level_faults(schema, level, costs, is_root=is_root)
+    below = replace(level, times=_times_within(schema, level.times))
+    atomic = path if schema.get("x-kubernetes-map-type") == "atomic" else ""
+    for name, item in (schema.get("properties") or {}).items():
+        given = [
+            (f"{at}.{name}", value[name])
+            for at, value in defaults
+            if type(value) is dict and name in value
+        ]
+        inner = replace(
+            below,
+            path=f"{path}.properties[{name}]",
+            uncorrelatable=level.uncorrelatable or atomic,
+            defaults=tuple(given),
+        )
+        yield from _faults_from(item, inner, costs)
+    if type(more := schema.get("additionalProperties")) is dict:
+        given = [
+            (f"{at}[{name}]", inner)
+            for at, value in defaults
+            if type(value) is dict
+            for name, inner in value.items()
+        ]
+        inner = replace(
+            below, path=f"{path}.additionalProperties", defaults=tuple(given), tries_own=False
+        )
+        yield from _faults_from(more, inner, costs)
+    if type(items := schema.get("items")) is dict:
+        is_map = schema.get("x-kubernetes-list-type") == "map"
+        given = [
+            (f"{at}[{index}]", inner)
+            for at, value in defaults
+            if type(value) is list
+            for index, inner in enumerate(value)
+        ]
+        inner = replace(
+            below,
+            path=f"{path}.items",
+            uncorrelatable=level.uncorrelatable or ("" if is_map else path),
+            defaults=tuple(given),
+        )
+        yield from _faults_from(items, inner, costs)
+
+
+def _times_within(schema: Schema, times: int | None) -> int | None:
+    """How often what is directly within a level is there at most; None where nothing bounds it.
+
+    ``times`` is how often the level itself is.
+    """
+    kind = schema.get("type")
+    limit: int | None = 1
+    if kind == "array":
+        limit = schema.get("maxItems")
+    elif kind == "object" and schema.get("additionalProperties") is not None:
+        limit = schema.get("maxProperties")
+    if times is None or limit is None:
+        return None
+    return min(times * max(0, limit), _COST_OVERFLOWN)
+
+
+def _level_faults(
+    schema: Schema, level: _Level, costs: RuleCosts, *, is_root: bool
+) -> Iterator[str]:
+    """What is wrong with the expressions of one level."""
     rules: Sequence[Any] = schema.get(KEYWORD) or ()
     if not rules:
         return
     # Here and not above: few schemas have rules, and CEL is large.
     from webhook.cel.check.environment import Environment  # noqa: PLC0415
-    from webhook.cel.check.objects import schema_type  # noqa: PLC0415
+    from webhook.cel.check.objects import REQUEST_BYTES, schema_type  # noqa: PLC0415
     from webhook.cel.check.types import BOOL, optional_of  # noqa: PLC0415
     from webhook.cel.engine import compile_checked  # noqa: PLC0415
     from webhook.cel.errors import CompileError  # noqa: PLC0415
+    from webhook.cel.static_cost import static_cost  # noqa: PLC0415
 
-    declared = schema_type(schema, is_root=is_root)
-    if declared is None:
+    of = schema_type(schema, is_root=is_root)
+    if of is None:
         why = "failed to retrieve type information for x-kubernetes-validations"
-        yield f"{path}.{KEYWORD}: Internal error: internal error: {why}"
+        yield f"{level.path}.{KEYWORD}: Internal error: internal error: {why}"
         return
+    # As many as fit into a request, with a comma each.
+    times = level.times
+    times = REQUEST_BYTES // (of.declared.json_bytes + 1) if times is None else times
     for index, rule in enumerate(rules):
-        at = f"{path}.{KEYWORD}[{index}]"
-        old = optional_of(declared.type) if rule.get("optionalOldSelf") else declared.type
-        environment = Environment({"self": declared.type, "oldSelf": old}, declared.messages)
+        at = f"{level.path}.{KEYWORD}[{index}]"
+        old = optional_of(of.type) if rule.get("optionalOldSelf") else of.type
+        environment = Environment({"self": of.type, "oldSelf": old}, of.messages)
         try:
             expression, checked = compile_checked(rule["rule"], environment)
         except CompileError as error:
@@ -123,38 +265,57 @@ def expression_faults(
         if expression.type != BOOL:
             yield invalid(f"{at}.rule", rule, "cel expression must evaluate to a bool")
             continue
-        yield from _message_faults(rule, at, environment)
+        cost = min(static_cost(checked, of.declared) * times, _COST_OVERFLOWN)
+        yield from costs.fault(f"{at}.rule", "estimated rule cost", cost)
+        yield from _message_faults(rule, at, environment, of.declared, costs)
         is_transition = not {"oldSelf", ".oldSelf"}.isdisjoint(checked.names.values())
-        if is_transition and uncorrelatable:
-            why = "oldSelf cannot be used on the uncorrelatable portion of the schema within"
-            yield invalid(f"{at}.rule", rule["rule"], f"{why} {uncorrelatable}")
-        elif not is_transition and rule.get("optionalOldSelf") is not None:
-            value, why = rule["optionalOldSelf"], "may not be set if oldSelf is not used in rule"
-            yield f"{at}.optionalOldSelf: Invalid value: {shown(value)}: {why}"
+        yield from _transition_faults(rule, at, level, is_transition=is_transition)
         if not is_transition and not _has_formats(schema):
-            for where, value in defaults:
+            for where, value in level.defaults:
                 if not _holds(expression, value):
                     why = rule.get("message") or f"failed rule: {rule['rule']}"
                     yield invalid(where, value, why)
 
 
-def _message_faults(rule: Mapping[str, Any], path: str, environment: Environment) -> Iterator[str]:
+def _transition_faults(
+    rule: Mapping[str, Any], path: str, level: _Level, *, is_transition: bool
+) -> Iterator[str]:
+    """What is wrong with how a rule asks for what was before."""
+    if is_transition and level.uncorrelatable:
+        why = "oldSelf cannot be used on the uncorrelatable portion of the schema within"
+        yield invalid(f"{path}.rule", rule["rule"], f"{why} {level.uncorrelatable}")
+    elif not is_transition and rule.get("optionalOldSelf") is not None:
+        value, why = rule["optionalOldSelf"], "may not be set if oldSelf is not used in rule"
+        yield f"{path}.optionalOldSelf: Invalid value: {shown(value)}: {why}"
+
+
+def _message_faults(
+    rule: Mapping[str, Any],
+    path: str,
+    environment: Environment,
+    declared: Declared,
+    costs: RuleCosts,
+) -> Iterator[str]:
     """What is wrong with the expression that tells of a rule which does not hold."""
     from webhook.cel.check.types import STRING  # noqa: PLC0415  # as above
     from webhook.cel.engine import compile_checked  # noqa: PLC0415
     from webhook.cel.errors import CompileError  # noqa: PLC0415
+    from webhook.cel.static_cost import static_cost  # noqa: PLC0415
 
     message = rule.get("messageExpression")
     if not message:
         return
     where = f"{path}.messageExpression"
     try:
-        told, _ = compile_checked(message, environment)
+        told, checked = compile_checked(message, environment)
     except CompileError as error:
         yield invalid(where, rule, f"messageExpression compilation failed: {error}")
     else:
         if told.type != STRING:
             yield invalid(where, rule, "messageExpression must evaluate to a string")
+            return
+        cost = static_cost(checked, declared)
+        yield from costs.fault(where, "estimated messageExpression cost", cost)
 
 
 def _holds(expression: Expression, value: Any) -> bool:

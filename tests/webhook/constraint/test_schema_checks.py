@@ -68,6 +68,36 @@ INNER = "spec.validation.openAPIV3Schema.properties[spec].properties[parameters]
             "must be atomic as item of a list with x-kubernetes-list-type=set",
         ),
         ({"type": ["string", "null"]}, '.type: Invalid value: "array": must be a string'),
+        (
+            {
+                "type": "array",
+                "items": {"type": "string", "maxLength": 50},
+                "x-kubernetes-validations": [{"rule": "self.all(x, x.matches('^a'))"}],
+            },
+            (
+                ".x-kubernetes-validations[0].rule: Forbidden: estimated rule cost exceeds budget by "
+                "factor of 2.6x (try simplifying the rule, or adding maxItems, maxProperties, and "
+                "maxLength where arrays, maps, and strings are declared)"
+            ),
+        ),
+        (
+            {
+                "type": "object",
+                "properties": {
+                    f"p{at}": {
+                        "type": "string",
+                        "x-kubernetes-validations": [
+                            {"rule": "self.matches('^aaaaaaaaaaaaaaaa$')"}
+                        ],
+                    }
+                    for at in range(70)
+                },
+            },
+            (
+                "spec.validation.openAPIV3Schema: Forbidden: x-kubernetes-validations estimated rule "
+                "cost total for entire OpenAPIv3 schema exceeds budget by factor of 1.101006x"
+            ),
+        ),
     ],
 )
 def test_a_schema_that_the_api_server_refuses_is_refused_at_once(schema, message):
@@ -90,6 +120,12 @@ def test_a_schema_that_the_api_server_refuses_is_refused_at_once(schema, message
                 "n": {"type": "integer", "x-kubernetes-validations": [{"rule": "self > 1"}]}
             },
             "default": {"n": 2},
+        },
+        {
+            "type": "array",
+            "maxItems": 100,
+            "items": {"type": "string", "maxLength": 50},
+            "x-kubernetes-validations": [{"rule": "self.all(x, x.matches('^a'))"}],
         },
     ],
 )

@@ -58,19 +58,24 @@ class Checked:
     """An expression with what is known of its nodes.
 
     ``names`` says which variable or type a name or a path of names is, ``functions`` which function
-    a call is whose target is a namespace.
+    a call is whose target is a namespace, ``overloads`` the forms that a call may run.
     """
 
     parsed: Parsed
     types: dict[Expr, Type] = field(repr=False)
     names: dict[Expr, str] = field(repr=False)
     functions: dict[Call, str] = field(repr=False)
-    overloads: dict[Call, Overload] = field(repr=False)
+    overloads: dict[Expr, tuple[Overload, ...]] = field(repr=False)
 
     @property
     def type(self) -> Type:
         """The type of the whole."""
         return self.types[self.parsed.root]
+
+    def only_overload(self, call: Call) -> Overload | None:
+        """The form that a call runs; None where it may run several."""
+        fitting = self.overloads.get(call, ())
+        return fitting[0] if len(fitting) == 1 else None
 
 
 def check(parsed: Parsed, environment: Environment) -> tuple[Checked, list[Problem]]:
@@ -107,7 +112,7 @@ class _Checker:
         self.types: dict[Expr, Type] = {}
         self.names: dict[Expr, str] = {}
         self.functions: dict[Call, str] = {}
-        self.overloads: dict[Call, Overload] = {}
+        self.overloads: dict[Expr, tuple[Overload, ...]] = {}
         self.problems: list[Problem] = []
         self.targets = 0
         self.copied_at: int | None = None
@@ -230,26 +235,24 @@ class _Checker:
         return self.report(at, f"expected type '{expected}' but found '{actual}'")
 
     def resolve(
-        self, at: int, function: str, args: list[Type], *, member: bool, call: Call | None = None
+        self, at: int, function: str, args: list[Type], *, member: bool, call: Expr | None = None
     ) -> Type:
         """The type of a call: of its first overload that fits, or dyn where several differ."""
         common: Type | None = None
-        fitting = 0
+        fitting: list[Overload] = []
         for overload in self.environment.functions[function]:
             if overload.member is not member:
                 continue
             params, result = self.fresh(overload)  # which counts them, whether it fits or not
             if self.mapping.all_fit(args, params):
                 result = self.mapping.resolved(result)
-                fitting += 1
-                if call is not None:
-                    self.overloads[call] = overload
+                fitting.append(overload)
                 if common is None:
                     common = result
                 elif not common.is_dyn and common != result:
                     common = DYN
-        if call is not None and fitting > 1:
-            del self.overloads[call]
+        if call is not None:
+            self.overloads[call] = tuple(fitting)
         if common is not None:
             return common
         closed = [self.mapping.resolved(arg, closed=True) for arg in args]
@@ -422,7 +425,7 @@ class _Checker:
         fold = Fold(node.at, "map", node.target, node.name, None, None, node.key)
         keys = self.fold(fold, node.at)
         args = [self.types[node.target], keys]
-        return self.resolve(node.at, "@sortByAssociatedKeys", args, member=True)
+        return self.resolve(node.at, "@sortByAssociatedKeys", args, member=True, call=node)
 
 
 def _replaced(of: Type, new: dict[Type, Type]) -> Type:

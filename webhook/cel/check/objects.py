@@ -1,11 +1,12 @@
-"""The type of an object as an OpenAPI document declares it (k8s.io/apiserver, pkg/cel/common/schemas.go).
+"""What a schema declares of an object: types and sizes (k8s.io/apiserver, pkg/cel/common/schemas.go).
 
-It is for warnings alone: what is evaluated are decoded JSON values, whatever a document says.
+It is for checks alone: what is evaluated are decoded JSON values, whatever a schema says.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cel.check.types import (
@@ -37,7 +38,6 @@ _STRINGS: Final = {
     "date": TIMESTAMP,
     "date-time": TIMESTAMP,
 }
-_SCALARS: Final = {"boolean": BOOL, "number": DOUBLE, "integer": INT}
 _RESERVED: Final = frozenset(
     [
         "true",
@@ -72,12 +72,46 @@ _NAMED: Final[Schema] = {
 }
 
 
+REQUEST_BYTES: Final = 3 * 1024 * 1024
+"""The largest request that an API server takes: nothing within an object is longer."""
+
+_MOMENT_BYTES: Final = {"duration": (3, 32), "date": (12, 12), "date-time": (21, 32)}
+"""The shortest and the longest of such texts, with their quotation marks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What is declared of values: their type, and how large they are at most."""
+
+    type: Type
+    elements: int = 0
+    """The bytes of the longest text, the entries of the largest list or map."""
+    json_bytes: int = 1
+    """The length of the shortest as JSON."""
+    fields: Mapping[str, Declared] = field(default_factory=dict)
+    key: Declared | None = None
+    item: Declared | None = None
+
+
+_SCALARS: Final = {
+    "boolean": Declared(BOOL, json_bytes=4),
+    "number": Declared(DOUBLE),
+    "integer": Declared(INT),
+}
+_KEY: Final = Declared(STRING, json_bytes=2)
+
+
 @dataclass(frozen=True, slots=True)
 class ObjectType:
     """An object's type, and the fields of each type within it by that type's name."""
 
-    type: Type
+    declared: Declared
     messages: Mapping[str, Mapping[str, Type]]
+
+    @property
+    def type(self) -> Type:
+        """The type of the whole."""
+        return self.declared.type
 
 
 def object_type(kind: str, reference: str, definitions: Mapping[str, Schema]) -> ObjectType | None:
@@ -86,14 +120,14 @@ def object_type(kind: str, reference: str, definitions: Mapping[str, Schema]) ->
     Types within it are named after the path to them from ``kind``.
     """
     reader = _Reader(definitions)
-    root = reader.type_of({"$ref": f"{REF_PREFIX}{reference}"}, kind, (), is_root=True)
+    root = reader.declared({"$ref": f"{REF_PREFIX}{reference}"}, kind, (), is_root=True)
     return None if root is None else ObjectType(root, reader.messages)
 
 
 def schema_type(schema: Schema, *, is_root: bool) -> ObjectType | None:
     """The type of what a schema of a custom resource describes; None where it says none."""
     reader = _Reader({})
-    root = reader.type_of(schema, "object", (), is_root=is_root)
+    root = reader.declared(schema, "object", (), is_root=is_root)
     return None if root is None else ObjectType(root, reader.messages)
 
 
@@ -102,43 +136,48 @@ class _Reader:
         self.definitions = definitions
         self.messages: dict[str, dict[str, Type]] = {}
 
-    def type_of(
+    def declared(
         self, given: Schema, name: str, within: tuple[str, ...], *, is_root: bool = False
-    ) -> Type | None:
-        """The type of a schema below the references that led to it; None for one of no type."""
+    ) -> Declared | None:
+        """What a schema says, below the references that led to it; None for one of no type."""
         schema, within = self.resolved(given, within)
         if schema.get("format") == "int-or-string" or _says(schema, "int-or-string"):
-            return DYN
+            return Declared(DYN, _longest_text(schema))
         if is_root or _says(schema, "embedded-resource"):
             schema = self.with_metadata(schema, within)
         kind = schema.get("type")
         if kind == "array":
             items = schema.get("items")
-            item = None if items is None else self.type_of(items, f"{name}.@idx", within)
-            return None if item is None else list_of(item)
+            item = None if items is None else self.declared(items, f"{name}.@idx", within)
+            return None if item is None else _list_of(schema, item)
         if kind == "object":
             more = schema.get("additionalProperties")
             if type(more) is dict:
-                value = self.type_of(more, f"{name}.@elem", within)
-                return None if value is None else map_of(STRING, value)
+                value = self.declared(more, f"{name}.@elem", within)
+                return None if value is None else _map_of(schema, value)
             return self.message(schema, name, within)
-        if kind == "string":
-            return _STRINGS.get(schema.get("format", ""), STRING)
-        if kind is None and _is_quantity(schema):
-            return STRING
+        if kind == "string" or (kind is None and _is_quantity(schema)):
+            return _text(schema)
         return _SCALARS.get(kind or "")
 
-    def message(self, schema: Schema, name: str, within: tuple[str, ...]) -> Type:
-        fields: dict[str, Type] = {}
-        for field, of in (schema.get("properties") or {}).items():
-            field_type = self.type_of(of, f"{name}.{field}", within)
-            escaped = _escaped(field)
-            if field_type is not None and escaped is not None:
-                fields[escaped] = field_type
-                if field in _RESERVED:
-                    fields[field] = field_type
-        self.messages[name] = fields
-        return Type(name, message=True)
+    def message(self, schema: Schema, name: str, within: tuple[str, ...]) -> Declared:
+        fields: dict[str, Declared] = {}
+        types: dict[str, Type] = {}
+        json_bytes, required = 2, schema.get("required") or ()
+        for known, of in (schema.get("properties") or {}).items():
+            declared = self.declared(of, f"{name}.{known}", within)
+            if declared is None:
+                continue
+            if known in required and of.get("default") is None:
+                json_bytes += len(known.encode()) + declared.json_bytes + 4
+            escaped = _escaped(known)
+            if escaped is not None:
+                fields[escaped] = declared
+                types[escaped] = declared.type
+                if known in _RESERVED:
+                    types[known] = declared.type
+        self.messages[name] = types
+        return Declared(Type(name, message=True), 0, json_bytes, fields)
 
     def resolved(self, schema: Schema, within: tuple[str, ...]) -> tuple[Schema, tuple[str, ...]]:
         """The schema that one refers to, itself or by its only ``allOf``; a circle ends in nothing."""
@@ -174,6 +213,42 @@ def _reference(schema: Schema) -> str | None:
         if inner is not None:
             return inner
     return None
+
+
+def _text(schema: Schema) -> Declared:
+    """What is declared of a text; one of some formats is no text in an expression."""
+    form = schema.get("format", "")
+    of = _STRINGS.get(form, STRING)
+    if form in _MOMENT_BYTES:
+        shortest, longest = _MOMENT_BYTES[form]
+        return Declared(of, longest, shortest)
+    if of is BYTES:
+        limit = schema.get("maxLength")
+        return Declared(of, REQUEST_BYTES - 2 if limit is None else max(0, limit), 2)
+    enum = schema.get("enum")
+    if enum and schema.get("maxLength") is None:
+        return Declared(of, max(len(one.encode()) if type(one) is str else 0 for one in enum), 2)
+    return Declared(of, _longest_text(schema), 2)
+
+
+def _longest_text(schema: Schema) -> int:
+    """In bytes, of which a character has at most four."""
+    limit = schema.get("maxLength")
+    return REQUEST_BYTES - 2 if limit is None else max(0, limit) * 4
+
+
+def _list_of(schema: Schema, item: Declared) -> Declared:
+    """A list, of which at most as many items as fit into a request, with a comma each."""
+    limit = schema.get("maxItems")
+    most = (REQUEST_BYTES - 2) // (item.json_bytes + 1) if limit is None else max(0, limit)
+    return Declared(list_of(item.type), most, 2, item=item)
+
+
+def _map_of(schema: Schema, value: Declared) -> Declared:
+    """A map, likewise: an entry has a key of two characters in quotation marks, a colon, a comma."""
+    limit = schema.get("maxProperties")
+    most = (REQUEST_BYTES - 2) // (value.json_bytes + 6) if limit is None else max(0, limit)
+    return Declared(map_of(STRING, value.type), most, 2, key=_KEY, item=value)
 
 
 def _says(schema: Schema, name: str) -> bool:

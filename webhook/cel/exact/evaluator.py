@@ -221,7 +221,7 @@ class _Builder:
             pattern = [*([node.target] if member and node.target else []), *node.args][1]
             if type(known_value(pattern, self.checked)) is str:
                 return costed.search(form, args)
-        if function in costed.LISTERS and count == 1 and node in self.checked.overloads:
+        if function in costed.LISTERS and count == 1 and self.is_at_once(node, function):
             return nodes.invocation(form, [costed.lister(args[0])], at_once=False)
         if function == "flatten" and count == 2:
             return costed.flattened(args[0], args[1])
@@ -241,7 +241,7 @@ class _Builder:
 
         It does for one form of a function, and where one is found by operands they end at an error.
         """
-        return function != "format" and node in self.checked.overloads
+        return function != "format" and self.checked.only_overload(node) is not None
 
     def called(self, node: Call, name: str, *, member: bool) -> str:
         """The name in the library of what a call may run."""

@@ -1,0 +1,136 @@
+"""Sizes and places that an estimate of cost goes by, with the arithmetic of cel-go's (checker/cost.go)."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from webhook.cel.check.types import Type
+    from webhook.cel.syntax.ast import Expr
+
+MOST: Final = 2**64 - 1
+"""Sums and products end here."""
+
+CHARACTER: Final = 0.1
+"""What going through one character of a text costs."""
+
+PATTERN: Final = 0.25
+"""The same of a pattern, of which four characters are thought to make one part."""
+
+LIST: Final = 10
+MAP: Final = 30
+MESSAGE: Final = 40
+
+Size: TypeAlias = tuple[int, int]
+"""The least and the most characters or entries."""
+
+ANY_SIZE: Final[Size] = (0, MOST)
+ONE: Final[Size] = (1, 1)
+
+_SCALARS: Final = frozenset(
+    {"bool", "double", "int", "uint", "google.protobuf.Duration", "google.protobuf.Timestamp"}
+)
+
+
+def plus(x: int, y: int) -> int:
+    """A sum that does not grow beyond MOST."""
+    return min(x + y, MOST)
+
+
+def times(x: int, y: int) -> int:
+    """A product, likewise."""
+    return min(x * y, MOST)
+
+
+def by_factor(x: int, factor: float) -> int:
+    """A product with a fraction, rounded up."""
+    return min(math.ceil(float(x) * factor), MOST)
+
+
+def sum_of(one: Size, other: Size) -> Size:
+    """The size of both together."""
+    return plus(one[0], other[0]), plus(one[1], other[1])
+
+
+def product_of(one: Size, other: Size) -> Size:
+    """The size of each of one as large as the other."""
+    return times(one[0], other[0]), times(one[1], other[1])
+
+
+def union(one: Size, other: Size) -> Size:
+    """The size of what is one or the other."""
+    return min(one[0], other[0]), max(one[1], other[1])
+
+
+def size_of_type(of: Type) -> Size | None:
+    """What values of a type count as, where they are all alike."""
+    if of.name == "optional_type" and of.parts:
+        return size_of_type(of.parts[0])
+    return ONE if of.name in _SCALARS else None
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """Where a value stands in what is declared: a name, then fields, ``@items``, ``@keys``, ``@values``.
+
+    Go keeps it in memory with room for more. Two paths that go on from one write into the same
+    room, so that the earlier then ends as the later does: estimates depend on it.
+    """
+
+    cells: list[str]
+    length: int
+
+    @classmethod
+    def of(cls, name: str) -> Path:
+        """The path to a variable."""
+        return cls([name], 1)
+
+    @property
+    def names(self) -> list[str]:
+        """What it says by now."""
+        return self.cells[: self.length]
+
+
+def onward(path: Path | None, name: str) -> Path:
+    """The path that goes on by a step: in the room behind it, or in twice as much elsewhere."""
+    if path is None:
+        return Path.of(name)
+    cells = path.cells
+    if path.length == len(cells):
+        cells = [*cells, *[""] * len(cells)]
+    cells[path.length] = name
+    return Path(cells, path.length + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """The sizes of keys and values of a list or map that was computed."""
+
+    is_list: bool
+    key: Size
+    value: Size
+
+
+def union_of_entries(one: Entries | None, other: Entries | None) -> Entries | None:
+    """Those of what is one or the other."""
+    if one is None or other is None:
+        return None
+    return Entries(one.is_list, union(one.key, other.key), union(one.value, other.value))
+
+
+@dataclass(frozen=True, slots=True)
+class SizedOperand:
+    """What is known of an operand of a call."""
+
+    node: Expr
+    type: Type
+    path: Path | None
+    computed: Size | None
+
+    @property
+    def size(self) -> Size:
+        """Its size; any, if nothing is known of it."""
+        return ANY_SIZE if self.computed is None else self.computed

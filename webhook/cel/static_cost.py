@@ -1,0 +1,338 @@
+"""What cel-go estimates an expression to cost at most, by the sizes that a schema declares.
+
+An API server refuses a rule of a CRD by this number, so it is followed to the unit, with what is
+odd about it: keys of maps have no length, and what is taken from a computed list is as long as the
+whole of what is declared (checker/cost.go). What one evaluation of a policy costs is ``cost``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.cel.check.call_costs import Asked, CallCost, call_cost
+from webhook.cel.check.estimates import (
+    ANY_SIZE,
+    LIST,
+    MAP,
+    MESSAGE,
+    MOST,
+    ONE,
+    Entries,
+    Path,
+    Size,
+    SizedOperand,
+    onward,
+    plus,
+    size_of_type,
+    times,
+    union,
+    union_of_entries,
+)
+from webhook.cel.check.types import list_of
+from webhook.cel.syntax.ast import (
+    Call,
+    Constant,
+    Fold,
+    ListOf,
+    MapOf,
+    Message,
+    Name,
+    OptMap,
+    Select,
+    SortBy,
+    children,
+)
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from webhook.cel.check.checker import Checked
+    from webhook.cel.check.environment import Overload
+    from webhook.cel.check.objects import Declared
+    from webhook.cel.check.types import Type
+    from webhook.cel.syntax.ast import Expr
+
+_SORTED: Final = "@__sortBy_input__"
+"""The variable that the macro ``sortBy`` makes of its target."""
+
+_EMPTY: Final[Size] = (0, 0)
+
+# What a macro begins with, adds in each turn and ends with, as cel-go writes it out.
+_BEGIN: Final = {"map": LIST, "filter": LIST, "list": LIST, "map_value": MAP, "map_entry": MAP}
+_TURN: Final = {"all": 3, "exists": 4, "exists_one": 2, "map_value": 2, "map_entry": 2}
+_END: Final = {"exists_one": 2}
+
+
+def static_cost(checked: Checked, declared: Declared) -> int:
+    """What an expression about what is declared costs at most."""
+    return _Estimate(checked, declared).cost(checked.parsed.root)
+
+
+@dataclass(frozen=True, slots=True)
+class _Local:
+    """A variable of a macro."""
+
+    path: Path | None
+    size: Size | None
+    entries: Entries | None = None
+
+
+class _Estimate:
+    def __init__(self, checked: Checked, declared: Declared) -> None:
+        self.checked = checked
+        self.declared = declared
+        self.types: dict[Expr, Type] = dict(checked.types)
+        self.paths: dict[Expr, Path] = {}
+        self.sizes: dict[Expr, Size] = {}
+        self.entries: dict[Expr, Entries] = {}
+        self.locals: dict[str, list[_Local]] = {}
+
+    def cost(self, node: Expr) -> int:
+        if isinstance(node, Constant):
+            return 0
+        if isinstance(node, Name) or node in self.checked.names:
+            return self.name(node)
+        match node:
+            case Select():
+                return self.select(node)
+            case Call():
+                return self.call(node)
+            case ListOf():
+                return self.list_of(node)
+            case MapOf():
+                return self.map_of(node)
+            case Fold():
+                return self.fold(node)
+            case OptMap():
+                return self.opt_map(node)
+            case SortBy():
+                return self.sort_by(node)
+        return plus(MESSAGE, self.within(node))
+
+    def within(self, node: Message) -> int:
+        return min(sum(map(self.cost, children(node))), MOST)
+
+    # --- what is known of nodes -----------------------------------------------------------------
+
+    def named(self, node: Expr) -> str:
+        written = node.name if isinstance(node, Name) else ""
+        return self.checked.names.get(node, written).lstrip(".:")
+
+    def local(self, node: Expr) -> _Local | None:
+        stack = self.locals.get(self.named(node))
+        return stack[-1] if stack else None
+
+    def path(self, node: Expr) -> Path | None:
+        local = self.local(node) if isinstance(node, Name) else None
+        return self.paths.get(node) if local is None else local.path
+
+    def declared_size(self, path: Path | None) -> Size | None:
+        if path is None:
+            return None
+        of: Declared | None = self.declared
+        for name in path.names[1:]:
+            if of is None:
+                return None
+            if name in {"@items", "@values"}:
+                of = of.item
+            else:
+                of = of.key if name == "@keys" else of.fields.get(name)
+        return None if of is None else (0, of.elements)
+
+    def size(self, node: Expr) -> Size | None:
+        if node in self.sizes:
+            return self.sizes[node]
+        match node:
+            case Constant():
+                length = len(node.value) if isinstance(node.value, str | bytes) else 1
+                return length, length
+            case ListOf():
+                return len(node.items), len(node.items)
+            case MapOf():
+                return len(node.entries), len(node.entries)
+        declared = self.declared_size(self.path(node))
+        if declared is not None:
+            self.sizes[node] = declared
+            return declared
+        local = self.local(node) if isinstance(node, Name) else None
+        return size_of_type(self.types[node]) or (None if local is None else local.size)
+
+    def entries_of(self, node: Expr) -> Entries | None:
+        if node in self.entries:
+            return self.entries[node]
+        local = self.local(node) if isinstance(node, Name) else None
+        return None if local is None else local.entries
+
+    def copy(self, source: Expr, to: Expr) -> None:
+        size, entries = self.size(source), self.entries_of(source)
+        if size is not None:
+            self.sizes[to] = size
+        if entries is not None:
+            self.entries[to] = entries
+
+    def operand(self, node: Expr) -> SizedOperand:
+        return SizedOperand(node, self.types[node], self.path(node), self.size(node))
+
+    # --- forms ----------------------------------------------------------------------------------
+
+    def name(self, node: Expr) -> int:
+        local = self.local(node)
+        if local is None:
+            self.paths[node] = Path.of(self.named(node))
+        elif local.path is not None:
+            self.paths[node] = local.path
+        return 1
+
+    def select(self, node: Select) -> int:
+        cost = self.cost(node.operand)
+        if node.optional:  # a call of a function
+            return plus(cost, 1)
+        if node.tests:
+            return cost
+        of = self.types[node.operand]
+        self.paths[node] = onward(self.path(node.operand), node.field)
+        return plus(cost, 1) if of.name == "map" or of.message else cost
+
+    def list_of(self, node: ListOf) -> int:
+        cost, items = LIST, (MOST if node.items else 0, 0)
+        for item in node.items:
+            cost = plus(cost, self.cost(item))
+            items = union(items, self.size(item) or ANY_SIZE)
+        self.entries[node] = Entries(is_list=True, key=ONE, value=items)
+        return cost
+
+    def map_of(self, node: MapOf) -> int:
+        cost = MAP
+        keys = values = (MOST if node.entries else 0, 0)
+        for entry in node.entries:
+            cost = plus(cost, plus(self.cost(entry.key), self.cost(entry.value)))
+            keys = union(keys, self.size(entry.key) or ANY_SIZE)
+            values = union(values, self.size(entry.value) or ANY_SIZE)
+        self.entries[node] = Entries(is_list=False, key=keys, value=values)
+        return cost
+
+    # --- calls ----------------------------------------------------------------------------------
+
+    def call(self, node: Call) -> int:
+        name = self.checked.functions.get(node, node.function)
+        costs: list[int] = []
+        args: list[SizedOperand] = []
+        for arg in node.args:
+            costs.append(self.cost(arg))
+            args.append(self.operand(arg))
+        cost, target = min(sum(costs), MOST), None
+        if name in {"_&&_", "_||_"}:
+            return cost
+        if name == "_?_:_":
+            return self.conditional(node, costs, args)
+        if name == "dyn":
+            self.copy(node.args[0], node)
+            return plus(cost, 1)
+        if node.target is not None and node not in self.checked.functions:
+            cost = plus(cost, self.cost(node.target))
+            target = self.operand(node.target)
+        own, size = 0, None
+        for overload in self.checked.overloads[node]:
+            asked = Asked(name, overload, target, args, self.declared_size)
+            each, of_each = call_cost(asked)
+            own = max(own, each)
+            if of_each is not None:
+                size = of_each if size is None else union(size, of_each)
+            size = self.indexed(node, overload, size) if name == "_[_]" else size
+            size = size or self.size(node)
+        if name == "_+_":
+            both = union_of_entries(*map(self.entries_of, node.args))
+            if both is not None:
+                self.entries[node] = both
+        if size is not None:
+            self.sizes[node] = size
+        return plus(cost, own)
+
+    def indexed(self, node: Call, overload: Overload, size: Size | None) -> Size | None:
+        """The size of an item, whose path goes on from that of what it is taken from."""
+        step = {"list": "@items", "map": "@values"}.get(overload.args[0].name)
+        if step is None:
+            return size
+        entries = self.entries_of(node.args[0])
+        self.paths[node] = onward(self.path(node.args[0]), step)
+        return None if entries is None else entries.value
+
+    def conditional(self, node: Call, costs: list[int], args: list[SizedOperand]) -> int:
+        self.sizes[node] = union(args[1].size, args[2].size)
+        entries = union_of_entries(*map(self.entries_of, node.args[1:]))
+        if entries is not None:
+            self.entries[node] = entries
+        return plus(costs[0], max(costs[1:]))
+
+    # --- macros ---------------------------------------------------------------------------------
+
+    def fold(self, node: Fold) -> int:
+        cost = plus(self.cost(node.range), _BEGIN.get(node.kind, 0))
+        self.enter(node)
+        test = 0 if node.test is None else self.cost(node.test)
+        key = 0 if node.key is None else self.cost(node.key)
+        turn = plus(plus(test, key), plus(self.cost(node.body), _TURN.get(node.kind, 2 + LIST)))
+        item = self.size(node.body) or ANY_SIZE
+        for name in (node.first, node.second):
+            if name is not None:
+                self.locals[name].pop()
+        count = self.size(node.range) or ANY_SIZE
+        if node.kind in {"all", "exists", "exists_one"}:
+            self.sizes[node] = ONE
+        else:
+            self.sizes[node] = count
+        if _BEGIN.get(node.kind) == LIST:
+            self.entries[node] = Entries(is_list=True, key=ONE, value=union(_EMPTY, item))
+        return plus(plus(cost, _END.get(node.kind, 1)), times(count[1], turn))
+
+    def enter(self, node: Fold) -> None:
+        """Variables of a macro: an item or a key, or both."""
+        entries = self.entries_of(node.range)
+        is_list = self.types[node.range].name == "list" if entries is None else entries.is_list
+        at_key = "@indices" if is_list else "@keys"
+        at_value = "@items" if is_list else "@values"
+        key, value = (None, None) if entries is None else (entries.key, entries.value)
+        if node.second is not None:
+            self.push(node.first, onward(self.path(node.range), at_key), key)
+            self.push(node.second, onward(self.path(node.range), at_value), value)
+        elif is_list:
+            self.push(node.first, onward(self.path(node.range), at_value), value)
+        else:
+            self.push(node.first, onward(self.path(node.range), at_key), key)
+
+    def push(
+        self, name: str, path: Path | None, size: Size | None, entries: Entries | None = None
+    ) -> None:
+        self.locals.setdefault(name, []).append(_Local(path, size, entries))
+
+    def opt_map(self, node: OptMap) -> int:
+        """``target.hasValue() ? optional.of(bind target.value()) : optional.none()``."""
+        test = plus(self.cost(node.target), 1)
+        value = plus(self.cost(node.target), 1)
+        self.push(node.variable.name, None, size_of_type(self.types[node.variable]))
+        bound = plus(plus(LIST, value), self.cost(node.body))
+        self.locals[node.variable.name].pop()
+        size = self.size(node.body) if node.flat else size_of_type(self.types[node])
+        nothing = size_of_type(self.types[node])
+        self.sizes[node] = union(size or ANY_SIZE, nothing or ANY_SIZE)
+        return plus(test, bound if node.flat else plus(bound, 1))
+
+    def sort_by(self, node: SortBy) -> int:
+        """``bind target: target.@sortByAssociatedKeys(target.map(name, key))``."""
+        target = node.target
+        cost = plus(LIST, self.cost(target))
+        source = Name(node.at, _SORTED)
+        keys = Fold(node.at, "map", source, node.name, None, None, node.key)
+        self.push(_SORTED, self.path(target), self.size(target), self.entries_of(target))
+        self.types[source] = self.types[target]
+        self.types[keys] = list_of(self.types[node.key])
+        cost = plus(cost, plus(self.cost(keys), self.cost(source)))
+        args, of = [self.operand(keys)], self.operand(source)
+        self.locals[_SORTED].pop()
+        called: list[CallCost] = [
+            call_cost(Asked("@sortByAssociatedKeys", overload, of, args, self.declared_size))
+            for overload in self.checked.overloads[node]
+        ]
+        own, size = max(called)
+        if size is not None:
+            self.sizes[node] = size
+        return plus(cost, own)
