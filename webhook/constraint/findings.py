@@ -79,6 +79,7 @@ class Findings:
     """What one review has found so far."""
 
     __slots__ = (
+        "_shared",
         "_shares",
         "_watches",
         "deadline_exceeded",
@@ -116,6 +117,7 @@ class Findings:
 
     def review(self, review: Review) -> None:
         """Add what a review finds, or find that it takes too long here (``deferred``)."""
+        self._shared: dict[str, Any] = {}  # what templates' evaluations of one document have alike
         plan = self.snapshot.plan(self.point, review.target, review.key).at(review.place)
         outcomes = tuple([_outcome(matcher, review) for matcher in plan.matchers])
         operation = review.operation if self.point == enforcement.WEBHOOK else None
@@ -213,7 +215,7 @@ class Findings:
             self.evaluated += len(group)
             try:
                 if state is _UNBEGUN:
-                    state = evaluator.begin(limits, self.snapshot.inventory)
+                    state = evaluator.begin(limits, self.snapshot.inventory, self._shared)
                 given = group[0].document if is_whole else group[0].parameters
                 told = evaluate(given, review.document, state)
             except Exception as raised:  # noqa: BLE001  # whatever it is costs this policy alone

@@ -215,7 +215,9 @@ class RegoEvaluator:
         self._violation = violation
         self._rules = rules
 
-    def begin(self, limits: Limits, inventory: Mapping[str, Any]) -> _Shared:
+    def begin(
+        self, limits: Limits, inventory: Mapping[str, Any], shared: dict[str, Any] | None = None
+    ) -> _Shared:
         """One time and one source of chance for all constraints of the template.
 
         Each evaluation has the whole of the limits' budget; without one they
@@ -230,8 +232,10 @@ class RegoEvaluator:
                 print_=limits.print_,
                 services=self._services,
             )
+            plain.shared = shared
             return data, plain, 0
         context = BudgetedContext(limits.deadline, steps=budget.steps, print_=limits.print_)
+        context.shared = shared
         context.budget = budget
         context.next_check = untouched = budget.steps - FIRST_STEPS
         return data, context, untouched
