@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from webhook.constraint import containment, enforcement, isolation
@@ -43,6 +44,9 @@ _NONE: Final[list[Undecided]] = []
 
 _Evaluate: TypeAlias = "Callable[[Any, Any, Any], Sequence[DriverViolation]]"
 
+_message: Final = attrgetter("msg")
+_action: Final = attrgetter("enforcement_action")
+
 _UNBEGUN: Final = object()
 
 _Groups = tuple[tuple["Constraint", ...], ...]
@@ -79,6 +83,7 @@ class Findings:
     """What one review has found so far."""
 
     __slots__ = (
+        "_is_by_constraint",
         "_shared",
         "_shares",
         "_watches",
@@ -114,6 +119,8 @@ class Findings:
         self.deferred = False
         self.evaluated = 0
         self._watches = False
+        self._is_by_constraint = True
+        """Whether results are in order of their constraints' kinds and names."""
 
     def review(self, review: Review) -> None:
         """Add what a review finds, or find that it takes too long here (``deferred``)."""
@@ -409,9 +416,16 @@ class Findings:
         """Add what a constraint found, of which there may be thousands."""
         points = self.snapshot.enforcement_points
         scoped = enforcement.scoped_actions(constraint, self.point, points)
-        action, add = constraint.enforcement_action, self.results.append
-        for msg, details in told:
-            add(Result(target, constraint, msg, details, action, scoped))
+        if self.results and self.results[-1].constraint.key > constraint.key:
+            self._is_by_constraint = False
+        action, new = (
+            constraint.enforcement_action,
+            tuple.__new__,
+        )  # at half of what calling it takes
+        self.results += [
+            new(Result, (target, constraint, msg, details, action, scoped, "violation"))
+            for msg, details in told
+        ]
 
     def _add(
         self,
@@ -425,6 +439,7 @@ class Findings:
             constraint, self.point, self.snapshot.enforcement_points
         )
         action = constraint.enforcement_action
+        self._is_by_constraint = False
         self.results.append(Result(target, constraint, msg, details, action, scoped, cause))
 
     def responses(self) -> Responses:
@@ -432,7 +447,11 @@ class Findings:
         if self.deferred:
             return DEFERRED
         # A stable sort: a constraint's violations of one message keep their own order.
-        self.results.sort(key=answer_order)
+        if self._is_by_constraint:  # two sorts of texts take a quarter of one of tuples
+            self.results.sort(key=_message)
+            self.results.sort(key=_action)
+        else:
+            self.results.sort(key=answer_order)
         if self.undecided:
             self.undecided.sort(key=lambda item: item.constraint.key)
         told = (

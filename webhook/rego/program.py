@@ -176,7 +176,7 @@ class Compiled:
     def _write(self, wanted: Mapping[DocumentPath, Node | None]) -> None:
         documents = self.documents()
         if not self.modifies:
-            own = {id(rule.module) for node in wanted.values() for rule in node.rules}
+            own = {id(rule.module) for node in wanted.values() if node for rule in node.rules}
             documents.unit.sharing = partial(self.sharing.named, own=own)
         entries = [ENTRY] if len(wanted) == 1 else [f"{ENTRY}{i}" for i in range(len(wanted))]
         for entry, node in zip(entries, wanted.values(), strict=True):

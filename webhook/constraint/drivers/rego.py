@@ -54,6 +54,9 @@ _PATH: Final = f"data.{references.ENTRY}.{references.RULE}"
 
 _MISSING: Final = object()
 
+MANY_MEMBERS: Final = 64
+"""Members from which on they are looked at all at once, before one by one where they must."""
+
 _NO_PARAMETERS: Final[dict[str, Any]] = {}
 """One object: rules of their own are told by the identity of what they are given."""
 
@@ -282,6 +285,8 @@ def _violations(result: Value, context: EvaluationContext) -> list[DriverViolati
         return []
     if len(members) > FREE_STEPS:
         context.charge(len(members))
+    if len(members) > MANY_MEMBERS and (plain := _plain_messages(members)) is not None:
+        return _without_details(plain)
     items: dict[Any, tuple[Any, str]] = {}
     alone: dict[str, None] = {}
     """Messages without details, as most policies have them: their order is that of texts."""
@@ -309,6 +314,15 @@ def _violations(result: Value, context: EvaluationContext) -> list[DriverViolati
     return _in_order(items, alone)
 
 
+def _without_details(messages: Iterable[str]) -> list[DriverViolation]:
+    """Different messages in order."""
+    new = tuple.__new__  # there may be thousands: at half of what calling the class takes
+    return [
+        new(DriverViolation, (msg if msg.isascii() else to_json(msg), {}))
+        for msg in sorted(messages)
+    ]
+
+
 def _members(result: Value) -> Collection[Any]:
     """Of a set its members, perhaps repeated, of an object its keys."""
     if type(result) is RegoObject:
@@ -317,12 +331,18 @@ def _members(result: Value) -> Collection[Any]:
     return result.parts() if type(result) is RegoSet else ()
 
 
+def _plain_messages(members: Collection[Any]) -> set[str] | None:
+    """Their messages, where they all hold a text for ``msg`` and nothing else."""
+    messages: list[Any] = [one.get("msg") for one in members if type(one) is dict and len(one) == 1]
+    if len(messages) < len(members) or set(map(type, messages)) != {str}:
+        return None
+    return set(messages)
+
+
 def _in_order(items: dict[Any, tuple[Any, str]], alone: Iterable[str]) -> list[DriverViolation]:
     """Messages with details, and those without, as OPA orders a set of them."""
     if not items:
-        return [
-            DriverViolation(msg if msg.isascii() else to_json(msg), {}) for msg in sorted(alone)
-        ]
+        return _without_details(alone)
     for msg in alone:
         items.setdefault((key({}), msg), ({}, msg))
     pairs = list(items.values())
