@@ -177,7 +177,7 @@ class Compiled:
         documents = self.documents()
         if not self.modifies:
             own = {id(rule.module) for node in wanted.values() if node for rule in node.rules}
-            documents.unit.sharing = partial(self.sharing.named, own=own)
+            documents.unit.sharing = lambda node, kind: self.sharing.named(node, kind, own)
         entries = [ENTRY] if len(wanted) == 1 else [f"{ENTRY}{i}" for i in range(len(wanted))]
         for entry, node in zip(entries, wanted.values(), strict=True):
             assert node is not None
