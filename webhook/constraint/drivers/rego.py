@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
 from webhook.constraint.driver import DriverViolation
 from webhook.constraint.drivers import references
-from webhook.constraint.drivers.budget import FIRST_STEPS, BudgetedContext
+from webhook.constraint.drivers.budget import FIRST_STEPS, BudgetedContext, ReviewContext
 from webhook.constraint.drivers.hook import advice, hook
 from webhook.constraint.drivers.specialisation import ConstraintRules
 from webhook.constraint.errors import CompileError, InvalidTemplate, PolicyError
@@ -229,7 +229,7 @@ class RegoEvaluator:
         data = {"inventory": inventory}
         budget = limits.budget
         if budget is None:
-            plain = EvaluationContext(
+            plain = ReviewContext(
                 limits.deadline,
                 steps=limits.steps,
                 print_=limits.print_,

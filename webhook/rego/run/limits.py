@@ -51,7 +51,6 @@ class EvaluationContext:
         "left",
         "next_check",
         "print_",
-        "shared",
         "strict",
     )
 
@@ -80,12 +79,11 @@ class EvaluationContext:
         self.print_ = print_
         self.strict = strict
         self.error: EvaluationError | None = None
-        self.shared = None
         self._lent = (seed, services, runtime)
         if now_ns is not None:
             self._now_ns = now_ns
 
-    shared: dict[str, Any] | None
+    shared: dict[str, Any] | None = None
     """Documents that evaluations of other policies with the same ``input.review`` have, too."""
     left: int
     """What is left of the budget of steps."""
