@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.webhook.constraint.policies import client, constraint, pod, template
 from tests.webhook.constraint.test_specialisation import specialiser
+from webhook.constraint.client import Client
+from webhook.constraint.drivers.cel import CelDriver
 from webhook.constraint.drivers.rego import RegoDriver, RegoEvaluator
 from webhook.constraint.limits import UNLIMITED, Budget, Limits
 from webhook.constraint.review import AugmentedObject
+from webhook.constraint.targets.known import TARGETS
 from webhook.constraint.template import Code, read_template
+
+LIBRARY_FOLDER = Path(__file__).parents[3] / "policies"
+
+POD_SECURITY = ("pod-security-baseline", "pod-security-restricted")
 
 LIBRARY = """package lib.pods
 containers := [c | some c in input.review.object.containers; not exempt(c.image)]
@@ -149,3 +158,50 @@ violation contains {"msg": name} if some name in pods.names
         for limits in (UNLIMITED, Limits(budget=Budget.of(1.0))):
             results = subject.snapshot.review(AugmentedObject(one), limits=limits).results
             assert [result.msg for result in results] == [name, name]
+
+
+def test_the_library_s_policies_find_together_what_each_finds_alone():
+    """Of the objects of all their suites: most have the library of pods."""
+    folders = [LIBRARY_FOLDER / name for name in ("general", *POD_SECURITY)]
+    paths = [path for folder in folders for path in sorted(folder.rglob("samples/*/*.yaml"))]
+    objects = [document for path in paths for document in documents(path)]
+    together = of_library(folders)
+    alone = [
+        of_library([template.parent])
+        for folder in folders
+        for template in folder.rglob("template.yaml")
+    ]
+    found = 0
+    for document in objects:
+        results = findings(together, document)
+        assert results == sorted(one for single in alone for one in findings(single, document))
+        found += len(results)
+    assert len(objects) > 150
+    assert found > 300
+
+
+def of_library(folders: list[Path]) -> Client:
+    """The policies of these folders, each with constraints whose parameters its samples have."""
+    subject = Client(targets=TARGETS, drivers=(RegoDriver(), CelDriver()))
+    paths = [path for folder in folders for path in sorted(folder.rglob("template.yaml"))]
+    for path in paths:
+        (document,) = documents(path)
+        subject.add_template(document)
+    for path in paths:
+        for number, sample in enumerate(sorted(path.parent.rglob("samples/*/constraint*.yaml"))):
+            (document,) = documents(sample)
+            document["metadata"]["name"] += f"-{number}"
+            document["spec"].pop("match", None)
+            subject.add_constraint(document)
+    return subject
+
+
+def documents(path: Path) -> list[dict[str, Any]]:
+    """What a file holds."""
+    return [one for one in yaml.safe_load_all(path.read_text()) if one]
+
+
+def findings(subject: Client, document: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Kind, name and message of each result."""
+    results = subject.snapshot.review(AugmentedObject(document)).results
+    return sorted((one.constraint.kind, one.constraint.name, one.msg) for one in results)
