@@ -29,8 +29,13 @@ class Evaluator(Protocol):
     def reads_constraint(self) -> bool:
         """Whether it is given constraints whole and not their parameters alone."""
 
-    def begin(self, limits: Limits, inventory: Mapping[str, Any]) -> Any:
-        """What one review's evaluations of this template share, handed back to :meth:`evaluate`."""
+    def begin(
+        self, limits: Limits, inventory: Mapping[str, Any], shared: dict[str, Any] | None = None
+    ) -> Any:
+        """What one review's evaluations of this template share, handed back to :meth:`evaluate`.
+
+        ``shared`` is what all templates' evaluations of the review do: its driver's to fill.
+        """
 
     def evaluate(self, given: Any, review: Any, state: Any) -> Sequence[DriverViolation]:
         """The violations of constraints with these parameters, in the order to be shown.

@@ -36,6 +36,7 @@ from webhook.rego.write.documents import NONE, OUT, Documents
 from webhook.rego.write.emitters import new_function
 from webhook.rego.write.expression import dict_of, method
 from webhook.rego.write.generate import ENTRY, generate
+from webhook.rego.write.purity import Sharing
 from webhook.rego.write.statement import PAYS, WrittenFunction
 from webhook.rego.write.unit import Unit
 from webhook.rego.write.uses import Uses
@@ -110,6 +111,9 @@ class Compiled:
         """What was generated last, for whoever stores it."""
         self.for_constraint = False
         """Whether parameters stand in the rules in place of ``input.parameters``."""
+        self.modifies = False
+        """Whether a rule has a modifier: its documents may have other values for it."""
+        self._sharing: Sharing | None = None
         self._documents: dict[DocumentPath, Loaded] = {}
 
     def arity(self, name: Function) -> int:
@@ -140,6 +144,13 @@ class Compiled:
         unit.lenient = self.for_constraint
         return unit
 
+    @property
+    def sharing(self) -> Sharing:
+        """What says which documents are the same for other programs."""
+        if self._sharing is None:
+            self._sharing = Sharing(self.unit())
+        return self._sharing
+
     def documents(self) -> Documents:
         """A writer of the functions of a new unit."""
         documents = Documents(self.unit())
@@ -164,6 +175,9 @@ class Compiled:
 
     def _write(self, wanted: Mapping[DocumentPath, Node | None]) -> None:
         documents = self.documents()
+        if not self.modifies:
+            own = {id(rule.module) for node in wanted.values() if node for rule in node.rules}
+            documents.unit.sharing = lambda node, kind: self.sharing.named(node, kind, own)
         entries = [ENTRY] if len(wanted) == 1 else [f"{ENTRY}{i}" for i in range(len(wanted))]
         for entry, node in zip(entries, wanted.values(), strict=True):
             assert node is not None
@@ -259,6 +273,7 @@ def _compile_rules(modules: Sequence[ast.Module], options: Options) -> Compiled:
 
 def specialise(compiled: Compiled, parameters: Value) -> bool:
     """Write these parameters into the rules; False where they may not stand for the input's."""
+    compiled.sharing.bind(parameters)
     compiled.for_constraint = bind_parameters(compiled.rules, parameters)
     return compiled.for_constraint
 
@@ -361,6 +376,7 @@ def _replacements(compiled: Compiled, literals: Iterable[ir.Lit]) -> None:
     mocked: set[Function] = set()
     replaced: set[tuple[str, ...]] = set()
     for lit in literals:
+        compiled.modifies |= bool(lit.withs)
         for modifier in lit.withs:
             if modifier.kind == "function":
                 target = modifier.target

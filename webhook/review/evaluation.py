@@ -102,8 +102,7 @@ def with_implied(parent: Responses, implied: Sequence[tuple[Resultant, Responses
         faults += responses.faults
         undecided += [_as_implied(item, template) for item in responses.undecided]
         results += [
-            replace(
-                result,
+            result._replace(
                 msg=f"[Implied by {template.name}] {result.msg}",
                 enforcement_action=template.enforcement_action or result.enforcement_action,
             )

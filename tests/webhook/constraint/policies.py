@@ -35,7 +35,7 @@ class EchoEvaluator:
 
     reads_constraint = False
 
-    def begin(self, limits: Any, inventory: Any) -> Any:
+    def begin(self, limits: Any, inventory: Any, shared: Any = None) -> Any:
         """Nothing is shared."""
         return inventory
 

@@ -45,7 +45,7 @@ class Raising:
         self.error = error
         self.at_once = at_once
 
-    def begin(self, limits: Any, inventory: Any) -> Any:
+    def begin(self, limits: Any, inventory: Any, shared: Any = None) -> Any:
         """What evaluations share."""
         if self.at_once:
             raise self.error

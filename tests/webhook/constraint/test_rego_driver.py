@@ -284,3 +284,28 @@ def test_external_data_is_asked_through_the_door_that_the_caller_opened():
 
     assert list(evaluator.evaluate({}, {}, state)) == [("a!", {})]
     assert asked == [{"provider": "x", "keys": ["a"]}]
+
+
+@pytest.mark.parametrize("member", ["", '"details": {"n": n % 2}, ', '"other": n, '])
+def test_many_members_are_the_violations_that_few_are(member):
+    """More of them are looked at all at once, where nothing but texts is in them."""
+    few, many = (
+        reported(
+            f'violation[{{{member}"msg": msg}}] {{ n := numbers.range(1, {count})[_]; '
+            'msg := sprintf("é %d", [n % 70]) }'
+        )[0]
+        for count in (60, 900)
+    )
+
+    texts = [f"é {n}" for n in range(70)]
+    assert sorted({message for message, _ in many}) == sorted(texts)
+    assert len(many) == len(texts)
+    assert [one for one in many if one in few] == few
+
+
+@pytest.mark.parametrize("odd", ["5", "null", '["x"]'])
+def test_one_of_many_members_without_a_text_fails_the_review(odd):
+    texts = 'violation[{"msg": sprintf("%d", [numbers.range(1, 900)[_]])}] { true }'
+    assert reported(f'{texts}\nviolation[{{"msg": {odd}}}] {{ true }}')[1]
+    others = f'{texts}\nviolation[{odd}] {{ true }}\nviolation[{{"no": "msg"}}] {{ true }}'
+    assert len(reported(others)[0]) == 900

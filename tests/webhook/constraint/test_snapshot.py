@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 
 import pytest
@@ -19,6 +20,7 @@ from webhook.constraint import enforcement
 from webhook.constraint.errors import UnsupportedEnforcementPoint
 from webhook.constraint.isolation import Isolation
 from webhook.constraint.limits import Limits
+from webhook.constraint.result import answer_order
 from webhook.constraint.review import AugmentedObject, AugmentedReview, Document
 
 
@@ -58,6 +60,31 @@ def test_results_are_in_gatekeepers_order_of_action_then_message():
         ("K8sA", "z"),
         ("K8sB", "x"),
     ]
+
+
+def test_ties_are_in_order_of_kind_and_name_however_constraints_were_evaluated():
+    """Constraints of equal parameters are evaluated together, whatever others stand between them."""
+    chance = random.Random(20261127)
+    actions = ("deny", "warn", "dryrun")
+    for _ in range(50):
+        kinds = [f"K8s{letter}" for letter in "ABC"]
+        messages = {kind: chance.choices("abc", k=3) for kind in kinds}
+        subject = client(
+            *[echo_template(*messages[kind], kind=kind) for kind in kinds],
+            *[
+                constraint(
+                    kind,
+                    name,
+                    parameters={"group": chance.randrange(2)},
+                    enforcementAction=chance.choice(actions),
+                )
+                for kind in kinds
+                for name in "wxyz"
+            ],
+        )
+        results = review(subject).results
+        assert len(results) == 36
+        assert list(results) == sorted(results, key=answer_order)
 
 
 def test_only_constraints_that_match_are_evaluated():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.constraint.limits import LOOK_SECONDS
 from webhook.rego.errors import EvaluationError
@@ -19,7 +19,15 @@ FIRST_STEPS: Final = 2_000
 LEAST_STEPS: Final = 20
 
 
-class BudgetedContext(EvaluationContext):
+class ReviewContext(EvaluationContext):
+    """The context of a query that a review asks, as it asks others."""
+
+    __slots__ = ("shared",)
+
+    shared: dict[str, Any] | None
+
+
+class BudgetedContext(ReviewContext):
     """The context of a query whose evaluations have a budget each.
 
     Time counts from the first look at the clock, after :data:`FIRST_STEPS`: a

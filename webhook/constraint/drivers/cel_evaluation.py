@@ -152,7 +152,12 @@ class CelEvaluator:
         self._absent = _NO_PARAMETERS if all(map(_only_selects_parameters, parts)) else None
         self._prepared: dict[int, tuple[Any, tuple[Any, ...] | None]] = {}
 
-    def begin(self, limits: Limits, inventory: Mapping[str, Any]) -> _Shared:
+    def begin(
+        self,
+        limits: Limits,
+        inventory: Mapping[str, Any],
+        shared: dict[str, Any] | None = None,  # noqa: ARG002  # the seam has it
+    ) -> _Shared:
         """What evaluations share: the variables of the review, made when they are asked for first."""
         return _Shared(limits, inventory)
 

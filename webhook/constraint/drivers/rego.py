@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
 from webhook.constraint.driver import DriverViolation
 from webhook.constraint.drivers import references
-from webhook.constraint.drivers.budget import FIRST_STEPS, BudgetedContext
+from webhook.constraint.drivers.budget import FIRST_STEPS, BudgetedContext, ReviewContext
 from webhook.constraint.drivers.hook import advice, hook
 from webhook.constraint.drivers.specialisation import ConstraintRules
 from webhook.constraint.errors import CompileError, InvalidTemplate, PolicyError
@@ -53,6 +53,9 @@ compile, find nothing, and deny nobody."""
 _PATH: Final = f"data.{references.ENTRY}.{references.RULE}"
 
 _MISSING: Final = object()
+
+MANY_MEMBERS: Final = 64
+"""Members from which on they are looked at all at once, before one by one where they must."""
 
 _NO_PARAMETERS: Final[dict[str, Any]] = {}
 """One object: rules of their own are told by the identity of what they are given."""
@@ -215,7 +218,9 @@ class RegoEvaluator:
         self._violation = violation
         self._rules = rules
 
-    def begin(self, limits: Limits, inventory: Mapping[str, Any]) -> _Shared:
+    def begin(
+        self, limits: Limits, inventory: Mapping[str, Any], shared: dict[str, Any] | None = None
+    ) -> _Shared:
         """One time and one source of chance for all constraints of the template.
 
         Each evaluation has the whole of the limits' budget; without one they
@@ -224,14 +229,16 @@ class RegoEvaluator:
         data = {"inventory": inventory}
         budget = limits.budget
         if budget is None:
-            plain = EvaluationContext(
+            plain = ReviewContext(
                 limits.deadline,
                 steps=limits.steps,
                 print_=limits.print_,
                 services=self._services,
             )
+            plain.shared = shared
             return data, plain, 0
         context = BudgetedContext(limits.deadline, steps=budget.steps, print_=limits.print_)
+        context.shared = shared
         context.budget = budget
         context.next_check = untouched = budget.steps - FIRST_STEPS
         return data, context, untouched
@@ -278,6 +285,8 @@ def _violations(result: Value, context: EvaluationContext) -> list[DriverViolati
         return []
     if len(members) > FREE_STEPS:
         context.charge(len(members))
+    if len(members) > MANY_MEMBERS and (plain := _plain_messages(members)) is not None:
+        return _without_details(plain)
     items: dict[Any, tuple[Any, str]] = {}
     alone: dict[str, None] = {}
     """Messages without details, as most policies have them: their order is that of texts."""
@@ -305,6 +314,15 @@ def _violations(result: Value, context: EvaluationContext) -> list[DriverViolati
     return _in_order(items, alone)
 
 
+def _without_details(messages: Iterable[str]) -> list[DriverViolation]:
+    """Different messages in order."""
+    new = tuple.__new__  # there may be thousands: at half of what calling the class takes
+    return [
+        new(DriverViolation, (msg if msg.isascii() else to_json(msg), {}))
+        for msg in sorted(messages)
+    ]
+
+
 def _members(result: Value) -> Collection[Any]:
     """Of a set its members, perhaps repeated, of an object its keys."""
     if type(result) is RegoObject:
@@ -313,12 +331,18 @@ def _members(result: Value) -> Collection[Any]:
     return result.parts() if type(result) is RegoSet else ()
 
 
+def _plain_messages(members: Collection[Any]) -> set[str] | None:
+    """Their messages, where they all hold a text for ``msg`` and nothing else."""
+    messages: list[Any] = [one.get("msg") for one in members if type(one) is dict and len(one) == 1]
+    if len(messages) < len(members) or set(map(type, messages)) != {str}:
+        return None
+    return set(messages)
+
+
 def _in_order(items: dict[Any, tuple[Any, str]], alone: Iterable[str]) -> list[DriverViolation]:
     """Messages with details, and those without, as OPA orders a set of them."""
     if not items:
-        return [
-            DriverViolation(msg if msg.isascii() else to_json(msg), {}) for msg in sorted(alone)
-        ]
+        return _without_details(alone)
     for msg in alone:
         items.setdefault((key({}), msg), ({}, msg))
     pairs = list(items.values())

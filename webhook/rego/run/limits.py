@@ -83,6 +83,8 @@ class EvaluationContext:
         if now_ns is not None:
             self._now_ns = now_ns
 
+    shared: dict[str, Any] | None = None
+    """Documents that evaluations of other policies with the same ``input.review`` have, too."""
     left: int
     """What is left of the budget of steps."""
     next_check: int

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.rego.run.runtime import MISSING, REPLACED, replaced
+from webhook.rego.run.runtime import CONTEXT, INPUT, MISSING, REPLACED, index, replaced
 from webhook.rego.run.values import RegoSet, key
+from webhook.rego.run.weight import CHARACTERS_A_STEP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from webhook.rego.run.runtime import State
     from webhook.rego.run.values import Value
+
+LONG_NAME: Final = 1024
+"""Characters of a shared document's name from which on it is paid for."""
 
 MAX_KEPT: Final = 256
 """Answers of one function that an evaluation remembers."""
@@ -49,6 +53,44 @@ def once_unless_replaced(
         return value
 
     return document
+
+
+def shared(
+    function: Callable[[State], Value], slot: int, name: str, fields: Sequence[str]
+) -> Callable[[State], Value]:
+    """The same of a document that other policies' evaluations of the same review ask for, too.
+
+    It depends on ``input.review`` and these fields of the parameters alone, and all that have a
+    document of this name compute it alike.
+    """
+
+    def document(state: State) -> Value:
+        value = state[slot]
+        if value is MISSING:
+            values = state[CONTEXT].shared
+            if values is None:
+                value = function(state)
+            else:
+                at = name
+                if fields:
+                    at = shared_name(name, fields, index(state[INPUT], "parameters"))
+                    if len(at) > LONG_NAME:
+                        state[CONTEXT].charge(len(at) // CHARACTERS_A_STEP)
+                value = values.get(at, MISSING)
+                if value is MISSING:
+                    value = values[at] = function(state)
+            state[slot] = value
+        return value
+
+    return document
+
+
+def shared_name(name: str, fields: Sequence[str], parameters: Value) -> str:
+    """A document's name with the parameters that it depends on, as they were written."""
+    if type(parameters) is not dict:
+        return f"{name} {parameters!r}" if fields else name
+    given = [(one, parameters[one]) for one in fields if one in parameters]
+    return f"{name} {given!r}" if given else name
 
 
 def kept(function: Callable[[State, Value], Value], slot: int) -> Callable[[State, Value], Value]:

@@ -133,12 +133,12 @@ def _bind_operand(lit: Lit, parameters: Value) -> None:
 def is_of_parameters(ref: ir.Ref) -> bool:
     """Whether the reference is one below ``input.parameters``."""
     first = ref.path[0] if ref.path else None
-    return _is_input(ref.head) and isinstance(first, ir.Const) and first.value == PARAMETERS
+    return is_input(ref.head) and isinstance(first, ir.Const) and first.value == PARAMETERS
 
 
 def gets_parameters(call: ir.Call) -> bool:
     """Whether this is ``object.get(input, "parameters", {})``, which policies write for the same."""
-    if call.name != "object.get" or not _is_input(call.args[0]):
+    if call.name != "object.get" or not is_input(call.args[0]):
         return False
     name = call.args[1]
     if not isinstance(name, ir.Const):
@@ -147,7 +147,8 @@ def gets_parameters(call: ir.Call) -> bool:
     return type(step) is str and step == PARAMETERS
 
 
-def _is_input(term: Any) -> bool:
+def is_input(term: Any) -> bool:
+    """Whether a term is the whole input."""
     return isinstance(term, ir.Var) and term.name == "input"
 
 

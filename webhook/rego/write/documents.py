@@ -128,9 +128,14 @@ class Documents:
     def _of_constraint(self, name: str, inner: str, node: Node) -> None:
         """The same of a document that parameters alone may decide: for a constraint it is known."""
         slot = self.unit.slot()
-        self._cached(name, inner, node, slot)
         if self.unit.purity.document(node):
             self.unit.of_constraint.append((slot, name))
+        elif self.unit.sharing is not None:
+            shared, fields = self.unit.sharing(node, name[0])
+            if shared:
+                self.kept.append(f"{name} = shared({inner}, {slot}, {shared!r}, {fields!r})")
+                return
+        self._cached(name, inner, node, slot)
 
     def _collection(self, name: str, term: ir.Comprehension) -> None:
         """A comprehension that only parameters decide, wherever it stands."""

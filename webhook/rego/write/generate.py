@@ -103,6 +103,7 @@ NAMESPACE: Final[dict[str, Any]] = {
     "kept": kept.kept,
     "lazy_set": lazy_set,
     "same": metered.same,
+    "shared": kept.shared,
     "set_of": _set_of,
     "size": runtime.size,
     "template": runtime.template,

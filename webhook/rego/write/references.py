@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from webhook.rego.check import ir
 from webhook.rego.run.runtime import MISSING, index, is_collection, pairs_in_order
@@ -42,6 +42,10 @@ if TYPE_CHECKING:
     from webhook.rego.check.tree import Node
     from webhook.rego.run.values import Value
     from webhook.rego.write.function import FunctionBuilder
+
+
+MAX_POSITION: Final = 1000
+"""Positions in arrays that policies name: those below are read at once where there are so many."""
 
 
 def given_properties(
@@ -285,6 +289,10 @@ class References:
         """``of[at]`` for a bound name."""
         function = self._function
         general = call(self._index, of, at)
+        if at.kind is Kind.INT and at.is_known and 0 <= at.value < MAX_POSITION:
+            tests = [is_of(of, Kind.LIST)] if of.kind is not Kind.LIST else []
+            tests.append(compare(call("len", of), ">", at))
+            return function.defined(conditional(item(of, at.value), all_of(tests), general))
         if at.kind not in (Kind.STRING, Kind.ANY):
             return function.defined(general)
         reading = method(of, "get", at, "U")

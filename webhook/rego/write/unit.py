@@ -100,6 +100,8 @@ class Unit:
         """What knows the values that only parameters decide, for a constraint's own code."""
         self.eager: Callable[[str, Wanted], None] | None = None
         """Writes a wanted function at once, so that its caller knows what it comes to."""
+        self.sharing: Callable[[Node, str], tuple[str, tuple[str, ...]]] | None = None
+        """Names documents that policies of a review share."""
         self.variants = 0
         self.quiet: set[str] = set()
         """Functions that end no evaluation and print nothing."""

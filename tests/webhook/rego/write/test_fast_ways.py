@@ -88,6 +88,10 @@ WRITTEN = {
             "and '\\\\' not in v and type(v) is int and v.bit_length() < 64 else c0("
         ),
     ),
+    "a position that is named is read at once": (
+        "x := v[0]; x != 7 }",
+        "(v := v[0] if type(v) is list and len(v) > 0 else index(v, 0)) is not U",
+    ),
     "a sum of integers is made at once": (
         "x := v + 1; y := x - v }",
         "v + 1 if type(v) is int else c0(S, L[0], v, 1)",
