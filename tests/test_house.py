@@ -87,11 +87,12 @@ def test_no_test_module_is_imported():
     importers = []
     for path in sorted([*(ROOT / "tests").rglob("*.py"), *(ROOT / "loadtest").rglob("*.py")]):
         for node in ast.walk(ast.parse(path.read_text())):
-            names = []
             if isinstance(node, ast.ImportFrom):
                 names = [f"{node.module}.{alias.name}" for alias in node.names]
             elif isinstance(node, ast.Import):
                 names = [alias.name for alias in node.names]
+            else:
+                continue
             if any(re.match(r"tests\.(\w+\.)*test_", name) for name in names):
                 importers.append(f"{path.relative_to(ROOT)}:{node.lineno}")
     assert importers == []

@@ -76,7 +76,7 @@ class InstalledPod:
     def _here(self, text: str, paths: Mapping[str, Path]) -> str:
         """Paths and addresses of this machine in the place of the Pod's, each once."""
         replaced = {path: str(folder) for path, folder in paths.items()}
-        replaced |= {**self.node.addresses} | {"0.0.0.0:8889": f"127.0.0.1:{self.metrics_port}"}
+        replaced |= {**self.node.addresses} | {":8889": f"127.0.0.1:{self.metrics_port}"}
         longest_first = sorted(replaced, key=len, reverse=True)
         pattern = "|".join(map(re.escape, longest_first))
         return re.sub(pattern, lambda found: replaced[found[0]], text)

@@ -157,7 +157,7 @@ class Installation:
         self.plane = plane
         self.admission_port = free_port()
         exporter = f"127.0.0.1:{free_port()}"
-        addresses = {"0.0.0.0:9443": exporter, f"waddle-exporter.{NAMESPACE}.svc:9443": exporter}
+        addresses = {"[::]:9443": exporter, f"waddle-exporter.{NAMESPACE}.svc:9443": exporter}
         self.node = Node(plane, folder, addresses)
         self.webhook = InstalledPod(self.node, "waddle-webhook")
         self.audit = InstalledPod(self.node, "waddle-audit")
@@ -185,10 +185,9 @@ class Installation:
             sidecar.kill()
 
     def told(self) -> str:
-        """What became of the sidecars, and the end of what they logged."""
-        return "\n".join(
-            f"{one.process.poll()} {one.log.read_text()[-3000:]}" for one in self.sidecars
-        )
+        """What became of the sidecars, and the end of what they and the audit logged."""
+        sidecars = [f"{one.process.poll()} {one.log.read_text()[-3000:]}" for one in self.sidecars]
+        return "\n".join([*sidecars, *map(str, self.servers[-1].events[-20:])])
 
     def stop(self) -> None:
         """Everything that still runs, servers first; a bug in a server's log is a failure."""
@@ -290,7 +289,7 @@ def test_records_of_admissions_and_audits_reach_the_sink_through_a_restart_of_ev
         arrived = named(receiver)
         until(lambda: arrived(ADMISSION, "first", "deny"), "a denial arrives")
         until(lambda: arrived(ADMISSION, "good", "allow"), "an admission arrives")
-        until(lambda: arrived(AUDIT, "old", "deny"), "an audit's violation arrives")
+        until(lambda: arrived(AUDIT, "old", "deny"), lambda: f"an audit's violation arrives: {installation.told()}")
 
         digests = {server.digest for server in installation.servers}
         assert len(digests) == 1, "WaddleReplicasDiffer fires where they are not equal"
