@@ -137,7 +137,7 @@ def _as_text(
     return rego_report.as_text(results, verbose=shown, explained=explained)
 
 
-def _selection(wanted: str, threshold: float) -> Callable[[str], object] | None:
+def _selection(wanted: str, threshold: float) -> Callable[[str], bool] | None:
     """Which tests to run, by their names; None where the threshold is none, which is said."""
     if not 0 <= threshold <= 100:  # per cent
         complain("Code coverage threshold must be between 0 and 100")
