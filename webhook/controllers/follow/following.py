@@ -44,7 +44,7 @@ from webhook.metrics.policies import (
 )
 from webhook.mutation import mutator
 from webhook.replicas.pods import STATUS_OPERATION
-from webhook.serving.namespaces import NamespaceAnswer
+from webhook.serving.revision import NamespaceAnswer
 from webhook.watch.manager import Manager
 
 if TYPE_CHECKING:
