@@ -23,6 +23,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MEDIAN_MAX, P90_MAX = 150, 350
+FUNCTION_LINES_MAX = 60
+SHORT_LINES, SHORT_MODULES_MAX = 40, 20
+_SHORT_TERMS = """
+__main__ errors api.names api.patterns api.targets api.timestamp cel.library.all
+cli.cel.group cli.conftest.group cli.migrate.group cli.rego.group
+conftest.output.tap console.session console.visitor
+constraint.depth constraint.drivers.cel constraint.field
+controllers.kinds controllers.policy_keys controllers.write_pace golang.floats
+metrics.catalogue metrics.declaration metrics.telemetry mutation.errors parsers.errors
+policies.problem rego.check.compatibility rego.location replicas.rendezvous
+server.http.occupant trials.frames
+"""
+SHORT_TERMS = frozenset(_SHORT_TERMS.split())
+"""Modules below :data:`SHORT_LINES` lines that are a table, or a term that many modules use."""
+
 GENERATED = {"decisions_pb2"}
 
 UNMIRRORED = {Path("conftest")}
@@ -40,9 +55,20 @@ def modules() -> dict[str, Path]:
 
 
 def imported(path: Path) -> set[str]:
-    """The modules that a module imports anywhere, what only annotations need included."""
+    """The modules that a module imports anywhere; for annotations alone those of other folders."""
     known, names = modules(), set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    tree = ast.parse(path.read_text())
+    folder = ".".join(path.parent.relative_to(ROOT).parts)
+    for_types = {
+        id(node)
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        for node in ast.walk(block)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").rpartition(".")[0] == folder
+    }
+    for node in ast.walk(tree):
+        if id(node) in for_types:
+            continue
         if isinstance(node, ast.ImportFrom) and node.module:
             names |= {f"{node.module}.{alias.name}" for alias in node.names} & known.keys()
             if any(f"{node.module}.{alias.name}" not in known for alias in node.names):
@@ -53,7 +79,7 @@ def imported(path: Path) -> set[str]:
 
 
 def test_no_modules_form_a_circle():
-    """Imports that only types need count, too: who reads one module can read those below first."""
+    """Who reads a module can read those below first; types of one folder may speak of each other."""
     sorter = TopologicalSorter({name: imported(path) for name, path in modules().items()})
     try:
         sorter.prepare()
@@ -69,6 +95,29 @@ def test_most_modules_are_short():
     percentiles = statistics.quantiles(lengths, n=100)
     assert percentiles[49] <= MEDIAN_MAX
     assert percentiles[89] <= P90_MAX
+
+
+def test_a_function_fits_a_screen():
+    """Its signature and docstring included; what is longer has parts with names."""
+    long = [
+        f"{name}.{node.name}: {lines} lines"
+        for name, path in modules().items()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (lines := (node.end_lineno or 0) - node.lineno + 1) > FUNCTION_LINES_MAX
+    ]
+    assert long == []
+
+
+def test_short_modules_are_terms_or_tables():
+    """Any other belongs into who uses it: a reader opens one file, and not three."""
+    short = {
+        name.removeprefix("webhook.")
+        for name, path in modules().items()
+        if path.stem != "__init__" and path.read_text().count("\n") < SHORT_LINES
+    }
+    assert len(short - SHORT_TERMS) <= SHORT_MODULES_MAX, sorted(short - SHORT_TERMS)
+    assert SHORT_TERMS - short == set(), "no longer short, or gone: take them from the list"
 
 
 def test_tests_of_modules_lie_where_the_modules_do():
@@ -91,10 +140,8 @@ def test_no_test_module_is_imported():
                 names = [f"{node.module}.{alias.name}" for alias in node.names]
             elif isinstance(node, ast.Import):
                 names = [alias.name for alias in node.names]
-            else:
-                continue
-            if any(re.match(r"tests\.(\w+\.)*test_", name) for name in names):
-                importers.append(f"{path.relative_to(ROOT)}:{node.lineno}")
+            named = [name for name in names if re.match(r"tests\.(\w+\.)*test_", name)]
+            importers += [f"{path.relative_to(ROOT)}: {name}" for name in named]
     assert importers == []
 
 

@@ -7,10 +7,10 @@ import time
 
 from webhook import log
 from webhook.decisions.configuration import parse
+from webhook.decisions.exporter.encoding import Origin
 from webhook.decisions.exporter.exporter import Exporter
-from webhook.decisions.exporter.origin import Origin
 from webhook.decisions.exporter.settings import read_settings
-from webhook.decisions.wire.timestamps import timestamp
+from webhook.decisions.wire.rows import timestamp
 
 GRACE_SECONDS = 300.0
 AT_A_TIME = 100

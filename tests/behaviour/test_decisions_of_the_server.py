@@ -258,8 +258,8 @@ def test_ten_thousand_audit_violations_with_details_arrive_whole(
     """An audit is many times the queue: it waits for room, and nothing is dropped."""
     from webhook import log
     from webhook.decisions.configuration import parse
+    from webhook.decisions.exporter.encoding import Origin
     from webhook.decisions.exporter.exporter import Exporter
-    from webhook.decisions.exporter.origin import Origin
     from webhook.decisions.exporter.record import audit_finished, audit_started
     from webhook.decisions.exporter.settings import read_settings
 

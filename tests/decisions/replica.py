@@ -18,10 +18,10 @@ from tests.patience import PATIENCE_SECONDS
 from webhook import log
 from webhook.decisions.configuration import load
 from webhook.decisions.exporter import transport
+from webhook.decisions.exporter.encoding import Origin
 from webhook.decisions.exporter.exporter import Exporter
-from webhook.decisions.exporter.origin import Origin
 from webhook.decisions.exporter.settings import read_settings
-from webhook.decisions.wire.timestamps import timestamp
+from webhook.decisions.wire.rows import timestamp
 
 GRACE_SECONDS = PATIENCE_SECONDS / 2
 PAUSE_SECONDS = 0.002

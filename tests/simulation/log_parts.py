@@ -17,8 +17,8 @@ from tests.simulation.network import Network
 from tests.simulation.process import Process
 from tests.simulation.sinks import Receiver, WorldSink
 from webhook import log as product_log
+from webhook.decisions.exporter.encoding import Origin
 from webhook.decisions.exporter.exporter import Exporter
-from webhook.decisions.exporter.origin import Origin
 from webhook.decisions.exporter.transport import Address
 from webhook.decisions.sidecar.drain import DrainSettings
 from webhook.decisions.sidecar.log import LogLimits

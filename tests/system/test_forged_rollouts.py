@@ -8,7 +8,7 @@ import pytest
 from tests.patience import until
 from tests.system.conftest import ALL_OPERATIONS, StartReplica
 from tests.system.replicas import CONSTRAINTS, Plane, Replica, constraint, template
-from tests.system.test_revisions import MERGE, REVISIONS, first_verdict, kill
+from tests.system.revisions import MERGE, REVISIONS, first_verdict, kill
 from webhook.constraint.rollout import ANNOTATION
 
 IGNORED = "waddle_rollout_records_ignored_total"

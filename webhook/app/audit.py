@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from webhook.app.loop_thread import LoopThread
 from webhook.app.priority import give_way
 from webhook.audit.events import AuditEvents
-from webhook.audit.limits import PatientLimits
+from webhook.audit.reviewer import PatientLimits
 from webhook.audit.shares import Shares
 from webhook.audit.sweeps import SweepOptions, Sweeps
 from webhook.backoff import Backoff

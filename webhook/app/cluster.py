@@ -20,15 +20,15 @@ from webhook.certificates.session import ClusterCertificate
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.errors import ApiError, ApiUnreachable
+from webhook.cluster.kinds import PODS
 from webhook.controllers.follow.following import Following
 from webhook.controllers.follow.unserved import tell_unserved
 from webhook.controllers.generate.scope import GenerationOptions
 from webhook.controllers.kinds import TEMPLATE
-from webhook.controllers.status.own_pod import uid_of_pod
 from webhook.generation.plan import Options
 from webhook.generation.scope import exempted_patterns
 from webhook.metrics.cluster import CLUSTER_FAULTS
-from webhook.serving.namespaces import NamespaceAnswer
+from webhook.serving.revision import NamespaceAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -45,6 +45,22 @@ if TYPE_CHECKING:
     from webhook.reports.feed import AdmissionReports
     from webhook.serving.revision import Serving
     from webhook.settings.serve import ServeSettings
+
+
+async def uid_of_pod(
+    client: ClusterClient, name: str, namespace: str, failed: Callable[[str], None]
+) -> str:
+    """The UID of a Pod, asked for until it is known; ``failed`` is told why it is not yet."""
+    backoff = Backoff()
+    while True:
+        try:
+            pod = await client.get(PODS, name, namespace)
+        except (ApiError, ApiUnreachable) as error:
+            failed(str(error))
+            await asyncio.sleep(backoff.next_seconds())
+        else:
+            uid: str = pod["metadata"]["uid"]
+            return uid
 
 
 AnswerT = TypeVar("AnswerT")
@@ -125,7 +141,7 @@ class ClusterThread:
         # Only if they are on: an import that nobody asked for would cost memory and start-up.
         from webhook.app.priority import give_way  # noqa: PLC0415
         from webhook.app.report_options import report_options  # noqa: PLC0415
-        from webhook.audit.limits import PatientLimits  # noqa: PLC0415
+        from webhook.audit.reviewer import PatientLimits  # noqa: PLC0415
         from webhook.reports.feed import AdmissionReports  # noqa: PLC0415
 
         limits = PatientLimits(

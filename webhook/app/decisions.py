@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from webhook import __version__
 from webhook.decisions.configuration import InvalidConfiguration, load
-from webhook.decisions.exporter.counters import DROP_REASONS
-from webhook.decisions.exporter.exporter import Exporter
-from webhook.decisions.exporter.origin import origin_from_environment
+from webhook.decisions.exporter.encoding import origin_from_environment
+from webhook.decisions.exporter.exporter import DROP_REASONS, Exporter
 from webhook.decisions.exporter.recorder import AdmissionRecorder
 from webhook.decisions.exporter.settings import read_settings
 from webhook.metrics.decisions import (
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from webhook.audit.decision_records import DecisionRecords
-    from webhook.decisions.exporter.awaited import AwaitedExports
+    from webhook.decisions.exporter.exporter import AwaitedExports
     from webhook.decisions.exporter.settings import ExporterSettings
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
@@ -75,7 +74,7 @@ class DecisionLog:
 
     def await_exports(self, tracer: Tracer) -> AwaitedExports:
         """What gives traces a span for their records."""
-        from webhook.decisions.exporter.awaited import AwaitedExports  # noqa: PLC0415  # to trace
+        from webhook.decisions.exporter.exporter import AwaitedExports  # noqa: PLC0415  # to trace
 
         return AwaitedExports(self._exporter, tracer)
 

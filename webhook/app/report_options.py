@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from webhook.reports.options import ReportOptions
+from webhook.reports.keeper import ReportOptions
 
 if TYPE_CHECKING:
     from webhook.reports.finding import ReportResult

@@ -7,10 +7,13 @@ leaves out.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import gvk_of, name_of, namespace_of
 from webhook.constraint import enforcement
+from webhook.constraint.breaker import Guard
+from webhook.constraint.limits import Budget, Limits
 from webhook.constraint.review import AugmentedObject
 from webhook.mutation.drift import drifts_of
 from webhook.mutation.errors import MutationError
@@ -26,10 +29,31 @@ if TYPE_CHECKING:
     from webhook.audit.namespaces import Namespaces
     from webhook.audit.scope import Scope
     from webhook.cluster.store import Object
-    from webhook.constraint.limits import Limits
     from webhook.constraint.result import Responses
     from webhook.log import Logger
     from webhook.mutation.drift import Drift
+
+
+class PatientLimits:
+    """Gives the limits of a review that begins now."""
+
+    def __init__(
+        self,
+        review_seconds: float,
+        evaluation_seconds: float,
+        *,
+        rest: Callable[[float], None] | None,
+    ) -> None:
+        """``review_seconds`` and ``evaluation_seconds`` are what an admission may take.
+
+        ``rest`` lets admissions go first, where there are any.
+        """
+        self._seconds = review_seconds
+        self._budget = Budget.of(evaluation_seconds * PATIENCE, rest=rest, guard=Guard())
+
+    def __call__(self) -> Limits:
+        """The deadline counts from now."""
+        return Limits(deadline=time.monotonic() + self._seconds, budget=self._budget)
 
 
 PATIENCE: Final = 10

@@ -12,7 +12,7 @@ from webhook.cluster.errors import ApiError
 from webhook.constraint import constraint, rollout
 from webhook.constraint import expansion as expansions
 from webhook.constraint.errors import ConstraintFrameworkError
-from webhook.mutation import staging
+from webhook.mutation import mutator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -54,7 +54,7 @@ async def read_extensions(client: ClusterClient) -> tuple[list[dict[str, Any]], 
 def _staged(document: Object) -> dict[str, Any]:
     if gvk_of(document).group == expansions.GROUP:
         return document
-    return dict(staging.staged(document, document.get("status")))
+    return dict(mutator.staged(document, document.get("status")))
 
 
 async def read_configuration(client: ClusterClient, namespace: str) -> list[Mapping[str, Any]]:

@@ -13,10 +13,34 @@ from typing import Final, TextIO
 
 import click
 
-from webhook import __version__, extras, garbage
+from webhook import __version__, garbage
 from webhook.cli import exit_codes
 from webhook.cli.subcommands import COMPLETE, Subcommands
 from webhook.cli.terminal import complain
+
+OF_MODULES: Final = {
+    "aiohttp": "cluster",
+    "authlib": "oidc",
+    "confluent_kafka": "kafka",
+    "google": "grpc",
+    "grpc": "grpc",
+    "joserfc": "oidc",
+    "kubernetes": "cluster",
+    "_jsonnet": "jsonnet",
+    "opentelemetry": "grpc",
+}
+"""Modules that a plain installation does not have; pyproject.toml has the packages."""
+
+
+def extra_of(error: ImportError) -> str:
+    """The extra that brings the module which is missing; nothing where none does."""
+    return OF_MODULES.get((error.name or "").partition(".")[0], "")
+
+
+def how_to_install(extra: str) -> str:
+    """The command that installs an extra."""
+    return f"pip install 'waddle-admission[{extra}]'"
+
 
 _COMMANDS: Final = {
     "audit": ("webhook.cli.audit.command", "Review what is in a cluster already."),
@@ -109,9 +133,9 @@ def main() -> None:
 
 def _lacking(error: ModuleNotFoundError) -> str:
     """What is missing, and what to do; raises the error itself where it is a fault of ours."""
-    extra = extras.extra_of(error)
+    extra = extra_of(error)
     if extra:
-        return f"{error.name} is not installed, which this needs: {extras.how_to_install(extra)}"
+        return f"{error.name} is not installed, which this needs: {how_to_install(extra)}"
     if error.name in _OF_UNIX:
         return "this command needs Linux or macOS; in WSL or a container it runs on Windows, too"
     raise error

@@ -14,9 +14,15 @@ from webhook import __version__
 from webhook.cli import exit_codes
 from webhook.cli.formats import words
 from webhook.cli.formats.words import output_option
-from webhook.cli.levels import KUBERNETES_LEVEL, OPA_LEVEL
 from webhook.cli.table import table
 from webhook.cli.terminal import write
+
+OPA_LEVEL: Final = "1.22.0"
+"""The OPA whose Rego this is."""
+
+KUBERNETES_LEVEL: Final = "1.35"
+"""The Kubernetes whose CEL this is (docs/cel.md)."""
+
 
 _DISTRIBUTION: Final = "waddle-admission"
 

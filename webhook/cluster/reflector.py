@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 
 _INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
-_GONE: Final = 410
 _MISSING: Final = frozenset((403, 404))
 # What an API server answers that does not serve WatchList for this kind.
 _NO_WATCH_LIST: Final = frozenset((400, 422))

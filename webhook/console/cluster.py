@@ -29,7 +29,7 @@ from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.template import kind_of
 from webhook.controllers import kinds
 from webhook.controllers.status_kinds import STATUS_KINDS, status_resource
-from webhook.mutation import staging
+from webhook.mutation import mutator
 from webhook.policies.extensions import Extensions, on_top
 from webhook.policies.policy_files import policy_set
 from webhook.replicas.pods import WEBHOOK_PODS
@@ -336,7 +336,7 @@ class ClusterSource:
 
 def _staged(item: ShownPolicy) -> dict[str, Any]:
     """A policy at its stage of a roll-out."""
-    staged = staging.staged if item.category == "mutator" else rollout.staged
+    staged = mutator.staged if item.category == "mutator" else rollout.staged
     if item.category in {"constraint", "mutator"}:
         return dict(staged(item.document, item.document.get("status")))
     return dict(item.document)

@@ -8,16 +8,34 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.shapes import object_of
 from webhook.constraint import rollout
+from webhook.constraint.rollout import stage_of
 from webhook.mutation.location import Field, ListItem
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Any
 
     from webhook.api.gvk import GroupKind
     from webhook.constraint.match import MatchSubject, View
     from webhook.mutation.assigning import Assignment
     from webhook.mutation.location import Location
+
+
+def staged(document: Mapping[str, Any], status: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """The mutator as it is to be applied: with the mode of its stage, if its roll-out has begun.
+
+    ``status`` is the one that stands in the cluster, whatever revision the document is. A mutator
+    whose own annotation says that it is previewed is.
+    """
+    if stage_of({**document, "status": status}) != PREVIEW:
+        return document
+    metadata = document["metadata"]
+    return {
+        **document,
+        "metadata": {**metadata, "annotations": {**metadata["annotations"], MODE: PREVIEW}},
+    }
+
 
 GROUP: Final = rollout.MUTATORS
 ENFORCE: Final = rollout.ENFORCE

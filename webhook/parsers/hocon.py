@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from webhook.parsers.errors import RECURSIVE_DEPTH_MAX, ParseError, line_at
 from webhook.parsers.expansion import Expansion
-from webhook.parsers.literals import typed
+from webhook.parsers.numbers import typed
 from webhook.values import dataclass
 
 _BLANK: Final = re.compile(r"(?:\s+|(?:#|//)[^\n]*)+")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from webhook.parsers.errors import ParseError
-from webhook.parsers.literals import typed
+from webhook.parsers.numbers import typed
 
 _DELIMITERS: Final = "=:"
 _DEFAULT: Final = "DEFAULT"

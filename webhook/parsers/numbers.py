@@ -8,10 +8,33 @@ shows one of a million or more with an exponent (``1e+06``). A Python ``float`` 
 from __future__ import annotations
 
 import math
+import re
 from typing import Any, Final
 
 from webhook.api.yaml_reader import json_float
 from webhook.parsers.errors import ParseError
+
+_DECIMAL: Final = re.compile(
+    r"[+-]?(?:[0-9](?:_?[0-9])*(?:\.(?:[0-9](?:_?[0-9])*)?)?|\.[0-9](?:_?[0-9])*)(?:[eE][+-]?[0-9]+)?"
+)
+_HEXADECIMAL: Final = re.compile(
+    r"[+-]?0[xX]_?[0-9a-fA-F][0-9a-fA-F_]*(?:\.[0-9a-fA-F_]*)?[pP][+-]?[0-9]+"
+)
+_BOOLEANS: Final = {
+    **dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True),
+    **dict.fromkeys(("0", "f", "F", "FALSE", "false", "False"), False),
+}
+
+
+def typed(text: str) -> Any:
+    """The number or boolean that a text writes, as Go's ``strconv`` takes them; else the text."""
+    if _DECIMAL.fullmatch(text):
+        value = float(text)
+        return number(value) if math.isfinite(value) else text
+    if _HEXADECIMAL.fullmatch(text):
+        return number(float.fromhex(text.replace("_", "")))
+    return _BOOLEANS.get(text, text)
+
 
 _PLAIN: Final = 1_000_000
 """From here on Go's format ``g`` has an exponent."""

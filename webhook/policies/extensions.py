@@ -5,9 +5,10 @@ One that is refused keeps its last good revision, as templates and constraints d
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.gvk import gvk_of
+from webhook.api.config import CONFIG, CONFIG_NAME, PROCESSES, SYNC_SET, unknown_processes
+from webhook.api.gvk import gvk_of, name_of
 from webhook.constraint import expansion as expansions
 from webhook.constraint import kind_schemas
 from webhook.constraint.expansion import ExpansionSet, InvalidExpansion, read_expansion_template
@@ -16,7 +17,6 @@ from webhook.mutation.errors import InvalidMutator
 from webhook.mutation.reading import empty_location_fault, id_of, with_defaults
 from webhook.mutation.registry import Mutators
 from webhook.mutation.schema import message
-from webhook.policies.configuration import configuration_faults
 from webhook.policies.manifests import Manifest, PolicyFault
 
 if TYPE_CHECKING:
@@ -26,6 +26,33 @@ if TYPE_CHECKING:
     from webhook.constraint.expansion import Expansion
     from webhook.mutation.mutator import MutatorId
     from webhook.mutation.snapshot import MutationSnapshot
+
+
+_SCHEMAS: Final = {
+    CONFIG.group_kind: kind_schemas.CONFIG,
+    SYNC_SET.group_kind: kind_schemas.SYNC_SET,
+}
+GROUPS: Final = frozenset(group for group, _ in _SCHEMAS)
+
+
+def configuration_faults(document: Mapping[str, Any]) -> list[str]:
+    """What is wrong with an object of these groups; nothing is said of others."""
+    gvk = gvk_of(document)
+    if gvk.group not in GROUPS:
+        return []
+    schema = _SCHEMAS.get(gvk.group_kind)
+    if schema is None:
+        return [f"{gvk} is no kind of {gvk.group}"]
+    faults = kind_schemas.spec_faults(document, schema)
+    if gvk.group_kind == CONFIG.group_kind:
+        if name_of(document) != CONFIG_NAME:
+            faults.append(f"config resource must have name '{CONFIG_NAME}'")
+        faults += [
+            f'spec.match: unknown process "{name}": there are {", ".join(PROCESSES)}; '
+            "nothing is excluded from it"
+            for name in unknown_processes(document)
+        ]
+    return faults
 
 
 IN_FORCE: Final = ""

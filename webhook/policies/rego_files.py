@@ -86,11 +86,6 @@ def load(
     return loading.files
 
 
-def read_document(name: str, text: str) -> Any:
-    """The value that JSON or YAML text writes; raises :class:`BuiltinError`."""
-    return go_json.decode(text) if name.endswith(".json") else yaml_value(text)
-
-
 def read_input(text: str) -> Any:
     """An input, JSON or YAML whatever its name; raises :class:`BuiltinError`."""
     try:

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.encoding import encode
 from webhook.api.gvk import gvk_of, name_of, namespace_of
-from webhook.api.nulls import as_decoded
 from webhook.mutation.errors import MutationError
 from webhook.mutation.external import resolved
 from webhook.mutation.pace import Pace
 from webhook.mutation.patch import make_patch
 from webhook.mutation.setting import Context
 from webhook.policies.extensions import Extensions
-from webhook.review.mutating import EXTENSION_SECONDS
+from webhook.review.mutating import EXTENSION_SECONDS, as_decoded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -15,8 +15,8 @@ from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from webhook.rego.check.base_documents import conflicts_with_data
 from webhook.rego.check.compatibility import available
+from webhook.rego.check.tree import conflicts_with_data
 from webhook.rego.code_cache import code_key, from_bytes
 from webhook.rego.errors import DepthError, EngineFault, EvaluationError, RegoErrors
 from webhook.rego.known import documents_of

@@ -17,7 +17,7 @@ from webhook.constraint.targets.admission import NAME as TARGET
 from webhook.metrics.cluster import CLUSTER_FAULTS
 from webhook.reports.admitted import AdmissionResults
 from webhook.reports.finding import ReportSubject, is_reportable
-from webhook.reports.keeper import ADMISSION, Reports
+from webhook.reports.keeper import ADMISSION, ReportOptions, Reports
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.reports.finding import Admitted
-    from webhook.reports.options import ReportOptions
     from webhook.serving.recorder import Reviewed
     from webhook.serving.revision import Serving
+
 
 FEED_SECONDS: Final = 0.5
 """How often admitted resources are taken over: long against an admission, short against the

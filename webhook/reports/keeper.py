@@ -19,13 +19,13 @@ from webhook.metrics.reports import (
 from webhook.reports.admitted import whole
 from webhook.reports.assessor import ReportedFindings, SnapshotAssessor
 from webhook.reports.capacity import Capacity
-from webhook.reports.faults import Faults
 from webhook.reports.finding import RESULTS_MAX, digest
 from webhook.reports.policy_reports import PolicyReports
 from webhook.reports.refresher import Refresher
 from webhook.reports.report import finding_in, report, results_in
 from webhook.reports.report_api import APIS
-from webhook.reports.writer import ReportWriter
+from webhook.reports.writer import Faults, ReportWriter
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -39,10 +39,28 @@ if TYPE_CHECKING:
     from webhook.log import Logger
     from webhook.metrics.declaration import Metric
     from webhook.metrics.registry import Registry
-    from webhook.reports.finding import Assessment, ReportSubject
-    from webhook.reports.options import ReportOptions
+    from webhook.reports.finding import Assessment, ReportResult, ReportSubject
     from webhook.reports.report_api import ReportApi
     from webhook.serving.revision import Serving
+
+
+@dataclass(frozen=True, slots=True)
+class ReportOptions:
+    """What the operator chose about reports."""
+
+    api: str
+    """A name of :data:`webhook.reports.report_api.APIS`."""
+    is_by_resource: bool
+    """Whether each resource has a report; else each policy in each namespace."""
+    stored: frozenset[ReportResult]
+    resources_max: int
+    """Reports that there may be; by policy, results of one in one namespace."""
+    entries_max: int
+    """Results in a report of a policy."""
+    tells_drift: bool
+    """Whether what mutators would change is a result."""
+    debounce_seconds: float
+    """From an admission to the report of its resource."""
 
 
 AUDIT: Final = "audit"

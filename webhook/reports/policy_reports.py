@@ -22,9 +22,8 @@ from webhook.reports.aggregate import (
     name_of_report,
     repack,
 )
-from webhook.reports.faults import RETRIES, Faults
 from webhook.reports.finding import Policy
-from webhook.reports.writer import TRIES, NotServed
+from webhook.reports.writer import RETRIES, TRIES, Faults, NotServed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

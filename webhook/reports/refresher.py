@@ -17,9 +17,8 @@ from webhook.backoff import Backoff
 from webhook.cluster.discovery import UnknownKind
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.work_queue import WorkQueue
-from webhook.reports.faults import DIFFERENT_TOLD_MAX, RETRIES, Faults
 from webhook.reports.finding import Assessment, Policy, ReportSubject
-from webhook.reports.writer import NotServed
+from webhook.reports.writer import DIFFERENT_TOLD_MAX, RETRIES, Faults, NotServed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

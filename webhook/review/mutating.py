@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from webhook.api.builtin_kinds import BUILTIN_KINDS
 from webhook.api.gvk import gvk_of, name_of
-from webhook.api.nulls import as_decoded
 from webhook.constraint.review import AugmentedObject, AugmentedReview
 from webhook.mutation.annotations import annotated, id_for
 from webhook.mutation.errors import MutationError, OverBudget
@@ -28,6 +28,32 @@ if TYPE_CHECKING:
     from webhook.mutation.previewing import Preview
     from webhook.review.policy_set import PolicySet
     from webhook.review.subject import Subject
+
+
+def as_decoded(obj: dict[str, Any]) -> dict[str, Any]:
+    """The object without null fields, where its kind is Kubernetes' own; the same if it has none.
+
+    Go takes null for a field that is not there. Objects of other kinds keep theirs: whether a null
+    stands is for their CRD to say.
+    """
+    if gvk_of(obj).group_kind not in BUILTIN_KINDS:
+        return obj
+    kept: dict[str, Any] = _without_nulls(obj)
+    return kept
+
+
+def _without_nulls(value: Any) -> Any:
+    kind = type(value)
+    if kind is dict:
+        kept = {name: _without_nulls(inner) for name, inner in value.items() if inner is not None}
+        same = len(kept) == len(value) and all(kept[name] is value[name] for name in kept)
+        return value if same else kept
+    if kind is list:
+        items = [_without_nulls(item) for item in value]
+        same = all(item is old for item, old in zip(items, value, strict=True))
+        return value if same else items
+    return value
+
 
 EXTENSION_SECONDS: Final = 30.0
 """For mutators to change one object where a door sets no deadline: as long as an API server waits

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from webhook.server.outcome import Outcome
     from webhook.server.responsibility import Delay
     from webhook.server.submission import TriedSubmission
-    from webhook.serving.namespaces import NamespaceAnswer
+    from webhook.serving.revision import NamespaceAnswer
 
 
 T = TypeVar("T")

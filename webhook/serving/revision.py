@@ -19,6 +19,14 @@ if TYPE_CHECKING:
     from webhook.constraint.snapshot import Snapshot
 
 
+@dataclass(frozen=True, slots=True)
+class NamespaceAnswer:
+    """What the API server said of a Namespace: the object, None where there is none, or a fault."""
+
+    document: dict[str, Any] | None
+    fault: str = ""
+
+
 class SubmissionChecks(Protocol):
     """Checks templates and constraints that are being admitted (the framework's client)."""
 

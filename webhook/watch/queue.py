@@ -59,13 +59,6 @@ class EventQueue:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    @property
-    def oldest_seconds(self) -> float:
-        """For how long the first event has been waiting."""
-        for waiting in self._waiting.values():
-            return time.monotonic() - waiting.since
-        return 0.0
-
     def set(self, gvk: GroupVersionKind, key: Key, obj: Object) -> None:
         """The object is there in this state."""
         waiting = self._slot((gvk, key))

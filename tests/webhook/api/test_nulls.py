@@ -1,6 +1,6 @@
 """Null fields of Kubernetes' own kinds count as absent, those of others stand."""
 
-from webhook.api.nulls import as_decoded
+from webhook.review.mutating import as_decoded
 
 
 def test_nulls_of_kubernetes_own_kinds_are_absent_at_every_depth():

@@ -17,8 +17,8 @@ from webhook.audit.decision_records import TOGETHER, DecisionRecords
 from webhook.audit.sink import Audited, SweepEnd, SweepStart
 from webhook.constraint.result import Responses
 from webhook.decisions.configuration import parse
+from webhook.decisions.exporter.encoding import Origin
 from webhook.decisions.exporter.exporter import Exporter
-from webhook.decisions.exporter.origin import Origin
 from webhook.decisions.exporter.settings import read_settings
 from webhook.decisions.sidecar.gatekeeper import violation_events
 

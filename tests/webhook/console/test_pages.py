@@ -16,10 +16,9 @@ from tests.webhook.console.pictures import (
     violation,
 )
 from webhook.console import decisions, pages
-from webhook.console.drawing import Drawing
+from webhook.console.drawing import Drawing, visible
 from webhook.console.picture import EMPTY, Picture
 from webhook.console.visitor import Visitor
-from webhook.console.words import visible
 
 DRAWING = Drawing()
 VISITOR = Visitor(SCRIPT, (SCRIPT,), SCRIPT)

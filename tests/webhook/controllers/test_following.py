@@ -15,8 +15,7 @@ from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.controllers.follow.following import Following
 from webhook.log import Log
 from webhook.metrics.registry import Registry
-from webhook.serving.namespaces import NamespaceAnswer
-from webhook.serving.revision import Serving
+from webhook.serving.revision import NamespaceAnswer, Serving
 from webhook.settings.serve import ServeSettings
 
 FOUND = b'{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop","uid":"u"}}'

@@ -24,7 +24,7 @@ from tests.webhook.mutation.documents import assign, label
 from webhook.api.gvk import GroupVersionKind
 from webhook.controllers.apply.prevalidation import Trier
 from webhook.metrics.mutation import MUTATORS
-from webhook.serving.namespaces import NamespaceAnswer
+from webhook.serving.revision import NamespaceAnswer
 from webhook.trials.trials import Trials
 
 CONFIGS = ("config.gatekeeper.sh", "configs")

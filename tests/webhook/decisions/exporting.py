@@ -10,8 +10,8 @@ import orjson
 from tests.patience import PATIENCE_SECONDS
 from webhook import log
 from webhook.decisions.configuration import parse
+from webhook.decisions.exporter.encoding import Origin
 from webhook.decisions.exporter.exporter import Exporter
-from webhook.decisions.exporter.origin import Origin
 from webhook.decisions.exporter.settings import read_settings
 
 QUIET = log.Log(lambda _: None).logger("test")

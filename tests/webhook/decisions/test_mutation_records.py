@@ -12,8 +12,8 @@ from webhook import log
 from webhook.api.admission import read_request
 from webhook.api.gvk import gvk_of
 from webhook.decisions.configuration import parse
+from webhook.decisions.exporter.encoding import Origin
 from webhook.decisions.exporter.exporter import Exporter
-from webhook.decisions.exporter.origin import Origin
 from webhook.decisions.exporter.recorder import AdmissionRecorder
 from webhook.decisions.exporter.settings import read_settings
 from webhook.mutation.patch import patch_between

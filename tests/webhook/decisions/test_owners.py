@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from webhook.decisions.sidecar.disk import OSDisk
-from webhook.decisions.sidecar.owners import NAME, load_owners, save_owners
+from webhook.decisions.sidecar.intake import NAME, load_owners, save_owners
 from webhook.decisions.wire.framing import StreamID
 
 STREAM = StreamID("uid-1", "process-1")

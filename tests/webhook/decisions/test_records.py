@@ -17,12 +17,11 @@ from webhook.constraint.review import AugmentedObject, AugmentedReview
 from webhook.decisions.configuration import parse
 from webhook.decisions.exporter import record as events
 from webhook.decisions.exporter.admission import ReviewOutcome, admission_record, audit_record
+from webhook.decisions.exporter.encoding import Origin
 from webhook.decisions.exporter.exporter import Exporter
-from webhook.decisions.exporter.origin import Origin
 from webhook.decisions.exporter.recorder import AdmissionRecorder
 from webhook.decisions.exporter.settings import read_settings
-from webhook.decisions.wire.rows import expanded
-from webhook.decisions.wire.timestamps import timestamp
+from webhook.decisions.wire.rows import expanded, timestamp
 from webhook.server import verdict
 from webhook.serving.recorder import Reviewed
 

@@ -18,8 +18,8 @@ from webhook.constraint.result import Fault, Responses, Result, Undecided
 from webhook.decisions.configuration import parse
 from webhook.decisions.exporter import recorder as recording
 from webhook.decisions.exporter import rows as written_rows
+from webhook.decisions.exporter.encoding import Origin
 from webhook.decisions.exporter.exporter import Exporter
-from webhook.decisions.exporter.origin import Origin
 from webhook.decisions.exporter.outbox import Outbox
 from webhook.decisions.exporter.recorder import AdmissionRecorder
 from webhook.decisions.exporter.rows import ROW_BYTES_AMPLE, ROWS

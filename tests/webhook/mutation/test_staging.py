@@ -7,8 +7,8 @@ import pytest
 from tests.webhook.mutation.documents import assign
 from webhook.constraint.rollout import ANNOTATION
 from webhook.mutation.errors import InvalidMutator
+from webhook.mutation.mutator import staged
 from webhook.mutation.reading import read_mutator
-from webhook.mutation.staging import staged
 
 
 def mutator(text: str, **annotations: str) -> dict[str, Any]:

@@ -15,12 +15,11 @@ from webhook.log import Log
 from webhook.metrics.cluster import OBJECT_FAULTS
 from webhook.metrics.registry import Registry
 from webhook.reports import policy_reports
-from webhook.reports.faults import RETRIES, Faults
 from webhook.reports.finding import Assessment, Policy, ReportSubject, settled
 from webhook.reports.policy_reports import PolicyReports
 from webhook.reports.refresher import Refresher
 from webhook.reports.report_api import WGPOLICY
-from webhook.reports.writer import NotServed
+from webhook.reports.writer import RETRIES, Faults, NotServed
 
 CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")
 POLICY = Policy("RequireRunAsNonRoot", "must-run-as-non-root")

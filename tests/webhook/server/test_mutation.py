@@ -35,8 +35,7 @@ from webhook.server.mutation import NOT_MUTATED, Mutation, MutationOptions
 from webhook.server.outcome import Pending, Unanswerable
 from webhook.server.preparation import Preparations, SlowReviewer
 from webhook.server.responsibility import ProcessorTime
-from webhook.serving.namespaces import NamespaceAnswer
-from webhook.serving.revision import Revision, Serving
+from webhook.serving.revision import NamespaceAnswer, Revision, Serving
 
 LABEL = known(label("a", "a", "b")).snapshot
 SELECTOR = {"namespaceSelector": {"matchLabels": {"team": "a"}}}

@@ -26,8 +26,7 @@ from webhook.server.endpoint import ReviewEndpoint
 from webhook.server.preparation import Preparations, SlowReview, TemplateCompiler
 from webhook.server.responsibility import Delay
 from webhook.server.submission import TriedSubmission
-from webhook.serving.namespaces import NamespaceAnswer
-from webhook.serving.revision import Revision, Serving
+from webhook.serving.revision import NamespaceAnswer, Revision, Serving
 from webhook.trials.trials import Trials
 
 NOT_TRIED = "the policy was not tried within its time, and nothing is known of it: send it again"

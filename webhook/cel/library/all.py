@@ -1,10 +1,14 @@
-"""Every module of the library: imported, so that its functions are registered."""
+"""Every module of the library: imported, so that its functions are registered.
 
-from webhook.cel.library import (
+What is registered here has no module of its own: conversions, and parts of times and durations.
+"""
+
+from functools import partial
+
+from webhook.cel.library import (  # noqa: F401  # each registers its functions
     formats,
     formatting,
     lists,
-    moments,
     networks,
     optionals,
     quantities,
@@ -14,24 +18,16 @@ from webhook.cel.library import (
     urls,
 )
 from webhook.cel.library.registry import direct, form, invoke, is_function, narrowed
+from webhook.cel.run import times
 from webhook.cel.run.conversions import CONVERSIONS
-
-MODULES = (
-    formats,
-    formatting,
-    lists,
-    moments,
-    networks,
-    optionals,
-    quantities,
-    regex,
-    semvers,
-    strings,
-    urls,
-)
-"""Each with the functions of one kind of value."""
+from webhook.cel.run.values import Duration, Timestamp
 
 for _name, _conversion in CONVERSIONS.items():
     form(_name, None)(_conversion)
+for _name in times.PARTS:
+    form(_name, Timestamp)(partial(times.part, _name))
+    form(_name, Timestamp, str)(partial(times.part, _name))
+for _name in times.IS_SPAN:
+    form(_name, Duration)(partial(times.span, _name))
 
 __all__ = ["direct", "invoke", "is_function", "narrowed"]

@@ -13,10 +13,15 @@ from webhook.mutation.drift import is_about_everything
 from webhook.mutation.patch import make_patch
 from webhook.mutation.reading import is_mutator
 from webhook.policies.advice import advice_on_document
-from webhook.policies.configuration import configuration_faults
 from webhook.policies.directory import CONFIGURATION_GROUPS
 from webhook.policies.effect import EXAMPLES_MAX, Example
-from webhook.policies.extensions import IN_FORCE, Extensions, is_extension, on_top
+from webhook.policies.extensions import (
+    IN_FORCE,
+    Extensions,
+    configuration_faults,
+    is_extension,
+    on_top,
+)
 from webhook.policies.problem import Problem
 from webhook.values import dataclass
 

@@ -7,8 +7,8 @@ from typing import Final
 import click
 
 from webhook import __version__
-from webhook.cli.levels import OPA_LEVEL
 from webhook.cli.subcommands import Subcommands
+from webhook.cli.version import OPA_LEVEL
 
 _COMMANDS: Final = {
     "test": ("webhook.cli.conftest.test", "Test configuration files against policies."),

@@ -19,10 +19,9 @@ from webhook.constraint.targets import admission
 from webhook.mutation import mutator
 from webhook.mutation.annotations import names_of
 from webhook.mutation.patch import make_patch
-from webhook.policies import configuration
 from webhook.policies.advice import Matched, advice_on_document, unasked, unmatched
 from webhook.policies.directory import CONFIGURATION_GROUPS
-from webhook.policies.extensions import Extensions
+from webhook.policies.extensions import GROUPS, Extensions
 from webhook.policies.validation import is_policy
 from webhook.review.loops import review
 from webhook.review.policy_set import PolicySet, exclusions_of
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from webhook.review.outcome import Found
 
 
-_EXTENSION_GROUPS: Final = configuration.GROUPS | {mutator.GROUP, expansions.GROUP}
+_EXTENSION_GROUPS: Final = GROUPS | {mutator.GROUP, expansions.GROUP}
 
 
 @dataclass(frozen=True, slots=True)

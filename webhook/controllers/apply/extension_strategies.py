@@ -13,11 +13,10 @@ from webhook.controllers.object_faults import described
 from webhook.controllers.revisions.extension_state import ExtensionStanding
 from webhook.controllers.revisions.revisions import InForce, attempts
 from webhook.mutation.errors import InvalidMutator
-from webhook.mutation.mutator import MutatorId
+from webhook.mutation.mutator import MutatorId, staged
 from webhook.mutation.reading import with_defaults
 from webhook.mutation.registry import Mutators
 from webhook.mutation.schema import message
-from webhook.mutation.staging import staged
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

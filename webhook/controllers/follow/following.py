@@ -44,7 +44,7 @@ from webhook.metrics.policies import (
 )
 from webhook.mutation import mutator
 from webhook.replicas.pods import STATUS_OPERATION
-from webhook.serving.namespaces import NamespaceAnswer
+from webhook.serving.revision import NamespaceAnswer
 from webhook.watch.manager import Manager
 
 if TYPE_CHECKING:
@@ -133,110 +133,126 @@ class Following:
         self._tell = tell
         self._tick_seconds = tick_seconds
         self._certificate_writes = certificate_writes
+        self._registry = registry
+        self._log = log
         self.client = client
         self._generates = "generate" in operations
-        object_faults = ObjectFaults(log, registry)
-        self._crds = ObjectWriter(
-            client,
-            CRDS,
-            SELECTION,
-            overlay_crd,
-            log,
-            listener=self._crds_changed,
-            object_faults=object_faults,
-        )
-        self._keys = RevisionKeys(
-            client, pod.namespace, key_secret, log, writes=STATUS_OPERATION in operations
-        )
+        self._object_faults = ObjectFaults(log, registry)
+        self._crds = self._crd_writer()
+        writes = STATUS_OPERATION in operations
+        self._keys = RevisionKeys(client, pod.namespace, key_secret, log, writes=writes)
         self._rollouts = RolloutRecords(self._keys, log, registry)
-        self._object_faults = object_faults
         self._manager = Manager(client, ClusterDiscovery(client, self._crds), settings=WATCHES)
         self._policy_watches = self._manager.registrar("policy")
         self._data_watches = self._manager.registrar("sync")
-        self._aggregation = (
-            Aggregation(
-                client,
-                self._manager,
-                pod,
-                log,
-                record=record,
-                rollouts=self._rollouts,
-                object_faults=object_faults,
-                has_crd=self._has_crd,
-            )
-            if STATUS_OPERATION in operations
-            else None
-        )
-        if self._aggregation is not None:
-            self._keys.listeners.append(self._aggregation.touch_all)
-        self._revisions = (
-            RevisionKeeper(
-                client,
-                pod,
-                self._keys,
-                log,
-                limit=kept_revisions,
-                tell=self._revised,
-                writers=None if self._aggregation is None else self._aggregation.writers,
-                rollouts=self._rollouts,
-                object_faults=object_faults,
-            )
-            if kept_revisions
-            else None
-        )
-        self._policies = ClusterPolicies(
-            policy_client,
-            serving,
-            pod,
-            (self._policy_watches, self._data_watches),
-            registry=registry,
-            log=log,
-            wait_for_broken=wait_for_broken,
-            revisions=self._revisions,
-            object_faults=object_faults,
-        )
+        self._aggregation = self._make_aggregation(pod, record) if writes else None
+        self._revisions = self._make_revisions(pod, kept_revisions) if kept_revisions else None
+        self._policies = self._make_policies(policy_client, serving, pod, waits=wait_for_broken)
         self._records: OutcomeRecords | None = None
         self._prevalidation: Prevalidation | None = None
         self._is_released = asyncio.Event()
-        if trier is not None and self._revisions is not None and self._aggregation is not None:
-            self._records = OutcomeRecords(client, self._revisions, log)
-            self._prevalidation = Prevalidation(
-                policy_client,
-                self._policies,
-                pod,
-                trier,
-                revisions=self._revisions,
-                records=self._records,
-                writers=self._aggregation.writers,
-                working=self._aggregation.working,
-                release=self._released,
-                object_faults=object_faults,
-            )
-        self._generation = (
-            GenerationKeeper(
-                client,
-                generation,
-                lambda: self._crds.store,
-                log,
-                registry,
-                object_faults,
-                tell=self._generated,
-            )
-            if self._generates
-            else None
-        )
-        self._expressions = (
-            ExpressionKeeper(client, log, tell=self._warned, object_faults=object_faults)
-            if self._generates
-            else None
-        )
-        self._writers = StatusWriters(client, pod, log, object_faults)
-        self._registry = registry
+        if trier is not None:
+            self._try_before(policy_client, pod, trier)
+        self._generation: GenerationKeeper | None = None
+        self._expressions: ExpressionKeeper | None = None
+        if self._generates:
+            self._generate(generation)
+        self._writers = StatusWriters(client, pod, log, self._object_faults)
         self._waits = CrdWaits(time.monotonic)
         self._crds_moved = True
         """Whether constraint CRDs, or those wanted, may be others than at the last look."""
         self._metrics = WatchMetrics(registry, client, self._manager)
         self._absent_since: dict[GroupVersionKind, float] = {}
+
+    def _make_aggregation(self, pod: Pod, record: RecordEvent) -> Aggregation:
+        """What writes what the replicas together say of an object."""
+        aggregation = Aggregation(
+            self.client,
+            self._manager,
+            pod,
+            self._log,
+            record=record,
+            rollouts=self._rollouts,
+            object_faults=self._object_faults,
+            has_crd=self._has_crd,
+        )
+        self._keys.listeners.append(aggregation.touch_all)
+        return aggregation
+
+    def _make_revisions(self, pod: Pod, limit: int) -> RevisionKeeper:
+        """What keeps so many revisions of each object."""
+        return RevisionKeeper(
+            self.client,
+            pod,
+            self._keys,
+            self._log,
+            limit=limit,
+            tell=self._revised,
+            writers=None if self._aggregation is None else self._aggregation.writers,
+            rollouts=self._rollouts,
+            object_faults=self._object_faults,
+        )
+
+    def _make_policies(
+        self, client: Client, serving: Serving, pod: Pod, *, waits: bool
+    ) -> ClusterPolicies:
+        """What takes what the watches tell; with ``waits`` the broken are awaited, too."""
+        return ClusterPolicies(
+            client,
+            serving,
+            pod,
+            (self._policy_watches, self._data_watches),
+            registry=self._registry,
+            log=self._log,
+            wait_for_broken=waits,
+            revisions=self._revisions,
+            object_faults=self._object_faults,
+        )
+
+    def _crd_writer(self) -> ObjectWriter:
+        """What writes the CRDs of constraints, and follows them."""
+        return ObjectWriter(
+            self.client,
+            CRDS,
+            SELECTION,
+            overlay_crd,
+            self._log,
+            listener=self._crds_changed,
+            object_faults=self._object_faults,
+        )
+
+    def _generate(self, options: GenerationOptions) -> None:
+        """Have policies of the API server made, and expressions looked at."""
+        self._generation = GenerationKeeper(
+            self.client,
+            options,
+            lambda: self._crds.store,
+            self._log,
+            self._registry,
+            self._object_faults,
+            tell=self._generated,
+        )
+        self._expressions = ExpressionKeeper(
+            self.client, self._log, tell=self._warned, object_faults=self._object_faults
+        )
+
+    def _try_before(self, policy_client: Client, pod: Pod, trier: Trier) -> None:
+        """Try what is new before it is enforced, where revisions are kept and statuses written."""
+        if self._revisions is None or self._aggregation is None:
+            return
+        self._records = OutcomeRecords(self.client, self._revisions, self._log)
+        self._prevalidation = Prevalidation(
+            policy_client,
+            self._policies,
+            pod,
+            trier,
+            revisions=self._revisions,
+            records=self._records,
+            writers=self._aggregation.writers,
+            working=self._aggregation.working,
+            release=self._released,
+            object_faults=self._object_faults,
+        )
 
     def audited(self, results: Mapping[tuple[str, str], Json | None]) -> None:
         """Say in our statuses what the audit found."""

@@ -8,7 +8,7 @@ import orjson
 
 from webhook.api import names
 from webhook.api.gvk import gvk_of, labels_of, name_of, namespace_of
-from webhook.decisions.wire.timestamps import timestamp
+from webhook.decisions.wire.rows import timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -9,10 +11,33 @@ import orjson
 from webhook.api.encoding import encode
 from webhook.decisions.exporter.record import SPEC_VERSION
 from webhook.decisions.exporter.rows import ROWS_RECORD_BYTES_MIN, RowWriter
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from webhook.decisions.exporter.origin import Origin
+    from collections.abc import Mapping
+
     from webhook.decisions.exporter.settings import ExporterSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who decides: the pod, and this start of its process."""
+
+    pod_uid: str = ""
+    pod: str = ""
+    namespace: str = ""
+    node: str = ""
+    process: str = field(default_factory=lambda: uuid.uuid4().hex[:16])
+
+
+def origin_from_environment(environment: Mapping[str, str]) -> Origin:
+    """The pod as the downward API tells it: POD_UID, POD_NAME, POD_NAMESPACE, NODE_NAME."""
+    return Origin(
+        pod_uid=environment.get("POD_UID", ""),
+        pod=environment.get("POD_NAME", ""),
+        namespace=environment.get("POD_NAMESPACE", ""),
+        node=environment.get("NODE_NAME", ""),
+    )
 
 
 USER_FIELDS: Final = ("requestUsername", "requestUserUID", "requestUserGroups", "userInfo")

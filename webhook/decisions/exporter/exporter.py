@@ -12,12 +12,12 @@ import asyncio
 import itertools
 import math
 import time
-from dataclasses import replace
+from collections import deque
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.backoff import Backoff
 from webhook.decisions.exporter import transport
-from webhook.decisions.exporter.counters import Counters
 from webhook.decisions.exporter.encoding import RecordEncoder
 from webhook.decisions.exporter.outbox import Outbox
 from webhook.decisions.exporter.rows import LINE_BYTES_MAX, ROWS, NotedRows, separated
@@ -32,15 +32,78 @@ from webhook.decisions.wire.framing import (
     StreamID,
 )
 from webhook.decisions.wire.rows import EXPANDED_BYTES_MAX, expanded
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from webhook.decisions.exporter.admission import RecordedPolicies
-    from webhook.decisions.exporter.origin import Origin
+    from webhook.decisions.exporter.encoding import Origin
     from webhook.decisions.exporter.settings import ExporterSettings
     from webhook.decisions.exporter.transport import SidecarConnection
     from webhook.log import Logger
+    from webhook.serving.trace import Trace, Tracer
+
+
+AWAITED_MAX: Final = 1024
+"""While a sidecar is away. Of more, the oldest traces get no such span."""
+
+
+class AwaitedExports:
+    """Traced records that are queued; for the thread that the exporter lives on."""
+
+    def __init__(self, exporter: Exporter, tracer: Tracer) -> None:
+        self._exporter = exporter
+        self._tracer = tracer
+        self._awaited: deque[tuple[int, int, Trace]] = deque(maxlen=AWAITED_MAX)
+        exporter.outbox.tell = self._left
+
+    def recorded(self) -> int:
+        """The sequence of the record that was queued last."""
+        return self._exporter.newest
+
+    def await_export(self, trace: Trace) -> None:
+        """Give the trace another span once the newest record is acknowledged."""
+        self._awaited.append((self._exporter.newest, time.monotonic_ns(), trace.later()))
+
+    def _left(self, sequence: int) -> None:
+        now = time.monotonic_ns()
+        while self._awaited and self._awaited[0][0] <= sequence:
+            _, began, later = self._awaited.popleft()
+            later.add("export", began, now)
+            self._tracer.finish(later)
+
+
+DROP_REASONS: Final = (
+    *("queue_full", "rule", "sampled", "too_large"),
+    *("shutdown", "bug", "audit_timeout"),
+)
+"""Why records are dropped, each a series from the start: one that appears has no increase."""
+
+
+@dataclass(slots=True)
+class Counters:
+    """Records by what became of them, each counted where it happens.
+
+    ``offered`` is every record there was; with those still queued,
+    ``offered = acknowledged + sent + dropped + queued`` at any time (``sent``
+    is for a receiver that never acknowledges). ``retried`` counts records sent
+    again and is no outcome; ``faults`` counts connections that a bug ended.
+    """
+
+    offered: int = 0
+    acknowledged: int = 0
+    sent: int = 0
+    retried: int = 0
+    dropped: dict[str, int] = field(default_factory=dict)
+    connects: int = 0
+    connect_failures: int = 0
+    faults: int = 0
+
+    def drop(self, reason: str, count: int = 1) -> None:
+        """Count records that will never be delivered."""
+        if count:
+            self.dropped[reason] = self.dropped.get(reason, 0) + count
 
 
 SEND_BYTES: Final = 256 * 1024

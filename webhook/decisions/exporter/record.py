@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
-from webhook.decisions.wire.timestamps import timestamp
+from webhook.decisions.wire.rows import timestamp
 
 SPEC_VERSION: Final = "1.0"
 """Minor versions add fields; a major version may change what one means."""
 
-EventType = Literal["decision", "audit_started", "audit_finished", "lifecycle"]
 DecisionVerdict = Literal["allow", "warn", "dryrun", "deny", "error"]
 
 

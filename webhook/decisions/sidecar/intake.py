@@ -12,19 +12,48 @@ import threading
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+import orjson
+
 from webhook.backoff import Backoff
 from webhook.decisions.sidecar.crash import crash_on_bug
 from webhook.decisions.sidecar.log import LogFull
-from webhook.decisions.sidecar.owners import save_owners
-from webhook.decisions.wire.framing import ProtocolError
+from webhook.decisions.wire.checksum import checked, with_checksum
+from webhook.decisions.wire.framing import ProtocolError, StreamID
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
+    from webhook.decisions.sidecar.disk import Disk
     from webhook.decisions.sidecar.log import SegmentLog
     from webhook.decisions.sidecar.streams import Streams
-    from webhook.decisions.wire.framing import Record, StreamID
+    from webhook.decisions.wire.framing import Record
     from webhook.log import Logger
+
+
+NAME: Final = "owners"
+BYTES_MAX: Final = 8 * 1024 * 1024
+"""More than as many streams as are remembered need, with names of the greatest length."""
+
+
+def load_owners(disk: Disk, directory: Path) -> dict[StreamID, str]:
+    """The owners kept; none where there is no such file, or none that makes sense.
+
+    Raises :class:`OSError`: a disk that cannot be read now has them still, and without them the
+    next comer would own a stream of another's.
+    """
+    try:
+        rows = orjson.loads(checked(disk.read(directory / NAME, 0, BYTES_MAX)))
+        return {StreamID(str(pod), str(process)): str(owner) for pod, process, owner in rows}
+    except (FileNotFoundError, ValueError, TypeError):
+        return {}
+
+
+def save_owners(disk: Disk, directory: Path, owners: Mapping[StreamID, str]) -> None:
+    """Put the owners in place, durable; raises :class:`OSError`."""
+    rows = [[stream.pod_uid, stream.process, owner] for stream, owner in owners.items()]
+    disk.replace(directory / NAME, with_checksum(orjson.dumps(rows)))
+
 
 PENDING_BYTES_MAX: Final = 1 * 1024 * 1024
 """Received and not yet durable: some milliseconds of a disk. Four times as much was no faster."""

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 from webhook.backoff import Backoff
 from webhook.decisions.sidecar.adoption import Adopter
 from webhook.decisions.sidecar.disk import OSDisk
-from webhook.decisions.sidecar.intake import Intake
+from webhook.decisions.sidecar.intake import Intake, load_owners
 from webhook.decisions.sidecar.metrics import SidecarCollector, render
-from webhook.decisions.sidecar.owners import load_owners
 from webhook.decisions.sidecar.queue import Queue
 from webhook.decisions.sidecar.streams import Streams
 from webhook.decisions.sidecar.unix import UnixReceiver

@@ -19,11 +19,10 @@ from webhook.rego.check.checker_refs import (
     with_steps_apart,
 )
 from webhook.rego.check.checker_scope import BODIES_MAX, Scope
-from webhook.rego.check.checker_text import wanted_texts
 from webhook.rego.check.checker_types import unifies
 from webhook.rego.check.checker_unify import unify_terms, unify_type
 from webhook.rego.check.checker_written import Written
-from webhook.rego.check.checks import function_text
+from webhook.rego.check.checks import function_text, wanted_texts
 from webhook.rego.check.compatibility import GATEKEEPER
 from webhook.rego.check.names import ROOTS
 from webhook.rego.check.schemas import SchemaError, annotated_type, input_type, overridden

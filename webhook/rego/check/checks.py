@@ -8,21 +8,37 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.rego.check.checker_text import wanted_texts
 from webhook.rego.check.compatibility import GATEKEEPER
 from webhook.rego.check.ir import Call, Comprehension, Const, Every, Logic, Not, Ref, Var
 from webhook.rego.check.variables import LEAVES, NESTING, composites_of, parts_of, terms_of
 from webhook.rego.errors import RegoLoadError
+from webhook.rego.syntax.builtin_names import OPERAND_NAMES
 from webhook.rego.syntax.tokens import FUTURE_V0, KEYWORDS
 from webhook.rego.types import type_of, type_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from webhook.rego.builtins.registry import Builtin
+    from webhook.rego.check import ir
     from webhook.rego.check.ir import Body, Function, Lit, Rule, Term, With
     from webhook.rego.check.tree import Node, Tree
     from webhook.rego.run.values import Value
+    from webhook.rego.types import Type
+
+
+def wanted_texts(
+    name: ir.Function, wanted: Sequence[Type | None], variadic: Type | None = None
+) -> str:
+    """What a function takes and gives, a built-in's operands by name."""
+    names = OPERAND_NAMES.get(name, "").split() if isinstance(name, str) else []
+    shown = [
+        f"{label}: {type_text(type_)}" if label != "-" else type_text(type_)
+        for type_, label in zip(wanted, [*names, *("-" for _ in wanted)], strict=False)
+    ]
+    if variadic is not None:
+        shown.append(f"{type_text(variadic)}...")
+    return ", ".join(shown)
 
 
 _KEYWORDS: Final = frozenset({**KEYWORDS, **FUTURE_V0})

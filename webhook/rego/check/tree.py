@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from webhook.rego.check.ir import Array, Call, Const, Eq, Object, Ref, Test, Var
 from webhook.rego.check.names import ROOTS
+from webhook.rego.errors import RegoLoadError
 from webhook.rego.run.values import equal, is_small, key
 from webhook.values import dataclass
 
@@ -15,6 +16,24 @@ if TYPE_CHECKING:
 
     from webhook.rego.check.ir import Lit, Rule, Term
     from webhook.rego.run.values import Key, Value
+
+
+def conflicts_with_data(tree: Tree, data: dict[str, Any]) -> list[RegoLoadError]:
+    """A fault for each rule whose path the base documents have."""
+    return list(_below(tree.root, data))
+
+
+def _below(node: Node, documents: Any) -> Iterator[RegoLoadError]:
+    if not isinstance(documents, dict):
+        return
+    for child in node.children.values():
+        if not isinstance(child.name, str) or child.name not in documents:
+            continue
+        if child.rules:
+            path = "/".join(map(str, child.path))
+            message = f"conflicting rule for data path {path} found"
+            yield RegoLoadError("rego_compile_error", message, child.rules[0].location)
+        yield from _below(child, documents[child.name])
 
 
 MAX_INLINE = 5

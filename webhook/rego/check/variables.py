@@ -43,9 +43,6 @@ twice as long."""
 NESTING: Final = frozenset({Every, Not, Logic})
 """Literals in which there are bodies."""
 
-CLOSURES: Final = frozenset({Comprehension, Template})
-"""Terms in which there are bodies."""
-
 
 def visible(term: Term, names: set[str]) -> None:
     """Variables of a term, those inside comprehensions left out."""

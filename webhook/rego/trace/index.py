@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from webhook.rego.run.values import Value
 
-Resolve = "Callable[[Sequence[Value]], Value]"
 _KEPT: Final = frozenset({"internal.print", "internal.test_case"})
 """What is called for its effect: its rule is always evaluated."""
 
