@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.webhook.controllers.test_conditions import pod, says
 from tests.webhook.controllers.signing import keys_of, rollouts_of
+from tests.webhook.controllers.test_conditions import pod, says
 from tests.webhook.controllers.test_reconciler import CONFIG_MAP, Wishes
 from webhook.api import pod_status
 from webhook.api.config import CONFIG, SYNC_SET
