@@ -31,7 +31,10 @@ def rollouts_of(keys):
 def signed(made, key=KEY):
     """A revision with the signature of a key."""
     status = made.get("status", {})
-    return {**made, "status": {**status, "signature": key.signature(read_revision(made).signed_bytes)}}
+    return {
+        **made,
+        "status": {**status, "signature": key.signature(read_revision(made).signed_bytes)},
+    }
 
 
 def signed_revision(document, outcome=None, key=KEY, digest=""):

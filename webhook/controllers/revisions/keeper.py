@@ -318,7 +318,10 @@ class RevisionKeeper:
 
     def signed(self, item: Json) -> Json:
         """A revision, or one that was read, with the signature of what it says."""
-        said = {**object_of(item.get("status")), "signature": self._keys.sign(read_revision(item).signed_bytes)}
+        said = {
+            **object_of(item.get("status")),
+            "signature": self._keys.sign(read_revision(item).signed_bytes),
+        }
         return {**item, "status": said}
 
     async def make(self, made: Json) -> Json:
