@@ -200,6 +200,7 @@ class RevisionKeeper:
 
         ``failed`` is told why it takes longer.
         """
+        await self._keys.load(failed)
         while True:
             try:
                 async with asyncio.timeout(PROBE_SECONDS):
@@ -257,6 +258,7 @@ class RevisionKeeper:
     async def run(self) -> None:
         """Watch, and write where that is ours, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._keys.run())
             tasks.create_task(self._reflector.run())
             if self._writers is not None:
                 await self._reflector.wait_synced()
@@ -318,7 +320,10 @@ class RevisionKeeper:
 
     def signed(self, item: Json) -> Json:
         """A revision, or one that was read, with the signature of what it says."""
-        said = {**object_of(item.get("status")), "signature": self._keys.sign(read_revision(item).signed_bytes)}
+        said = {
+            **object_of(item.get("status")),
+            "signature": self._keys.sign(read_revision(item).signed_bytes),
+        }
         return {**item, "status": said}
 
     async def make(self, made: Json) -> Json:
