@@ -151,7 +151,10 @@ class _Demonstration:
             *("serve", f"--kubeconfig={kubeconfig}", f"--cert-dir={folder}", "--host=127.0.0.1"),
             *("--port=0", "--health-addr=127.0.0.1:0", "--prometheus-host=127.0.0.1"),
             *("--prometheus-port=0", "--shutdown-delay=0", "--reports"),
-            *(f"--decision-log-config={folder}/exporter.json", f"--revision-key-secret-name={KEYS}"),
+            *(
+                f"--decision-log-config={folder}/exporter.json",
+                f"--revision-key-secret-name={KEYS}",
+            ),
         )
         work = ("--operation=webhook,status,generate",)
         named: list[tuple[str, bool, tuple[str, ...]]]
