@@ -136,6 +136,7 @@ def test_no_test_module_is_imported():
     importers = []
     for path in sorted([*(ROOT / "tests").rglob("*.py"), *(ROOT / "loadtest").rglob("*.py")]):
         for node in ast.walk(ast.parse(path.read_text())):
+            names = []
             if isinstance(node, ast.ImportFrom):
                 names = [f"{node.module}.{alias.name}" for alias in node.names]
             elif isinstance(node, ast.Import):

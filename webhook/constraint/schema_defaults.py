@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.patterns import LABEL, SUBDOMAIN
 from webhook.constraint import structural
 from webhook.constraint.field import invalid
 from webhook.constraint.names import dns_label_faults
@@ -15,10 +16,9 @@ if TYPE_CHECKING:
 
 _META: Final = ("apiVersion", "kind")
 _INT_OR_STRING: Final = "x-kubernetes-int-or-string"
-_SHORT_NAME: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _NAMES: Final = {
-    "k8s-short-name": {"pattern": f"^{_SHORT_NAME}$", "maxLength": 63},
-    "k8s-long-name": {"pattern": f"^{_SHORT_NAME}(\\.{_SHORT_NAME})*$", "maxLength": 253},
+    "k8s-short-name": {"pattern": f"^{LABEL}$", "maxLength": 63},
+    "k8s-long-name": {"pattern": f"^{SUBDOMAIN}$", "maxLength": 253},
 }
 """Formats that the API server asks of defaults, and of no other value."""
 

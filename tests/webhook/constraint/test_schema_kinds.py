@@ -1,8 +1,8 @@
 """Schemas of every kind that the API server looks at: refused as by it, and taken as by it."""
 
 from tests.cluster import Cluster
-from tests.webhook.constraint.test_schema_costs import ours, rules
-from tests.webhook.constraint.test_schema_types import crd_of, is_taken
+from tests.webhook.constraint.schema_rules import ours, rules
+from tests.webhook.constraint.schemas import crd_of, is_taken
 
 OBJECT = {"type": "object"}
 TEXT = {"type": "string"}

@@ -21,7 +21,7 @@ from webhook.cli.cluster_access import NAMESPACE
 from webhook.cli.demo.balancer import Balancer, ready
 from webhook.cli.demo.build import NoControlPlane, control_plane
 from webhook.cli.demo.control_plane import ControlPlane
-from webhook.cli.demo.installation import KEYS, LAB, SHOP, Installation, Occupied
+from webhook.cli.demo.installation import LAB, SHOP, Installation, Occupied
 from webhook.cli.demo.processes import Child, NotStarted
 from webhook.cli.demo.traffic import Traffic
 from webhook.cli.terminal import complain, write
@@ -31,6 +31,7 @@ from webhook.cluster.credentials import CredentialsError, load_credentials
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.decisions.configuration import SOCKET_PATH_BYTES_MAX
 from webhook.printable import printable
+from webhook.settings.serve import KEY_SECRET
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -167,7 +168,7 @@ class _Demonstration:
             *("--prometheus-port=0", "--shutdown-delay=0", "--reports"),
             *(
                 f"--decision-log-config={folder}/exporter.json",
-                f"--revision-key-secret-name={KEYS}",
+                f"--revision-key-secret-name={KEY_SECRET}",
             ),
         )
         work = ("--operation=webhook,status,generate",)
