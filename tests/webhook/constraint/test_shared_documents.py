@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.webhook.constraint.policies import client, constraint, pod, template
-from tests.webhook.constraint.test_specialisation import specialiser
+from tests.webhook.constraint.specialised import specialiser
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.cel import CelDriver
 from webhook.constraint.drivers.rego import RegoDriver, RegoEvaluator
