@@ -55,15 +55,11 @@ def run(  # noqa: PLR0913  # one for each option of the command
         raise click.UsageError(
             "either --policies says which files to show, or --kubernetes a cluster"
         )
-    clusters = clusters_of(dict.fromkeys(contexts)) if len(set(contexts)) > 1 else ()
-    if clusters and decisions is not None:
-        raise click.UsageError("--decisions is the log of one cluster: give one --context with it")
     try:
         login = login_of(over_cluster=over_cluster, **sign_in)
     except InvalidLogin as error:
         raise click.UsageError(str(error)) from None
-    if clusters and login is not None:
-        raise click.UsageError("a login is for one cluster: give one --context with it")
+    clusters = _clusters(contexts, decisions, login)
     try:
         listening = listen(host, port)
     except OSError as error:
@@ -103,6 +99,22 @@ def run(  # noqa: PLR0913  # one for each option of the command
         complain(str(error))
         return exit_codes.NO
     return exit_codes.OK
+
+
+def _clusters(
+    contexts: tuple[str, ...], decisions: Path | None, login: Login | None
+) -> tuple[ShownCluster, ...]:
+    """The clusters to show where there are several.
+
+    Raises UsageError where what is asked is for one cluster alone.
+    """
+    if len(set(contexts)) < 2:
+        return ()
+    if decisions is not None:
+        raise click.UsageError("--decisions is the log of one cluster: give one --context with it")
+    if login is not None:
+        raise click.UsageError("a login is for one cluster: give one --context with it")
+    return clusters_of(dict.fromkeys(contexts))
 
 
 def _logger() -> Logger:
