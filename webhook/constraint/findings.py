@@ -42,6 +42,8 @@ OUT_OF_TIME: Final = "the request's time ended before it was evaluated"
 _NONE: Final[list[Undecided]] = []
 """What most reviews leave undecided; never changed."""
 
+_NO_KEYS: Final[dict[str, tuple[str, str]]] = {}
+
 _Evaluate: TypeAlias = "Callable[[Any, Any, Any], Sequence[DriverViolation]]"
 
 _message: Final = attrgetter("msg")
@@ -122,7 +124,7 @@ class Findings:
         self._watches = False
         self._is_in_order = True
         """Whether results of each action are in order of their constraints' kinds and names."""
-        self._last: dict[str, tuple[str, str]] = {}
+        self._last = _NO_KEYS
         """The last constraint with results of each action."""
 
     def review(self, review: Review) -> None:
@@ -423,7 +425,7 @@ class Findings:
         action = constraint.enforcement_action
         if self._last.get(action, constraint.key) > constraint.key:
             self._is_in_order = False
-        self._last[action] = constraint.key
+        self._last = {**self._last, action: constraint.key}
         self.results += [
             new(Result, (target, constraint, msg, details, action, scoped, "violation"))
             for msg, details in told
@@ -444,16 +446,20 @@ class Findings:
         self._is_in_order = False
         self.results.append(Result(target, constraint, msg, details, action, scoped, cause))
 
-    def responses(self) -> Responses:
-        """Everything found, in the order of an answer."""
-        if self.deferred:
-            return DEFERRED
-        # A stable sort: a constraint's violations of one message keep their own order.
+    def _put_in_order(self) -> None:
+        """By stable sorts: a constraint's violations of one message keep their own order."""
         if self._is_in_order:  # two sorts of texts take a quarter of one of tuples
             self.results.sort(key=_message)
             self.results.sort(key=_action)
         else:
             self.results.sort(key=answer_order)
+
+    def responses(self) -> Responses:
+        """Everything found, in the order of an answer."""
+        if self.deferred:
+            return DEFERRED
+        if len(self.results) > 1:
+            self._put_in_order()
         if self.undecided:
             self.undecided.sort(key=lambda item: item.constraint.key)
         told = (
