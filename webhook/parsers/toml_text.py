@@ -52,10 +52,11 @@ def _loaded(text: str) -> dict[str, Any]:
 
 
 _TOKEN: Final = re.compile(
-    r'"""(?:[^"\\]|\\.|"{1,2}(?!"))*+"{3,5}|"(?:[^"\\\n]|\\[^\n])*+"'
-    r"|'''(?:[^']|'{1,2}(?!'))*+'{3,5}|'[^'\n]*+'|#[^\n]*|[\[\]{},\n]|[^\"'#\[\]{},\n]+",
+    r'"""(?:[^"\\]|\\.|"{1,2}(?!"))*+(?:"{3,5}|\\?\Z)|"(?:[^"\\\n]|\\[^\n])*+"?'
+    r"|'''(?:[^']|'{1,2}(?!'))*+(?:'{3,5}|\Z)|'[^'\n]*+'?|#[^\n]*|[\[\]{},\n]|[^\"'#\[\]{},\n]+",
     re.DOTALL,
 )
+"""A text that nothing ends goes on to the end: else each mark in it would be searched from anew."""
 _ESCAPE: Final = re.compile(r"\\(?:(e)|x([0-9A-Fa-f]{2})|.)", re.DOTALL)
 _SHORT_CLOCK: Final = re.compile(r"(?<![\d:.+-])(\d\d:\d\d)(?![\d:])")
 _LAST_COMMA: Final = re.compile(r"(?:\s|#[^\n]*)*+\}")
