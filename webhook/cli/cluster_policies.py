@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 from webhook.api import config
-from webhook.api.gvk import gvk_of, name_of
-from webhook.cli.cluster_access import EXTENSIONS, TEMPLATES, list_objects
+from webhook.api.gvk import gvk_of, name_of, text
+from webhook.api.shapes import annotations_of, status_of
+from webhook.cli.cluster_access import EXTENSIONS, REVIEW_SECONDS, TEMPLATES, list_objects
 from webhook.cluster.discovery import Discovery, UnknownKind
 from webhook.cluster.errors import ApiError
 from webhook.constraint import constraint, rollout
 from webhook.constraint import expansion as expansions
 from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.log import Log
 from webhook.mutation import mutator
+from webhook.settings.serve import KEY_SECRET
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -23,37 +28,78 @@ if TYPE_CHECKING:
     from webhook.constraint.client import Client
 
 
-async def read_constraints(client: ClusterClient, policies: Client) -> tuple[int, list[str]]:
+async def read_constraints(
+    client: ClusterClient, policies: Client, namespace: str
+) -> tuple[int, list[str]]:
     """Fill a client with templates and constraints; how many templates there are, and faults.
+
+    ``namespace`` is Waddle's.
 
     Raises :class:`~webhook.cluster.errors.ApiError` and
     :class:`~webhook.cluster.errors.ApiUnreachable`, as all here.
     """
     templates = await list_objects(client, TEMPLATES)
     faults = add_each(templates, policies.add_template)
+    documents: list[Mapping[str, Any]] = []
     for resource in await Discovery(client).kinds(constraint.GROUP, "v1beta1"):
-        documents = await list_objects(client, resource)
-        staged = [rollout.staged(item, item.get("status")) for item in documents]
-        faults += add_each(staged, policies.add_constraint)
+        documents += await list_objects(client, resource)
+    staged = [
+        rollout.staged(item, item.get("status"))
+        for item in await _verified(client, namespace, documents)
+    ]
+    faults += add_each(staged, policies.add_constraint)
     return len(templates), faults
 
 
-async def read_extensions(client: ClusterClient) -> tuple[list[dict[str, Any]], list[str]]:
+async def read_extensions(
+    client: ClusterClient, namespace: str
+) -> tuple[list[dict[str, Any]], list[str]]:
     """The mutators and ExpansionTemplates, and the kinds of them that may not be listed."""
-    documents, unreadable = [], []
+    documents: list[Mapping[str, Any]] = []
+    unreadable = []
     for kind in EXTENSIONS:
         try:
-            documents += [_staged(item) for item in await list_objects(client, kind)]
+            documents += await list_objects(client, kind)
         except ApiError as error:
             if not error.is_forbidden:
                 raise
             unreadable.append(f"no right to list: {kind.gvk}")
-    return documents, unreadable
+    return [_staged(item) for item in await _verified(client, namespace, documents)], unreadable
 
 
-def _staged(document: Object) -> dict[str, Any]:
+async def _verified(
+    client: ClusterClient, namespace: str, documents: list[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """The objects with the records of roll-outs that count.
+
+    Who may not read the keys sees the stages that the statuses say.
+    """
+    if not any(rollout.ANNOTATION in annotations_of(item) for item in documents):
+        return documents
+    # Here and not above: they bring what follows a cluster.
+    from webhook.controllers.revisions.keeper import REVISIONS  # noqa: PLC0415
+    from webhook.controllers.revisions.keys import RevisionKeys  # noqa: PLC0415
+    from webhook.controllers.revisions.rollout_records import (  # noqa: PLC0415
+        FIELD,
+        RolloutRecords,
+    )
+
+    logger = Log(lambda _: None).logger("rollouts")
+    keys = RevisionKeys(client, namespace, KEY_SECRET, logger, writes=False)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(REVIEW_SECONDS):
+            await keys.load(lambda _: None)
+    records = RolloutRecords(keys, logger)
+    if keys.can_sign:
+        with contextlib.suppress(ApiError):
+            for item in await list_objects(client, REVISIONS):
+                records.take(text(item, "spec", "subject", "uid"), status_of(item).get(FIELD))
+    return [records.verified(item) for item in documents]
+
+
+def _staged(document: Mapping[str, Any]) -> dict[str, Any]:
     if gvk_of(document).group == expansions.GROUP:
-        return document
+        return dict(document)
     return dict(mutator.staged(document, document.get("status")))
 
 

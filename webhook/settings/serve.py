@@ -12,6 +12,9 @@ from webhook.settings.flags import flag
 from webhook.settings.telemetry import TelemetrySettings
 from webhook.values import dataclass
 
+KEY_SECRET: Final = "waddle-revision-keys"  # noqa: S105  # a name of one
+"""The Secret of the manifests, by whose keys replicas know what one of them wrote."""
+
 OPERATIONS: Final = (
     "webhook",
     "mutation-webhook",
@@ -97,7 +100,7 @@ class ServeSettings(TelemetrySettings):
         group=_POLICIES,
     )
     revision_key_secret_name: str = flag(
-        "waddle-revision-keys",
+        KEY_SECRET,
         "Secret in POD_NAMESPACE with the keys that sign PolicyRevisions, so that no other counts; "
         "replicas make and rotate them. It must exist, and may be empty.",
         group=_POLICIES,

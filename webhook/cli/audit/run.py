@@ -138,7 +138,7 @@ async def audit(
     for namespace in await list_objects(client, NAMESPACES):
         client_of_policies.set_namespace(name_of(namespace), namespace)
     await _read_data(client, client_of_policies, files.configuration, outcome)
-    extensions = await _read_extensions(client, files.manifests, outcome)
+    extensions = await _read_extensions(client, request.namespace, files.manifests, outcome)
     policies = PolicySet(
         client_of_policies.snapshot,
         extensions.mutations,
@@ -191,7 +191,7 @@ async def _read_policies(
         if not any(document.get("kind") == config.CONFIG.kind for document in given):
             given += await read_configuration(client, request.namespace)
         return _Read(given, report.configuration)
-    templates, faults = await read_constraints(client, policies)
+    templates, faults = await read_constraints(client, policies, request.namespace)
     if not templates:
         raise CannotAudit("the cluster has no ConstraintTemplates: name some with --policies")
     outcome.faults += faults
@@ -199,11 +199,11 @@ async def _read_policies(
 
 
 async def _read_extensions(
-    client: ClusterClient, own: Iterable[Manifest], outcome: AuditOutcome
+    client: ClusterClient, namespace: str, own: Iterable[Manifest], outcome: AuditOutcome
 ) -> Extensions:
     """The ExpansionTemplates and mutators in force, those of files in place of the same ones."""
     extensions = Extensions()
-    in_force, unreadable = await read_extensions(client)
+    in_force, unreadable = await read_extensions(client, namespace)
     faults = extensions.load(on_top(list(own), in_force))
     outcome.faults += unreadable
     outcome.faults += [f"{fault.title}: {fault.message}" for fault in faults]

@@ -208,8 +208,8 @@ def _with_cluster(
         checked = check_run.Checked()
         async with ClusterClient(load_credentials(kubeconfig, context=context)) as client:
             # What is broken in the cluster already is not what is checked.
-            await cluster_policies.read_constraints(client, base)
-            extensions, unreadable = await cluster_policies.read_extensions(client)
+            await cluster_policies.read_constraints(client, base, namespace)
+            extensions, unreadable = await cluster_policies.read_extensions(client, namespace)
             configs, more = await cluster_policies.read_configs(client, namespace)
             checked.missing += unreadable + more
             policies = check_run.prepare(manifests, base, seconds, checked, extensions, configs)

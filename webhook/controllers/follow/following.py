@@ -296,23 +296,23 @@ class Following:
             if self._expressions is not None:
                 tasks.create_task(self._expressions.run())
             tasks.create_task(self._tick_forever())
-            tasks.create_task(self._keys.run())
             if self._revisions is not None:
                 tasks.create_task(self._revisions.run())
-            await self._load_revisions(self._revisions)
+                await self._load_revisions(self._revisions)
+            else:
+                tasks.create_task(self._keys.run())
+                await self._keys.load(_nobody)
             if self._prevalidation is not None:
                 tasks.create_task(self._prevalidation.run())
                 tasks.create_task(self._publish_released())
             tasks.create_task(self._take(self._policy_watches, self._take_policy, POLICY_SECONDS))
             tasks.create_task(self._take(self._data_watches, reconciler.take_data, DATA_SECONDS))
 
-    async def _load_revisions(self, revisions: RevisionKeeper | None) -> None:
+    async def _load_revisions(self, revisions: RevisionKeeper) -> None:
         """Know what is kept before anything is applied, so that a broken policy finds it."""
         tracker, kind = self._policies.tracker, REVISIONS.gvk.kind
         tracker.track(kind)
-        await self._keys.load(lambda error: tracker.fail(kind, "", error))
-        if revisions is not None:
-            await revisions.wait_loaded(lambda error: tracker.fail(kind, "", error))
+        await revisions.wait_loaded(lambda error: tracker.fail(kind, "", error))
         tracker.expect(kind, ())
 
     def _revised(self, subjects: Iterable[PolicyKey]) -> None:
@@ -516,3 +516,7 @@ class Following:
             ):
                 reconciler.absent(gvk)
         self._publish()
+
+
+def _nobody(_: str) -> None:
+    """Nobody is told: the log says it."""

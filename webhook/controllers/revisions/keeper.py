@@ -200,6 +200,7 @@ class RevisionKeeper:
 
         ``failed`` is told why it takes longer.
         """
+        await self._keys.load(failed)
         while True:
             try:
                 async with asyncio.timeout(PROBE_SECONDS):
@@ -257,6 +258,7 @@ class RevisionKeeper:
     async def run(self) -> None:
         """Watch, and write where that is ours, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._keys.run())
             tasks.create_task(self._reflector.run())
             if self._writers is not None:
                 await self._reflector.wait_synced()

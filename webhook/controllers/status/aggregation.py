@@ -169,6 +169,11 @@ class Aggregation:
         """Something about a subject changed: look at it, in a moment."""
         self._queue.add(subject, DEBOUNCE_SECONDS)
 
+    def heard(self, subject: LabelledSubject, said: Object) -> None:
+        """A replica says this of a subject now."""
+        self.rollouts.heard(subject, said)
+        self.touch(subject)
+
     def touch_all(self) -> None:
         """Something about the replicas changed: look at everything."""
         self._queue.add(EVERYTHING, DEBOUNCE_SECONDS)
@@ -189,7 +194,9 @@ class Aggregation:
         subject = self._subject(event.gvk, event.key)
         with self.object_faults.object("by_pod", *subject):
             if subject.kind in _JUDGED:
-                self.conditions.seen(subject, event.object if event.kind == "set" else None)
+                document = event.object if event.kind == "set" else None
+                self.conditions.seen(subject, document)
+                self.rollouts.seen(subject, document)
         if event.kind == "delete":
             self._swapped.pop(subject, None)
             self._doubts.forget(subject)

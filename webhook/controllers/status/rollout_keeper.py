@@ -19,6 +19,8 @@ from webhook.api.timestamp import seconds_of
 from webhook.constraint.errors import InvalidConstraint
 from webhook.constraint.rollout import (
     ABORTED,
+    CLOCKS_SECONDS,
+    DURATION_SECONDS_MAX,
     ENFORCE,
     PREVIEW,
     Evidence,
@@ -48,6 +50,9 @@ _STAGED: Final = (pod_status.CONSTRAINT.kind, pod_status.MUTATOR.kind)
 """The kinds of status of what is rolled out in stages."""
 
 
+AHEAD_SECONDS: Final = DURATION_SECONDS_MAX / 20 + CLOCKS_SECONDS
+"""What the time of a violation may be ahead: it is rounded up by a twentieth of what is waited for."""
+
 RECORD: Final = "rollout_step"
 """The event's name in the decision log."""
 
@@ -71,6 +76,41 @@ class RolloutKeeper:
         self._pod = pod
         self._record = record
         self._due: dict[LabelledSubject, float] = {}
+        self._violated: dict[LabelledSubject, float] = {}
+        self._totals: dict[LabelledSubject, int] = {}
+
+    # --- evidence ------------------------------------------------------------------------------
+    # What was told once is not taken back: who may write a status may take a violation out of it.
+
+    def heard(self, subject: LabelledSubject, said: Mapping[str, Any]) -> None:
+        """A replica's status as it is now: when it met a violation."""
+        violated = _time(status_of(said).get("lastViolation"))
+        if violated is not None:
+            violated = min(violated, time.time() + AHEAD_SECONDS)
+            self._violated[subject] = max(violated, self._violated.get(subject, 0.0))
+
+    def seen(self, subject: LabelledSubject, document: Mapping[str, Any] | None) -> None:
+        """An object as it is now, with what audits found; None when it is gone."""
+        if document is None:
+            self._violated.pop(subject, None)
+            self._totals.pop(subject, None)
+        elif (total := _count(status_of(document).get("totalViolations"))) is not None:
+            self._totals[subject] = max(total, self._totals.get(subject, 0))
+
+    def _total(
+        self,
+        subject: LabelledSubject,
+        document: Mapping[str, Any],
+        record: RolloutRecord | None,
+    ) -> int | None:
+        """The most that audits found since the record was written; what they find now, if that is less."""
+        now = _count(status_of(document).get("totalViolations"))
+        most = self._totals.get(subject)
+        if now is not None and (most is None or (record and (record.total or 0) >= most)):
+            most = self._totals[subject] = now
+        return most
+
+    # --- the record ----------------------------------------------------------------------------
 
     def merged(
         self,
@@ -124,14 +164,13 @@ class RolloutKeeper:
             # A generation that no replica can enforce is no reason to forget how far the one
             # before it was, which goes on being enforced.
             return None
-        status = status_of(document)
+        now = time.time()
         evidence = Evidence(
             enforced=bool(states) and all(states),
-            last_violation=max(_violations(statuses), default=None),
-            total=_count(status.get("totalViolations")),
-            audited=_time(status.get("auditTimestamp")),
+            last_violation=self._violated.get(subject),
+            total=self._total(subject, document, record),
+            audited=now,  # Whoever may write the time of an audit may make it one long ago.
         )
-        now = time.time()
         following = next_record(rollout, record, generation, evidence, now)
         if following != record:
             uid = document["metadata"].get("uid", "")
@@ -195,12 +234,6 @@ def step_text(old: RolloutRecord | None, new: RolloutRecord) -> str:
 
 def _same_action(old: RolloutRecord | None, new: RolloutRecord) -> bool:
     return old is not None and old.steps[-1].action == new.steps[-1].action
-
-
-def _violations(statuses: Iterable[Mapping[str, Any]]) -> list[float]:
-    """When replicas last met violations, as far as they say."""
-    times = (_time(status_of(item).get("lastViolation")) for item in statuses)
-    return [time_ for time_ in times if time_ is not None]
 
 
 def _time(text: object) -> float | None:

@@ -24,6 +24,9 @@ class StatusListener(Protocol):
     def touch(self, subject: LabelledSubject) -> None:
         """Something that a replica says of a subject changed."""
 
+    def heard(self, subject: LabelledSubject, said: Object) -> None:
+        """A replica says this of a subject now."""
+
     def touch_all(self) -> None:
         """Anything may have changed."""
 
@@ -66,7 +69,7 @@ class StatusIndex:
             subject = subject_of(self.kind, change.object)
             self.subjects.setdefault(subject, {})[name] = change.object
             self.writers.update(self._writers_of(change.object))
-            self._listener.touch(subject)
+            self._listener.heard(subject, change.object)
 
     def _take_out(self, name: str, item: Object) -> None:
         subject = subject_of(self.kind, item)
