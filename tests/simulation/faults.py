@@ -458,9 +458,30 @@ FAULTS: Final[dict[str, Fault]] = {
     "a revision that counts whoever has written it": Fault(
         "forged",
         "webhook.controllers.revisions.keys",
-        "KeyRing.distrust",
+        "KeyRing.forged",
         'else "wrong_signature"',
         "else None",
+    ),
+    "a record of a roll-out that counts whoever has written it": Fault(
+        "forged",
+        "webhook.controllers.revisions.rollout_records",
+        "RolloutRecords.take",
+        "self._keys.can_sign and",
+        "False and",
+    ),
+    "a record of a roll-out that is believed as the status has it": Fault(
+        "forged",
+        "webhook.controllers.follow.following",
+        "Following._verified",
+        "self._rollouts.verified(document)",
+        "document",
+    ),
+    "a status that counts whatever its name": Fault(
+        "forged",
+        "webhook.controllers.status.status_index",
+        "StatusIndex._change",
+        "is_named_for_owner(self.kind, change.object)",
+        "True",
     ),
     "a forged revision that stays in the way of ours": Fault(
         "forged",

@@ -1,20 +1,28 @@
-"""The forger's world: that of trials, where somebody may write PolicyRevisions and nothing else.
+"""The forger's world: that of trials, where somebody may write all that replicas keep.
 
-What holds is what holds of trials, but that something may be tried again: no replica ever enforces
-what the forger has written, is kept from what the API server holds, or loses what was in force.
+PolicyRevisions with outcomes and claims, records of roll-outs, and the statuses of replicas with
+what audits found; but no policies, and not the Secret of keys. What holds is what holds of trials,
+but that something may be tried again: no replica ever enforces what the forger has written, is kept
+from what the API server holds, or loses what was in force; and no statuses say so in the end. Every
+constraint is rolled out, and stays at its first stage.
 """
 
 import random
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
-from tests.simulation.api_server import Json, Refusal, Storage
-from tests.simulation.control_plane import TEMPLATES
+from tests.simulation.api_server import Json, Refusal, Served, Storage
+from tests.simulation.cluster_enforcement import CONSTRAINTS, Enforcement, Key, Replica
+from tests.simulation.cluster_users import NAMESPACE
+from tests.simulation.control_plane import STATUS_GROUP, TEMPLATES
 from tests.simulation.loop import Loop
 from tests.simulation.policies import BROKEN, constraint, template
-from tests.simulation.trial_world import REVISIONS, TrialUsers, TrialWorld
+from tests.simulation.trial_world import REVISIONS, TrialEnforcement, TrialUsers, TrialWorld
 from webhook import __version__
 from webhook.api.revision import digest_of, revision_object
 from webhook.api.revision_outcome import VERDICTS, TrialOutcome
+from webhook.constraint.rollout import ANNOTATION, staged
 
 FORGED_VARIANT = 77
 """Of policies that nobody has ever written but the forger."""
@@ -22,8 +30,31 @@ FORGED_VARIANT = 77
 SIGNATURE = "0" * 64
 """What nobody has signed ends with this."""
 
+FORGED_NAME = "forged-"
+"""With this the names of statuses begin that no replica gives its own."""
+
+FORGED_MAX = 2
+"""How often one status that a replica has written is altered: what it says goes back each time."""
+
 COPY = "-copy"
 """With this the name of a copy ends, which has a signature that would hold for the first."""
+
+
+class ForgedEnforcement(TrialEnforcement):
+    """Constraints are enforced at the first stage of their roll-outs, whatever their records say."""
+
+    def held(self) -> Iterator[tuple[Key, Json]]:
+        """As they are to be enforced."""
+        for key, item in super().held():
+            yield key, item if key[0] == TEMPLATES.kind else dict(staged(item, None))
+
+    def _look_at(self, replica: Replica, kind: str, name: str, document: Mapping[str, Any]) -> None:
+        spec = document["spec"]
+        if kind != TEMPLATES.kind:
+            if spec["enforcementAction"] != "dryrun":
+                self.loop.fail(f"{replica.name} enforces {kind} {name} at a stage of the forger's")
+            spec = {**spec, "enforcementAction": "deny"}
+        super()._look_at(replica, kind, name, {**document, "spec": spec})
 
 
 class ForgedWorld(TrialWorld):
@@ -32,6 +63,9 @@ class ForgedWorld(TrialWorld):
     def __init__(self, loop: Loop) -> None:
         super().__init__(loop)
         self.users = Forger(loop.random, self.storage, self._objects)
+
+    def _watched(self) -> Enforcement:
+        return ForgedEnforcement(self.loop, self.storage)
 
     def _objects(self) -> list[Json]:
         return [item for _, item in self.enforcement.held()]
@@ -59,6 +93,7 @@ class Forger(TrialUsers):
     ) -> None:
         super().__init__(chance, storage)
         self._objects = objects
+        self._altered: Counter[str] = Counter()
 
     def write(self) -> None:
         """A change of policy, or a forgery or two beside it."""
@@ -69,7 +104,61 @@ class Forger(TrialUsers):
                 continue
         super().write()
 
+    def _apply(self, served: Served, namespace: str, body: Json) -> None:
+        if served.group == CONSTRAINTS:
+            metadata = {**body["metadata"], "annotations": {ANNOTATION: "dryrun"}}
+            body = {**body, "metadata": metadata}
+        super()._apply(served, namespace, body)
+
     def _forge(self, storage: Storage) -> None:
+        chance = self.chance
+        chance.choice([self._forge_revision, self._forge_status, self._forge_rollout])(storage)
+
+    def _forge_rollout(self, storage: Storage) -> None:
+        """What somebody with a right on ``constraints/status`` may write of a roll-out."""
+        chance = self.chance
+        constraints = [item for item in self._objects() if item["kind"] != TEMPLATES.kind]
+        if not constraints:
+            return
+        item = chance.choice(constraints)
+        served = storage.kinds[CONSTRAINTS, item["kind"].lower()]
+        current = storage.get(served, "", item["metadata"]["name"])
+        status = dict(current.get("status") or {})
+        record = dict(status.pop("rollout", {}))
+        if chance.random() < 0.8:
+            steps = [{"action": "deny", "since": "2026-01-01T00:00:00Z"}]
+            generation = current["metadata"]["generation"] + chance.choice([0, 0, 0, 1])
+            key = str(record.get("signature", "key-1:")).partition(":")[0]
+            signature = chance.choice([record.get("signature", ""), f"{key}:{SIGNATURE}", ""])
+            record |= {"observedGeneration": generation, "state": "Complete", "action": "deny"}
+            record |= {"steps": steps, "sequence": 10**6, "signature": signature}
+            status["rollout"] = record
+        status["totalViolations"] = chance.randrange(100)
+        name = current["metadata"]["name"]
+        storage.replace(served, "", name, {**current, "status": status}, "status")
+
+    def _forge_status(self, storage: Storage) -> None:
+        """What no replica says of itself: under its own name, or another."""
+        chance = self.chance
+        kinds = [one for (group, _), one in sorted(storage.kinds.items()) if group == STATUS_GROUP]
+        served = chance.choice(kinds)
+        if not (kept := sorted(storage.items(served).items())):
+            return
+        (_, name), genuine = chance.choice(kept)
+        said = dict(genuine["status"])
+        said |= {"enforced": False, "active": False, "activeGeneration": 0}
+        said["errors"] = [{"message": "forged"}]
+        said["auditResults"] = {"totalViolations": 41, "members": 1}
+        if chance.random() < 0.5 and self._altered[name] < FORGED_MAX:
+            self._altered[name] += 1
+            storage.replace(served, NAMESPACE, name, {**genuine, "status": said}, "")
+            return
+        fields = ("labels", "ownerReferences")
+        metadata = {key: value for key in fields if (value := genuine["metadata"].get(key))}
+        metadata |= {"name": f"{FORGED_NAME}{chance.randrange(1000)}", "namespace": NAMESPACE}
+        storage.create(served, NAMESPACE, {**genuine, "metadata": metadata, "status": said})
+
+    def _forge_revision(self, storage: Storage) -> None:
         chance, served = self.chance, storage.kinds[REVISIONS]
         kept = sorted(storage.items(served))
         if kept and chance.random() < 0.4:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.mutation.errors import MutationError
 from webhook.mutation.pace import UNBOUNDED
-from webhook.mutation.setting import Placeholder
+from webhook.mutation.setting import Placeholder, is_secret
 from webhook.mutation.values import go_type
 from webhook.values import dataclass
 
@@ -58,6 +58,9 @@ def resolved(
     if faults:
         unique = list(dict.fromkeys(faults))
         text = unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
+        keys = [item.key for item in _placeholders(mutated.object)]
+        if is_secret(mutated.object) and any(key and key.lower() in text.lower() for key in keys):
+            text = "a provider's error quotes a value of a Secret and is left out"
         raise MutationError(
             f"failed to resolve external data placeholders: {text}", mutated.iterations
         )

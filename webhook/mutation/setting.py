@@ -118,8 +118,12 @@ def _keyed(value: Any, root: dict[str, Any], context: Context) -> Iterator[tuple
 
 def _shown(value: Any, root: dict[str, Any]) -> str:
     """A value in Gatekeeper's message; of a Secret its type: messages go to logs and records."""
-    is_secret = root.get("apiVersion") == "v1" and root.get("kind") == "Secret"
-    return f"a {go_type(value)} of a Secret" if is_secret else shown(value)
+    return f"a {go_type(value)} of a Secret" if is_secret(root) else shown(value)
+
+
+def is_secret(root: Mapping[str, Any]) -> bool:
+    """Whether an object is one whose values no message may have."""
+    return root.get("apiVersion") == "v1" and root.get("kind") == "Secret"
 
 
 @dataclass(frozen=True, slots=True)
