@@ -461,6 +461,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "KeyRing.forged",
         'else "wrong_signature"',
         "else None",
+        found_by=17,
     ),
     "a record of a roll-out that counts whoever has written it": Fault(
         "forged",
@@ -482,6 +483,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "StatusIndex._change",
         "is_named_for_owner(self.kind, change.object)",
         "True",
+        found_by=9,
     ),
     "a forged revision that stays in the way of ours": Fault(
         "forged",

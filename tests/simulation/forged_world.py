@@ -20,6 +20,7 @@ from tests.simulation.loop import Loop
 from tests.simulation.policies import BROKEN, constraint, template
 from tests.simulation.trial_world import REVISIONS, TrialEnforcement, TrialUsers, TrialWorld
 from webhook import __version__
+from webhook.api.pod_status import POD_LABEL
 from webhook.api.revision import digest_of, revision_object
 from webhook.api.revision_outcome import VERDICTS, TrialOutcome
 from webhook.constraint.rollout import ANNOTATION, staged
@@ -32,6 +33,9 @@ SIGNATURE = "0" * 64
 
 FORGED_NAME = "forged-"
 """With this the names of statuses begin that no replica gives its own."""
+
+FORGED_SHARE = 0.75
+"""Three forgeries beside each change of policy."""
 
 FORGED_MAX = 2
 """How often one status that a replica has written is altered: what it says goes back each time."""
@@ -97,7 +101,7 @@ class Forger(TrialUsers):
 
     def write(self) -> None:
         """A change of policy, or a forgery or two beside it."""
-        while self.chance.random() < 0.5:
+        while self.chance.random() < FORGED_SHARE:
             try:
                 self._forge(self.storage)
             except Refusal:
@@ -155,6 +159,9 @@ class Forger(TrialUsers):
             return
         fields = ("labels", "ownerReferences")
         metadata = {key: value for key in fields if (value := genuine["metadata"].get(key))}
+        if chance.random() < 0.5:  # The Pod that it names does not see it then.
+            labels = metadata["labels"].items()
+            metadata["labels"] = {key: value for key, value in labels if key != POD_LABEL}
         metadata |= {"name": f"{FORGED_NAME}{chance.randrange(1000)}", "namespace": NAMESPACE}
         storage.create(served, NAMESPACE, {**genuine, "metadata": metadata, "status": said})
 

@@ -289,7 +289,10 @@ def test_records_of_admissions_and_audits_reach_the_sink_through_a_restart_of_ev
         arrived = named(receiver)
         until(lambda: arrived(ADMISSION, "first", "deny"), "a denial arrives")
         until(lambda: arrived(ADMISSION, "good", "allow"), "an admission arrives")
-        until(lambda: arrived(AUDIT, "old", "deny"), lambda: f"an audit's violation arrives: {installation.told()}")
+        until(
+            lambda: arrived(AUDIT, "old", "deny"),
+            lambda: f"an audit's violation arrives: {installation.told()}",
+        )
 
         digests = {server.digest for server in installation.servers}
         assert len(digests) == 1, "WaddleReplicasDiffer fires where they are not equal"

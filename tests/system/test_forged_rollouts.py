@@ -1,44 +1,21 @@
 """Who may write a constraint's status, and nothing else, moves no roll-out, at any replica."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import pytest
 
 from tests.patience import until
 from tests.system.conftest import ALL_OPERATIONS, StartReplica
-from tests.system.replicas import CONSTRAINTS, Plane, Replica, constraint, template
-from tests.system.revisions import MERGE, REVISIONS, first_verdict, kill
+from tests.system.replicas import Plane, Replica, constraint, template
+from tests.system.revisions import REVISIONS, first_verdict, kill
+from tests.system.rollouts import annotate, copy_of, forge_rollout, reach, record, unsigned
 from webhook.constraint.rollout import ANNOTATION
 
 IGNORED = "waddle_rollout_records_ignored_total"
-LATEST = 10**15
-"""A sequence that no record reaches."""
 
 
 @pytest.fixture
 def plane(empty_plane: Plane) -> Plane:
     """Here every replica ends: no other may be there."""
     return empty_plane
-
-
-def path(kind: str) -> str:
-    return f"{CONSTRAINTS}/{kind.lower()}/words"
-
-
-def record(plane: Plane, kind: str) -> dict[str, Any]:
-    """``status.rollout`` of the constraint."""
-    kept: dict[str, Any] = plane.api.request("GET", path(kind)).get("status", {}).get("rollout", {})
-    return kept
-
-
-def forge(plane: Plane, kind: str, written: Mapping[str, Any] | None) -> None:
-    """Write a record by the right on ``constraints/status`` alone; None takes it away."""
-    body = {"status": {"rollout": None}}
-    plane.api.request("PATCH", f"{path(kind)}/status", body, content_type=MERGE)
-    if written is not None:
-        body = {"status": {"rollout": dict(written)}}
-        plane.api.request("PATCH", f"{path(kind)}/status", body, content_type=MERGE)
 
 
 def begun(plane: Plane, start: StartReplica, kind: str, rollout: str) -> list[Replica]:
@@ -53,38 +30,6 @@ def begun(plane: Plane, start: StartReplica, kind: str, rollout: str) -> list[Re
     return replicas
 
 
-def reach(plane: Plane, kind: str, action: str) -> dict[str, Any]:
-    """The record once the roll-out is at a stage that it stays at."""
-    states = ("Holding", "Complete")
-    until(
-        lambda: (
-            (record(plane, kind).get("action"), record(plane, kind).get("state"))
-            in [(action, state) for state in states]
-        ),
-        f"it is at {action}",
-    )
-    return record(plane, kind)
-
-
-def annotate(plane: Plane, kind: str, rollout: str | None) -> None:
-    """Change the stages that its owner wants."""
-    body = {"metadata": {"annotations": {ANNOTATION: rollout}}}
-    plane.api.request("PATCH", path(kind), body, content_type=MERGE)
-
-
-def unsigned(written: Mapping[str, Any], action: str) -> dict[str, Any]:
-    """A record that says another stage, later than any."""
-    steps = [{"action": action, "since": "2026-01-01T00:00:00Z"}]
-    return {**written, "action": action, "steps": steps, "sequence": LATEST}
-
-
-def copy_of(plane: Plane, kind: str) -> dict[str, Any]:
-    """The record that is kept in the constraint's revision."""
-    items = plane.api.request("GET", REVISIONS)["items"]
-    kept = [item for item in items if item["spec"]["subject"]["kind"] == kind]
-    return {} if not kept else dict((kept[0].get("status") or {}).get("rollout", {}))
-
-
 def test_a_stage_is_neither_weakened_nor_hurried_by_who_may_write_its_status(
     plane: Plane, start: StartReplica
 ) -> None:
@@ -93,7 +38,7 @@ def test_a_stage_is_neither_weakened_nor_hurried_by_who_may_write_its_status(
     replicas = begun(plane, start, kind, "dryrun")
     earlier = reach(plane, kind, "dryrun")
     assert earlier["signature"]
-    forge(plane, kind, unsigned(earlier, "deny"))
+    forge_rollout(plane, kind, unsigned(earlier, "deny"))
     until(lambda: record(plane, kind) == earlier, "it is put right")
     assert not any(replica.denies("hurried") for replica in replicas)
     until(
@@ -106,7 +51,7 @@ def test_a_stage_is_neither_weakened_nor_hurried_by_who_may_write_its_status(
     for replica in replicas:
         until(lambda replica=replica: replica.denies("hurried"), "each denies")
     for written in (unsigned(latest, "dryrun"), earlier, None, {"steps": 5}, "x" * 1000):
-        forge(plane, kind, written if isinstance(written, dict) else None)
+        forge_rollout(plane, kind, written if isinstance(written, dict) else None)
         assert all(replica.denies("hurried") for replica in replicas)
         until(lambda: record(plane, kind) == latest, "it is put right")
         assert all(replica.denies("hurried") for replica in replicas)
@@ -123,7 +68,7 @@ def test_replicas_that_start_believe_no_earlier_record(plane: Plane, start: Star
     latest = reach(plane, kind, "deny")
     until(lambda: copy_of(plane, kind) == latest, "a copy of it is kept")
     kill(replicas)
-    forge(plane, kind, earlier)
+    forge_rollout(plane, kind, earlier)
     (fresh,) = [start("restarted-again", *ALL_OPERATIONS)]
     assert first_verdict(fresh, "restarted")["allowed"] is False
     fresh.wait_ready()
@@ -155,7 +100,7 @@ def test_a_roll_out_that_was_taken_away_begins_anew_whatever_was_recorded(
     until(lambda: copy_of(plane, kind).get("state") == "Ended", "its end is kept")
     annotate(plane, kind, "dryrun")
     anew = reach(plane, kind, "dryrun")
-    forge(plane, kind, latest)
+    forge_rollout(plane, kind, latest)
     until(lambda: record(plane, kind) == anew, "it is put right")
     assert not any(replica.denies("anew") for replica in replicas)
     plane.delete_template("anew")

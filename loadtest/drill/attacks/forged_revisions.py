@@ -1,4 +1,4 @@
-"""Somebody who may write PolicyRevisions, and nothing else, at three replicas."""
+"""Somebody who may write what replicas keep (revisions, claims, statuses), at three replicas."""
 
 import tempfile
 import time
@@ -13,7 +13,9 @@ from tests.system.conftest import ALL_OPERATIONS, control_plane
 from tests.system.forging import at, forge, harmless
 from tests.system.replicas import TEMPLATES, Plane, Replica, constraint, template
 from tests.system.revisions import MERGE, REVISIONS, kept, states
+from tests.system.rollouts import annotate, copy_of, forge_rollout, reach, record, unsigned
 from webhook.api.revision import ROLLBACK
+from webhook.constraint.rollout import ANNOTATION
 
 FORGED = 200
 """Of each kind of forgery: more than anything else is kept of one object."""
@@ -22,6 +24,7 @@ SECONDS_MAX = 30.0
 """In which a change is enforced everywhere: it was kept out for as long as anybody looked."""
 
 NAME = "forged PolicyRevisions"
+STATUSES = "forged records of roll-outs"
 
 
 def run() -> Iterator[Row]:
@@ -61,6 +64,35 @@ def run() -> Iterator[Row]:
         yield Row(
             NAME, "fresh replicas that enforce what is forged", not fresh.denies("drilled"), 0
         )
+        yield from _forged_statuses(stack, plane, [*replicas, fresh])
+
+
+def _forged_statuses(stack: ExitStack, plane: Plane, replicas: list[Replica]) -> Iterator[Row]:
+    """Of a roll-out that has come to its end: no record of it, another's, and its own first one."""
+    kind = "Drilledstages"
+    plane.put_template(template(kind))
+    staged = constraint("words", kind.lower(), kind)
+    staged["metadata"]["annotations"] = {ANNOTATION: "dryrun"}
+    plane.put_constraint(staged)
+    first = reach(plane, kind, "dryrun")
+    annotate(plane, kind, "dryrun after=0s")
+    latest = reach(plane, kind, "deny")
+    for replica in replicas:
+        until(lambda replica=replica: replica.denies(kind.lower()), "each denies")
+    until(lambda: copy_of(plane, kind) == latest, "its record is kept twice")
+    loosened = 0
+    for written in (None, unsigned(latest, "dryrun"), first):
+        forge_rollout(plane, kind, written)
+        loosened += sum(not replica.denies(kind.lower()) for replica in replicas)
+        until(lambda: record(plane, kind) == latest, "it is put right")
+        loosened += sum(not replica.denies(kind.lower()) for replica in replicas)
+    yield Row(STATUSES, "replicas at a stage of the forger's", loosened, 0)
+    for replica in replicas:
+        replica.kill()
+        plane.delete_pod(replica.name)
+    forge_rollout(plane, kind, first)
+    fresh = _started(stack, plane, "drilled-last")
+    yield Row(STATUSES, "fresh replicas at an earlier stage", not fresh.denies(kind.lower()), 0)
 
 
 def _started(stack: ExitStack, plane: Plane, name: str) -> Replica:

@@ -1,0 +1,128 @@
+"""Which records of roll-outs count: signed ones of their object, the latest of each generation."""
+
+import dataclasses
+
+import pytest
+
+from tests.webhook.controllers.signing import FOREIGN, KEY, keys_of, rollouts_of
+from webhook.constraint.rollout import ANNOTATION, RolloutRecord, RolloutStep
+from webhook.controllers.revisions.keys import KeyRing, RevisionKey
+from webhook.controllers.revisions.rollout_records import ENDED, FIELD
+
+NEXT = RevisionKey("key-1710000000", 1_710_000_000, b"n" * 32)
+UID = "uid-1"
+
+
+def record(action="dryrun", sequence=1, generation=1):
+    """A record at a stage."""
+    steps = (RolloutStep(action, 1_700_000_000.0),)
+    return RolloutRecord(generation, steps, "Holding", sequence=sequence)
+
+
+def staged(written=None, generation=1, uid=UID, annotations=None):
+    """A constraint with this in its status."""
+    metadata = {"name": "words", "uid": uid, "generation": generation}
+    metadata["annotations"] = {ANNOTATION: "dryrun"} if annotations is None else annotations
+    status = {"byPod": []} | ({} if written is None else {FIELD: written})
+    return {"kind": "Alpha", "metadata": metadata, "spec": {}, "status": status}
+
+
+@pytest.fixture
+def keys():
+    return keys_of(None)
+
+
+@pytest.fixture
+def records(keys):
+    return rollouts_of(keys)
+
+
+def told(records, document):
+    """The record that counts."""
+    return records.verified(document)["status"].get(FIELD)
+
+
+def test_what_a_replica_has_signed_counts_and_nothing_else(records):
+    signed = records.signed(UID, record())
+    assert told(records, staged(signed)) == signed
+    others = rollouts_of(keys_of(None))
+    for written in (
+        record().document(),
+        {**signed, "action": "deny"},
+        {**signed, "sequence": 9},
+        {**signed, "more": 1},
+        {**signed, "signature": FOREIGN.signature(b"")},
+        {**signed, "signature": NEXT.signature(b"")},
+        {**signed, "signature": 5},
+        {**signed, "sequence": True},
+        {**signed, "observedGeneration": "1"},
+        "text",
+        [],
+    ):
+        assert told(others, staged(written)) is None, written
+    assert told(rollouts_of(keys_of(None)), staged(signed, uid="uid-2")) is None
+
+
+def test_an_earlier_record_and_none_leave_the_latest_as_it_is(records):
+    earlier, latest = (
+        records.signed(UID, record()),
+        records.signed(UID, record("deny", sequence=2)),
+    )
+    for written in (latest, earlier, None, "x"):
+        assert told(records, staged(written)) == latest
+    assert records.following(UID, 1) == 3
+
+
+def test_a_generation_has_its_own_record_and_before_it_that_of_the_one_before(records):
+    first = records.signed(UID, record("deny", sequence=7))
+    assert told(records, staged(first)) == first
+    assert told(records, staged(first, generation=2)) == first
+    second = records.signed(UID, record(generation=2))
+    assert told(records, staged(second, generation=2)) == second
+    # A restore of etcd brings back the first, with what was its record.
+    assert told(records, staged(first)) == first
+
+
+def test_the_copy_beside_the_generation_counts_as_the_status_does(records):
+    latest = records.signed(UID, record("deny", sequence=2))
+    records.take(UID, latest)
+    assert told(records, staged(None)) == latest
+    assert told(records, staged(records.signed(UID, record()))) == latest
+
+
+def test_a_roll_out_that_was_taken_away_has_no_record_ever_after(records):
+    latest = records.signed(UID, record("deny", sequence=2))
+    heard = []
+    records.listener = heard.append
+    assert told(records, staged(latest)) == latest
+    assert told(records, staged(latest, annotations={})) is None
+    assert len(heard) == 2
+    assert records.of_generation(UID, 1)["state"] == ENDED
+    assert told(records, staged(latest)) is None
+    assert records.following(UID, 1) == 4
+
+
+def test_without_keys_records_count_as_they_are_written(keys, records):
+    keys.ring = KeyRing()
+    unsigned = record("deny", sequence=2).document()
+    assert told(records, staged(unsigned)) == unsigned
+    # Once there is a key what was known is signed by it, and what is not signed counts no more.
+    keys.ring = KeyRing((KEY,))
+    assert told(records, staged({**unsigned, "sequence": 5})) == unsigned
+
+
+def test_until_it_is_known_which_keys_there_are_nothing_is_decided(keys, records):
+    keys.is_settled = False
+    document = staged(record("deny", sequence=2).document())
+    assert records.verified(document) is document
+    keys.is_settled = True
+    assert told(records, document) is None
+
+
+def test_what_an_earlier_key_has_signed_counts_and_is_signed_anew(keys, records):
+    by_first = records.signed(UID, record())
+    keys.ring = KeyRing((NEXT, KEY))
+    assert told(records, staged(by_first)) == by_first
+    by_next = records.signed(UID, dataclasses.replace(record()))
+    assert by_next != by_first
+    assert told(records, staged(by_next)) == by_next
