@@ -12,6 +12,7 @@ from webhook.cli.demo import sources
 from webhook.cluster.errors import ApiError
 from webhook.cluster.kinds import CRDS, NAMESPACES, PODS, SECRETS, WEBHOOK_CONFIGURATIONS
 from webhook.replicas.pods import AUDIT_PODS, WEBHOOK_PODS
+from webhook.settings.serve import KEY_SECRET
 
 if TYPE_CHECKING:
     from webhook.api.resource import Resource
@@ -24,9 +25,6 @@ NAMES: Final = (NAMESPACE, SHOP, LAB)
 """Namespaces: of the replicas, of what a policy decides, of what a bad policy is asked."""
 
 CONFIGURATION: Final = "waddle-validating-webhook-configuration"
-
-KEYS: Final = "waddle-revision-keys"
-"""A Secret, empty as the manifests make it: replicas put the keys in that sign PolicyRevisions."""
 
 SERVED_SECONDS_MAX: Final = 180
 """Until a kind is served, of a CRD that was just made."""
@@ -94,7 +92,7 @@ class Installation:
         """Namespaces, CRDs, and the Secret of keys."""
         for name in NAMES:
             await self._client.create(NAMESPACES, _named("v1", "Namespace", name))
-        await self._client.create(SECRETS, _named("v1", "Secret", KEYS, NAMESPACE), NAMESPACE)
+        await self._client.create(SECRETS, _named("v1", "Secret", KEY_SECRET, NAMESPACE), NAMESPACE)
         for crd in sources.crds():
             if not (_is_shared(crd) and await self._exists(CRDS, crd["metadata"]["name"])):
                 await self._client.create(CRDS, crd)

@@ -21,7 +21,7 @@ from webhook.cli.cluster_access import NAMESPACE
 from webhook.cli.demo.balancer import Balancer, ready
 from webhook.cli.demo.build import NoControlPlane, control_plane
 from webhook.cli.demo.control_plane import ControlPlane
-from webhook.cli.demo.installation import KEYS, LAB, SHOP, Installation, Occupied
+from webhook.cli.demo.installation import LAB, SHOP, Installation, Occupied
 from webhook.cli.demo.processes import Child, NotStarted
 from webhook.cli.demo.traffic import Traffic
 from webhook.cli.terminal import complain, write
@@ -165,10 +165,7 @@ class _Demonstration:
             *("serve", f"--kubeconfig={kubeconfig}", f"--cert-dir={folder}", "--host=127.0.0.1"),
             *("--port=0", "--health-addr=127.0.0.1:0", "--prometheus-host=127.0.0.1"),
             *("--prometheus-port=0", "--shutdown-delay=0", "--reports"),
-            *(
-                f"--decision-log-config={folder}/exporter.json",
-                f"--revision-key-secret-name={KEYS}",
-            ),
+            f"--decision-log-config={folder}/exporter.json",
         )
         work = ("--operation=webhook,status,generate",)
         named: list[tuple[str, bool, tuple[str, ...]]]
