@@ -3,7 +3,6 @@
 `python -m loadtest.slow_objects` says what the library's policies take for them.
 """
 
-import gc
 import json
 import math
 import time
@@ -11,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.behaviour.serving import review, thing
+from webhook import garbage
 from webhook.api.admission import decode_review
+from webhook.app.process import GC_THRESHOLDS
 from webhook.constraint import enforcement
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.cel import CelDriver
@@ -104,7 +105,7 @@ def main() -> None:
     """Print what reviews of these take of a processor, decoding included, the best of some rounds."""
     client = Client(targets=TARGETS, drivers=(CelDriver(), RegoDriver()))
     snapshot = PolicyFiles(client, [LIBRARY]).load()[0].snapshot
-    gc.freeze()  # as a server does whose policies are loaded
+    garbage.running(GC_THRESHOLDS)  # as a server does whose policies are loaded
     objects = {**ordinary(), "Pod of 3,000 init containers": many_containers(3_000)}
     for name, obj in objects.items():
         body, best, found = json.dumps(review(obj)).encode(), math.inf, 0

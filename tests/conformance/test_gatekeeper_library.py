@@ -100,8 +100,8 @@ def test_the_library_as_it_is_can_be_given_to_a_check(command, tmp_path):
     run = waddle(command, "-f", library(), "-f", tmp_path / "pod.json")
 
     skipped, left_out, *more = run.stderr.splitlines()
-    assert skipped.startswith("skipped, for it is no object of Kubernetes: ")
-    assert left_out.startswith("left out, for test suites are tried on it: ")
+    assert skipped.startswith("skipped, because it is not a Kubernetes object: ")
+    assert left_out.startswith("left out, because it is a sample of a test suite: ")
     if command == "test":
         assert more == ["nothing was checked: there is no constraint"]
         assert run.returncode == 2

@@ -99,7 +99,8 @@ class Receiver:
         if handler.headers["Content-Type"] == "application/x-ndjson":
             records = [json.loads(line) for line in body.splitlines()]
         else:
-            records = json.loads(body)
+            document = json.loads(body)  # a chat's message is no list
+            records = document if isinstance(document, list) else [document]
         if any(record.get("id") in self.poison for record in records):
             self._reply(handler, 400)
             return

@@ -1,4 +1,4 @@
-"""A wrong type in any field of a constraint or an ExpansionTemplate: the verdict is gator's."""
+"""A wrong type in any field of what files hold: the verdict is gator's, or louder."""
 
 from __future__ import annotations
 
@@ -9,13 +9,27 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 from tests.differential.beside_gator import ours
 from tests.patience import PATIENCE_SECONDS
-from tests.webhook.constraint.policies import constraint, expands, pod, template
-from tests.webhook.policies.wrong_types import MATCH, changed, places
+from tests.webhook.constraint.policies import client, constraint, expands, pod, template
+from tests.webhook.policies.wrong_types import (
+    APPLY_TO,
+    MATCH,
+    WHOLE,
+    changed,
+    mutator,
+    places,
+    schema_of,
+)
+from webhook.cli.extensions.run import Extending
+from webhook.constraint import structural
 from webhook.policies.extensions import Extensions
 from webhook.policies.manifests import Manifest
+from webhook.policies.suite import InvalidSuite, find_suites
+from webhook.policies.suite_filter import Filter
+from webhook.policies.suite_runner import SuiteRunner
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -102,3 +116,239 @@ def test_of_expansion_templates(program: Programs, tmp_path: Path) -> None:
         return refused_or_messages(gator, tmp_path / f"{at}.yaml", documents) == "refused"
 
     compared(listed, mine, theirs)
+
+
+# --- mutators -------------------------------------------------------------------------------------
+
+DEPLOYMENT = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "web", "namespace": "a"},
+    "spec": {
+        "template": {
+            "metadata": {"labels": {"a": "b"}},
+            "spec": {"containers": [{"name": "main", "image": "x"}], "a": {}, "set": ["y"]},
+        }
+    },
+}
+NAMESPACE = {
+    "apiVersion": "v1",
+    "kind": "Namespace",
+    "metadata": {"name": "a", "labels": {"a": "b"}},
+}
+MADE_MATCH = MATCH | {"source": "All", "name": "web*"}
+del MADE_MATCH["namespaceSelector"]  # whose fields are those of labelSelector
+TESTED = [{"subPath": "spec.a", "condition": "MustExist"}]
+MUTATORS = {
+    "Assign": mutator(
+        "Assign",
+        "v1",
+        "spec.a.b",
+        {"assign": {"value": "x"}, "pathTests": TESTED},
+        applyTo=APPLY_TO,
+    ),
+    "AssignMetadata": mutator(
+        "AssignMetadata", "v1", "metadata.labels.c", {"assign": {"value": "x"}}
+    ),
+    "ModifySet": mutator(
+        "ModifySet",
+        "v1",
+        "spec.set",
+        {
+            "operation": "merge",
+            "values": {"fromList": ["x"]},
+            "pathTests": [{"subPath": "spec.set", "condition": "MustExist"}],
+        },
+        applyTo=APPLY_TO,
+    ),
+    "AssignImage": mutator(
+        "AssignImage",
+        "v1alpha1",
+        "spec.containers[name:main].image",
+        {"assignDomain": "a.b", "assignPath": "c/d", "assignTag": ":v1"},
+        applyTo=APPLY_TO,
+    ),
+}
+
+
+def mutators(kind: str) -> list[dict[str, Any]]:
+    """One kind with every field of a match, which is the same for all; the others with none."""
+    whole = MUTATORS[kind] | {"metadata": {"name": "m"}}
+    spec = {**whole["spec"], "match": MADE_MATCH if kind == "Assign" else {"source": "All"}}
+    return [whole | {"spec": spec}, *wrong(whole | {"spec": spec})]
+
+
+def expanded_here(document: dict[str, Any]) -> Any:
+    """What we say: that we refuse, or the Pod that is made and changed."""
+    extensions = Extensions()
+    manifests = [Manifest(one, "a.yaml") for one in (document, expands())]
+    if extensions.load(manifests):
+        return "refused"
+    extending = Extending(extensions.mutations, extensions.expansion, {"a": NAMESPACE})
+    (made,) = extending.implied(DEPLOYMENT)
+    return made["metadata"].get("labels"), made["spec"]
+
+
+def expanded_by_gator(gator: Path, file: Path, document: dict[str, Any]) -> Any:
+    file.write_text("\n---\n".join(map(json.dumps, (document, expands(), DEPLOYMENT, NAMESPACE))))
+    done = subprocess.run(
+        [str(gator), "expand", "-n", str(file)],
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+    )
+    if done.returncode:
+        return "refused"
+    made = yaml.safe_load(done.stdout)
+    return made["metadata"].get("labels"), made["spec"]
+
+
+@pytest.mark.slow(40)
+@pytest.mark.parametrize("kind", MUTATORS)
+def test_of_mutators(program: Programs, tmp_path: Path, kind: str) -> None:
+    gator, listed = program("gator"), mutators(kind)
+    assert expanded_here(listed[0]) == expanded_by_gator(gator, tmp_path / "whole.yaml", listed[0])
+
+    def theirs(at: int) -> Any:
+        return expanded_by_gator(gator, tmp_path / f"{at}.yaml", listed[at])
+
+    with ThreadPoolExecutor(2) as threads:
+        answers = list(threads.map(theirs, range(len(listed))))
+    silent, wrongly_loud = [], []
+    for document, answer in zip(listed, answers, strict=True):
+        own = expanded_here(document)
+        if own == answer or has_no_operation(document):
+            continue
+        if own != "refused":
+            silent.append((document["spec"], own, answer))
+        elif not structural.faults(document, crd_schema_of(document)):
+            wrongly_loud.append(document["spec"])
+    assert silent == []
+    assert wrongly_loud == []
+
+
+def has_no_operation(document: dict[str, Any]) -> bool:
+    """Whether it is a ModifySet that a cluster's CRD gives its operation, and gator does not."""
+    parameters = document["spec"].get("parameters") if isinstance(document["spec"], dict) else None
+    named = isinstance(parameters, dict) and parameters.get("operation") is not None
+    return document["kind"] == "ModifySet" and not named
+
+
+def crd_schema_of(document: dict[str, Any]) -> Any:
+    return schema_of(document["kind"].lower(), document["apiVersion"].split("/")[1])
+
+
+# --- what is synchronised -------------------------------------------------------------------------
+
+
+@pytest.mark.slow(20)
+@pytest.mark.parametrize("kind", ["configs", "syncsets"])
+def test_of_what_is_synchronised(program: Programs, tmp_path: Path, kind: str) -> None:
+    """Where `gator sync test` cannot read one, it is told of; the rest as a cluster's CRD has it."""
+    gator = program("gator")
+    listed = [WHOLE[kind], *wrong(WHOLE[kind])]
+
+    def is_refused(at: int) -> bool:
+        file = tmp_path / f"{at}.yaml"
+        file.write_text("\n---\n".join(map(json.dumps, (listed[at], template()))))
+        done = subprocess.run(
+            [str(gator), "sync", "test", "-f", "-n", str(file)],
+            capture_output=True,
+            check=False,
+            text=True,
+            timeout=PATIENCE_SECONDS,
+        )
+        return "cannot unmarshal" in done.stderr or "converting" in done.stderr
+
+    with ThreadPoolExecutor(2) as threads:
+        refused = list(threads.map(is_refused, range(len(listed))))
+    told = [bool(Extensions().load([Manifest(one, "a.yaml")])) for one in listed]
+    pairs = list(zip(listed, refused, told, strict=True))
+    assert (refused[0], told[0]) == (False, False)
+    assert sum(refused) > 10
+    assert [document["spec"] for document, theirs, ours in pairs if theirs and not ours] == []
+
+
+# --- suites ---------------------------------------------------------------------------------------
+
+SUITE = {
+    "apiVersion": "test.gatekeeper.sh/v1alpha1",
+    "kind": "Suite",
+    "metadata": {"name": "s"},
+    "skip": False,
+    "tests": [
+        {
+            "name": "denied",
+            "template": "template.yaml",
+            "constraint": "constraint.yaml",
+            "skip": False,
+            "invalid": False,
+            "cases": [
+                {
+                    "name": "a pod",
+                    "object": "pod.yaml",
+                    "inventory": ["namespace.yaml"],
+                    "skip": False,
+                    "assertions": [{"violations": 1, "message": "no"}],
+                },
+                {"name": "again", "object": "pod.yaml", "assertions": [{"violations": "yes"}]},
+            ],
+        }
+    ],
+}
+
+
+SUITE_PLACES = [path for path in places(SUITE) if path[:1] in {("skip",), ("tests",)}]
+
+
+def suites() -> list[dict[str, Any]]:
+    values = (*VALUES, 0, 2, -1, 1.5, "yes", "no", "(", False, [5], [{}])
+    return [SUITE, *(changed(SUITE, path, value) for path in SUITE_PLACES for value in values)]
+
+
+@pytest.mark.slow(60)
+def test_of_suites(program: Programs, tmp_path: Path) -> None:
+    gator, listed = program("gator"), suites()
+    parts = {
+        "template": template(),
+        "constraint": constraint(),
+        "pod": pod(),
+        "namespace": NAMESPACE,
+    }
+    for name, document in parts.items():
+        (tmp_path / f"{name}.yaml").write_text(json.dumps(document))
+
+    def file_of(at: int) -> Path:
+        return tmp_path / f"suite{at}.yaml"
+
+    def theirs(at: int) -> bool:
+        file_of(at).write_text(json.dumps(listed[at]))
+        done = subprocess.run(
+            [str(gator), "verify", str(file_of(at))],
+            capture_output=True,
+            check=False,
+            text=True,
+            timeout=PATIENCE_SECONDS,
+        )
+        return done.returncode == 0
+
+    def mine(at: int) -> str:
+        try:
+            found = find_suites(file_of(at))
+        except InvalidSuite:
+            return "refused"
+        results = [SuiteRunner(lambda _: client(), Filter()).run(one) for one in found]
+        return "failed" if any(one.failed for one in results) else "passed"
+
+    with ThreadPoolExecutor(2) as threads:
+        passed = list(threads.map(theirs, range(len(listed))))
+    own = [mine(at) for at in range(len(listed))]
+    pairs = list(zip(listed, passed, own, strict=True))
+    assert pairs[0][1:] == (True, "passed")
+    assert [
+        one["tests"] for one, is_passed, here in pairs if here == "passed" and not is_passed
+    ] == []
+    louder = [one["tests"] for one, is_passed, here in pairs if is_passed and here != "passed"]
+    assert all("null" in json.dumps(one) for one in louder)  # an assertion that is null
+    assert len(louder) == 2

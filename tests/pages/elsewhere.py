@@ -71,6 +71,14 @@ HELD = {
         "tests/webhook/console/folder.py",
         "--manifests=",
     ),
+    "waddle console --context staging --context production": (
+        "tests/behaviour/test_the_console_shows_several_clusters.py",
+        "--context=",
+    ),
+    "waddle sidecar --config sidecar.yaml --check": (
+        "tests/behaviour/test_notifications.py",
+        '"--check"',
+    ),
     "waddle console --kubeconfig ~/.kube/config": (
         "tests/behaviour/test_the_console_shows_a_cluster.py",
         "--kubeconfig",

@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 
 from tests.patience import until
-from tests.system.conftest import ALL_OPERATIONS, control_plane
+from tests.system.conftest import control_plane
 from tests.system.generated import (
     BINDINGS,
-    NO_WAIT,
     POLICIES,
     UNLIKE,
     constraint,
     refusal,
+    running,
     template,
 )
-from tests.system.replicas import CONSTRAINTS, TEMPLATES, Plane, Replica, config_map, try_request
+from tests.system.replicas import CONSTRAINTS, TEMPLATES, Plane, config_map, try_request
 
 GROUP = "admissionregistration.k8s.io/v1"
 
@@ -31,15 +31,6 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
     """A control plane of its own: policies of the API server are about everything in it."""
     with control_plane(tmp_path_factory.mktemp("colliding")) as made:
         yield made
-
-
-def running(plane: Plane, stack: ExitStack, name: str) -> Replica:
-    """A replica that generates."""
-    stack.callback(plane.delete_pod, name)
-    replica = stack.enter_context(Replica(plane, name, *ALL_OPERATIONS, NO_WAIT))
-    replica.wait_ready()
-    plane.mark_pod(name, ready=True)
-    return replica
 
 
 def foreign_policy(kind: str) -> dict[str, Any]:

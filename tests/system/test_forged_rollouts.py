@@ -4,10 +4,9 @@ import pytest
 
 from tests.patience import until
 from tests.system.conftest import ALL_OPERATIONS, StartReplica
-from tests.system.replicas import Plane, Replica, constraint, template
+from tests.system.replicas import Plane
 from tests.system.revisions import REVISIONS, first_verdict, kill
-from tests.system.rollouts import annotate, copy_of, forge_rollout, reach, record, unsigned
-from webhook.constraint.rollout import ANNOTATION
+from tests.system.rollout_forging import annotate, begun, copy_of, forge, reach, record, unsigned
 
 IGNORED = "waddle_rollout_records_ignored_total"
 
@@ -18,18 +17,6 @@ def plane(empty_plane: Plane) -> Plane:
     return empty_plane
 
 
-def begun(plane: Plane, start: StartReplica, kind: str, rollout: str) -> list[Replica]:
-    """Three replicas, and a constraint that is rolled out."""
-    plane.put_template(template(kind))
-    replicas = [start(f"{kind.lower()}-{number}", *ALL_OPERATIONS) for number in range(3)]
-    for replica in replicas:
-        replica.wait_ready()
-    staged = constraint("words", kind.lower(), kind)
-    staged["metadata"]["annotations"] = {ANNOTATION: rollout}
-    plane.put_constraint(staged)
-    return replicas
-
-
 def test_a_stage_is_neither_weakened_nor_hurried_by_who_may_write_its_status(
     plane: Plane, start: StartReplica
 ) -> None:
@@ -38,7 +25,7 @@ def test_a_stage_is_neither_weakened_nor_hurried_by_who_may_write_its_status(
     replicas = begun(plane, start, kind, "dryrun")
     earlier = reach(plane, kind, "dryrun")
     assert earlier["signature"]
-    forge_rollout(plane, kind, unsigned(earlier, "deny"))
+    forge(plane, kind, unsigned(earlier, "deny"))
     until(lambda: record(plane, kind) == earlier, "it is put right")
     assert not any(replica.denies("hurried") for replica in replicas)
     until(
@@ -51,7 +38,7 @@ def test_a_stage_is_neither_weakened_nor_hurried_by_who_may_write_its_status(
     for replica in replicas:
         until(lambda replica=replica: replica.denies("hurried"), "each denies")
     for written in (unsigned(latest, "dryrun"), earlier, None, {"steps": 5}, "x" * 1000):
-        forge_rollout(plane, kind, written if isinstance(written, dict) else None)
+        forge(plane, kind, written if isinstance(written, dict) else None)
         assert all(replica.denies("hurried") for replica in replicas)
         until(lambda: record(plane, kind) == latest, "it is put right")
         assert all(replica.denies("hurried") for replica in replicas)
@@ -68,7 +55,7 @@ def test_replicas_that_start_believe_no_earlier_record(plane: Plane, start: Star
     latest = reach(plane, kind, "deny")
     until(lambda: copy_of(plane, kind) == latest, "a copy of it is kept")
     kill(replicas)
-    forge_rollout(plane, kind, earlier)
+    forge(plane, kind, earlier)
     (fresh,) = [start("restarted-again", *ALL_OPERATIONS)]
     assert first_verdict(fresh, "restarted")["allowed"] is False
     fresh.wait_ready()
@@ -100,7 +87,7 @@ def test_a_roll_out_that_was_taken_away_begins_anew_whatever_was_recorded(
     until(lambda: copy_of(plane, kind).get("state") == "Ended", "its end is kept")
     annotate(plane, kind, "dryrun")
     anew = reach(plane, kind, "dryrun")
-    forge_rollout(plane, kind, latest)
+    forge(plane, kind, latest)
     until(lambda: record(plane, kind) == anew, "it is put right")
     assert not any(replica.denies("anew") for replica in replicas)
     plane.delete_template("anew")

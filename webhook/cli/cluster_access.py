@@ -45,11 +45,30 @@ def constraints_of(kind: str) -> Resource:
     return Resource(gvk, kind.lower(), namespaced=False)
 
 
+CONTEXT: Final = click.option("--context", metavar="NAME", default=None, help="A context of it.")
+CONTEXTS: Final = click.option(
+    "--context",
+    "contexts",
+    metavar="NAME",
+    multiple=True,
+    help="A context of it. Repeatable: of several clusters each has pages of its own.",
+)
+
+
 def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that say which cluster, and which namespace of it is Waddle's."""
+    return _with_options(command, CONTEXT)
+
+
+def clusters_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for a command that may follow several clusters."""
+    return _with_options(command, CONTEXTS)
+
+
+def _with_options(command: Callable[..., Any], context: Callable[..., Any]) -> Callable[..., Any]:
     options = (
         KUBECONFIG,
-        click.option("--context", metavar="NAME", default=None, help="A context of it."),
+        context,
         click.option(
             "-n",
             "--namespace",

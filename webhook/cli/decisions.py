@@ -131,7 +131,7 @@ def replay(source: Path, *, paths: Sequence[Path], output: str) -> int:
     if report.faults:
         raise _NoAnswer("\n".join(printable(str(fault)) for fault in report.faults))
     if report.skipped:
-        complain(f"skipped, for it is no object of Kubernetes: {listed(report.skipped)}")
+        complain(f"skipped, because it is not a Kubernetes object: {listed(report.skipped)}")
     records = _open(source)
     replayed = run(_read(records, source), policies)
     if replayed.replayed and not client.snapshot.constraints:

@@ -224,9 +224,11 @@ def _about_files(sources: Sources) -> list[str]:
     """What of the files was not read as policies or resources, a line for each reason."""
     lines = []
     if sources.skipped:
-        lines.append(f"skipped, for it is no object of Kubernetes: {listed(sources.skipped)}")
+        lines.append(f"skipped, because it is not a Kubernetes object: {listed(sources.skipped)}")
     if sources.left_out:
-        lines.append(f"left out, for test suites are tried on it: {listed(sources.left_out)}")
+        lines.append(
+            f"left out, because it is a sample of a test suite: {listed(sources.left_out)}"
+        )
     return lines
 
 

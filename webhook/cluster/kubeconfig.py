@@ -51,7 +51,7 @@ def faults_of(named: str | Path | None, context: str | None) -> Iterator[str]:
                 document = read_first(file.read_text("utf-8"), KUBERNETES)
             except InvalidYaml as error:
                 line = error.line or 1
-                yield f"{file}:{line}: no kubeconfig, for it is no YAML: {error.message}"
+                yield f"{file}:{line}: this is not a kubeconfig, because it is not YAML: {error.message}"
             except (OSError, ValueError) as error:
                 yield f"{file}: no kubeconfig: {error}"
             else:
@@ -69,18 +69,18 @@ def _faults(place: str, documents: Sequence[dict[str, Any]], context: str | None
     known = ", ".join(contexts) or "none"
     name = context or current
     if not name:
-        yield f"{place}: no current-context: say --context NAME; its contexts: {known}"
+        yield f"{place}: it has no current-context, so give --context NAME; its contexts: {known}"
         return
     if name not in contexts:
         which_one = "context" if context else "current-context"
-        yield f"{place}: {which_one} {name} is none of its contexts: {known}"
+        yield f"{place}: {which_one} {name} is not in it; its contexts: {known}"
         return
     for field, kind in (("cluster", "clusters"), ("user", "users")):
         other = contexts[name].get(field)
         there = _named(documents, kind, field)
         if other not in there:
             yield (
-                f"{place}: context {name} names the {field} {other!r}, which is none of its {kind}: "
+                f"{place}: context {name} names the {field} {other!r}, which is not in it; its {kind}: "
                 f"{', '.join(there) or 'none'}"
             )
     cluster = _named(documents, "clusters", "cluster").get(contexts[name].get("cluster"), {})

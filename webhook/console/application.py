@@ -23,7 +23,7 @@ from webhook.console.live import NamedObject, NotReadable
 from webhook.console.pages import NotThere
 from webhook.console.picture import EMPTY, Picture
 from webhook.console.playground import MODES, TEXT_CHARACTERS_MAX, Attempt, Busy, Playground
-from webhook.console.responses import as_file, as_json, ok, static
+from webhook.console.responses import as_file, as_json, ok, static, wants_json
 from webhook.console.rights import RightsUnknown
 from webhook.console.session import BEGIN, END, SignInRefused
 from webhook.values import dataclass
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from webhook.console.login import Login
-    from webhook.console.picture import Shown, ShownViolation
+    from webhook.console.picture import Shown, ShownCluster, ShownViolation
     from webhook.console.rights import Rights
     from webhook.console.session import Sent
     from webhook.console.visitor import Right, Visitor
@@ -97,6 +97,8 @@ class ConsoleOptions:
     login: Login | None = None
     rights: Rights | None = None
     """What visitors may read; there is one where there is a login."""
+    clusters: Sequence[ShownCluster] = ()
+    """All that this process shows, where it shows several."""
 
 
 @dataclass(slots=True)
@@ -327,7 +329,7 @@ class Console:
         follows: bool = True,
     ) -> Response:
         around = self._around(request, picture, follows=follows)
-        if _wants_json(request):
+        if wants_json(request):
             return as_json({"shown": around["shown"], **document}, status)
         text = self.drawing.page(name, path, around, document)
         return Response(
@@ -341,6 +343,7 @@ class Console:
             "shown": pages.shown(picture, visitor),
             "query": dict(query),
             "number": self.shown.number,
+            "clusters": self.options.clusters,
             "sarif": self.options.as_sarif is not None,
             "live": follows and request.method == "GET",
             "is_page": request.method == "GET" and bool(picture.version),
@@ -384,7 +387,7 @@ class Console:
     async def _fault(self, request: Request, error: Exception) -> Response:
         self.log.fault("bug in a page", error)
         document = {"status": 500, "error": f"a fault of the console's: {type(error).__name__}"}
-        if _wants_json(request):
+        if wants_json(request):
             return as_json(document, 500)
         return PlainTextResponse(document["error"], 500)
 
@@ -437,13 +440,6 @@ def _sent(sent: Sent) -> Response:
 
 def _query(request: Request) -> pages.Query:
     return dict(request.query_params.items())
-
-
-def _wants_json(request: Request) -> bool:
-    if request.query_params.get("format") == "json":
-        return True
-    accepted = request.headers.get("accept", "")
-    return "application/json" in accepted and "text/html" not in accepted
 
 
 async def _form(request: Request) -> dict[str, str]:

@@ -63,6 +63,7 @@ class ClusterObjects:
     carriers: Sequence[Right] = ()
     version: str = ""
     namespace: str = ""
+    context: str = ""
     place: str = ""
     taken: str = ""
 
@@ -98,6 +99,7 @@ def picture_of(objects: ClusterObjects) -> Picture:
         kinds=tuple(objects.kinds),
         certificates=tuple(objects.certificates),
         namespace=objects.namespace,
+        context=objects.context,
         carriers=tuple(objects.carriers),
         by_key=by_key,
     )

@@ -118,8 +118,14 @@ class ClusterSource:
         make_client: Callable[[], Client],
         shown: Shown,
         log: Logger,
+        *,
+        context: str = "",
     ) -> None:
-        """``namespace`` is the one that Waddle runs in; ``make_client`` gives an empty client."""
+        """``namespace`` is the one that Waddle runs in; ``make_client`` gives an empty client.
+
+        ``context`` is what kubectl would call the cluster.
+        """
+        self._context = context
         self._credentials = credentials
         self._namespace = namespace
         self._client = make_client()
@@ -281,6 +287,7 @@ class ClusterSource:
             certificates=self._certificates,
             carriers=[one.right for one in served],
             namespace=self._namespace,
+            context=self._context,
             trouble=trouble,
             version=newest(one.resource_version for one in statistics.values()),
             place=self._credentials.server,

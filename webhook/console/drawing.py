@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
@@ -34,11 +35,11 @@ def visible(value: Any) -> Any:
     return value
 
 
-def link(path: str, **parameters: Any) -> str:
-    """A path with a query, without parameters that are empty."""
+def link(root: str, path: str, **parameters: Any) -> str:
+    """A path below ``root`` with a query, without parameters that are empty."""
     said = {name: value for name, value in parameters.items() if value not in ("", None)}
     text = urlencode(said, errors="surrogatepass") if said else ""
-    return f"{path}?{text}" if text else path
+    return f"{root}{path}?{text}" if text else f"{root}{path}"
 
 
 _FOLDER: Final = Path(__file__).parent / "templates"
@@ -55,9 +56,9 @@ NAVIGATION: Final = (
 
 
 class Drawing:
-    """The templates, read once."""
+    """The templates, read once, for pages below ``root``."""
 
-    def __init__(self, environment: type[Environment] = Environment) -> None:
+    def __init__(self, environment: type[Environment] = Environment, root: str = "") -> None:
         self._environment = environment(
             loader=FileSystemLoader(_FOLDER),
             autoescape=True,
@@ -68,7 +69,9 @@ class Drawing:
             auto_reload=False,
         )
         self._environment.filters.update(tojson_text=_as_json, zip=zip, age=age)
-        self._environment.globals.update(link=link, shares=shares, version=__version__)
+        self._environment.globals.update(
+            link=partial(link, root), shares=shares, version=__version__
+        )
 
     def page(self, name: str, path: str, around: Mapping[str, Any], document: Any) -> str:
         """A page; ``around`` is what every page says (see :func:`webhook.console.application`)."""

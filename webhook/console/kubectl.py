@@ -61,6 +61,14 @@ def of_resource(resource: Sequence[str], policies: Iterable[ShownPolicy]) -> lis
     return offered
 
 
+def at(context: str, commands: Iterable[Command]) -> list[Command]:
+    """The same commands, at the cluster of a context; "" is the one that kubectl asks anyway."""
+    option = f"kubectl --context={shlex.quote(context)} " if context else "kubectl "
+    return [
+        {**one, "command": option + one["command"].removeprefix("kubectl ")} for one in commands
+    ]
+
+
 def of_replica(namespace: str, name: str) -> list[Command]:
     """To see why a replica is as it is."""
     return [

@@ -243,8 +243,13 @@ def policy(picture: Picture, query: Query) -> ObjectDocument:
         "rollout": item.rollout,
         "toCome": to_come(item),
         "revisions": [_revision(item, one) for one in item.revisions],
-        "commands": kubectl.of_policy(item) if picture.over == "cluster" else [],
+        "commands": _commands(picture, kubectl.of_policy(item)),
     }
+
+
+def _commands(picture: Picture, offered: Sequence[kubectl.Command]) -> list[kubectl.Command]:
+    """What kubectl does about a cluster; about files it does nothing."""
+    return kubectl.at(picture.context, offered) if picture.over == "cluster" else []
 
 
 def _revision(item: ShownPolicy, kept: PolicyRevision) -> ObjectDocument:
@@ -340,7 +345,7 @@ def resource(picture: Picture, query: Query) -> ObjectDocument:
         "rows": [violations.row(item) for item in rows],
         "known": picture.violations is not None,
         "why": picture.why_no_violations,
-        "commands": kubectl.of_resource(wanted, violated) if picture.over == "cluster" else [],
+        "commands": _commands(picture, kubectl.of_resource(wanted, violated)),
     }
 
 
@@ -398,7 +403,7 @@ def health(picture: Picture, query: Query) -> ObjectDocument:
                     for standing in item.standings
                     if standing.replica == one.name and standing.state != "enforced"
                 ][:PAGE_ROWS],
-                "commands": kubectl.of_replica(picture.namespace, one.name),
+                "commands": _commands(picture, kubectl.of_replica(picture.namespace, one.name)),
             }
             for one in picture.pods
         ],

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from webhook.api.revision import PolicyRevision
     from webhook.console.visitor import Right
@@ -157,6 +158,8 @@ class Picture:
     certificates: tuple[ShownCertificate, ...] = ()
     namespace: str = ""
     """The one that Waddle runs in."""
+    context: str = ""
+    """The kubeconfig's context of this cluster, where one was named."""
     carriers: tuple[Right, ...] = ()
     """By which all policy reports are read, where violations are told by these."""
     sees_pods: bool = True
@@ -171,7 +174,32 @@ class Picture:
         return self.by_key.get((kind, name))
 
 
+_UNFIT: Final = re.compile(r"[^A-Za-z0-9._-]+")
+
 EMPTY: Final = Picture("", "", "", "", trouble=("nothing was read yet",))
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCluster:
+    """A cluster by the name of its context, and the path that its pages stand below."""
+
+    name: str
+    root: str
+
+
+def clusters_of(contexts: Iterable[str]) -> tuple[ShownCluster, ...]:
+    """Each context's path: its name, without what a path cannot hold, and unlike the others'."""
+    taken: list[str] = []
+    listed = []
+    for name in contexts:
+        fit = _UNFIT.sub("-", name).strip(".-") or "cluster"
+        path, number = fit, 1
+        while path in taken:
+            number += 1
+            path = f"{fit}-{number}"
+        taken.append(path)
+        listed.append(ShownCluster(name, f"/clusters/{path}"))
+    return tuple(listed)
 
 
 class Shown:

@@ -6,7 +6,10 @@ import asyncio
 import signal
 from typing import TYPE_CHECKING, Final, Protocol
 
+from webhook.console import clusters
 from webhook.console.application import FORM_BYTES_MAX, Console, Source
+from webhook.console.drawing import Drawing
+from webhook.console.playground import Playground
 from webhook.metrics.registry import Registry
 from webhook.server.http.bound_socket import bind
 from webhook.server.http.hub import Hub
@@ -15,9 +18,12 @@ from webhook.server.http.listener import Listener
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Mapping
+
+    from starlette.types import ASGIApp
 
     from webhook.console.application import ConsoleOptions
-    from webhook.console.picture import Shown
+    from webhook.console.picture import Shown, ShownCluster
     from webhook.log import Logger
 
 CONNECTIONS_MAX: Final = 200
@@ -52,22 +58,33 @@ class RunningSource(Source, Protocol):
 
 async def serve(
     listening: socket.socket,
-    source: RunningSource,
-    shown: Shown,
+    sources: Mapping[ShownCluster | None, tuple[RunningSource, Shown]],
     options: ConsoleOptions,
     log: Logger,
 ) -> None:
-    """Follow the source and answer until a signal says to stop."""
-    console = Console(shown, source, options, log)
+    """Follow each source and answer until a signal says to stop.
+
+    Of several each has a name; the only one has none.
+    """
+    playground = Playground()
+    consoles = {
+        cluster: Console(
+            *(shown, source, options, log),
+            Drawing(root="" if cluster is None else cluster.root),
+            playground=playground,
+        )
+        for cluster, (source, shown) in sources.items()
+    }
     hub = Hub(LIMITS, Registry(), log)
-    server = Listener(hub, console.application(), listening, grace_seconds=DRAIN_SECONDS)
+    server = Listener(hub, _application(consoles, options), listening, grace_seconds=DRAIN_SECONDS)
     loop = asyncio.get_running_loop()
 
     def stop() -> None:
         if hub.draining:  # Told a second time: somebody waits at a terminal.
             for connection in tuple(hub.connections):
                 connection.abort("shutdown")
-        shown.end()  # a stream that goes on would be cut as a fault
+        for console in consoles.values():
+            console.shown.end()  # a stream that goes on would be cut as a fault
         server.stop()
 
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -75,12 +92,25 @@ async def serve(
     host, port = listening.getsockname()[:2]
     try:
         async with asyncio.TaskGroup() as tasks:
-            following = tasks.create_task(source.run(), name="source")
+            following = [
+                tasks.create_task(source.run(), name="source") for source, _ in sources.values()
+            ]
             log.info("console", address=f"http://{shown_host(host)}:{port}/")
             await server.serve()
-            following.cancel()
+            for task in following:
+                task.cancel()
     finally:
-        console.playground.stop()
+        playground.stop()
+
+
+def _application(
+    consoles: Mapping[ShownCluster | None, Console], options: ConsoleOptions
+) -> ASGIApp:
+    named = {cluster: one for cluster, one in consoles.items() if cluster is not None}
+    if named:
+        return clusters.application(named, options.hosts, Drawing())
+    (console,) = consoles.values()
+    return console.application()
 
 
 def shown_host(host: str) -> str:

@@ -54,3 +54,11 @@ async def static(request: Request) -> Response:
     if file is None or file.suffix not in _TYPES:
         raise HTTPException(404, "no such file")
     return Response(file.read_bytes(), media_type=_TYPES[file.suffix])
+
+
+def wants_json(request: Request) -> bool:
+    """Whether who asks would read a page as JSON."""
+    if request.query_params.get("format") == "json":
+        return True
+    accepted = request.headers.get("accept", "")
+    return "application/json" in accepted and "text/html" not in accepted

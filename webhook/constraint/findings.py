@@ -83,7 +83,8 @@ class Findings:
     """What one review has found so far."""
 
     __slots__ = (
-        "_is_by_constraint",
+        "_is_in_order",
+        "_last",
         "_shared",
         "_shares",
         "_watches",
@@ -119,8 +120,10 @@ class Findings:
         self.deferred = False
         self.evaluated = 0
         self._watches = False
-        self._is_by_constraint = True
-        """Whether results are in order of their constraints' kinds and names."""
+        self._is_in_order = True
+        """Whether results of each action are in order of their constraints' kinds and names."""
+        self._last: dict[str, tuple[str, str]] = {}
+        """The last constraint with results of each action."""
 
     def review(self, review: Review) -> None:
         """Add what a review finds, or find that it takes too long here (``deferred``)."""
@@ -416,12 +419,11 @@ class Findings:
         """Add what a constraint found, of which there may be thousands."""
         points = self.snapshot.enforcement_points
         scoped = enforcement.scoped_actions(constraint, self.point, points)
-        if self.results and self.results[-1].constraint.key > constraint.key:
-            self._is_by_constraint = False
-        action, new = (
-            constraint.enforcement_action,
-            tuple.__new__,
-        )  # at half of what calling it takes
+        new = tuple.__new__  # at half of what calling the class takes
+        action = constraint.enforcement_action
+        if self._last.get(action, constraint.key) > constraint.key:
+            self._is_in_order = False
+        self._last[action] = constraint.key
         self.results += [
             new(Result, (target, constraint, msg, details, action, scoped, "violation"))
             for msg, details in told
@@ -439,7 +441,7 @@ class Findings:
             constraint, self.point, self.snapshot.enforcement_points
         )
         action = constraint.enforcement_action
-        self._is_by_constraint = False
+        self._is_in_order = False
         self.results.append(Result(target, constraint, msg, details, action, scoped, cause))
 
     def responses(self) -> Responses:
@@ -447,7 +449,7 @@ class Findings:
         if self.deferred:
             return DEFERRED
         # A stable sort: a constraint's violations of one message keep their own order.
-        if self._is_by_constraint:  # two sorts of texts take a quarter of one of tuples
+        if self._is_in_order:  # two sorts of texts take a quarter of one of tuples
             self.results.sort(key=_message)
             self.results.sort(key=_action)
         else:

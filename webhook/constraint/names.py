@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from webhook.api.patterns import LABEL_VALUE, QUALIFIED, SUBDOMAIN
+from webhook.api.patterns import LABEL_1035, LABEL_VALUE, QUALIFIED, SUBDOMAIN
 
 SUBDOMAIN_MAX: Final = 253
 LABEL_MAX: Final = 63
@@ -22,6 +22,22 @@ _QUALIFIED_MESSAGE: Final = (
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
     "alphanumeric character"
 )
+
+_DNS_1035_MESSAGE: Final = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
+    "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or "
+    f"'abc-123', regex used for validation is '{LABEL_1035}')"
+)
+
+
+def dns_label_faults(name: str) -> list[str]:
+    """Why this is no DNS-1035 label; empty if it is one."""
+    faults = []
+    if len(name) > LABEL_MAX:
+        faults.append(f"must be no more than {LABEL_MAX} characters")
+    if not re.fullmatch(LABEL_1035, name):
+        faults.append(_DNS_1035_MESSAGE)
+    return faults
 
 
 def subdomain_faults(name: str) -> list[str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.patterns import LABEL_1035
 from webhook.constraint.field import invalid
+from webhook.constraint.names import dns_label_faults
 from webhook.constraint.schema_defaults import default_faults
 from webhook.constraint.schema_expressions import expression_faults, rule_faults
 from webhook.constraint.schema_types import type_faults
@@ -27,16 +28,10 @@ if TYPE_CHECKING:
     Schema = Mapping[str, Any]
 
 _ROOT: Final = "spec.validation.openAPIV3Schema"
-_DNS_1035_MESSAGE: Final = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
-    "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or "
-    f"'abc-123', regex used for validation is '{LABEL_1035}')"
-)
 _EMBEDDED: Final = (
     "must not be empty if x-kubernetes-embedded-resource is true without "
     "x-kubernetes-preserve-unknown-fields"
 )
-_LABEL_MAX: Final = 63
 _LIST_TYPES: Final = ("atomic", "map", "set")
 _MAP_TYPES: Final = ("atomic", "granular")
 _TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
@@ -84,7 +79,7 @@ def schema_faults(template: Template, schema: Schema) -> list[str]:
 def _name_faults(template: Template) -> Iterator[str]:
     kind = template.kind
     for field, name in (("kind", kind), ("listKind", f"{kind}List")):
-        for why in _label_faults(name.lower()):
+        for why in dns_label_faults(name.lower()):
             mixed = f"may have mixed case, but should otherwise match: {why}"
             yield invalid(f"spec.names.{field}", name, mixed)
         if re.fullmatch(LABEL_1035, kind.lower()) is None:
@@ -92,16 +87,8 @@ def _name_faults(template: Template) -> Iterator[str]:
     if kind.lower() in OWN_KINDS:
         yield invalid("spec.names.kind", kind, "is the kind of the templates themselves")
     for index, name in enumerate(template.short_names):
-        for why in _label_faults(name):
+        for why in dns_label_faults(name):
             yield invalid(f"spec.names.shortNames[{index}]", name, why)
-
-
-def _label_faults(name: str) -> Iterator[str]:
-    """What is wrong with a DNS-1035 label (apimachinery)."""
-    if len(name) > _LABEL_MAX:
-        yield f"must be no more than {_LABEL_MAX} characters"
-    if not re.fullmatch(LABEL_1035, name):
-        yield _DNS_1035_MESSAGE
 
 
 _WHERE: Final = {
@@ -298,14 +285,18 @@ def _map_list_faults(schema: Schema, path: str, keys: list[str]) -> Iterator[str
             yield f"{path}.items.properties[{key}].default: Required value: {why}"
 
 
-def _logic(schema: Schema, path: str) -> Iterator[str]:
-    """The faults within allOf, anyOf, oneOf and not, and of the pattern."""
+def _logic(schema: Schema, path: str, *, is_within: bool = False) -> Iterator[str]:
+    """The faults within allOf, anyOf, oneOf and not, and of the pattern.
+
+    Outside of them anyOf may say that it is a number or a text, and the first of allOf may.
+    """
     for operator in ("allOf", "anyOf", "oneOf"):
         alternatives = schema.get(operator) or ()
-        if operator == "anyOf" and alternatives == _INT_OR_STRING:
+        if operator == "anyOf" and alternatives == _INT_OR_STRING and not is_within:
             continue
         for index, item in enumerate(alternatives):
-            yield from _nested(item, f"{path}.{operator}[{index}]", first=index == 0)
+            first = operator == "allOf" and index == 0 and not is_within
+            yield from _nested(item, f"{path}.{operator}[{index}]", first=first)
     if schema.get("not") is not None:
         yield from _nested(schema["not"], f"{path}.not")
     pattern = schema.get("pattern")
@@ -327,7 +318,7 @@ def _nested(schema: Any, path: str, *, first: bool = False) -> Iterator[str]:
             yield f"{path}.{name}: Forbidden: must be undefined to be structural"
     yield from _keyword_faults(schema, path)
     if not (first and schema.get("anyOf") == _INT_OR_STRING):
-        yield from _logic(schema, path)
+        yield from _logic(schema, path, is_within=True)
     for name, item in (schema.get("properties") or {}).items():
         yield from _nested(item, f"{path}.properties[{name}]")
         if name == "metadata":

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.patterns import LABEL, SUBDOMAIN
 from webhook.constraint import structural
 from webhook.constraint.field import invalid
+from webhook.constraint.names import dns_label_faults
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -13,6 +15,12 @@ if TYPE_CHECKING:
     Schema = Mapping[str, Any]
 
 _META: Final = ("apiVersion", "kind")
+_INT_OR_STRING: Final = "x-kubernetes-int-or-string"
+_NAMES: Final = {
+    "k8s-short-name": {"pattern": f"^{LABEL}$", "maxLength": 63},
+    "k8s-long-name": {"pattern": f"^{SUBDOMAIN}$", "maxLength": 253},
+}
+"""Formats that the API server asks of defaults, and of no other value."""
 
 
 def default_faults(schema: Schema, path: str) -> Iterator[str]:
@@ -23,13 +31,39 @@ def default_faults(schema: Schema, path: str) -> Iterator[str]:
         if structural.is_pruned(default, schema):
             yield invalid(at, default, "must not have unknown fields")
         yield from _embedded_faults(default, schema, at) or structural.faults_at(
-            at, default, schema
+            at, default, _asked_of_defaults(schema)
         )
     items = schema.get("items")
     if type(items) is dict:
         yield from default_faults(items, f"{path}.items")
     for name, item in (schema.get("properties") or {}).items():
         yield from default_faults(item, f"{path}.properties[{name}]")
+
+
+def _asked_of_defaults(schema: Any) -> Any:
+    """The schema as a default is held against it: that it is a number or a text is not asked."""
+    if type(schema) is list:
+        return [_asked_of_defaults(item) for item in schema]
+    if type(schema) is not dict:
+        return schema
+    asked = {
+        keyword: item if keyword in {"enum", "default"} else _asked_of_defaults(item)
+        for keyword, item in schema.items()
+        if keyword != _INT_OR_STRING or item is not True
+    }
+    form = schema.get("format")
+    if type(form) is str and form in _NAMES:
+        asked["allOf"] = [*(asked.get("allOf") or ()), _NAMES[form]]
+    return asked
+
+
+def _malformed(name: str, text: str) -> str:
+    """What is wrong with the name of a kind or of a version; empty if nothing."""
+    if name == "apiVersion":
+        return f"unexpected GroupVersion string: {text}" if text.count("/") > 1 else ""
+    if faults := dns_label_faults(text.lower()):
+        return f"may have mixed case, but should otherwise match: {','.join(faults)}"
+    return ""
 
 
 def _embedded_faults(value: Any, schema: Schema | None, path: str) -> list[str]:
@@ -51,6 +85,8 @@ def _embedded_faults(value: Any, schema: Schema | None, path: str) -> list[str]:
                     faults.append(invalid(f"{path}.{name}", text, "must be a string"))
                 elif not text:
                     faults.append(invalid(f"{path}.{name}", text, "must not be empty"))
+                elif why := _malformed(name, text):
+                    faults.append(invalid(f"{path}.{name}", text, why))
             if type(value.get("metadata", {})) is not dict:
                 why = "must be an object"
                 faults.append(invalid(f"{path}.metadata", value["metadata"], why))

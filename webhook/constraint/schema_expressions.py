@@ -6,6 +6,7 @@ the schema gives. What it estimates them to cost at most has a limit each, and o
 
 from __future__ import annotations
 
+import base64
 import re
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -31,7 +32,9 @@ _REASONS: Final = (
     "FieldValueRequired",
 )
 _NEWLINES: Final = re.compile(r"[\n\r]+")
-_STEP: Final = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)|\['((?:[^'\\]|\\.)*)'\]", re.ASCII)
+_STEP: Final = re.compile(r"\.([^.\[\]']+)|\['((?:[^'\\]|\\[abfnrtv'\\])*)'\]")
+_ESCAPE: Final = re.compile(r"\\(.)")
+_ESCAPED: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
 COST_MAX: Final = 10_000_000
@@ -126,15 +129,18 @@ def _leads_somewhere(schema: Schema, path: str) -> bool:
         step = _STEP.match(path, at)
         if step is None:
             return False
-        name, at = step[1] or step[2], step.end()
+        name, at = step[1] or _ESCAPE.sub(_unescaped, step[2]), step.end()
         more = level.get("additionalProperties")
-        known = (level.get("properties") or {}).get(name)
-        if known is None and type(more) is dict:
-            known = more
-        if known is None:
+        properties = level.get("properties")
+        known = properties.get(name) if properties else more
+        if type(known) is not dict:
             return False
         level = known
     return True
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    return _ESCAPED.get(escape[1], escape[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,19 +178,13 @@ def _faults_from(
     is_root = is_root or bool(schema.get("x-kubernetes-embedded-resource"))
     yield from _level_faults(schema, level, costs, is_root=is_root)
     below = replace(level, times=_times_within(schema, level.times))
-    atomic = path if schema.get("x-kubernetes-map-type") == "atomic" else ""
     for name, item in (schema.get("properties") or {}).items():
         given = [
             (f"{at}.{name}", value[name])
             for at, value in defaults
             if type(value) is dict and name in value
         ]
-        inner = replace(
-            below,
-            path=f"{path}.properties[{name}]",
-            uncorrelatable=level.uncorrelatable or atomic,
-            defaults=tuple(given),
-        )
+        inner = replace(below, path=f"{path}.properties[{name}]", defaults=tuple(given))
         yield from _faults_from(item, inner, costs)
     if type(more := schema.get("additionalProperties")) is dict:
         given = [
@@ -270,9 +270,9 @@ def _level_faults(
         yield from _message_faults(rule, at, environment, of.declared, costs)
         is_transition = not {"oldSelf", ".oldSelf"}.isdisjoint(checked.names.values())
         yield from _transition_faults(rule, at, level, is_transition=is_transition)
-        if not is_transition and not _has_formats(schema):
+        if not is_transition:
             for where, value in level.defaults:
-                if not _holds(expression, value):
+                if not _holds(expression, value, schema):
                     why = rule.get("message") or f"failed rule: {rule['rule']}"
                     yield invalid(where, value, why)
 
@@ -318,21 +318,51 @@ def _message_faults(
         yield from costs.fault(where, "estimated messageExpression cost", cost)
 
 
-def _holds(expression: Expression, value: Any) -> bool:
-    """Whether a rule holds for a default; one that cannot be evaluated does not."""
+def _holds(expression: Expression, value: Any, schema: Schema) -> bool:
+    """Whether a rule holds for a default; one that cannot be evaluated does not.
+
+    Of a default that cannot be read as its format has it nothing is known.
+    """
     from webhook.cel.errors import EvaluationError  # noqa: PLC0415  # as above
     from webhook.cel.run.meter import Meter  # noqa: PLC0415
 
     try:
-        return expression.evaluate({"self": value}, Meter()) is not False
+        of = _read(value, schema)
+    except EvaluationError:
+        return True
+    try:
+        return expression.evaluate({"self": of}, Meter()) is not False
     except EvaluationError:
         return False
 
 
-def _has_formats(schema: Schema) -> bool:
-    """Whether texts within are moments or bytes to a rule, which the decoded value has as texts."""
-    inner = [schema.get("items"), schema.get("additionalProperties")]
-    inner += (schema.get("properties") or {}).values()
-    return bool(schema.get("format")) or any(
-        _has_formats(item) for item in inner if type(item) is dict
-    )
+def _read(value: Any, schema: Schema) -> Any:
+    """A default as its rules have it: texts of some formats are no texts there.
+
+    Fields have the names that expressions write. Raises EvaluationError for what cannot be read.
+    """
+    from webhook.cel.check.objects import escaped_field  # noqa: PLC0415  # as above
+    from webhook.cel.run.conversions import to_duration, to_timestamp  # noqa: PLC0415
+
+    form = schema.get("format") if schema.get("type") == "string" else None
+    items, more = schema.get("items"), schema.get("additionalProperties")
+    if type(value) is str:
+        match form:
+            case "byte":
+                return base64.b64decode(value)
+            case "date":
+                return to_timestamp(f"{value}T00:00:00Z")
+            case "date-time":
+                return to_timestamp(value)
+            case "duration":
+                return to_duration(value)
+    elif type(value) is list and type(items) is dict:
+        return [_read(item, items) for item in value]
+    elif type(value) is dict:
+        if type(more) is dict:
+            return {name: _read(item, more) for name, item in value.items()}
+        properties = schema.get("properties") or {}
+        fields = {name: _read(value[name], of) for name, of in properties.items() if name in value}
+        escaped = {escaped_field(name): item for name, item in fields.items()}
+        return value | fields | {name: item for name, item in escaped.items() if name is not None}
+    return value

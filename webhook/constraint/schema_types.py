@@ -7,12 +7,14 @@ and null is as if nothing were there.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _INT64: Final = 1 << 63
+_DOUBLE_MAX: Final = sys.float_info.max
 
 TEXT: Final = "a string"
 FLAG: Final = "a boolean"
@@ -120,7 +122,8 @@ def _is(value: Any, wanted: str) -> bool:
         case "an integer of 64 bits":
             return kind is int and -_INT64 <= value < _INT64
         case "a number":
-            return kind is int or kind is float
+            # Go reads it into a double.
+            return kind is float or (kind is int and abs(value) <= _DOUBLE_MAX)
         case "an array of strings":
             return kind is list and all(type(item) is str for item in value)
         case "an array" | "an array of schemas, which are objects":

@@ -8,6 +8,7 @@ business alone, as in Gatekeeper.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 import re2
@@ -24,6 +25,15 @@ if TYPE_CHECKING:
 _ROOT: Final = "[]"
 
 _TYPES: Final = {bool: "boolean", dict: "object", list: "array", str: "string", type(None): "null"}
+
+_FLOAT_MAX: Final = (2 - 2**-23) * 2**127
+_ANY_NUMBER: Final = (-math.inf, math.inf)
+_RANGES: Final[Mapping[str, tuple[float, float]]] = {
+    "int32": (-(1 << 31), (1 << 31) - 1),
+    "int64": (-(1 << 63), (1 << 63) - 1),
+    "float": (-_FLOAT_MAX, _FLOAT_MAX),
+}
+"""What numbers of a format may be."""
 
 _META_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
 
@@ -128,8 +138,8 @@ def _number_faults(value: float, schema: Schema, path: str) -> Iterator[str]:
             why = f"{path} in body should be greater than or equal to {_number(least)}"
             yield invalid(_at(path), value, why)
     name = schema.get("format")
-    bits = {"int32": 31, "int64": 63}.get(name) if type(name) is str else None
-    if bits is not None and not -(1 << bits) <= value < 1 << bits:
+    least, most = _RANGES.get(name, _ANY_NUMBER) if type(name) is str else _ANY_NUMBER
+    if not least <= value <= most:
         kind = schema.get("type", "number")
         why = f"Checked value must be of type {kind} with format {name} in {path}"
         yield invalid(_ROOT, "", why)

@@ -155,7 +155,7 @@ class PolicyLoader:
         """Log each fault when it is new, and not at every look."""
         if report.skipped and report.skipped != self._skipped:
             self._log.info(
-                "files hold no object of Kubernetes and are skipped",
+                "files that hold no Kubernetes object are skipped",
                 count=len(report.skipped),
                 files=", ".join(report.skipped[:FAULTS_SHOWN]),
             )

@@ -29,6 +29,7 @@ from webhook.rego.check.tree import Node, Tree
 from webhook.rego.check.unused import check_unused, check_unused_strictly
 from webhook.rego.check.variables import terms_of, visible
 from webhook.rego.errors import RegoErrors, RegoLoadError
+from webhook.rego.sharing import Sharing
 from webhook.rego.syntax.metadata import Metadata
 from webhook.rego.write.ahead import Ahead
 from webhook.rego.write.constants import bind_parameters
@@ -36,7 +37,6 @@ from webhook.rego.write.documents import NONE, OUT, Documents
 from webhook.rego.write.emitters import new_function
 from webhook.rego.write.expression import dict_of, method
 from webhook.rego.write.generate import ENTRY, generate
-from webhook.rego.write.purity import Sharing
 from webhook.rego.write.statement import PAYS, WrittenFunction
 from webhook.rego.write.unit import Unit
 from webhook.rego.write.uses import Uses

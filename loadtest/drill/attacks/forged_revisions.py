@@ -13,7 +13,8 @@ from tests.system.conftest import ALL_OPERATIONS, control_plane
 from tests.system.forging import at, forge, harmless
 from tests.system.replicas import TEMPLATES, Plane, Replica, constraint, template
 from tests.system.revisions import MERGE, REVISIONS, kept, states
-from tests.system.rollouts import annotate, copy_of, forge_rollout, reach, record, unsigned
+from tests.system.rollout_forging import annotate, copy_of, reach, record, unsigned
+from tests.system.rollout_forging import forge as forge_rollout
 from webhook.api.revision import ROLLBACK
 from webhook.constraint.rollout import ANNOTATION
 

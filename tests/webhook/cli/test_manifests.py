@@ -233,7 +233,7 @@ violation[{"msg": n}] {
         ("x.txt", "a: b", "must be of extensions: [.yaml .yml .json]"),
         ("x.json", "{", "x.json: "),
         (None, "", "No such file or directory"),
-        ("x.yaml", "a: b", "skipped, for it is no object of Kubernetes"),
+        ("x.yaml", "a: b", "skipped, because it is not a Kubernetes object"),
         ("x.yaml", "metadata: {}", "resource  has no version"),
         ("x.yaml", yaml.safe_dump(constraint()), 'adding constraint "c": missing ConstraintTemp'),
         (
@@ -356,7 +356,7 @@ def test_files_that_are_no_objects_are_named_once_and_skipped(policies, tmp_path
 
     for command in ("test", "check"):
         run = waddle(command, "-f", tmp_path)
-        (line,) = (line for line in run.stderr.splitlines() if "no object of Kubernetes" in line)
+        (line,) = (line for line in run.stderr.splitlines() if "not a Kubernetes object" in line)
         assert line.count(".yaml") == 3
         assert f"{tmp_path}/kustomization.yaml, " in line
         assert line.endswith(" and 5 more")

@@ -155,14 +155,14 @@ def test_what_test_suites_are_tried_on_is_left_out_and_the_last_line_says_so(
     put(suite(tmp_path), pod(name="other"), name="other.yaml")
     run = waddle("test", "-f", tmp_path)
     assert run.returncode == 1
-    assert "left out: test suites are tried on " in run.stdout.splitlines()[-1]
+    assert "left out: samples of test suites: " in run.stdout.splitlines()[-1]
     assert "pod.yaml" in run.stdout.splitlines()[-1]
 
 
 def test_where_everything_was_left_out_nothing_is_known(tmp_path: Path) -> None:
     run = waddle("test", "-f", suite(tmp_path))
     assert run.returncode == 2
-    assert run.stderr.splitlines()[-1].startswith("nothing was checked: test suites are tried on ")
+    assert run.stderr.splitlines()[-1].startswith("nothing was checked: samples of test suites: ")
     for name in ("t.yaml", "c.yaml"):
         (tmp_path / name).unlink()
     run = waddle("test", "-f", tmp_path)

@@ -23,20 +23,20 @@ def config(**changed):
 
 WRONG = {
     "": "it holds no clusters, users and contexts",
-    "a: [": ":2: no kubeconfig, for it is no YAML: ",
-    "# Title\n\nText: and more: of it\n": ":3: no kubeconfig, for it is no YAML: ",
+    "a: [": ":2: this is not a kubeconfig, because it is not YAML: ",
+    "# Title\n\nText: and more: of it\n": ":3: this is not a kubeconfig, because it is not YAML: ",
     yaml.safe_dump(
         config(**{"current-context": ""})
-    ): "no current-context: say --context NAME; its contexts: a",
+    ): "it has no current-context, so give --context NAME; its contexts: a",
     yaml.safe_dump(
         config(**{"current-context": "b"})
-    ): "current-context b is none of its contexts: a",
+    ): "current-context b is not in it; its contexts: a",
     yaml.safe_dump(
         config(clusters=[])
-    ): "context a names the cluster 'c', which is none of its clusters: none",
+    ): "context a names the cluster 'c', which is not in it; its clusters: none",
     yaml.safe_dump(
         config(users=[])
-    ): "context a names the user 'u', which is none of its users: none",
+    ): "context a names the user 'u', which is not in it; its users: none",
     yaml.safe_dump(config(clusters=[{"name": "c", "cluster": {"server": "127.0.0.1:1"}}])): (
         "cluster c: its server '127.0.0.1:1' is no https:// address"
     ),
@@ -62,7 +62,7 @@ def test_a_context_that_is_not_there_is_told_with_those_that_are(tmp_path):
     file = tmp_path / "kubeconfig"
     file.write_text(yaml.safe_dump(config()))
 
-    with pytest.raises(CredentialsError, match="context b is none of its contexts: a"):
+    with pytest.raises(CredentialsError, match="context b is not in it; its contexts: a"):
         load_credentials(file, context="b")
 
 

@@ -13,19 +13,20 @@ from jinja2 import DictLoader
 
 from tests.behaviour.serving import REQUIRED_LABELS, SLOW, constraint, pod, thing, write_policies
 from tests.webhook.console import living
+from tests.webhook.console.asked import ask
 from tests.webhook.console.assembled import pod as replica
 from tests.webhook.console.assembled import policy, said
 from tests.webhook.console.branches import MarkingEnvironment
 from tests.webhook.console.identity import RunningProvider
 from tests.webhook.console.typed import CONSTRAINT, POLICY, decision
-from tests.webhook.console.world import WORLDS, World, marks
+from tests.webhook.console.world import BELOW, DRAWING, WORLDS, World, marks
 from webhook.api.pod_status import StatusError
 from webhook.api.revision import digest_of, revision_object
-from webhook.console import decisions
+from webhook.console import clusters, decisions
 from webhook.console.application import ConsoleOptions
 from webhook.console.assembly import ClusterObjects, kept_report, picture_of
 from webhook.console.login import Login
-from webhook.console.picture import Picture, ShownCertificate
+from webhook.console.picture import Picture, ShownCertificate, clusters_of
 from webhook.console.provider import ProviderOptions
 from webhook.console.rights import Rights
 from webhook.console.sealing import Sealer
@@ -437,6 +438,24 @@ def see_as_somebody(folder: Path, issuer: str) -> str:
     return stranger.go("/logout", {}).text
 
 
+@state
+def several_clusters(folder: Path) -> None:
+    shown = clusters_of(("a", "b c", "b/c"))
+    assert [one.root for one in shown] == ["/clusters/a", "/clusters/b-c", "/clusters/b-c-2"]
+    worlds = [World(folder / str(one), ConsoleOptions(clusters=shown)) for one in range(3)]
+    worlds[0].show(rich_cluster()).console.drawing = BELOW
+    worlds[1].show(Picture("cluster", "", "1", "", sees_pods=False))
+    consoles = {one: world.console for one, world in zip(shown, worlds, strict=True)}
+    application = clusters.application(consoles, {"localhost"}, DRAWING)
+    page = ask(application, "/", {}, None)
+    assert "<bdi>b/c</bdi>" in page.text
+    assert "nothing was read yet" in page.text
+    assert 'aria-current="true"' in ask(application, "/clusters/a/policies", {}, None).text
+    assert ask(application, "/clusters/c/", {}, None).status == 404
+    assert ask(application, "/clusters/a/nowhere", {}, None).status == 404
+    assert ask(application, "/readyz", {}, None).status == 503
+
+
 def test_every_page_and_form_is_answered_in_each_state_and_every_branch_is_drawn(tmp_path: Path):
     environment = marks()
     for name in environment.list_templates():
@@ -447,7 +466,7 @@ def test_every_page_and_form_is_answered_in_each_state_and_every_branch_is_drawn
     finally:
         while WORLDS:
             WORLDS.pop().console.playground.stop()
-    never = sorted(environment.known - environment.drawn)
+    never = sorted(environment.known - environment.drawn - marks(BELOW).drawn)
     assert not never, "\n".join(f"{name}:{line} {way}" for name, line, way in never)
 
 

@@ -46,6 +46,7 @@ def around(shown: Picture) -> dict[str, Any]:
         "query": {},
         "number": 1,
         "sarif": True,
+        "clusters": (),
         "live": True,
         "is_page": True,
         "visitor": VISITOR,

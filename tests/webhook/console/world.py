@@ -20,10 +20,12 @@ from webhook.constraint.targets.known import ADMISSION_ALONE, TARGETS
 
 LOG = log.Log(lambda _: None).logger("test")
 DRAWING = Drawing(MarkingEnvironment)
+BELOW = Drawing(MarkingEnvironment, root="/clusters/a")
+"""Of the pages of one of several clusters."""
 
 
-def marks() -> MarkingEnvironment:
-    environment = DRAWING._environment
+def marks(drawing: Drawing = DRAWING) -> MarkingEnvironment:
+    environment = drawing._environment
     assert isinstance(environment, MarkingEnvironment)
     return environment
 

@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from tests.webhook.constraint.policies import client, constraint, pod, template
-from tests.webhook.constraint.test_specialisation import specialiser
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.cel import CelDriver
 from webhook.constraint.drivers.rego import RegoDriver, RegoEvaluator
+from webhook.constraint.drivers.specialisation import Specialiser
 from webhook.constraint.limits import UNLIMITED, Budget, Limits
 from webhook.constraint.review import AugmentedObject
 from webhook.constraint.targets.known import TARGETS
@@ -57,7 +57,8 @@ REVIEW = {
 
 def compiled(rule: str, library: str = LIBRARY, *, own: bool = False) -> RegoEvaluator:
     """A template's evaluator, whose constraints may have code of their own at once."""
-    driver = RegoDriver(specialiser=specialiser(evaluations=1) if own else None)
+    specialiser = Specialiser(lambda job: job(), evaluations=1) if own else None
+    driver = RegoDriver(specialiser=specialiser)
     rego = f'package p\nimport data.lib.pods\nviolation contains {{"msg": msg}} if {{ {rule} }}'
     code = Code("Rego", {"rego": rego, "version": "v1", "libs": [library]})
     return driver.compile(read_template(template()), code)

@@ -259,5 +259,5 @@ def test_what_is_skipped_is_said_once(tmp_path: Path) -> None:
     assert [parts.loader.load() for _ in range(3)] == [True] * 3
     assert parts.messages == [
         "policies in force",
-        "files hold no object of Kubernetes and are skipped",
+        "files that hold no Kubernetes object are skipped",
     ]

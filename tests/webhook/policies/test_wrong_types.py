@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.webhook.constraint.policies import constraint, expands, template
-from tests.webhook.policies.wrong_types import MATCH, changed, places
+from tests.webhook.constraint.policies import constraint, template
+from tests.webhook.policies.wrong_types import (
+    CRDS,
+    MATCH,
+    WHOLE,
+    changed,
+    places,
+    schema_of,
+)
 from webhook.constraint import structural
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
@@ -19,77 +25,7 @@ from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.policies.extensions import Extensions
 from webhook.policies.manifests import Manifest
 
-CRDS = Path(__file__).resolve().parents[3] / "manifests" / "crds"
-APPLY_TO = [{"groups": [""], "versions": ["v1"], "kinds": ["Pod"]}]
-TESTS = [{"subPath": "spec.a", "condition": "MustExist"}]
-
-
-def mutator(kind, version, location, parameters, **spec):
-    """A mutator with every field."""
-    return {
-        "apiVersion": f"mutations.gatekeeper.sh/{version}",
-        "kind": kind,
-        "metadata": {"name": "m"},
-        "spec": {"location": location, "match": MATCH, "parameters": parameters, **spec},
-    }
-
-
-WHOLE = {
-    "assign": mutator(
-        "Assign",
-        "v1",
-        "spec.a.b",
-        {"assign": {"value": "x"}, "pathTests": TESTS},
-        applyTo=APPLY_TO,
-    ),
-    "assignmetadata": mutator(
-        "AssignMetadata", "v1", "metadata.labels.a", {"assign": {"value": "x"}}
-    ),
-    "modifyset": mutator(
-        "ModifySet",
-        "v1",
-        "spec.a.b",
-        {"operation": "merge", "values": {"fromList": ["x"]}, "pathTests": TESTS},
-        applyTo=APPLY_TO,
-    ),
-    "assignimage": mutator(
-        "AssignImage",
-        "v1alpha1",
-        "spec.a.image",
-        {"assignDomain": "a.b", "assignPath": "c/d", "assignTag": ":v1", "pathTests": TESTS},
-        applyTo=APPLY_TO,
-    ),
-    "expansiontemplate": expands(enforcementAction="warn"),
-    "configs": {
-        "apiVersion": "config.gatekeeper.sh/v1alpha1",
-        "kind": "Config",
-        "metadata": {"name": "config", "namespace": "gatekeeper-system"},
-        "spec": {
-            "match": [{"excludedNamespaces": ["a", "b-*"], "processes": ["*", "audit"]}],
-            "readiness": {"statsEnabled": True},
-            "sync": {"syncOnly": [{"group": "", "version": "v1", "kind": "Pod"}]},
-            "validation": {
-                "traces": [
-                    {"dump": "All", "user": "u", "kind": {"group": "", "version": "v1", "kind": ""}}
-                ]
-            },
-        },
-    },
-    "syncsets": {
-        "apiVersion": "syncset.gatekeeper.sh/v1alpha1",
-        "kind": "SyncSet",
-        "metadata": {"name": "s"},
-        "spec": {"gvks": [{"group": "", "version": "v1", "kind": "Pod"}]},
-    },
-}
 WRONG: tuple[Any, ...] = ("apps", 5, 1.5, True, [], ["x"], [5], [{}], {}, {"a": "b"}, "UP_per")
-
-
-def schema_of(crd, version):
-    """The schema of a version of a kind, as an API server has it."""
-    document = yaml.safe_load((CRDS / f"{crd}.yaml").read_text())
-    versions = {one["name"]: one for one in document["spec"]["versions"]}
-    return versions[version]["schema"]["openAPIV3Schema"]
 
 
 def told(document):

@@ -141,7 +141,9 @@ class _Reader:
     ) -> Declared | None:
         """What a schema says, below the references that led to it; None for one of no type."""
         schema, within = self.resolved(given, within)
-        if schema.get("format") == "int-or-string" or _says(schema, "int-or-string"):
+        # Documents of built-in types say so by a format, which means nothing in a CRD.
+        is_text_or_number = self.definitions and schema.get("format") == "int-or-string"
+        if is_text_or_number or _says(schema, "int-or-string"):
             return Declared(DYN, _longest_text(schema))
         if is_root or _says(schema, "embedded-resource"):
             schema = self.with_metadata(schema, within)
@@ -170,7 +172,7 @@ class _Reader:
                 continue
             if known in required and of.get("default") is None:
                 json_bytes += len(known.encode()) + declared.json_bytes + 4
-            escaped = _escaped(known)
+            escaped = escaped_field(known)
             if escaped is not None:
                 fields[escaped] = declared
                 types[escaped] = declared.type
@@ -260,7 +262,7 @@ def _is_quantity(schema: Schema) -> bool:
     return {one.get("type") for one in schema.get("oneOf") or ()} == {"string", "number"}
 
 
-def _escaped(field: str) -> str | None:
+def escaped_field(field: str) -> str | None:
     """How an expression may write a field (k8s.io/apiserver, pkg/cel/escaping.go); None: not at all."""
     if field in _RESERVED:
         return f"__{field}__"

@@ -99,7 +99,7 @@ def command(  # noqa: PLR0913  # each is an option
         else:
             emit(output, audit_report.FORMATS[output.word](outcome))
     if outcome.skipped:
-        complain(f"skipped, for it is no object of Kubernetes: {listed(outcome.skipped)}")
+        complain(f"skipped, because it is not a Kubernetes object: {listed(outcome.skipped)}")
     for line in audit_report.missing(outcome):
         complain(line)
     if not outcome.whole:

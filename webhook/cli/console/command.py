@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from webhook.cli import exit_codes
-from webhook.cli.cluster_access import cluster_options
+from webhook.cli.cluster_access import clusters_options
 
 _HELP = """Serve pages that show policies, what they find, and a place to try them.
 
@@ -22,6 +22,11 @@ Over a cluster, from a laptop or as a Deployment of its own:
 
 \b
   waddle console --kubeconfig ~/.kube/config
+
+Over several clusters, each a context of the kubeconfig:
+
+\b
+  waddle console --context staging --context production
 
 Nothing is written and nothing is decided here: admissions are answered by `waddle serve`.
 Every page is JSON, too, with ?format=json.
@@ -51,7 +56,7 @@ _PATH = click.Path(exists=True, path_type=Path)
     is_flag=True,
     help="Follow a cluster: that of the pod, of $KUBECONFIG, or of the user's kubeconfig.",
 )
-@cluster_options
+@clusters_options
 @click.option(
     "--decisions",
     metavar="PATH",

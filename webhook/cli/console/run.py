@@ -18,7 +18,7 @@ from webhook.cluster.credentials import CredentialsError
 from webhook.console.application import ConsoleOptions
 from webhook.console.files import FilesSource, Place
 from webhook.console.gate import LOOPBACK
-from webhook.console.picture import Shown
+from webhook.console.picture import Shown, clusters_of
 from webhook.console.process import listen, serve
 from webhook.constraint.targets.known import ADMISSION_ALONE
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from webhook.console.login import Login
-    from webhook.console.picture import ShownViolation
+    from webhook.console.picture import ShownCluster, ShownViolation
     from webhook.console.process import RunningSource
     from webhook.console.rights import Rights
     from webhook.log import Logger
@@ -39,7 +39,7 @@ def run(  # noqa: PLR0913  # one for each option of the command
     manifests: tuple[Path, ...],
     kubernetes: bool,
     kubeconfig: str | None,
-    context: str | None,
+    contexts: tuple[str, ...],
     namespace: str,
     decisions: Path | None,
     host: str,
@@ -50,15 +50,20 @@ def run(  # noqa: PLR0913  # one for each option of the command
     """Serve until a signal; the exit code."""
     import fcntl  # noqa: F401, PLC0415  # Windows has none, nor signals as it takes them
 
-    over_cluster = kubernetes or kubeconfig is not None or context is not None
+    over_cluster = kubernetes or kubeconfig is not None or bool(contexts)
     if over_cluster == bool(policies):
         raise click.UsageError(
             "either --policies says which files to show, or --kubernetes a cluster"
         )
+    clusters = clusters_of(dict.fromkeys(contexts)) if len(set(contexts)) > 1 else ()
+    if clusters and decisions is not None:
+        raise click.UsageError("--decisions is the log of one cluster: give one --context with it")
     try:
         login = login_of(over_cluster=over_cluster, **sign_in)
     except InvalidLogin as error:
         raise click.UsageError(str(error)) from None
+    if clusters and login is not None:
+        raise click.UsageError("a login is for one cluster: give one --context with it")
     try:
         listening = listen(host, port)
     except OSError as error:
@@ -66,7 +71,7 @@ def run(  # noqa: PLR0913  # one for each option of the command
         return exit_codes.NO
     logger = _logger()
 
-    def source(shown: Shown) -> RunningSource:
+    def source(context: str | None, shown: Shown) -> RunningSource:
         if policies:
             client = new_client(asked=ADMISSION_ALONE)
             return FilesSource(Place(policies, manifests), client, shown, logger)
@@ -75,17 +80,22 @@ def run(  # noqa: PLR0913  # one for each option of the command
         from webhook.console.cluster import ClusterSource  # noqa: PLC0415
 
         credentials = load_credentials(kubeconfig, context=context)
-        return ClusterSource(credentials, namespace, new_client, shown, logger)
+        return ClusterSource(
+            *(credentials, namespace, new_client, shown, logger), context=context or ""
+        )
 
     names = {*LOOPBACK, *hosts, *([] if login is None else [login.host])}
 
     async def main() -> None:
-        shown = Shown()
-        followed = source(shown)
-        options = ConsoleOptions(
-            decisions, frozenset(names), sarif, login, rights_of(login, followed)
-        )
-        await serve(listening, followed, shown, options, logger)
+        sources: dict[ShownCluster | None, tuple[RunningSource, Shown]] = {}
+        for cluster in clusters or (None,):
+            only = contexts[0] if contexts else None
+            shown = Shown()
+            followed = source(only if cluster is None else cluster.name, shown)
+            sources[cluster] = followed, shown
+        rights = rights_of(login, followed)
+        options = ConsoleOptions(decisions, frozenset(names), sarif, login, rights, clusters)
+        await serve(listening, sources, options, logger)
 
     try:
         event_loop.run(main())

@@ -92,6 +92,7 @@ class Installation:
         """Namespaces, CRDs, and the Secret of keys."""
         for name in NAMES:
             await self._client.create(NAMESPACES, _named("v1", "Namespace", name))
+        # Empty, as the manifests make it: replicas put the keys in that sign PolicyRevisions.
         await self._client.create(SECRETS, _named("v1", "Secret", KEY_SECRET, NAMESPACE), NAMESPACE)
         for crd in sources.crds():
             if not (_is_shared(crd) and await self._exists(CRDS, crd["metadata"]["name"])):

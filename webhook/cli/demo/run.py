@@ -31,6 +31,7 @@ from webhook.cluster.credentials import CredentialsError, load_credentials
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.decisions.configuration import SOCKET_PATH_BYTES_MAX
 from webhook.printable import printable
+from webhook.settings.serve import KEY_SECRET
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -165,7 +166,10 @@ class _Demonstration:
             *("serve", f"--kubeconfig={kubeconfig}", f"--cert-dir={folder}", "--host=127.0.0.1"),
             *("--port=0", "--health-addr=127.0.0.1:0", "--prometheus-host=127.0.0.1"),
             *("--prometheus-port=0", "--shutdown-delay=0", "--reports"),
-            f"--decision-log-config={folder}/exporter.json",
+            *(
+                f"--decision-log-config={folder}/exporter.json",
+                f"--revision-key-secret-name={KEY_SECRET}",
+            ),
         )
         work = ("--operation=webhook,status,generate",)
         named: list[tuple[str, bool, tuple[str, ...]]]

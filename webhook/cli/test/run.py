@@ -274,11 +274,11 @@ def _left_out(sources: Sources, excluded: Sequence[str]) -> list[str]:
     """What was not reviewed though it was given, and why: for the last line."""
     lines = []
     if sources.left_out:
-        lines.append(f"test suites are tried on {listed(sources.left_out)}")
+        lines.append(f"samples of test suites: {listed(sources.left_out)}")
     if sources.skipped:
-        lines.append(f"no object of Kubernetes is {listed(sources.skipped)}")
+        lines.append(f"not a Kubernetes object: {listed(sources.skipped)}")
     if excluded:
-        lines.append(f"a Config excludes the namespace of {listed(excluded)}")
+        lines.append(f"in a namespace that a Config excludes: {listed(excluded)}")
     return lines
 
 

@@ -89,7 +89,7 @@ def run(wanted: Wanted, *, remove: bool, kubeconfig: str | None, context: str | 
         complain(f"the cluster cannot be asked: {error}")
         return exit_codes.UNKNOWN
     if not count:
-        write("nothing of it is there")
+        write("nothing of Waddle is in this cluster")
     elif not remove:
         write("nothing was removed: say --yes")
     return exit_codes.OK

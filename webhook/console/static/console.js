@@ -31,7 +31,7 @@
     }
   };
 
-  const events = new EventSource("/events");
+  const events = new EventSource(main().dataset.events);
   events.addEventListener("shown", (event) => {
     if (event.data !== main().dataset.number) refresh();
   });

@@ -54,7 +54,7 @@ _PATH: Final = f"data.{references.ENTRY}.{references.RULE}"
 
 _MISSING: Final = object()
 
-MANY_MEMBERS: Final = 64
+MANY_VIOLATIONS: Final = 64
 """Members from which on they are looked at all at once, before one by one where they must."""
 
 _NO_PARAMETERS: Final[dict[str, Any]] = {}
@@ -285,7 +285,7 @@ def _violations(result: Value, context: EvaluationContext) -> list[DriverViolati
         return []
     if len(members) > FREE_STEPS:
         context.charge(len(members))
-    if len(members) > MANY_MEMBERS and (plain := _plain_messages(members)) is not None:
+    if len(members) > MANY_VIOLATIONS and (plain := _plain_messages(members)) is not None:
         return _without_details(plain)
     items: dict[Any, tuple[Any, str]] = {}
     alone: dict[str, None] = {}

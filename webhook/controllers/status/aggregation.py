@@ -109,7 +109,7 @@ class _Pods:
 class Aggregation:
     """Keeps ``byPod`` of all that replicas have statuses of; :meth:`run` in a task of its own."""
 
-    def __init__(  # noqa: PLR0913  # the seams of the keeper, each named
+    def __init__(  # noqa: PLR0913  # the parts it joins, each named
         self,
         client: ClusterClient,
         manager: Manager,

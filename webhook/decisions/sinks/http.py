@@ -1,4 +1,4 @@
-"""HTTP: batches as a JSON array or as ndjson, gzip if wanted."""
+"""HTTP: batches as a JSON array, as ndjson or as a chat's message, gzip if wanted."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import gzip
 from typing import TYPE_CHECKING, Final
 
 from webhook.decisions.declaration import setting
+from webhook.decisions.sinks.chat import SHAPES, message_of
 from webhook.decisions.sinks.http_client import Poster, read_endpoint
 from webhook.decisions.sinks.sink import lines_of
 from webhook.values import dataclass
@@ -26,7 +27,7 @@ class HTTPSettings:
     """Where to post, and in what form."""
 
     endpoint: Endpoint
-    encoding: str = setting("json", words=("json", "ndjson"))
+    encoding: str = setting("json", words=("json", "ndjson", *SHAPES))
     gzip: bool = setting(default=False)
 
 
@@ -35,15 +36,19 @@ class HTTPSink:
 
     def __init__(self, settings: HTTPSettings) -> None:
         self._poster = Poster(settings.endpoint)
-        self._array = settings.encoding == "json"
+        self._encoding = settings.encoding
         self._compress = settings.gzip
 
     def send(self, items: Sequence[Item]) -> None:
         """Post one batch."""
         lines = lines_of(items)
-        if self._array:
+        headers = {"Content-Type": "application/json"}
+        if self._encoding in SHAPES:
+            body = message_of(lines, self._encoding)
+            if not body:
+                return
+        elif self._encoding == "json":
             body = b"[" + b",".join(lines) + b"]"
-            headers = {"Content-Type": "application/json"}
         else:
             body = b"\n".join(lines) + b"\n"
             headers = {"Content-Type": "application/x-ndjson"}
@@ -58,7 +63,7 @@ class HTTPSink:
 
 
 def configure(section: Section) -> MakeSink:
-    """Settings of the endpoint, ``encoding`` (json, ndjson) and ``gzip``."""
+    """Settings of the endpoint, ``encoding`` (json, ndjson, slack, teams) and ``gzip``."""
     settings = section.read(HTTPSettings, endpoint=read_endpoint(section))
     section.finish()
     return lambda _origin, _logger: HTTPSink(settings)

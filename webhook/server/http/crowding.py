@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from webhook.server.http.hub import Hub
     from webhook.server.http.occupant import Occupant
     from webhook.server.http.responder import HttpAnswer, Responder
+    from webhook.server.responsibility import Delay
 
 LOOKED_AT_MAX: Final = 256
 """Requests that are looked at for each that finds no room, at a few microseconds each."""
@@ -52,6 +53,8 @@ IN_FLIGHT: Final = UnreadRefusal(
     of_requests=True,
 )
 
+_OVERDUE: Final = "its time ended while it waited to be reviewed"
+
 
 def answer_to(
     refusal: UnreadRefusal,
@@ -77,6 +80,18 @@ def answer_to(
         return answer
     headers = (JSON, *hub.retry()) if status == HTTPStatus.TOO_MANY_REQUESTS else (JSON,)
     return status, headers, failure(status, message)
+
+
+def answer_overdue(
+    body: bytes | bytearray, responder: Responder, hub: Hub, since: float, before: Delay
+) -> HttpAnswer:
+    """The answer to a request whose time ends before it is reviewed, behind all that was before it."""
+    hub.refused("deadline")
+    delay = responder.work_since(since, occupant_of(body).requester)._replace(
+        places_taken=before.places_taken, places=before.places, requesters=before.requesters
+    )
+    answer = responder.refuse_delayed(bytes(body[:PREFIX_BYTES]), delay, TOO_MANY)
+    return answer or (504, (JSON,), failure(504, _OVERDUE))
 
 
 def _refuse_crowd(

@@ -1,10 +1,11 @@
-"""Records of roll-outs at a control plane: where they stand, and as a forger writes them."""
+"""A constraint that is rolled out, and what is written into its record by who may write its status."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from tests.patience import until
-from tests.system.replicas import CONSTRAINTS, Plane
+from tests.system.conftest import ALL_OPERATIONS, StartReplica
+from tests.system.replicas import CONSTRAINTS, Plane, Replica, constraint, template
 from tests.system.revisions import MERGE, REVISIONS
 from webhook.constraint.rollout import ANNOTATION
 
@@ -13,6 +14,7 @@ LATEST = 10**15
 
 
 def path(kind: str) -> str:
+    """Of the constraint."""
     return f"{CONSTRAINTS}/{kind.lower()}/words"
 
 
@@ -22,13 +24,25 @@ def record(plane: Plane, kind: str) -> dict[str, Any]:
     return kept
 
 
-def forge_rollout(plane: Plane, kind: str, written: Mapping[str, Any] | None) -> None:
+def forge(plane: Plane, kind: str, written: Mapping[str, Any] | None) -> None:
     """Write a record by the right on ``constraints/status`` alone; None takes it away."""
     body = {"status": {"rollout": None}}
     plane.api.request("PATCH", f"{path(kind)}/status", body, content_type=MERGE)
     if written is not None:
         body = {"status": {"rollout": dict(written)}}
         plane.api.request("PATCH", f"{path(kind)}/status", body, content_type=MERGE)
+
+
+def begun(plane: Plane, start: StartReplica, kind: str, rollout: str) -> list[Replica]:
+    """Three replicas, and a constraint that is rolled out."""
+    plane.put_template(template(kind))
+    replicas = [start(f"{kind.lower()}-{number}", *ALL_OPERATIONS) for number in range(3)]
+    for replica in replicas:
+        replica.wait_ready()
+    staged = constraint("words", kind.lower(), kind)
+    staged["metadata"]["annotations"] = {ANNOTATION: rollout}
+    plane.put_constraint(staged)
+    return replicas
 
 
 def reach(plane: Plane, kind: str, action: str) -> dict[str, Any]:

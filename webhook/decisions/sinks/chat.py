@@ -1,0 +1,80 @@
+"""Records as a message to people, in the shape that a chat's incoming webhook takes."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.printable import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+RECORDS_MAX, RESULTS_MAX, CHARACTERS_MAX = 10, 3, 300
+"""Of one message, of one record, of one text: 13,000 characters, and Teams takes 28 KiB."""
+
+
+def message_of(lines: Sequence[bytes], shape: str) -> bytes:
+    """One message about all of these records; empty where none of them is a decision."""
+    records = [record for line in lines if (record := json.loads(line)).get("verdict")]
+    if not records:
+        return b""
+    texts = [_told(record) for record in records[:RECORDS_MAX]]
+    if len(records) > RECORDS_MAX:
+        texts.append(f"and {len(records) - RECORDS_MAX} more")
+    return json.dumps(SHAPES[shape](texts)).encode()
+
+
+def _told(record: Mapping[str, Any]) -> str:
+    """What was decided about what, and for whom; each violation has a line."""
+    namespace, name = record.get("resourceNamespace", ""), record.get("resourceName", "")
+    place = f"{namespace}/{name or '(unnamed)'}" if namespace else name or "(unnamed)"
+    words = [
+        str(record["verdict"]),
+        str(record.get("operation") or "audit"),
+        f"{record.get('resourceKind', '')} {place}",
+    ]
+    if user := record.get("requestUsername"):
+        words += ["by", str(user)]
+    told = [" ".join(words)]
+    results = record.get("results", ())
+    for result in results[:RESULTS_MAX]:
+        constraint = result.get("constraint", {})
+        policy = f"{constraint.get('kind', '')}/{constraint.get('name', '')}"
+        told.append(f"{policy}: {result.get('message', '')}")
+    if len(results) > RESULTS_MAX:
+        told.append(f"and {len(results) - RESULTS_MAX} more")
+    told += map(str, record.get("errors", ()))
+    return "\n".join(_cut(one) for one in told[: RESULTS_MAX + 2])
+
+
+def _cut(text: str) -> str:
+    line = printable(text).replace("\n", " ")
+    return line if len(line) <= CHARACTERS_MAX else f"{line[: CHARACTERS_MAX - 1]}…"
+
+
+def _slack(texts: Sequence[str]) -> object:
+    """Nobody is named or linked by what a policy or a user wrote: Slack's three signs are escaped."""
+    text = "\n\n".join(texts)
+    for sign, written in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
+        text = text.replace(sign, written)
+    return {"text": text}
+
+
+def _teams(texts: Sequence[str]) -> object:
+    """An Adaptive Card, as a workflow takes it; plain runs of text know no markup."""
+    body = [
+        {"type": "RichTextBlock", "inlines": [{"type": "TextRun", "text": text}]} for text in texts
+    ]
+    card = {
+        "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
+        "type": "AdaptiveCard",
+        "version": "1.4",
+        "body": body,
+    }
+    kind = "application/vnd.microsoft.card.adaptive"
+    return {"type": "message", "attachments": [{"contentType": kind, "content": card}]}
+
+
+SHAPES: Final[Mapping[str, Callable[[Sequence[str]], object]]] = {"slack": _slack, "teams": _teams}
+"""What a sink's ``encoding`` may say, beside those of records themselves."""

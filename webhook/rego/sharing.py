@@ -1,0 +1,123 @@
+"""Which documents policies of a review have alike: those of libraries with the same text.
+
+Each is computed by the first policy that asks for it (:func:`webhook.rego.run.memo.shared`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import field
+from typing import TYPE_CHECKING, Final
+
+from webhook.rego.check import ir
+from webhook.rego.run.memo import shared_name
+from webhook.rego.run.runtime import MISSING
+from webhook.rego.write.constants import PARAMETERS, is_input, is_of_parameters
+from webhook.rego.write.purity import Purity
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from webhook.rego.check.ir import Lit, Term
+    from webhook.rego.check.tree import Node
+    from webhook.rego.run.values import Value
+    from webhook.rego.write.purity import PurityFacts
+
+
+REVIEW: Final = "review"
+"""What of the input all policies that a review asks are given alike."""
+
+
+@dataclass(slots=True, eq=False)
+class _Reach:
+    """What a document reads, directly or not."""
+
+    parameters: set[str] = field(default_factory=set)
+    """Fields of ``input.parameters``."""
+    modules: dict[int, tuple[str, str]] = field(default_factory=dict)
+    """Versions and texts of the modules with the rules, by identity."""
+
+    def add(self, other: _Reach) -> None:
+        """All that the other one reads, too."""
+        self.parameters |= other.parameters
+        self.modules |= other.modules
+
+
+class Sharing(Purity):
+    """Which documents are a function of ``input.review`` and some parameters, and by which text.
+
+    Programs whose modules have the same texts compute the same of the same: a review asks one of
+    them. Parameters that are going to be bound are looked at before.
+    """
+
+    def __init__(self, program: PurityFacts) -> None:
+        super().__init__(program)
+        self._reaches: dict[int, _Reach] = {}
+        self._reach = _Reach()
+        self._bound: Value = MISSING
+
+    def bind(self, parameters: Value) -> None:
+        """Look at all documents, whose references to parameters are about to be replaced."""
+        for node in self._program.tree.root.walk():
+            if node.rules:
+                self.document(node)
+        self._bound = parameters
+
+    def named(self, node: Node, kind: str, own: Collection[int]) -> tuple[str, tuple[str, ...]]:
+        """The name under which the document at a node is shared, and parameters that add to it.
+
+        Empty where it is not shared: it may have other values, or reads what is in one of its
+        program's ``own`` modules, which no other has.
+        """
+        if any(id(rule.module) in own for rule in node.rules) or not self.document(node):
+            return "", ()
+        reach = self._reaches[id(node)]
+        if not reach.modules.keys().isdisjoint(own):
+            return "", ()
+        text = repr((kind, node.path, sorted(reach.modules.values())))
+        name = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        fields = tuple(sorted(reach.parameters))
+        return (
+            (name, fields)
+            if self._bound is MISSING
+            else (shared_name(name, fields, self._bound), ())
+        )
+
+    def term(self, term: Term) -> bool:
+        """Whether a term has one value for a review and parameters."""
+        if not isinstance(term, ir.Ref) or not is_input(term.head):
+            return super().term(term)
+        names = [part.value if isinstance(part, ir.Const) else MISSING for part in term.path[:2]]
+        if names[:1] == [PARAMETERS]:
+            return len(names) > 1 and self._reads(names[1]) and self._terms(term.path)
+        return names[:1] == [REVIEW] and self._terms(term.path)
+
+    def document(self, node: Node) -> bool:
+        """Whether the rules at a node, a function's included, have."""
+        reach = self._reaches.get(id(node))
+        if reach is None:
+            modules = {id(rule.module): rule.module for rule in node.rules}
+            reach = self._reaches[id(node)] = _Reach()
+            reach.modules = {at: (one.version, one.source) for at, one in modules.items()}
+            outer, self._reach = self._reach, reach
+            super().document(node)
+            self._reach = outer
+        self._reach.add(reach)
+        return super().document(node)
+
+    def _literal(self, lit: Lit) -> bool:
+        if isinstance(lit, ir.Call) and lit.name == "object.get" and not lit.withs:
+            of, name = lit.args[:2]
+            if isinstance(of, ir.Ref) and is_of_parameters(of) and len(of.path) == 1:
+                out = () if lit.out is None else (lit.out,)
+                is_field = isinstance(name, ir.Const) and self._reads(name.value)
+                return is_field and self._terms((*lit.args[2:], *out))
+        return super()._literal(lit)
+
+    def _reads(self, name: Value) -> bool:
+        """Note that a field of the parameters is read; False for what is no name of one."""
+        if type(name) is not str:
+            return False
+        self._reach.parameters.add(name)
+        return True
