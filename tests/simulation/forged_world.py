@@ -171,8 +171,9 @@ class Forger(TrialUsers):
         if kept and chance.random() < 0.4:
             genuine = storage.get(served, *chance.choice(kept))
             if chance.random() < 0.3:
+                fields = ("name", "ownerReferences", "labels")
                 metadata = {
-                    key: genuine["metadata"][key] for key in ("name", "ownerReferences", "labels")
+                    key: genuine["metadata"][key] for key in fields if key in genuine["metadata"]
                 }
                 metadata["name"] += COPY
                 storage.create(served, "", {**genuine, "metadata": metadata})
