@@ -290,6 +290,7 @@ class AdmissionPort:
                 times=times,
             ),
             mutate=mutation,
+            answer_unmutated=None if mutation is None else mutation.answer_unread,
             validation=self._validation_endpoint(settings, cluster),
             recorder=recorder,
             answer_unread=admission.answer_unread,

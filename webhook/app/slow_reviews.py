@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from webhook.app.priority import give_precedence
@@ -25,9 +26,11 @@ from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import Future
 
     from webhook.api.admission import AdmissionRequest
     from webhook.constraint.breaker import Guard
+    from webhook.server.deadline import RequestTime
     from webhook.server.responsibility import Delay, ProcessorTime
 
 T = TypeVar("T")
@@ -60,6 +63,11 @@ NOTED_SECONDS: Final = 0.01
 WAITING_MAX: Final = 64
 """Reviews that wait here; each holds its request. More are told to try again."""
 
+ANSWER_SECONDS: Final = 0.004
+"""Between two answers that cannot wait longer: each takes a millisecond or two to find what it leaves
+undecided, and many begun together have their ends together. All that may wait here have a quarter of
+a second, before the end of their time."""
+
 HEAVY_BYTES_MIN: Final = 512 * 1024
 """From here on a request is heavy: decoded and evaluated it may take thirty times its bytes, and
 again as much for what policies make of them."""
@@ -75,6 +83,17 @@ class _Work:
     until: float
     review: SlowReview[Any]
     party: Party
+
+
+class _Lane:
+    """What is carried on of a party's."""
+
+    __slots__ = ("bytes_min", "count")
+
+    def __init__(self, size: int) -> None:
+        self.count = 0
+        self.bytes_min = size
+        """Of all since there was none."""
 
 
 class SlowReviews:
@@ -96,24 +115,38 @@ class SlowReviews:
         self._queue: FairQueue[_Work] = FairQueue(
             waiting_max=WAITING_MAX, workers=WORKERS, weight_max=HEAVY_BYTES_MAX
         )
+        self._lanes: dict[Party, _Lane] = {}
+        """Of parties whose work has not ended."""
+        self._answers: set[int] = set()
+        """Moments that are taken for answers that cannot wait longer, in spaces between them."""
         self._active = 0
         self._changed = threading.Condition()
         self._threads: list[threading.Thread] = []
 
+    def is_behind(self, request: AdmissionRequest) -> bool:
+        """Whether one no larger, of the same user in the same namespace, is being carried on."""
+        lane = self._lanes.get(Party(requester(request), request.namespace))
+        return lane is not None and lane.bytes_min <= request.size
+
     def begin(
-        self, work: Callable[[Budget], T], request: AdmissionRequest, until: float
+        self, work: Callable[[Budget], T], request: AdmissionRequest, span: RequestTime
     ) -> SlowReview[T] | Delay:
-        """Have work done for a request, by this moment on the monotonic clock; why there is no room.
+        """Have work done for a request in its time; why there is no room.
 
         ``work`` is given what each evaluation of it may take, and rests as that says.
         """
-        party, slow = Party(requester(request), request.namespace), SlowReview[T]()
-        queued = _Work(work, request, until, slow, party)
+        party = Party(requester(request), request.namespace)
+        slow = SlowReview[T]()
+        queued = _Work(work, request, span.review_until, slow, party)
         weight = request.size if request.size > HEAVY_BYTES_MIN else 0
         with self._changed:
+            slow.before = self._queue.before(party)
             displaced = queued if self._stopping else self._queue.put(party, queued, weight)
             if displaced is queued:
                 return self._queue.delay(party)
+            slot = self._enter(party, request.size, span.until)
+            slow.answer_at = slot * ANSWER_SECONDS
+            slow.future.add_done_callback(partial(self._leave, party, slot))
             if displaced is not None:
                 displaced.review.crowded_out = self._queue.delay(displaced.party)
             idle = len(self._threads) - self._active
@@ -126,6 +159,26 @@ class SlowReviews:
         if displaced is not None:
             displaced.review.future.cancel()
         return slow
+
+    def _enter(self, party: Party, size: int, until: float) -> int:
+        """Count work in, and take the last free moment for an answer that cannot wait longer."""
+        lane = self._lanes.setdefault(party, _Lane(size))
+        lane.count += 1
+        lane.bytes_min = min(lane.bytes_min, size)
+        slot = int(until / ANSWER_SECONDS)
+        while slot in self._answers:
+            slot -= 1
+        self._answers.add(slot)
+        return slot
+
+    def _leave(self, party: Party, slot: int, _: Future[Any]) -> None:
+        """Work has ended, or will not begin."""
+        with self._changed:
+            self._answers.discard(slot)
+            lane = self._lanes[party]
+            lane.count -= 1
+            if not lane.count:
+                del self._lanes[party]
 
     def _run(self) -> None:
         give_precedence()

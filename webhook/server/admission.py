@@ -19,7 +19,6 @@ from webhook.review.walk import walk
 from webhook.server import deadline, preparation, submission, verdict
 from webhook.server.admission_telling import AdmissionTelling
 from webhook.server.deadline import RequestTime
-from webhook.server.decoding import LARGE_BYTES
 from webhook.server.outcome import NO_ROOM, Unanswerable, no_place, not_ready
 from webhook.server.preparation import Awaiting, carry_on, read_namespace
 from webhook.server.responsibility import (
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from webhook.metrics.registry import Registry
     from webhook.mutation.passes import MutationOnError
     from webhook.server.outcome import Outcome
-    from webhook.server.preparation import Decision, Preparations
+    from webhook.server.preparation import Decision, Preparations, SlowReview
     from webhook.server.responsibility import Responsible
     from webhook.server.undecided import UnreadAnswer
     from webhook.serving.recorder import Recorder
@@ -261,7 +260,7 @@ class Admission:
             revision = case.revision = self._serving.revision or revision
             known = answer
             walked = self._walk(case, revision, known)
-        crowd, worked_seconds, is_full = None, 0.0, False
+        slow: SlowReview[Found | Needs] | Delay | None = None
         if type(walked) is Needs:
             reviewer = self._preparations.reviewer
             assert reviewer is not None  # Else no budget is deferrable.
@@ -273,15 +272,12 @@ class Admission:
                 )
                 return walk(policies, self._subject(case, known, limits))
 
-            slow = reviewer.begin(work, request, span.review_until)
-            if isinstance(slow, Delay):
-                crowd, is_full = slow, True
-            else:
+            slow = reviewer.begin(work, request, span)
+            if not isinstance(slow, Delay):
                 self._registry.count(SLOW_REVIEWS)
                 case.began = time.monotonic()
-                yield Awaiting([slow.future], span.until)
-                crowd, worked_seconds = slow.crowded_out, slow.worked_seconds
-                if not slow.future.cancel() and slow.future.done() and crowd is None:
+                yield Awaiting([slow.future], min(slow.answer_at, span.until))
+                if not slow.future.cancel() and slow.future.done() and slow.crowded_out is None:
                     walked = slow.future.result()
             if type(walked) is Needs:  # All that matches is undecided.
                 walked = walk(policies, self._subject(case, known, UNTIL_NOW))
@@ -291,7 +287,8 @@ class Admission:
         if walked.excluded is not None:
             message = "Namespace is set to be ignored by Gatekeeper config"
             return verdict.allowed(request.uid, message)
-        outcome = self._concluded(case, revision, walked, crowd, worked_seconds)
+        outcome = self._concluded(case, revision, walked, slow)
+        is_full = isinstance(slow, Delay)
         return no_place() if is_full and isinstance(outcome, Unanswerable) else outcome
 
     def _walk(
@@ -300,12 +297,8 @@ class Admission:
         """What the policies say, as far as others can wait for it."""
         request, span, budget = case.request, case.span, self._options.budget
         case.began = began = time.monotonic()
-        if (
-            request.size > LARGE_BYTES
-            and self._preparations.reviewer is not None
-            and began < span.until
-        ):
-            budget = ELSEWHERE  # Of many constraints each would take a part of its time here.
+        if began < span.until and preparation.goes_beside(self._preparations.reviewer, request):
+            budget = ELSEWHERE
         limits = Limits(
             span.until,
             budget=budget,
@@ -321,14 +314,13 @@ class Admission:
         case: _Case,
         revision: Revision,
         walked: Found,
-        crowd: Delay | None,
-        worked_seconds: float,
+        slow: SlowReview[Any] | Delay | None,
     ) -> AdmissionResponse | Unanswerable:
-        """The answer to what was found; ``crowd`` is why there was no place for its review."""
+        """The answer to what was found; ``slow`` went on beside, or says why there was no place."""
         request, responses, unexpanded = case.request, walked.responses, walked.unexpanded
         whose: Responsible | None = None
         if responses.deadline_exceeded or unexpanded in UNDECIDABLE:
-            whose = self._responsible(case, crowd, worked_seconds)
+            whose = self._responsible(case, slow)
             responses = attributed(responses, whose) if responses.deadline_exceeded else responses
         case.responses = responses
         if unexpanded:
@@ -343,14 +335,16 @@ class Admission:
             outcome = verdict.with_notice(outcome, notice) if notice else outcome
         return outcome
 
-    def _responsible(self, case: _Case, crowd: Delay | None, worked_seconds: float) -> Responsible:
+    def _responsible(self, case: _Case, slow: SlowReview[Any] | Delay | None) -> Responsible:
         """Whose doing it is that there was no time."""
         if not self._options.blames:
             return "others"
-        if crowd is not None:
-            return responsible_for(crowd)
+        if isinstance(slow, Delay):
+            return responsible_for(slow)
         delay = self._times.since(case.span.received_at, requester(case.request))
-        return responsible_for(delay._replace(worked_seconds=worked_seconds))
+        if slow is not None:
+            delay = slow.crowded_out or slow.delay(delay)
+        return responsible_for(delay)
 
     def _judge(
         self, request: AdmissionRequest, responses: Responses, unexpanded: str

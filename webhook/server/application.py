@@ -52,6 +52,7 @@ def make_application(  # noqa: PLR0913  # what it joins, each named
     *,
     decoding: Decoding,
     mutate: Decide | None = None,
+    answer_unmutated: AnswerUnread | None = None,
     validation: ValidationEndpoint | None = None,
     recorder: WholeRecorder | None = None,
     answer_unread: AnswerUnread = answer_unread,
@@ -61,7 +62,8 @@ def make_application(  # noqa: PLR0913  # what it joins, each named
 
     Objects are mutated where ``mutate`` is given, and policies validated where ``validation`` is
     given; ``recorder`` takes what is not decided by policies, whose decisions ``admit`` records
-    itself. ``answer_unread`` answers what is not read. ``decoding`` is stopped with the
+    itself. ``answer_unread`` answers what is not read, and ``answer_unmutated`` where it is to be
+    mutated. ``decoding`` is stopped with the
     application. With ``tracing`` sampled requests leave a trace.
     """
 
@@ -81,6 +83,9 @@ def make_application(  # noqa: PLR0913  # what it joins, each named
     decisions: dict[str, Decide] = {"/v1/admit": admit, "/v1/admitlabel": admit_label}
     if mutate is not None:
         decisions["/v1/mutate"] = mutate
+    unread: dict[str, AnswerUnread] = {}
+    if answer_unmutated is not None:
+        unread["/v1/mutate"] = answer_unmutated
     tell_unread = None if recorder is None else recorder.unread
     make: type[ReviewEndpoint] | partial[TracedEndpoint] = ReviewEndpoint
     if tracing is not None:
@@ -95,7 +100,7 @@ def make_application(  # noqa: PLR0913  # what it joins, each named
             log,
             decoding=decoding,
             tell_unread=tell_unread,
-            answer_unread=answer_unread,
+            answer_unread=unread.get(path, answer_unread),
         )
         for path, decide in decisions.items()
     }

@@ -24,7 +24,6 @@ from webhook.review.outcome import Needs
 from webhook.review.releasing import only_releases
 from webhook.review.subject import Subject
 from webhook.server import deadline, preparation, submission, verdict
-from webhook.server.decoding import LARGE_BYTES
 from webhook.server.mutation_telling import MutationTelling
 from webhook.server.outcome import Unanswerable, no_place, not_ready
 from webhook.server.preparation import Awaiting, carry_on, read_namespace
@@ -50,6 +49,8 @@ if TYPE_CHECKING:
     from webhook.server.deadline import RequestTime
     from webhook.server.outcome import Outcome
     from webhook.server.preparation import Decision, Preparations
+    from webhook.server.responsibility import Responsible
+    from webhook.server.undecided import UnreadAnswer
     from webhook.serving.recorder import MutationRecorder
     from webhook.serving.revision import Revision, Serving
 
@@ -126,6 +127,17 @@ class Mutation:
         """Answer a request, or say what it needs first, or why there is no answer."""
         return carry_on(self._decision(request, query, received_at), request.api_version)
 
+    def answer_unread(self, namespace: str, whose: Responsible) -> UnreadAnswer:
+        """What a request gets that is not read: refused where a mutator might concern it."""
+        revision = self._serving.revision
+        if whose == "others" or revision is None or not self._options.blames:
+            return "fail"
+        policy = revision.snapshot.isolation
+        is_spared = namespace in policy.spared_namespaces or policy.on_undecidable == "ignore"
+        if is_spared or revision.is_excluded_from_mutation(namespace):
+            return "warn"
+        return "refuse" if revision.mutations else "warn"
+
     def _decision(self, request: AdmissionRequest, query: bytes, received_at: float) -> Decision:
         """In this order: is there anything to decide, is anybody concerned, what do they change."""
         options = self._options
@@ -199,7 +211,7 @@ class Mutation:
         budget = self._options.budget
         if self._preparations.reviewer is None:
             budget = None
-        elif request.size > LARGE_BYTES:
+        elif preparation.goes_beside(self._preparations.reviewer, request):
             budget = ELSEWHERE
         began = time.monotonic()
         subject = self._subject(request, namespace, span.until, budget)
@@ -225,19 +237,18 @@ class Mutation:
             subject = self._subject(request, namespace, until, budget)
             return _changes(policies, subject, annotates=annotates)
 
-        slow = reviewer.begin(work, request, until)
+        slow = reviewer.begin(work, request, span)
         if isinstance(slow, Delay):
             return slow
         self._registry.count(SLOW_REVIEWS)
-        yield Awaiting([slow.future], span.until)
+        yield Awaiting([slow.future], min(slow.answer_at, span.until))
         if slow.crowded_out is not None:
             return slow.crowded_out
         if not slow.future.cancel() and slow.future.done():
             attempt = slow.future.result()
             if type(attempt) is not OutOfTime:
                 return attempt
-        delay = self._times.since(span.received_at, requester(request))
-        return delay._replace(worked_seconds=slow.worked_seconds)
+        return slow.delay(self._times.since(span.received_at, requester(request)))
 
     def _concluded(
         self,

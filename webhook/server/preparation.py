@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from webhook.server.decoding import LARGE_BYTES
 from webhook.server.outcome import Pending, Unanswerable
+from webhook.server.responsibility import NOTHING_KNOWN
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
     from webhook.constraint.limits import Budget
+    from webhook.server.deadline import RequestTime
     from webhook.server.outcome import Outcome
     from webhook.server.responsibility import Delay
     from webhook.server.submission import TriedSubmission
@@ -48,23 +52,40 @@ class TemplateCompiler(Protocol):
 class SlowReview(Generic[T]):
     """A review, or a mutation, that goes on beside the admission thread."""
 
-    __slots__ = ("crowded_out", "future", "worked_seconds")
+    __slots__ = ("answer_at", "before", "crowded_out", "future", "worked_seconds")
 
     def __init__(self) -> None:
         self.future: Future[T] = Future()
+        self.answer_at = math.inf
+        """How long it is waited for at most, on the monotonic clock."""
+        self.before = NOTHING_KNOWN
+        """What there was before it, and how much of that its own requester's."""
         self.worked_seconds = 0.0
         """Processor time that it took so far."""
         self.crowded_out: Delay | None = None
         """Where it gave its place to another: what its requester had of all."""
 
+    def delay(self, since: Delay) -> Delay:
+        """Why it has not ended, with what was done meanwhile: what never began waited in the line."""
+        if self.worked_seconds:
+            return since._replace(worked_seconds=self.worked_seconds)
+        return since._replace(
+            places_taken=self.before.places_taken,
+            places=self.before.places,
+            requesters=self.before.requesters,
+        )
+
 
 class SlowReviewer(Protocol):
     """Carries on with what takes too long for the admission thread."""
 
+    def is_behind(self, request: AdmissionRequest) -> bool:
+        """Whether one no larger, of the same user in the same namespace, is being carried on."""
+
     def begin(
-        self, work: Callable[[Budget], T], request: AdmissionRequest, until: float
+        self, work: Callable[[Budget], T], request: AdmissionRequest, span: RequestTime
     ) -> SlowReview[T] | Delay:
-        """Have work done for a request, by this moment on the monotonic clock; why there is no room.
+        """Have work done for a request in its time; why there is no room.
 
         ``work`` is given what each evaluation of it may take, and rests as that says.
         """
@@ -104,6 +125,17 @@ def carry_on(decision: Decision, api_version: str) -> Outcome:
     return Pending(
         finished(awaited.futures, left), lambda: carry_on(decision, api_version), api_version
     )
+
+
+def goes_beside(reviewer: SlowReviewer | None, request: AdmissionRequest) -> bool:
+    """Whether work for a request is not even begun on the admission thread.
+
+    Of many policies each would take a part of its time here for a large object; and so would what
+    its user sends of the same size while the first is being carried on.
+    """
+    if reviewer is None:
+        return False
+    return request.size > LARGE_BYTES or reviewer.is_behind(request)
 
 
 def read_namespace(

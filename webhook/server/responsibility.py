@@ -61,6 +61,9 @@ class Delay(NamedTuple):
     """Those who have places."""
 
 
+NOTHING_KNOWN: Final = Delay()
+
+
 def responsible_for(delay: Delay) -> Responsible:
     """Whose doing a delay is.
 

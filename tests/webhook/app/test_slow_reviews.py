@@ -12,6 +12,7 @@ from webhook.constraint.limits import Budget, Limits
 from webhook.constraint.result import Responses
 from webhook.constraint.review import AugmentedReview
 from webhook.constraint.snapshot import Snapshot
+from webhook.server.deadline import RequestTime
 from webhook.server.preparation import SlowReview
 from webhook.server.responsibility import ProcessorTime
 
@@ -29,7 +30,9 @@ def test_an_idle_thread_keeps_no_object_that_it_has_reviewed() -> None:
     try:
         review = AugmentedReview(read_request({"object": subject}))
         work = partial(reviewed, review)
-        slow = reviews.begin(work, review.request, time.monotonic() + PATIENCE_SECONDS)
+        now = time.monotonic()
+        span = RequestTime(now, now + PATIENCE_SECONDS)
+        slow = reviews.begin(work, review.request, span)
         assert isinstance(slow, SlowReview)
         slow.future.result(PATIENCE_SECONDS)
         del review, slow, work

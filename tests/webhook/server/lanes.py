@@ -13,6 +13,10 @@ class Endless:
         self.worked_seconds = worked_seconds
         self.begun: list[SlowReview[Any]] = []
 
+    def is_behind(self, *_: object) -> bool:
+        """Nothing is."""
+        return False
+
     def begin(self, *_: object) -> Any:
         """Say nothing yet."""
         self.begun.append(SlowReview())
@@ -25,6 +29,10 @@ class Crowded:
 
     def __init__(self, taken: int) -> None:
         self.taken = taken
+
+    def is_behind(self, *_: object) -> bool:
+        """Nothing is."""
+        return False
 
     def begin(self, *_: object) -> Delay:
         """Say whose the places are."""

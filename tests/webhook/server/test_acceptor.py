@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 import resource
 import socket
 from collections.abc import AsyncIterator, Iterator
@@ -15,11 +16,13 @@ from tests.webhook.server.limits import ADMISSION_LIMITS
 from webhook.log import Log
 from webhook.metrics.registry import Registry
 from webhook.metrics.server import CLOSED
+from webhook.server.http.fair_queue import Party
 from webhook.server.http.head import UNKNOWN
 from webhook.server.http.hub import Hub, Share
 from webhook.server.http.limits import ConnectionLimits
 from webhook.server.http.listener import Listener
 from webhook.server.http.occupant import Occupant
+from webhook.server.responsibility import NOTHING_KNOWN
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 
@@ -195,10 +198,14 @@ def test_who_has_all_requests_under_way_leaves_some_to_others() -> None:
     class Request:
         """A request that is never run: no loop goes on here."""
 
+        before = NOTHING_KNOWN
+        party = Party("a", "")
+        run_until = math.inf
+
         def run(self) -> None:
             raise AssertionError
 
-        abandon = run
+        give_up = abandon = run
 
     hub._scheduled = True
     taken = [hub.submit(Request(), crowd) for _ in range(5)]

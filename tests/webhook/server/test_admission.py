@@ -18,6 +18,7 @@ from webhook.constraint.limits import Budget
 from webhook.constraint.result import Responses
 from webhook.constraint.snapshot import Snapshot
 from webhook.metrics.admission import EVALUATION_ERRORS
+from webhook.server.deadline import RequestTime
 from webhook.server.decoding import LARGE_BYTES
 from webhook.server.denials import EVENTS_MAX
 from webhook.server.outcome import Pending, Unanswerable
@@ -234,8 +235,11 @@ class Elsewhere:
     def __init__(self) -> None:
         self.done = 0
 
+    def is_behind(self, request: AdmissionRequest) -> bool:
+        return False
+
     def begin(
-        self, work: Callable[[Budget], T], request: AdmissionRequest, until: float
+        self, work: Callable[[Budget], T], request: AdmissionRequest, span: RequestTime
     ) -> SlowReview[T]:
         self.done += 1
         slow = SlowReview[T]()

@@ -45,7 +45,7 @@ def converse(*pieces: bytes) -> tuple[bytes, Hub, list[bytes]]:
             connection.receive(piece)
             await asyncio.sleep(0)
             await asyncio.sleep(0)
-            while hub.waiting:  # noqa: ASYNC110  # a slice of time had ended; a queue has no event
+            while hub.queue:  # noqa: ASYNC110  # a slice of time had ended; a queue has no event
                 await asyncio.sleep(0)
         connection.connection_lost(None)
         return transport.sent

@@ -109,7 +109,7 @@ def test_whoever_has_answers_to_wait_for_has_their_places_without_their_bodies()
         waiting = [port.connect()[0] for _ in range(4)]
         for connection in waiting:
             connection.receive(small("mallory"))
-        await turns_until(lambda: not port.hub.waiting)
+        await turns_until(lambda: not port.hub.queue)
         for _ in range(10):
             await asyncio.sleep(0)
         answers = []

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import math
 import socket
+import struct
+import sys
 import time
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,6 +38,10 @@ PAUSE_SECONDS: Final = 0.2
 
 TELL_SECONDS: Final = 10.0
 """How often failed handshakes are logged, with their number since."""
+
+_TCP_INFO: Final = struct.Struct("=56xI")
+"""The beginning of Linux' `tcp_info`, up to the milliseconds since an acknowledgement came: of a
+connection that is new the one that opened it, or what its client sent next."""
 
 
 class Acceptor:
@@ -112,7 +118,7 @@ class Acceptor:
             connection.close()
             return
         connection.setblocking(False)
-        handshakes[connection.fileno()] = Handshake(connection, time.monotonic())
+        handshakes[connection.fileno()] = Handshake(connection, _opened_at(connection))
         task = self._loop.create_task(self._greet(connection))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -155,3 +161,19 @@ class Acceptor:
             return
         hub.log.warning("handshake failed", reason=reason, error=error, untold=self._untold)
         self._told_at, self._untold = now, 0
+
+
+def _opened_at(connection: socket.socket) -> float:
+    """When a connection was opened, on the monotonic clock: its client counts from then.
+
+    While requests are answered it waits to be accepted, and the system knows since when.
+    """
+    now = time.monotonic()
+    if sys.platform != "linux":
+        return now
+    try:
+        info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
+        (milliseconds,) = _TCP_INFO.unpack(info)
+    except (OSError, struct.error):
+        return now
+    return now - float(milliseconds) / 1000

@@ -9,17 +9,23 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import math
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from webhook.server.http.occupant import Occupant, occupant_of
+from webhook.server.deadline import RequestTime
+from webhook.server.http.crowding import answer_overdue
+from webhook.server.http.head import STRANGER
+from webhook.server.http.occupant import Occupant, occupant_of, party_of
 from webhook.server.http.responder import JSON
+from webhook.server.responsibility import NOTHING_KNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
 
+    from webhook.server.http.fair_queue import Party
     from webhook.server.http.hub import Hub, Share
-    from webhook.server.http.responder import HttpHeader
+    from webhook.server.http.responder import HttpHeader, Responder
 
     Receive = Callable[[], Coroutine[Any, Any, dict[str, Any]]]
     Send = Callable[[dict[str, Any]], Coroutine[Any, Any, None]]
@@ -72,7 +78,9 @@ class Exchange:
         "_head",
         "_occupant",
         "_received",
+        "_run_until",
         "_started",
+        "before",
         "body",
         "complete",
         "connection",
@@ -102,6 +110,9 @@ class Exchange:
         self.share: Share | None = None
         """What its client has of the hub, in which its body is counted."""
         self._occupant: Occupant | None = None
+        self.before = NOTHING_KNOWN
+        """What waited before it to be reviewed, and how much of that was its own user's."""
+        self._run_until: float | None = None
         self._received = False
         self._started = False
         self._chunked = False
@@ -111,7 +122,32 @@ class Exchange:
     @property
     def occupant(self) -> Occupant:
         """Whose it is, and the size of its body."""
-        return self._occupant or occupant_of(self.body)
+        if self._occupant is None:
+            self._occupant = occupant_of(self.body)
+        return self._occupant
+
+    @property
+    def party(self) -> Party:
+        """See :class:`~webhook.server.http.request_queue.Waiting`."""
+        return party_of(self.body, self.scope.get(STRANGER, ""))
+
+    @property
+    def run_until(self) -> float:
+        """See :class:`~webhook.server.http.request_queue.Waiting`."""
+        if self._run_until is None:
+            responder = self._responder
+            if responder is None:
+                return math.inf
+            received_at = self.scope["received_at"]
+            until = responder.until(self.scope["query_string"], received_at)
+            self._run_until = RequestTime(received_at, until).review_until
+        return self._run_until
+
+    @property
+    def _responder(self) -> Responder | None:
+        """Who answers at once; nobody where the client has gone."""
+        connection = self.connection
+        return None if connection is None else connection.hub.at_once.get(self.scope["path"])
 
     # --- running -------------------------------------------------------------------------------
 
@@ -135,6 +171,15 @@ class Exchange:
         scope[RELEASE] = functools.partial(self.release_body, connection.hub)
         application = connection.application(scope, self.receive, self.send)
         connection.hub.keep(asyncio.get_running_loop().create_task(self._finish(application)))
+
+    def give_up(self) -> None:
+        """Answer that there was no time for it: by its own user's doing, or else by others'."""
+        responder, connection = self._responder, self.connection
+        if responder is None or connection is None:
+            return
+        since = self.scope["received_at"]
+        answer = answer_overdue(self.body, responder, connection.hub, since, self.before)
+        self.answer(*answer)
 
     async def _finish(self, application: Coroutine[Any, Any, None]) -> None:
         try:

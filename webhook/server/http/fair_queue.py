@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from webhook.server.responsibility import Delay
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 T = TypeVar("T")
 
@@ -103,10 +106,15 @@ class FairQueue(Generic[T]):
 
     def delay(self, party: Party) -> Delay:
         """Why there is no place for a party: who has those that there are."""
+        return self.before(party)._replace(places=self._waiting_max)
+
+    def before(self, party: Party) -> Delay:
+        """What waits or is under way, and how much of that this party's user has."""
         user = self._users.get(party.user)
         mine = 0 if user is None else user.waiting + user.running
         users = sum(1 for other in self._users.values() if not other.is_idle)
-        return Delay(places_taken=mine, places=self._waiting_max, requesters=users)
+        places = self.size + len(self._busy)
+        return Delay(places_taken=mine, places=places, requesters=users)
 
     def take(self) -> tuple[Party, T] | None:
         """What is next; None where nothing may begin now. :meth:`done` tells of its end."""
@@ -165,14 +173,36 @@ class FairQueue(Generic[T]):
                 del self._users[name]
                 surplus -= 1
 
+    def __iter__(self) -> Iterator[T]:
+        """All that waits."""
+        for user in self._users.values():
+            for works in user.namespaces.values():
+                for item in works:
+                    yield item.work
+
+    def remove(self, is_wanted: Callable[[T], bool]) -> list[T]:
+        """Take out what is wanted of all that waits."""
+        removed: list[T] = []
+        for user in self._users.values():
+            for namespace, works in tuple(user.namespaces.items()):
+                kept: deque[_Item[T]] = deque()
+                for item in works:
+                    if is_wanted(item.work):
+                        removed.append(item.work)
+                    else:
+                        kept.append(item)
+                user.waiting -= len(works) - len(kept)
+                if kept:
+                    user.namespaces[namespace] = kept
+                else:
+                    del user.namespaces[namespace]
+        self.size -= len(removed)
+        self._forget()
+        return removed
+
     def clear(self) -> list[T]:
         """Take out all that waits."""
-        left = [
-            item.work
-            for user in self._users.values()
-            for works in user.namespaces.values()
-            for item in works
-        ]
+        left = list(self)
         for user in self._users.values():
             user.namespaces.clear()
             user.waiting = 0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from webhook.api.admission import username_in
+from webhook.api.admission import namespace_in, username_in
+from webhook.server.http.fair_queue import Party
 from webhook.server.http.limits import PREFIX_BYTES
 from webhook.server.responsibility import requester_of
 
@@ -21,3 +22,9 @@ class Occupant(NamedTuple):
 def occupant_of(body: bytes | bytearray) -> Occupant:
     """Whose a body is, and its size."""
     return Occupant(requester_of(username_in(body[:PREFIX_BYTES])), len(body))
+
+
+def party_of(body: bytes | bytearray, stranger: str) -> Party:
+    """For whom a request is answered; of strangers each is one, whomever it names."""
+    prefix = body[:PREFIX_BYTES]
+    return Party(stranger or requester_of(username_in(prefix)), namespace_in(prefix))

@@ -1,0 +1,101 @@
+"""Requests that wait for the thread: each user's behind its own, and answered before they are given up."""
+
+import asyncio
+import json
+import time
+
+from tests.patience import turns_until
+from tests.webhook.server.test_connection import PausedTransport, Port
+from tests.webhook.server.test_crowding import beginning, refused, sent_by
+from webhook.api.admission import AdmissionRequest, AdmissionResponse
+from webhook.server.http.fair_queue import FairQueue, Party
+
+SECONDS = 0.05
+"""Of a decision here: longer than a slice of time."""
+
+
+class Slow:
+    """Takes its time on the thread that answers, and notes whose requests it has answered."""
+
+    def __init__(self) -> None:
+        self.answered: list[str] = []
+
+    def __call__(self, request: AdmissionRequest, query: bytes, since: float) -> AdmissionResponse:
+        """Allow it."""
+        time.sleep(SECONDS)
+        self.answered.append(request.username)
+        return AdmissionResponse(request.uid, allowed=True)
+
+
+def asked(user: str, timeout: str) -> bytes:
+    """A whole request."""
+    body = beginning(user)
+    head = f"POST /v1/admit?timeout={timeout} HTTP/1.1\r\nHost: x\r\n"
+    fields = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    return (head + fields).encode() + body
+
+
+def answers(port: Port, users: list[str], timeout: str) -> list[tuple[int, dict[str, object]]]:
+    """What each of these gets, who ask at the same moment."""
+
+    async def run() -> list[tuple[int, dict[str, object]]]:
+        connected: list[tuple[object, PausedTransport]] = []
+        for user in users:
+            connection, transport = port.connect()
+            connected.append((connection, transport))
+            connection.receive(asked(user, timeout))
+        await turns_until(lambda: all(transport.sent for _, transport in connected))
+        for connection, _ in connected:
+            connection.connection_lost(None)  # type: ignore[attr-defined]
+        return [sent_by(transport) for _, transport in connected]
+
+    found = asyncio.run(run())
+    assert port.is_as_at_the_start()
+    return found
+
+
+def undecided(
+    given: list[tuple[int, dict[str, object]]],
+) -> list[tuple[int, dict[str, object]]]:
+    """The answers that do not allow."""
+    return [
+        (code, document)
+        for code, document in given
+        if '"allowed": true' not in json.dumps(document)
+    ]
+
+
+def test_what_waits_behind_its_users_own_is_refused_before_its_time_is_over() -> None:
+    """They were decided in order, however late: the API server had given them up, and stored them."""
+    decide = Slow()
+    given = answers(Port(decide=decide), ["mallory"] * 40, "1s")
+    late = undecided(given)
+    assert len(late) + len(decide.answered) == len(given)
+    assert decide.answered
+    assert late, "all together take twice the time that each has"
+    assert [refused(answer) for answer in late] == [429] * len(late)
+
+
+def test_what_waits_behind_others_alone_is_left_to_failure_policy() -> None:
+    decide = Slow()
+    given = answers(Port(decide=decide), [f"user-{number}" for number in range(40)], "1s")
+    late = undecided(given)
+    assert late
+    assert {code for code, _ in late} == {504}
+
+
+def test_nobody_waits_behind_all_requests_of_another() -> None:
+    decide = Slow()
+    answers(Port(decide=decide), ["mallory"] * 8 + ["bob"], "30s")
+    assert decide.answered.index("bob") <= 2, "one was begun before, and one of each had its turn"
+    assert decide.answered.count("mallory") == 8
+
+
+def test_what_leaves_the_queue_takes_nobody_elses_place() -> None:
+    queue: FairQueue[int] = FairQueue(waiting_max=9, workers=2)
+    for number in range(6):
+        queue.put(Party(f"user-{number % 2}", f"namespace-{number % 3}"), number)
+    assert sorted(queue.remove(lambda number: number < 3)) == [0, 1, 2]
+    assert sorted(queue) == [3, 4, 5]
+    assert queue.size == 3
+    assert queue.before(Party("user-1", "")).places_taken == 2

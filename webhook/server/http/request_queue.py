@@ -1,0 +1,116 @@
+"""Requests that wait for the thread that answers, each with a moment by which it must be answered."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Protocol
+
+from webhook.server.http.fair_queue import FairQueue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.server.http.fair_queue import Party
+    from webhook.server.responsibility import Delay
+
+
+class Waiting(Protocol):
+    """A request in the queue."""
+
+    before: Delay
+    """What waited before it, and how much of that was its own user's."""
+
+    @property
+    def party(self) -> Party:
+        """For whom it is."""
+
+    @property
+    def run_until(self) -> float:
+        """From when on, on the monotonic clock, it cannot be decided in its time any more."""
+
+    def run(self) -> None:
+        """Answer it."""
+
+    def give_up(self) -> None:
+        """Answer that there was no time for it."""
+
+    def abandon(self) -> None:
+        """Close its connection: a bug keeps it from being answered."""
+
+
+class RequestQueue:
+    """First in, first out, as long as nobody waits for longer than a slice of time.
+
+    What waits for longer is shared out by user, who had least of the thread first, and each
+    user's by namespace: what many wait behind is then their own. Whose time is nearly over is
+    answered before all others, undecided; the API server would give it up, and store it.
+    """
+
+    def __init__(self, on_bug: Callable[[Exception, Waiting], None]) -> None:
+        self._arrived: deque[Waiting] = deque()
+        # How many there may be is the port's to say.
+        self._shared: FairQueue[Waiting] = FairQueue(waiting_max=sys.maxsize, workers=1)
+        self._soonest = math.inf
+        """When the next of those that are shared out has to be given up."""
+        self._on_bug = on_bug
+
+    def __len__(self) -> int:
+        return len(self._arrived) + self._shared.size
+
+    def put(self, request: Waiting) -> None:
+        """Queue a request."""
+        self._arrived.append(request)
+
+    def answer(self, seconds: float) -> None:
+        """Answer requests for about so long, or until there are none."""
+        began = time.monotonic()
+        end = began + seconds
+        if self._shared.size:
+            self._share_out()
+        if began >= self._soonest:
+            self._give_up(began)
+        while self._shared.size or self._arrived:
+            began = self._answer_next(began)
+            if began > end:
+                self._share_out()
+                return
+
+    def _answer_next(self, began: float) -> float:
+        """Answer one; the time after it."""
+        taken = self._shared.take() if self._shared.size else None
+        if taken is None:
+            self._run(self._arrived.popleft())
+            return time.monotonic()
+        party, request = taken
+        self._run(request)
+        now = time.monotonic()
+        self._shared.done(party, now - began)
+        return now
+
+    def _share_out(self) -> None:
+        """Queue what has arrived behind its own user's."""
+        while self._arrived:
+            request = self._arrived.popleft()
+            party = request.party
+            request.before = self._shared.before(party)
+            self._shared.put(party, request)
+            self._soonest = min(self._soonest, request.run_until)
+
+    def _give_up(self, now: float) -> None:
+        """Answer those whose time is nearly over."""
+        late = self._shared.remove(lambda request: request.run_until <= now)
+        self._soonest = min((request.run_until for request in self._shared), default=math.inf)
+        for request in late:
+            self._run(request, too_late=True)
+
+    def _run(self, request: Waiting, *, too_late: bool = False) -> None:
+        try:
+            if too_late:
+                request.give_up()
+            else:
+                request.run()
+        except Exception as error:  # noqa: BLE001  # a bug must cost one request, not the queue
+            self._on_bug(error, request)
