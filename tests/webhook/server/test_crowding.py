@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tests.patience import turns_until
-from tests.webhook.server.paused import PausedTransport, Port
+from tests.webhook.server.crowds import beginning, refused, sent_by
+from tests.webhook.server.paused import Port
 from webhook.api.admission import AdmissionRequest, namespace_in, username_in
 from webhook.server.http.limits import PREFIX_BYTES
 from webhook.server.outcome import Pending
@@ -15,19 +16,6 @@ from webhook.server.responsibility import Responsible
 from webhook.server.undecided import UnreadAnswer
 
 SIZE = Port.size
-
-
-def beginning(user: str, namespace: str = "shop") -> bytes:
-    """How a review by a user begins, as an API server writes it."""
-    request = {
-        "uid": f"of-{user}",
-        "namespace": namespace,
-        "operation": "CREATE",
-        "userInfo": {"username": user},
-        "object": {"apiVersion": "v1", "kind": "Pod"},
-    }
-    document = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request}
-    return json.dumps(document, separators=(",", ":")).encode()
 
 
 def large(user: str, timeout: str = "30s") -> bytes:
@@ -41,12 +29,6 @@ def small(user: str) -> bytes:
     body = beginning(user)
     head = "POST /v1/admit?timeout=30s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
-
-
-def sent_by(transport: PausedTransport) -> tuple[int, dict[str, object]]:
-    """The code of an answer, and what it says."""
-    head, _, body = transport.sent.partition(b"\r\n\r\n")
-    return int(head.split()[1]), json.loads(body)
 
 
 def late(port: Port, *before: str) -> tuple[int, dict[str, object]]:
@@ -69,16 +51,6 @@ def late(port: Port, *before: str) -> tuple[int, dict[str, object]]:
     found = asyncio.run(run())
     assert port.is_as_at_the_start()
     return found
-
-
-def refused(found: tuple[int, dict[str, object]]) -> object:
-    """The code that a verdict refuses with."""
-    code, document = found
-    assert code == 200
-    response = document["response"]
-    assert isinstance(response, dict)
-    assert not response["allowed"]
-    return response["status"]["code"]
 
 
 def test_a_body_that_has_not_arrived_at_its_deadline_behind_its_users_own_is_refused() -> None:

@@ -3,12 +3,16 @@
 import asyncio
 import json
 import time
+from typing import TYPE_CHECKING
 
 from tests.patience import turns_until
-from tests.webhook.server.test_connection import PausedTransport, Port
-from tests.webhook.server.test_crowding import beginning, refused, sent_by
+from tests.webhook.server.crowds import beginning, refused, sent_by
+from tests.webhook.server.paused import PausedTransport, Port
 from webhook.api.admission import AdmissionRequest, AdmissionResponse
 from webhook.server.http.fair_queue import FairQueue, Party
+
+if TYPE_CHECKING:
+    from webhook.server.http.connection import Connection
 
 SECONDS = 0.05
 """Of a decision here: longer than a slice of time."""
@@ -20,7 +24,9 @@ class Slow:
     def __init__(self) -> None:
         self.answered: list[str] = []
 
-    def __call__(self, request: AdmissionRequest, query: bytes, since: float) -> AdmissionResponse:
+    def __call__(
+        self, request: AdmissionRequest, query: bytes, received_at: float
+    ) -> AdmissionResponse:
         """Allow it."""
         time.sleep(SECONDS)
         self.answered.append(request.username)
@@ -39,14 +45,14 @@ def answers(port: Port, users: list[str], timeout: str) -> list[tuple[int, dict[
     """What each of these gets, who ask at the same moment."""
 
     async def run() -> list[tuple[int, dict[str, object]]]:
-        connected: list[tuple[object, PausedTransport]] = []
+        connected: list[tuple[Connection, PausedTransport]] = []
         for user in users:
             connection, transport = port.connect()
             connected.append((connection, transport))
             connection.receive(asked(user, timeout))
         await turns_until(lambda: all(transport.sent for _, transport in connected))
         for connection, _ in connected:
-            connection.connection_lost(None)  # type: ignore[attr-defined]
+            connection.connection_lost(None)
         return [sent_by(transport) for _, transport in connected]
 
     found = asyncio.run(run())

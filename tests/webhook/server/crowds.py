@@ -1,0 +1,34 @@
+"""Beginnings of reviews by their users, and what is answered."""
+
+import json
+
+from tests.webhook.server.paused import PausedTransport
+
+
+def beginning(user: str, namespace: str = "shop") -> bytes:
+    """How a review by a user begins, as an API server writes it."""
+    request = {
+        "uid": f"of-{user}",
+        "namespace": namespace,
+        "operation": "CREATE",
+        "userInfo": {"username": user},
+        "object": {"apiVersion": "v1", "kind": "Pod"},
+    }
+    document = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request}
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def sent_by(transport: PausedTransport) -> tuple[int, dict[str, object]]:
+    """The code of an answer, and what it says."""
+    head, _, body = transport.sent.partition(b"\r\n\r\n")
+    return int(head.split()[1]), json.loads(body)
+
+
+def refused(found: tuple[int, dict[str, object]]) -> object:
+    """The code that a verdict refuses with."""
+    code, document = found
+    assert code == 200
+    response = document["response"]
+    assert isinstance(response, dict)
+    assert not response["allowed"]
+    return response["status"]["code"]
