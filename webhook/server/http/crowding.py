@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from webhook.server.http.limits import PREFIX_BYTES
 from webhook.server.http.occupant import occupant_of
 from webhook.server.http.responder import JSON
+from webhook.server.responsibility import SHARES_MIN, Delay
 from webhook.server.status import failure
 
 if TYPE_CHECKING:
@@ -87,8 +88,12 @@ def answer_overdue(
 ) -> HttpAnswer:
     """The answer to a request whose time ends before it is reviewed, behind all that was before it."""
     hub.refused("deadline")
-    delay = responder.work_since(since, occupant_of(body).requester)._replace(
-        places_taken=before.places_taken, places=before.places, requesters=before.requesters
+    requester = occupant_of(body).requester
+    now = _places(requester, hub.occupants(), by_size=False)
+    # It is in a place itself: alone it has crowded nobody out, whoever else is there.
+    behind = before if now.places_taken < SHARES_MIN else now
+    delay = responder.work_since(since, requester)._replace(
+        places_taken=behind.places_taken, places=behind.places, requesters=behind.requesters
     )
     answer = responder.refuse_delayed(bytes(body[:PREFIX_BYTES]), delay, TOO_MANY)
     return answer or (504, (JSON,), failure(504, _OVERDUE))
@@ -109,15 +114,23 @@ def _refuse_crowd(
     requester = occupant_of(body).requester
     if not requester:
         return None
+    own = _places(requester, occupants, by_size=by_size)
+    delay = responder.work_since(since, requester)._replace(
+        places_taken=own.places_taken, places=own.places, requesters=own.requesters
+    )
+    message = LATE if by_size else TOO_MANY
+    return responder.refuse_delayed(bytes(body[:PREFIX_BYTES]), delay, message)
+
+
+def _places(requester: str, occupants: Iterable[Occupant], *, by_size: bool) -> Delay:
+    """What a requester has of the port, by bytes or by requests."""
     places: Counter[str] = Counter()
     for other in islice(occupants, LOOKED_AT_MAX):
         # What names no user has its place, too: it is somebody else.
         if other.requester or other.size:
             places[other.requester] += other.size if by_size else 1
-    delay = responder.work_since(since, requester)._replace(
+    return Delay(
         places_taken=places[requester],
         places=max(1, sum(places.values())),
         requesters=max(1, len(places)),
     )
-    message = LATE if by_size else TOO_MANY
-    return responder.refuse_delayed(bytes(body[:PREFIX_BYTES]), delay, message)
