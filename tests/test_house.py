@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import doctest
 import gc
 import re
 import statistics
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache, partial
 from graphlib import CycleError, TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -118,6 +120,23 @@ def test_short_modules_are_terms_or_tables():
     }
     assert len(short - SHORT_TERMS) <= SHORT_MODULES_MAX, sorted(short - SHORT_TERMS)
     assert SHORT_TERMS - short == set(), "no longer short, or gone: take them from the list"
+
+
+PACKAGE_WORDS_MIN = 25
+EXAMPLES_MIN = 10
+"""Packages that decide have one that runs; of those that do I/O the paragraph names the way in."""
+
+
+def test_each_package_says_how_it_works_and_its_examples_hold():
+    names = sorted(path.parent.name for path in (ROOT / "webhook").glob("*/__init__.py"))
+    shown = []
+    for name in names:
+        package = import_module(f"webhook.{name}")
+        assert len((package.__doc__ or "").split()) >= PACKAGE_WORDS_MIN, name
+        failed, attempted = doctest.testmod(package)
+        assert not failed, name
+        shown += [name] if attempted else []
+    assert len(shown) >= EXAMPLES_MIN
 
 
 def test_tests_of_modules_lie_where_the_modules_do():

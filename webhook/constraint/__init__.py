@@ -6,4 +6,10 @@ and referential data and gives an immutable
 by which admission, audit and the command line decide. It knows neither HTTP nor
 the API server; engines come in as :class:`webhook.constraint.driver.Driver`,
 kinds of things to review as :class:`webhook.constraint.target.Target`.
+
+>>> from webhook.constraint.client import Client
+>>> from webhook.constraint.drivers.rego import RegoDriver
+>>> from webhook.constraint.targets.known import TARGETS
+>>> Client(targets=TARGETS, drivers=[RegoDriver()]).snapshot.constraints
+()
 """

@@ -1,8 +1,11 @@
-"""Configuration files of many formats as JSON values, in the shapes that conftest gives them.
+r"""Configuration files of many formats as JSON values, in the shapes that conftest gives them.
 
 A parser takes a file's bytes and its path, and gives a value or raises
 :class:`~webhook.parsers.errors.ParseError`; each is imported when it is asked for. Nothing here
 knows policies.
+
+>>> parse("ini", b"[a]\nb = 1")
+{'a': {'b': 1}}
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The Rego language: source text in, Python functions out.
+r"""The Rego language: source text in, Python functions out.
 
 What enters is Rego source, JSON values as decoded by orjson (``input`` and
 ``data``) and limits; what leaves is values of the same kind, or an error with
@@ -7,7 +7,11 @@ nothing here does I/O, except the built-ins that exist for it and are off
 unless a caller hands them a transport.
 
 The names below are the door for whoever uses the language by itself (``docs/rego.md`` has
-examples); each is imported when it is asked for.
+more of them); each is imported when it is asked for.
+
+>>> from webhook.rego import parse_module
+>>> len(parse_module("package a\nx := 1").rules)
+1
 """
 
 from __future__ import annotations

@@ -4,4 +4,8 @@
 has every flag of ``waddle serve``, those of other modules by inheritance,
 :mod:`webhook.settings.gatekeeper` knows the flags of Gatekeeper that mean something
 else here. Nothing imports a setting as a global.
+
+>>> from webhook.settings.reading import read
+>>> read(["--policies=policies", "--port=9443"], {}).port
+9443
 """

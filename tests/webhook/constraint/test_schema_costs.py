@@ -3,7 +3,7 @@
 import json
 
 from tests.cluster import ApiError, Cluster
-from tests.webhook.constraint.test_schema_types import CRDS, crd_of, template
+from tests.webhook.constraint.schemas import CRDS, crd_of, template
 from webhook.cel.check.environment import Environment
 from webhook.cel.check.objects import schema_type
 from webhook.cel.engine import checked_expression

@@ -4,16 +4,14 @@ import random
 
 import pytest
 
-from tests import policies
 from tests.cluster import ApiError, Cluster
 from tests.differential import schemas
+from tests.webhook.constraint.schemas import CRDS, crd_of, made, template
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
-from webhook.constraint.errors import InvalidConstraint, InvalidTemplate
+from webhook.constraint.errors import InvalidConstraint
 from webhook.constraint.schema_reading import read_schema
 from webhook.constraint.targets.admission import AdmissionTarget
-
-CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 WORDS = ("a", 5, 1.5, True, [], ["a"], [5], {}, {"a": 5}, {"type": "string"}, 2**63)
 """A value of each type, for every keyword in its turn."""
@@ -99,33 +97,6 @@ OTHERS = (
     {"type": "object", "x-kubernetes-map-type": "atomic"},
     {"type": "object", "x-kubernetes-map-type": "x"},
 )
-
-
-def template(kind, schema):
-    rego = 'package a\nviolation[{"msg": "no"}] { false }'
-    return policies.template(kind, rego, schema=schema, metadata={"uid": "t"})
-
-
-def made(kind, schema):
-    """The CRD of a template with this schema, or None where we refuse to make one."""
-    client = Client(targets=(AdmissionTarget(),), drivers=(RegoDriver(),))
-    try:
-        return client.create_crd(template(kind, schema))
-    except InvalidTemplate:
-        return None
-
-
-def crd_of(kind, schema):
-    """The CRD that we would make of it, whatever is wrong with it."""
-    crd = made(kind, {"type": "object"})
-    for version in crd["spec"]["versions"]:
-        version["schema"] = {
-            "openAPIV3Schema": {
-                "type": "object",
-                "properties": {"spec": {"type": "object", "properties": {"parameters": schema}}},
-            }
-        }
-    return crd
 
 
 def is_taken(cluster: Cluster, crd):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.webhook.constraint.policies import template
+from tests.webhook.constraint.specialising import AFTER, specialiser
 from webhook.constraint.drivers.rego import RegoDriver, RegoEvaluator
 from webhook.constraint.drivers.specialisation import KNOWN_MIN, MAX_WAITING, Specialiser
 from webhook.constraint.errors import PolicyError
@@ -16,7 +17,6 @@ from webhook.constraint.template import Code, read_template
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-AFTER = 3
 
 LABELS = """package p
 wanted contains label if some label in input.parameters.labels
@@ -26,16 +26,6 @@ violation contains {"msg": msg, "details": {"missing": missing}} if {
 	msg := sprintf("missing %v of %v", [missing, input.parameters.labels])
 }
 """
-
-
-def at_once(job: Callable[[], None]) -> None:
-    """Lend the caller's own thread."""
-    job()
-
-
-def specialiser(**options: Any) -> Specialiser:
-    """One that writes at once, after few evaluations."""
-    return Specialiser(at_once, **{"evaluations": AFTER, **options})
 
 
 def compiled(rego: str, own: Specialiser | None, **options: Any) -> RegoEvaluator:

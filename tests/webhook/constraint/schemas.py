@@ -1,0 +1,36 @@
+"""Templates with a schema, and the CRDs that are made of them."""
+
+from tests import policies
+from webhook.constraint.client import Client
+from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.errors import InvalidTemplate
+from webhook.constraint.targets.admission import AdmissionTarget
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+def template(kind, schema):
+    rego = 'package a\nviolation[{"msg": "no"}] { false }'
+    return policies.template(kind, rego, schema=schema, metadata={"uid": "t"})
+
+
+def made(kind, schema):
+    """The CRD of a template with this schema, or None where we refuse to make one."""
+    client = Client(targets=(AdmissionTarget(),), drivers=(RegoDriver(),))
+    try:
+        return client.create_crd(template(kind, schema))
+    except InvalidTemplate:
+        return None
+
+
+def crd_of(kind, schema):
+    """The CRD that we would make of it, whatever is wrong with it."""
+    crd = made(kind, {"type": "object"})
+    for version in crd["spec"]["versions"]:
+        version["schema"] = {
+            "openAPIV3Schema": {
+                "type": "object",
+                "properties": {"spec": {"type": "object", "properties": {"parameters": schema}}},
+            }
+        }
+    return crd
