@@ -1,11 +1,13 @@
 """Policies that the API server is given, and what it says by them."""
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 from tests import policies
 from tests.cluster import ApiError
-from tests.system.replicas import Plane, config_map, try_request
+from tests.system.conftest import ALL_OPERATIONS
+from tests.system.replicas import Plane, Replica, config_map, try_request
 
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 POLICIES = f"{ADMISSION}/validatingadmissionpolicies"
@@ -78,3 +80,12 @@ class InCel:
         """Whether neither is left."""
         left = (f"{POLICIES}/gatekeeper-{name}", f"{BINDINGS}/gatekeeper-{name}-{name}")
         return not any(try_request(self.plane.api, "GET", path) for path in left)
+
+
+def running(plane: Plane, stack: ExitStack, name: str, *flags: str) -> Replica:
+    """A replica that generates, and whose Pod says that it is ready."""
+    stack.callback(plane.delete_pod, name)
+    replica = stack.enter_context(Replica(plane, name, *ALL_OPERATIONS, NO_WAIT, *flags))
+    replica.wait_ready()
+    plane.mark_pod(name, ready=True)
+    return replica

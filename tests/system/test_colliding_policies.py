@@ -12,8 +12,7 @@ import pytest
 
 from tests.patience import until
 from tests.system.conftest import control_plane
-from tests.system.replicas import CONSTRAINTS, TEMPLATES, Plane, config_map, try_request
-from tests.system.test_generated_policies import (
+from tests.system.generated import (
     BINDINGS,
     POLICIES,
     UNLIKE,
@@ -22,6 +21,7 @@ from tests.system.test_generated_policies import (
     running,
     template,
 )
+from tests.system.replicas import CONSTRAINTS, TEMPLATES, Plane, config_map, try_request
 
 GROUP = "admissionregistration.k8s.io/v1"
 

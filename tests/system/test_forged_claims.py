@@ -11,9 +11,9 @@ import pytest
 from tests.cluster import ApiError
 from tests.patience import until
 from tests.system.conftest import ALL_OPERATIONS, StartReplica
+from tests.system.forging import at, harmless
 from tests.system.replicas import TEMPLATES, Plane, Replica, constraint, template
-from tests.system.test_forged_revisions import at, harmless
-from tests.system.test_revisions import MERGE, REVISIONS, kill
+from tests.system.revisions import MERGE, REVISIONS, kill
 from webhook import __version__
 from webhook.api.revision import digest_of, name_of, revision_object
 from webhook.api.revision_outcome import TrialOutcome

@@ -12,16 +12,16 @@ import yaml
 from tests.behaviour.serving import review
 from tests.cluster import ApiError
 from tests.conformance.gatekeeper import library
-from tests.system.conftest import ALL_OPERATIONS, control_plane
+from tests.system.conftest import control_plane
 from tests.system.generated import (
     BINDINGS,
     DRY_RUN,
-    NO_WAIT,
     POLICIES,
     UNLIKE,
     InCel,
     constraint,
     refusal,
+    running,
     state,
     template,
 )
@@ -92,15 +92,6 @@ def pair(plane: Plane) -> Iterator[list[Replica]]:
         replicas = [running(plane, stack, f"pair-{number}") for number in range(2)]
         yield replicas
         plane.delete_templates()
-
-
-def running(plane: Plane, stack: ExitStack, name: str, *flags: str) -> Replica:
-    """A replica that generates, and whose Pod says that it is ready."""
-    stack.callback(plane.delete_pod, name)
-    replica = stack.enter_context(Replica(plane, name, *ALL_OPERATIONS, NO_WAIT, *flags))
-    replica.wait_ready()
-    plane.mark_pod(name, ready=True)
-    return replica
 
 
 def warnings(plane: Plane, path: str) -> list[list[tuple[str, str]]]:

@@ -1,6 +1,7 @@
 """Templates with a schema, and the CRDs that are made of them."""
 
 from tests import policies
+from tests.cluster import ApiError, Cluster
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.errors import InvalidTemplate
@@ -34,3 +35,32 @@ def crd_of(kind, schema):
             }
         }
     return crd
+
+
+def rules(*texts, **more):
+    return {"x-kubernetes-validations": [{"rule": text, **more} for text in texts]}
+
+
+def text(limit=None, *texts, **more):
+    limits = {} if limit is None else {"maxLength": limit}
+    return {"type": "string", **limits, **more, **rules(*texts)}
+
+
+def ours(schema):
+    """What we say against a schema."""
+    client = Client(targets=(AdmissionTarget(),), drivers=(RegoDriver(),))
+    try:
+        client.create_crd(template("Asked", schema))
+    except InvalidTemplate as error:
+        return str(error)
+    return ""
+
+
+def is_taken(cluster: Cluster, crd):
+    try:
+        cluster.api.request("POST", f"{CRDS}?dryRun=All", crd)
+    except ApiError as error:
+        if error.status not in (400, 422):
+            raise
+        return False
+    return True

@@ -3,27 +3,14 @@
 import json
 
 from tests.cluster import ApiError, Cluster
-from tests.webhook.constraint.schemas import CRDS, crd_of, template
+from tests.webhook.constraint.schemas import CRDS, crd_of, ours, rules, text
 from webhook.cel.check.environment import Environment
 from webhook.cel.check.objects import schema_type
 from webhook.cel.engine import checked_expression
 from webhook.cel.static_cost import static_cost
-from webhook.constraint.client import Client
-from webhook.constraint.drivers.rego import RegoDriver
-from webhook.constraint.errors import InvalidTemplate
-from webhook.constraint.targets.admission import AdmissionTarget
 
 PARAMETERS = "spec.validation.openAPIV3Schema.properties[spec].properties[parameters]"
 INT = {"type": "integer"}
-
-
-def rules(*texts, **more):
-    return {"x-kubernetes-validations": [{"rule": text, **more} for text in texts]}
-
-
-def text(limit=None, *texts, **more):
-    limits = {} if limit is None else {"maxLength": limit}
-    return {"type": "string", **limits, **more, **rules(*texts)}
 
 
 def items(of, limit=None, *texts, **more):
@@ -132,16 +119,6 @@ SCHEMAS = (
     items(fields(b=items(INT), c=text(1)), 100, "self.all(x, x.b.all(y, x.c == 'a' && y > 0))"),
     items(fields(b=items(INT, 3), c=items(INT)), 100, "self.all(x, x.b.all(y, y in x.c))"),
 )
-
-
-def ours(schema):
-    """What we say against a schema."""
-    client = Client(targets=(AdmissionTarget(),), drivers=(RegoDriver(),))
-    try:
-        client.create_crd(template("Asked", schema))
-    except InvalidTemplate as error:
-        return str(error)
-    return ""
 
 
 def theirs(cluster: Cluster, schema):

@@ -1,8 +1,7 @@
 """Schemas of every kind that the API server looks at: refused as by it, and taken as by it."""
 
 from tests.cluster import Cluster
-from tests.webhook.constraint.test_schema_costs import ours, rules
-from tests.webhook.constraint.test_schema_types import crd_of, is_taken
+from tests.webhook.constraint.schemas import crd_of, is_taken, ours, rules
 
 OBJECT = {"type": "object"}
 TEXT = {"type": "string"}

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from tests.cluster import ApiError, Cluster
+from tests.cluster import Cluster
 from tests.differential import schemas
-from tests.webhook.constraint.schemas import CRDS, crd_of, made, template
+from tests.webhook.constraint.schemas import crd_of, is_taken, made, template
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.errors import InvalidConstraint
@@ -97,16 +97,6 @@ OTHERS = (
     {"type": "object", "x-kubernetes-map-type": "atomic"},
     {"type": "object", "x-kubernetes-map-type": "x"},
 )
-
-
-def is_taken(cluster: Cluster, crd):
-    try:
-        cluster.api.request("POST", f"{CRDS}?dryRun=All", crd)
-    except ApiError as error:
-        if error.status not in (400, 422):
-            raise
-        return False
-    return True
 
 
 def test_what_the_api_server_refuses_of_a_schema_is_refused_and_nothing_else(cluster: Cluster):

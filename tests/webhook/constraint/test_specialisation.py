@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.webhook.constraint.specialising import AFTER, specialiser
 
 from tests.webhook.constraint.policies import template
-from tests.webhook.constraint.specialising import AFTER, specialiser
 from webhook.constraint.drivers.rego import RegoDriver, RegoEvaluator
 from webhook.constraint.drivers.specialisation import KNOWN_MIN, MAX_WAITING, Specialiser
 from webhook.constraint.errors import PolicyError
