@@ -51,14 +51,7 @@ def run(  # noqa: PLR0913  # one for each option of the command
     import fcntl  # noqa: F401, PLC0415  # Windows has none, nor signals as it takes them
 
     over_cluster = kubernetes or kubeconfig is not None or bool(contexts)
-    if over_cluster == bool(policies):
-        raise click.UsageError(
-            "either --policies says which files to show, or --kubernetes a cluster"
-        )
-    try:
-        login = login_of(over_cluster=over_cluster, **sign_in)
-    except InvalidLogin as error:
-        raise click.UsageError(str(error)) from None
+    login = _login(sign_in, over_cluster=over_cluster, over_files=bool(policies))
     clusters = _clusters(contexts, decisions, login)
     try:
         listening = listen(host, port)
@@ -99,6 +92,18 @@ def run(  # noqa: PLR0913  # one for each option of the command
         complain(str(error))
         return exit_codes.NO
     return exit_codes.OK
+
+
+def _login(sign_in: dict[str, Any], *, over_cluster: bool, over_files: bool) -> Login | None:
+    """What people sign in by; raises UsageError where the options do not go together."""
+    if over_cluster == over_files:
+        raise click.UsageError(
+            "either --policies says which files to show, or --kubernetes a cluster"
+        )
+    try:
+        return login_of(over_cluster=over_cluster, **sign_in)
+    except InvalidLogin as error:
+        raise click.UsageError(str(error)) from None
 
 
 def _clusters(
