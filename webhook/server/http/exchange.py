@@ -13,9 +13,11 @@ import math
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from webhook.api.admission import origin_of
 from webhook.server.deadline import RequestTime
 from webhook.server.http.crowding import answer_overdue
 from webhook.server.http.head import STRANGER
+from webhook.server.http.limits import PREFIX_BYTES
 from webhook.server.http.occupant import Occupant, occupant_of, party_of
 from webhook.server.http.responder import JSON
 from webhook.server.responsibility import NOTHING_KNOWN
@@ -136,7 +138,8 @@ class Exchange:
         """See :class:`~webhook.server.http.request_queue.Waiting`."""
         if self._run_until is None:
             responder = self._responder
-            if responder is None:
+            # What no API server wrote nobody gives up, and it cannot be refused unread.
+            if responder is None or origin_of(self.body[:PREFIX_BYTES]) is None:
                 return math.inf
             received_at = self.scope["received_at"]
             until = responder.until(self.scope["query_string"], received_at)
