@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 _SIGNATURES: Final = ".signatures.json"
 _PATCH: Final = "patch.json"
+_WASM: Final = "policy.wasm"
 _VERSIONS: Final[dict[Any, RegoVersion]] = {0: "v0", 1: "v1"}
 
 
@@ -63,6 +64,7 @@ class _Manifest:
     roots: list[str] = field(default_factory=lambda: [""])
     version: RegoVersion | None = None
     versions: dict[str, RegoVersion] = field(default_factory=dict)
+    wasm_modules: list[str] = field(default_factory=list)
 
 
 def load_bundles(
@@ -108,7 +110,7 @@ def _load(place: str, version: RegoVersion, ignore: Sequence[str], files: RegoFi
     # A folder's modules are named by their path, an archive's by what it calls them.
     base = place if folder else ""
     contents = _in_folder(path, ignore) if folder else _in_archive(path, ignore)
-    manifest, data, sources = _Manifest(), dict[str, Any](), []
+    manifest, data, sources, wasm = _Manifest(), dict[str, Any](), [], set[str]()
     for name, text in contents:
         shown = os.path.join(base, name.lstrip("/")) if folder else name  # noqa: PTH118
         kind = PurePosixPath(name).name
@@ -122,8 +124,15 @@ def _load(place: str, version: RegoVersion, ignore: Sequence[str], files: RegoFi
             _insert(data, name, value)
         elif kind == ".manifest":
             manifest = _manifest(text)
+        elif kind == _WASM:
+            wasm.add(name)
         elif kind == _PATCH:
             raise _Refused("delta bundles cannot be evaluated: build a bundle of all data")
+    for module in manifest.wasm_modules:
+        if module not in wasm:
+            raise _Refused(
+                f"manifest references wasm module '{module}' but the module file does not exist"
+            )
     modules = [
         parse_module(text, shown, _version_of(manifest, name, version))
         for name, shown, text in sources
@@ -214,12 +223,15 @@ def _manifest(text: str) -> _Manifest:
         manifest.version = _known(version, "")
     for pattern, version in sorted((written.get("file_rego_versions") or {}).items()):
         manifest.versions[pattern] = _known(version, f" for file '{pattern}'")
+    listed = written.get("wasm")
+    resolvers = listed if isinstance(listed, list) else []
+    manifest.wasm_modules = [str(one.get("module")) for one in resolvers if isinstance(one, dict)]
     return manifest
 
 
 def _known(version: Any, where: str) -> RegoVersion:
     if version not in _VERSIONS:
-        raise _Refused(f"manifest has unknown rego version: {version}{where}")
+        raise _Refused(f"manifest has unknown rego-version {version}{where}")
     return _VERSIONS[version]
 
 
