@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.behaviour.test_the_console_follows import CONSTRAINTS, template
+from tests.behaviour.consoles import CONSTRAINTS, template
 from tests.patience import PATIENCE_SECONDS, until
 from tests.webhook.console.assembled import KIND, policy
 from tests.webhook.console.listing import Listing
