@@ -51,8 +51,9 @@ def run(  # noqa: PLR0913  # one for each option of the command
     import fcntl  # noqa: F401, PLC0415  # Windows has none, nor signals as it takes them
 
     over_cluster = kubernetes or kubeconfig is not None or bool(contexts)
-    login = _login(sign_in, over_cluster=over_cluster, over_files=bool(policies))
-    clusters = _clusters(contexts, decisions, login)
+    clusters, login = _what(
+        policies, contexts, decisions, over_cluster=over_cluster, sign_in=sign_in
+    )
     try:
         listening = listen(host, port)
     except OSError as error:
@@ -94,40 +95,40 @@ def run(  # noqa: PLR0913  # one for each option of the command
     return exit_codes.OK
 
 
-def _login(sign_in: dict[str, Any], *, over_cluster: bool, over_files: bool) -> Login | None:
-    """What people sign in by; raises UsageError where the options do not go together."""
-    if over_cluster == over_files:
-        raise click.UsageError(
-            "either --policies says which files to show, or --kubernetes a cluster"
-        )
-    try:
-        return login_of(over_cluster=over_cluster, **sign_in)
-    except InvalidLogin as error:
-        raise click.UsageError(str(error)) from None
-
-
-def _clusters(
-    contexts: tuple[str, ...], decisions: Path | None, login: Login | None
-) -> tuple[ShownCluster, ...]:
-    """The clusters to show where there are several.
-
-    Raises UsageError where what is asked is for one cluster alone.
-    """
-    if len(set(contexts)) < 2:
-        return ()
-    if decisions is not None:
-        raise click.UsageError("--decisions is the log of one cluster: give one --context with it")
-    if login is not None:
-        raise click.UsageError("a login is for one cluster: give one --context with it")
-    return clusters_of(dict.fromkeys(contexts))
-
-
 def _logger() -> Logger:
     """The console's, once the process is set up to write a log."""
     lines = log.open_log()
     log.adopt_standard_logging(lines)
     garbage.running()
     return lines.logger("console")
+
+
+def _what(
+    policies: tuple[Path, ...],
+    contexts: tuple[str, ...],
+    decisions: Path | None,
+    *,
+    over_cluster: bool,
+    sign_in: dict[str, Any],
+) -> tuple[tuple[ShownCluster, ...], Login | None]:
+    """Which clusters are named, where there are several, and how people sign in.
+
+    Raises :class:`click.UsageError` for options that do not go together.
+    """
+    if over_cluster == bool(policies):
+        raise click.UsageError(
+            "either --policies says which files to show, or --kubernetes a cluster"
+        )
+    clusters = clusters_of(dict.fromkeys(contexts)) if len(set(contexts)) > 1 else ()
+    if clusters and decisions is not None:
+        raise click.UsageError("--decisions is the log of one cluster: give one --context with it")
+    try:
+        login = login_of(over_cluster=over_cluster, **sign_in)
+    except InvalidLogin as error:
+        raise click.UsageError(str(error)) from None
+    if clusters and login is not None:
+        raise click.UsageError("a login is for one cluster: give one --context with it")
+    return clusters, login
 
 
 def rights_of(login: Login | None, followed: RunningSource) -> Rights | None:
