@@ -354,8 +354,8 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "a mutator that stays though it is deleted": Fault(
         "extensions",
-        "webhook.controllers.apply.extension_strategies",
-        "MutatorStrategy.remove",
+        "webhook.policy_kinds.parts",
+        "MutatorPart.remove",
         "self._mutators.remove(MutatorId(*key))",
         "pass",
         found_by=11,

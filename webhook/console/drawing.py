@@ -13,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from webhook import __version__
 from webhook.api.encoding import encode
 from webhook.api.timestamp import seconds_of
+from webhook.console.picture import CATEGORIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -68,7 +69,9 @@ class Drawing:
             auto_reload=False,
         )
         self._environment.filters.update(tojson_text=_as_json, zip=zip, age=age)
-        self._environment.globals.update(link=link, shares=shares, version=__version__)
+        self._environment.globals.update(
+            link=link, shares=shares, version=__version__, categories=CATEGORIES
+        )
 
     def page(self, name: str, path: str, around: Mapping[str, Any], document: Any) -> str:
         """A page; ``around`` is what every page says (see :func:`webhook.console.application`)."""

@@ -25,7 +25,7 @@ from tests.webhook.controllers.session import (
     state_of,
     until_says,
 )
-from webhook.api.pod_status import Pod, StatusError, constraint_subject, pod_status
+from webhook.api.pod_status import CONSTRAINT, Pod, StatusError, pod_status, status_subject
 from webhook.api.shapes import conditions_of
 from webhook.controllers.apply import expression_keeper
 from webhook.controllers.generate import keeper as generation_keeper
@@ -120,7 +120,9 @@ def test_a_status_forged_for_a_foreign_pod_counts_as_no_replica(tmp_path):
             pod = Pod("intruder", NAMESPACE, uid, EVERYTHING)
             fault = StatusError("ingest_error", "forged")
             document = made.get(*ALPHAS, "c")
-            forged = pod_status(pod, constraint_subject(document), errors=[fault], enforced=False)
+            forged = pod_status(
+                pod, status_subject(CONSTRAINT, document), errors=[fault], enforced=False
+            )
             made.make(*STATUSES, forged, NAMESPACE)
             aggregation = made.following._aggregation
             await made.until(lambda: any(uid in item for item in owners_heard(aggregation)))

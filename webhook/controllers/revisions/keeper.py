@@ -29,14 +29,12 @@ from webhook.cluster.kinds import CRDS
 from webhook.cluster.reflector import Reflector
 from webhook.cluster.store import Change, key_of
 from webhook.cluster.work_queue import WorkQueue
-from webhook.constraint import expansion
 from webhook.controllers.object_faults import ObjectFaults
-from webhook.controllers.revisions.extension_state import subject_key
 from webhook.controllers.revisions.known import KnownRevisions
 from webhook.controllers.revisions.revisions import rollback_of, surplus
 from webhook.controllers.revisions.rollout_records import FIELD, OPTIONAL, RolloutRecords
 from webhook.controllers.write_pace import RETRY_SECONDS_MAX, TURN_SECONDS, WRITES_AT_ONCE
-from webhook.mutation import mutator
+from webhook.policy_kinds.known import EXTENSION_GROUPS
 from webhook.replicas import rendezvous
 
 if TYPE_CHECKING:
@@ -487,6 +485,7 @@ def _subject_of(item: Mapping[str, Any]) -> _Subject:
     api_version, kind, name, uid = (
         text(item, "spec", "subject", field) for field in ("apiVersion", "kind", "name", "uid")
     )
-    if api_version.rpartition("/")[0] in (mutator.GROUP, expansion.GROUP):
-        return subject_key(kind, name), uid
+    group = api_version.rpartition("/")[0]
+    if group in EXTENSION_GROUPS:
+        return (f"{kind}.{group}", name), uid
     return (kind, name), uid

@@ -16,34 +16,38 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import pod_status
-from webhook.api.config import CONFIG
-from webhook.api.resource import Resource
 from webhook.api.shapes import status_of
 from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import PODS
 from webhook.cluster.reflector import ObjectSelection, Reflector
 from webhook.cluster.work_queue import WorkQueue
-from webhook.controllers import kinds
-from webhook.controllers.kinds import EXPANSION, MUTATORS, TEMPLATE, constraint_gvk
 from webhook.controllers.object_faults import ObjectFaults
 from webhook.controllers.status import audit_keeper, by_pod
+from webhook.controllers.status.condition_keeper import KINDS as CONDITIONED
 from webhook.controllers.status.condition_keeper import ConditionKeeper
 from webhook.controllers.status.orphans import Orphans
 from webhook.controllers.status.overwrites import Overwrites
 from webhook.controllers.status.rollout_keeper import RolloutKeeper
 from webhook.controllers.status.status_index import StatusIndex
-from webhook.controllers.status_kinds import STATUS_KINDS, LabelledSubject, status_resource
+from webhook.controllers.status_kinds import (
+    LabelledSubject,
+    resource_of,
+    status_resource,
+    subject_named,
+)
 from webhook.controllers.write_pace import RETRY_SECONDS_MAX, TURN_SECONDS, WRITES_AT_ONCE
 from webhook.events.policies import EventWriter
+from webhook.policy_kinds.known import STATUS_KINDS, TEMPLATE, constraint_gvk
+from webhook.policy_kinds.table import POLICY_KINDS
 from webhook.replicas import pods, rendezvous
 from webhook.replicas.pods import Replicas
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from webhook.api.gvk import GroupVersionKind
     from webhook.api.pod_status import Pod
+    from webhook.api.resource import Resource
     from webhook.api.shapes import Json
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.reflector import Settings
@@ -63,16 +67,11 @@ DEBOUNCE_SECONDS: Final = 0.2
 EVERYTHING: Final = LabelledSubject("", "", "")
 """Every subject that a replica says something of, as a key of its own."""
 
-_ALWAYS: Final = (TEMPLATE, CONFIG, *kinds.EXTENSIONS)
+_ALWAYS: Final = tuple(row.gvk for row in POLICY_KINDS if row.status and row.kind)
 """The kinds whose objects always have statuses; constraints come with their templates."""
-
-_MUTATORS: Final = {gvk.kind: gvk for gvk in MUTATORS}
 
 _POLICIES: Final = frozenset({pod_status.TEMPLATE.kind, pod_status.CONSTRAINT.kind})
 """The statuses of what is audited, and rolled out in stages."""
-
-_JUDGED: Final = _POLICIES | {pod_status.MUTATOR.kind, pod_status.EXPANSION.kind}
-"""The statuses of what has conditions, too."""
 
 
 class _Pods:
@@ -191,9 +190,9 @@ class Aggregation:
     def _changed(self, event: Event) -> None:
         if event.key is None:
             return
-        subject = self._subject(event.gvk, event.key)
+        subject = subject_named(event.gvk, event.key.name)
         with self.object_faults.object("by_pod", *subject):
-            if subject.kind in _JUDGED:
+            if subject.kind in CONDITIONED:
                 document = event.object if event.kind == "set" else None
                 self.conditions.seen(subject, document)
                 self.rollouts.seen(subject, document)
@@ -201,17 +200,6 @@ class Aggregation:
             self._swapped.pop(subject, None)
             self._doubts.forget(subject)
         self.touch(subject)
-
-    def _subject(self, gvk: GroupVersionKind, key: Key) -> LabelledSubject:
-        if gvk == TEMPLATE:
-            return LabelledSubject(pod_status.TEMPLATE.kind, "", key.name)
-        if gvk == CONFIG:
-            return LabelledSubject(pod_status.CONFIG.kind, "", key.name)
-        if gvk == EXPANSION:
-            return LabelledSubject(pod_status.EXPANSION.kind, "", key.name)
-        if gvk in MUTATORS:
-            return LabelledSubject(pod_status.MUTATOR.kind, gvk.kind, key.name)
-        return LabelledSubject(pod_status.CONSTRAINT.kind, gvk.kind, key.name)
 
     # --- running -------------------------------------------------------------------------------
 
@@ -269,7 +257,8 @@ class Aggregation:
 
     async def _write(self, subject: LabelledSubject, replicas: Replicas) -> None:
         """Write one object's status if it differs and it is our turn."""
-        gvk, namespace = self._place(subject)
+        resource = resource_of(subject)
+        gvk, namespace = resource.gvk, self._pod.namespace if resource.namespaced else ""
         document = self._manager.get(gvk, namespace, subject.name)
         if document is None:
             self._settled(subject)
@@ -313,13 +302,13 @@ class Aggregation:
         if turn > now:
             self._queue.add(subject, turn - now)
             return
-        await self._replace(subject, document, gvk, wanted)
+        await self._replace(subject, document, resource, wanted)
 
     async def _replace(
         self,
         subject: LabelledSubject,
         document: Object,
-        gvk: GroupVersionKind,
+        resource: Resource,
         status: Mapping[str, Any],
     ) -> None:
         """Write the status, or try that again later."""
@@ -327,8 +316,6 @@ class Aggregation:
         self._swapped[subject] = version
         try:
             self._writes += 1
-            plural = f"{gvk.kind.lower()}s" if gvk in (TEMPLATE, CONFIG) else gvk.kind.lower()
-            resource = Resource(gvk, plural, namespaced=gvk == CONFIG)
             written = await self._client.replace(
                 resource, {**document, "status": status}, subresource="status"
             )
@@ -340,14 +327,14 @@ class Aggregation:
             self._failures += 1
             self._queue.retry(subject)
             self._log.warning(
-                "byPod not written", kind=gvk.kind, name=subject.name, error=str(error)
+                "byPod not written", kind=resource.gvk.kind, name=subject.name, error=str(error)
             )
             return
         if written["metadata"]["resourceVersion"] == version:
             self._swapped.pop(subject, None)  # Nothing changed, and nothing is on its way.
         self._settled(subject)
         self._doubts.agree(subject, status.get("byPod"))
-        if subject.kind in _JUDGED:
+        if subject.kind in CONDITIONED:
             await self.conditions.written(subject, document, status, written)
             await self.rollouts.written(subject, document, written)
 
@@ -372,7 +359,7 @@ class Aggregation:
         now: float,
     ) -> Json | None:
         """The status with what the replicas together make of the object; None where it has that."""
-        if subject.kind not in _JUDGED:
+        if subject.kind not in CONDITIONED:
             return wanted
         pods_known = list(self._pods_known.ours.values())
         wanted = self.conditions.merged(subject, document, wanted, statuses, pods_known)
@@ -385,14 +372,3 @@ class Aggregation:
             if again is not None:
                 self._queue.add(subject, again - now)
         return wanted
-
-    def _place(self, subject: LabelledSubject) -> tuple[GroupVersionKind, str]:
-        if subject.kind == pod_status.TEMPLATE.kind:
-            return TEMPLATE, ""
-        if subject.kind == pod_status.CONFIG.kind:
-            return CONFIG, self._pod.namespace
-        if subject.kind == pod_status.EXPANSION.kind:
-            return EXPANSION, ""
-        if subject.kind == pod_status.MUTATOR.kind:
-            return _MUTATORS.get(subject.constraint_kind, MUTATORS[0]), ""
-        return constraint_gvk(subject.constraint_kind), ""
