@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from webhook.api.pod_status import StatusKind
     from webhook.api.shapes import Json
 
-    Document: TypeAlias = Mapping[str, Any]
+    PolicyObject: TypeAlias = Mapping[str, Any]
 
 REFUSALS: Final = (ConstraintFrameworkError, InvalidMutator)
 """What a reader of a kind raises for an object that cannot be used."""
@@ -28,7 +28,7 @@ Role: TypeAlias = Literal["template", "constraint", "configuration", "extension"
 """Who takes objects of a kind: the framework, what says which data and namespaces count, a part."""
 
 
-class Standing(NamedTuple):
+class ExtensionStanding(NamedTuple):
     """What an object is among the others of its part, when its status is made.
 
     ``shared_error`` is what is wrong because of others, as a status has it.
@@ -54,7 +54,7 @@ class PolicyPart(Protocol):
     def count(self) -> int:
         """How many of them have an effect."""
 
-    def put(self, document: Document) -> None:
+    def put(self, document: PolicyObject) -> None:
         """Put a generation of an object in force; raises one of :data:`REFUSALS`.
 
         What was in force of it before stays where it is refused.
@@ -69,7 +69,7 @@ class PolicyPart(Protocol):
     def shared_faults(self) -> dict[ExtensionKey, str]:
         """What is wrong with objects because of others."""
 
-    def standing(self, key: ExtensionKey, shared: str) -> Standing:
+    def standing(self, key: ExtensionKey, shared: str) -> ExtensionStanding:
         """What an object is among the others; ``shared`` is its shared fault, empty for none."""
 
 
@@ -86,12 +86,12 @@ class Part(NamedTuple):
     fills: Literal["mutations", "expansion", "stages"] = "stages"
 
 
-def _as_it_is(document: Document, status: Document | None) -> Document:
+def _as_it_is(document: PolicyObject, status: PolicyObject | None) -> PolicyObject:
     del status
     return document
 
 
-def _nothing_to_say(document: Document) -> tuple[str, ...]:
+def _nothing_to_say(document: PolicyObject) -> tuple[str, ...]:
     del document
     return ()
 
@@ -113,15 +113,15 @@ class PolicyKind:
     """What a replica says of an object in the cluster; None for nothing."""
     part: Part | None = None
     """What objects come to together; None where they go elsewhere."""
-    read: Callable[[Document], Any] | None = None
+    read: Callable[[PolicyObject], Any] | None = None
     """Reads what is being brought in, by admission or by files; raises one of :data:`REFUSALS`."""
-    schema: Document | None = None
+    schema: PolicyObject | None = None
     """Of ``spec``: what the CRD would refuse is told of files; None where ``read`` sees to it."""
-    faults: Callable[[Document], tuple[str, ...]] = _nothing_to_say
+    faults: Callable[[PolicyObject], tuple[str, ...]] = _nothing_to_say
     """What has no effect in an object of a file, though it can be used."""
-    warnings: Callable[[Document], tuple[str, ...]] = _nothing_to_say
+    warnings: Callable[[PolicyObject], tuple[str, ...]] = _nothing_to_say
     """What is likely to be wrong with one that ``read`` takes."""
-    staged: Callable[[Document, Document | None], Document] = _as_it_is
+    staged: Callable[[PolicyObject, PolicyObject | None], PolicyObject] = _as_it_is
     """An object at its stage of a roll-out, which its status in the cluster says."""
     namespaced: bool = False
 

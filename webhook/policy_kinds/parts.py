@@ -12,7 +12,7 @@ from webhook.mutation.mutator import MutatorId
 from webhook.mutation.reading import empty_location_fault, read_mutator, with_defaults
 from webhook.mutation.registry import Mutators
 from webhook.mutation.schema import message
-from webhook.policy_kinds.kind import ExtensionKey, Standing
+from webhook.policy_kinds.kind import ExtensionKey, ExtensionStanding
 from webhook.review.policy_set import PolicySet
 
 if TYPE_CHECKING:
@@ -74,9 +74,9 @@ class MutatorPart:
             for item, parties in faults.items()
         }
 
-    def standing(self, key: ExtensionKey, shared: str) -> Standing:
+    def standing(self, key: ExtensionKey, shared: str) -> ExtensionStanding:
         """With the type that Gatekeeper has for a conflict."""
-        return Standing(
+        return ExtensionStanding(
             {"message": shared, "type": CONFLICT} if shared else None,
             self._mutators.warnings_of(MutatorId(*key)),
             is_preview=MutatorId(*key) in self._mutators.previews,
@@ -122,10 +122,10 @@ class ExpansionPart:
             (EXPANSION_TEMPLATE, name): why for name, why in sorted(self._expansions.faults.items())
         }
 
-    def standing(self, key: ExtensionKey, shared: str) -> Standing:
+    def standing(self, key: ExtensionKey, shared: str) -> ExtensionStanding:
         """An ExpansionTemplate's status has no types of errors."""
         del key
-        return Standing({"message": shared} if shared else None)
+        return ExtensionStanding({"message": shared} if shared else None)
 
 
 class CollectedPart(Generic[T]):
@@ -175,10 +175,10 @@ class CollectedPart(Generic[T]):
         """None."""
         return {}
 
-    def standing(self, key: ExtensionKey, shared: str) -> Standing:
+    def standing(self, key: ExtensionKey, shared: str) -> ExtensionStanding:
         """Alone."""
         del key, shared
-        return Standing()
+        return ExtensionStanding()
 
 
 def read_new_mutator(document: Mapping[str, Any]) -> Mutator:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from webhook.api.pod_status import Pod
     from webhook.api.shapes import Json
     from webhook.controllers.revisions.revisions import InForce
-    from webhook.policy_kinds.kind import Standing
+    from webhook.policy_kinds.kind import ExtensionStanding
 
 
 def subject_key(kind: str, name: str) -> tuple[str, str]:
@@ -48,7 +48,9 @@ def uid_of(document: Mapping[str, Any]) -> str:
     return uid
 
 
-def extension_status(pod: Pod, state: ExtensionState, standing: Standing, now: str) -> Json | None:
+def extension_status(
+    pod: Pod, state: ExtensionState, standing: ExtensionStanding, now: str
+) -> Json | None:
     """The status object; None for a kind without, or a name that Gatekeeper has none for either.
 
     ``now`` is in RFC 3339.
