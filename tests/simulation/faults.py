@@ -314,9 +314,9 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "a turn that nobody takes over": Fault(
         "cluster",
-        "webhook.controllers.status.aggregation",
-        "Aggregation._write",
-        "since + TURN_SECONDS * rank",
+        "webhook.controllers.keeper",
+        "Keeper.waits_for_turn",
+        "since + self._turn_seconds * rank",
         "since + 3600.0 * rank",
         found_by=801,
     ),
@@ -340,8 +340,8 @@ FAULTS: Final[dict[str, Fault]] = {
         "cluster",
         "webhook.controllers.status.orphans",
         "Orphans._settle_one",
-        "turn > now",
-        "True",
+        "self.keeper.waits_for_turn(key, rank)",
+        "self.keeper.waits_for_turn(key, rank) or True",
         found_by=161,
     ),
     "a kind that counts as absent though nobody could be asked": Fault(

@@ -258,7 +258,7 @@ def test_a_by_pod_that_cannot_be_written_is_tried_less_and_less_often(tmp_path, 
     refused_longer_and_longer(
         tmp_path,
         "ConstraintTemplate/status",
-        lambda following: following._aggregation._queue,
+        lambda following: following._aggregation._keeper.queue,
         lambda made: made.get(*TEMPLATES, "alpha").get("status", {}).get("byPod"),
     )
 
@@ -275,7 +275,7 @@ def test_an_orphan_that_cannot_be_deleted_is_tried_less_and_less_often(tmp_path,
     refused_longer_and_longer(
         tmp_path,
         "ConstraintPodStatus",
-        lambda following: following._aggregation._orphans._queue,
+        lambda following: following._aggregation._orphans.keeper.queue,
         lambda made: not made.get(*STATUSES, "gone", NAMESPACE),
         left_behind,
     )
@@ -286,7 +286,7 @@ def test_a_revision_that_cannot_be_written_is_tried_less_and_less_often(tmp_path
     refused_longer_and_longer(
         tmp_path,
         "PolicyRevision",
-        lambda following: following._revisions._queue,
+        lambda following: following._revisions.keeper.queue,
         lambda made: made.all(*REVISIONS),
     )
 
@@ -419,7 +419,7 @@ def test_many_changes_that_follow_one_another_are_one_plan_of_generated_policies
             await made.until(lambda: vap_status(made)[0].get("state") == "generated", "the state")
             keeper = made.following._generation
             assert keeper is not None
-            queue = keeper._queue
+            queue = keeper._keeper.queue
             await asyncio.sleep(0.5)
             far = generation_keeper.COMPARE_SECONDS / 2
             await made.until(lambda: queue._due.get("plan", 0.0) > time.monotonic() + far)

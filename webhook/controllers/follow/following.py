@@ -480,7 +480,7 @@ class Following:
         if self._generation is not None:
             counts["vap"] = self._generation.writes
         if self._revisions is not None:
-            counts["revision"] = (self._revisions.writes, self._revisions.failures)
+            counts["revision"] = (self._revisions.keeper.writes, self._revisions.keeper.failures)
         if self._records is not None:
             writes, failures = counts["revision"]
             counts["revision"] = writes + self._records.writes, failures + self._records.failures

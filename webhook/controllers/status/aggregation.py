@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import pod_status
 from webhook.api.shapes import status_of
-from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import PODS
 from webhook.cluster.reflector import ObjectSelection, Reflector
-from webhook.cluster.work_queue import WorkQueue
+from webhook.controllers.keeper import Keeper
 from webhook.controllers.object_faults import ObjectFaults
 from webhook.controllers.status import audit_keeper, by_pod
 from webhook.controllers.status.condition_keeper import KINDS as CONDITIONED
@@ -36,7 +35,7 @@ from webhook.controllers.status_kinds import (
     status_resource,
     subject_named,
 )
-from webhook.controllers.write_pace import RETRY_SECONDS_MAX, TURN_SECONDS, WRITES_AT_ONCE
+from webhook.controllers.write_pace import TURN_SECONDS, WRITES_AT_ONCE
 from webhook.events.policies import EventWriter
 from webhook.policy_kinds.known import STATUS_KINDS, TEMPLATE, constraint_gvk
 from webhook.policy_kinds.table import POLICY_KINDS
@@ -145,20 +144,21 @@ class Aggregation:
             )
             for index in self._indexes
         ]
-        self._queue: WorkQueue[LabelledSubject] = WorkQueue(
-            backoff=lambda: Backoff(initial_seconds=TURN_SECONDS, max_seconds=RETRY_SECONDS_MAX)
+        self._keeper: Keeper[LabelledSubject] = Keeper(
+            "by_pod",
+            self._settle,
+            self.object_faults,
+            workers=WRITES_AT_ONCE,
+            retry_seconds=TURN_SECONDS,
+            turn_seconds=TURN_SECONDS,
         )
         self._orphans = Orphans(client, pod, log, self._indexes, self.replicas, self.object_faults)
         self._replicas: tuple[frozenset[str], ...] | None = None
-        # Since when an object's status differs from what it should be, and what it has of ours.
-        self._since: dict[LabelledSubject, tuple[float, Any]] = {}
         self._swapped: dict[LabelledSubject, str] = {}
         self._doubts = Overwrites(self._renew)
         events = EventWriter(client, log)
         self.conditions = ConditionKeeper(events, pod, log)
         self.rollouts = RolloutKeeper(events, pod, record, rollouts)
-        self._writes = 0
-        self._failures = 0
         for gvk in _ALWAYS:
             self._registrar.add_watch(gvk)
 
@@ -166,7 +166,7 @@ class Aggregation:
 
     def touch(self, subject: LabelledSubject) -> None:
         """Something about a subject changed: look at it, in a moment."""
-        self._queue.add(subject, DEBOUNCE_SECONDS)
+        self._keeper.add(subject, DEBOUNCE_SECONDS)
 
     def heard(self, subject: LabelledSubject, said: Object) -> None:
         """A replica says this of a subject now."""
@@ -175,7 +175,7 @@ class Aggregation:
 
     def touch_all(self) -> None:
         """Something about the replicas changed: look at everything."""
-        self._queue.add(EVERYTHING, DEBOUNCE_SECONDS)
+        self._keeper.add(EVERYTHING, DEBOUNCE_SECONDS)
         self._orphans.look()
 
     def _pods_changed(self) -> None:
@@ -211,8 +211,7 @@ class Aggregation:
             tasks.create_task(self._listen())
             for reflector in (self._pods, *self._reflectors):
                 await reflector.wait_synced()
-            run = self.object_faults.run
-            tasks.create_task(run("by_pod", self._queue, self._settle, WRITES_AT_ONCE))
+            tasks.create_task(self._keeper.run())
             tasks.create_task(self._orphans.run())
 
     async def _listen(self) -> None:
@@ -222,12 +221,12 @@ class Aggregation:
     @property
     def writes(self) -> int:
         """Requests that wrote, or tried to."""
-        return self._writes + self._orphans.writes
+        return self._keeper.writes + self._orphans.keeper.writes
 
     @property
     def failures(self) -> int:
         """Those that failed."""
-        return self._failures + self._orphans.failures
+        return self._keeper.failures + self._orphans.keeper.failures
 
     def replicas(self) -> Replicas:
         """The Pods that count, and those of them that write."""
@@ -251,7 +250,7 @@ class Aggregation:
         if subject is EVERYTHING:
             for index in self._indexes:
                 for known in index.subjects:
-                    self._queue.add(known)
+                    self._keeper.add(known)
             return
         await self._write(subject, self.replicas())
 
@@ -261,7 +260,7 @@ class Aggregation:
         gvk, namespace = resource.gvk, self._pod.namespace if resource.namespaced else ""
         document = self._manager.get(gvk, namespace, subject.name)
         if document is None:
-            self._settled(subject)
+            self._keeper.settled(subject)
             return
         version = document["metadata"]["resourceVersion"]
         if self._swapped.get(subject) == version:
@@ -290,19 +289,12 @@ class Aggregation:
             doubted_until = self._doubts.until(subject, entries, status.get("byPod"), now)
         wanted = self._judged(subject, document, wanted, statuses, now)
         if wanted is None:
-            self._settled(subject)
+            self._keeper.settled(subject)
             return
         held = status.get("byPod"), status.get("conditions")
-        since, before = self._since.get(subject, (now, held))
-        if before != held:
-            since = now  # Somebody writes, and is given the time for this difference, too.
-        self._since[subject] = since, held
         rank = rendezvous.rank("/".join(subject), replicas.writers, self._pod.uid)
-        turn = max(since + TURN_SECONDS * rank, doubted_until)
-        if turn > now:
-            self._queue.add(subject, turn - now)
-            return
-        await self._replace(subject, document, resource, wanted)
+        if not self._keeper.waits_for_turn(subject, rank, held=held, not_before=doubted_until):
+            await self._replace(subject, document, resource, wanted)
 
     async def _replace(
         self,
@@ -315,33 +307,27 @@ class Aggregation:
         version = document["metadata"]["resourceVersion"]
         self._swapped[subject] = version
         try:
-            self._writes += 1
+            self._keeper.writes += 1
             written = await self._client.replace(
                 resource, {**document, "status": status}, subresource="status"
             )
         except (ApiError, ApiUnreachable) as error:
             self._swapped.pop(subject, None)
             if isinstance(error, ApiError) and (error.is_conflict or error.is_absent):
-                self._queue.retry(subject)
+                self._keeper.retry(subject)
                 return  # Another was faster; the watch tells what it wrote, if it is not silent.
-            self._failures += 1
-            self._queue.retry(subject)
+            self._keeper.failed(subject)
             self._log.warning(
                 "byPod not written", kind=resource.gvk.kind, name=subject.name, error=str(error)
             )
             return
         if written["metadata"]["resourceVersion"] == version:
             self._swapped.pop(subject, None)  # Nothing changed, and nothing is on its way.
-        self._settled(subject)
+        self._keeper.settled(subject)
         self._doubts.agree(subject, status.get("byPod"))
         if subject.kind in CONDITIONED:
             await self.conditions.written(subject, document, status, written)
             await self.rollouts.written(subject, document, written)
-
-    def _settled(self, subject: LabelledSubject) -> None:
-        """Nothing is left to write of an object."""
-        self._since.pop(subject, None)
-        self._queue.forget(subject)
 
     def _renew(self, kind: str) -> None:
         """Begin the watches anew that statuses of a kind, and who counts, come by."""
@@ -370,5 +356,5 @@ class Aggregation:
         due.append(self.rollouts.due(subject))
         for again in due:
             if again is not None:
-                self._queue.add(subject, again - now)
+                self._keeper.add(subject, again - now)
         return wanted
