@@ -22,7 +22,8 @@ from tests.webhook.console.listing import Listing
 from tests.webhook.console.person import Person
 from tests.webhook.console.running import RunningConsole
 from tests.webhook.console.signing import signing
-from webhook.cli.cluster_access import TEMPLATES, constraints_of
+from webhook.cli.cluster_access import TEMPLATES
+from webhook.policy_kinds.known import constraints_of
 from webhook.reports.report_api import WGPOLICY
 
 POLICIES = 500

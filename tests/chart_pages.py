@@ -1,4 +1,7 @@
-"""``python -m tests.chart_pages``: the chart's values.schema.json and README, made of values.yaml.
+"""``python -m tests.chart_pages``: what of the chart is made of other files.
+
+That is values.schema.json and README, made of values.yaml; its copies of CRDs and dashboards; and the
+list of CRDs for Kustomize.
 
 The comment above a value says what it is for; its default says its type. What more a schema can
 say of a value is in ``BOUNDS``. A value without a comment is an error, so that each is described.
@@ -19,7 +22,9 @@ from webhook.decisions.sidecar.drain import DrainSettings
 from webhook.decisions.sidecar.log import LogLimits
 from webhook.decisions.sinks.sink import TYPES as SINKS
 
-CHART = ROOT / "manifests" / "helm" / "waddle"
+MANIFESTS = ROOT / "manifests"
+CHART = MANIFESTS / "helm" / "waddle"
+KUSTOMIZATION = "kustomization.yaml"
 
 Json = dict[str, Any]
 
@@ -308,9 +313,21 @@ def readme(text: str) -> str:
 
 
 def pages() -> dict[str, str]:
-    """Each made file by its name."""
+    """Each made file by its path from the chart."""
     text = (CHART / "values.yaml").read_text()
-    return {"values.schema.json": schema(text), "README.md": readme(text)}
+    copied = {
+        f"{path.parent.name}/{path.name}": path.read_text()
+        for pattern in ("crds/*.yaml", "dashboards/*.json")
+        for path in sorted(MANIFESTS.glob(pattern))
+        if path.name != KUSTOMIZATION
+    }
+    crds = [name.removeprefix("crds/") for name in copied if name.startswith("crds/")]
+    listed = "".join(f"  - {name}\n" for name in crds)
+    kustomization = (
+        f"apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n{listed}"
+    )
+    made = {"values.schema.json": schema(text), "README.md": readme(text)}
+    return {**made, **copied, f"../../crds/{KUSTOMIZATION}": kustomization}
 
 
 def main() -> None:

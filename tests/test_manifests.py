@@ -26,27 +26,25 @@ from tests.manifests import (
 )
 from tests.programs import ROOT, ProgramUnavailableError, gatekeeper_sources
 from webhook import __version__
-from webhook.api.pod_status import CONFIG as CONFIG_STATUS
-from webhook.api.pod_status import EXPANSION as EXPANSION_STATUS
-from webhook.api.pod_status import MUTATOR as MUTATOR_STATUS
+from webhook.api import pod_status
 from webhook.cli.console.command import command
 from webhook.constraint.selector import compile_selector
-from webhook.controllers.status.status_fields import OWN_FIELDS
+from webhook.policy_kinds.known import STATUS_KINDS
 from webhook.settings.reading import read
 
 pytestmark = pytest.mark.usefixtures("program")  # kustomize and Helm
 
 CONDITIONS = {"conditions", "additionalPrinterColumns"}
-MUTATOR = {"rollout", *OWN_FIELDS[MUTATOR_STATUS], *CONDITIONS}
+MUTATOR = {"rollout", *pod_status.MUTATOR.own_fields, *CONDITIONS}
 ADDITIONS = {
-    **{kind.plural: fields for kind, fields in OWN_FIELDS.items() if kind != CONFIG_STATUS},
+    **{kind.plural: kind.own_fields for kind in STATUS_KINDS if kind != pod_status.CONFIG},
     # Of a Config replicas say nothing of their own; its CRDs have room for two fields all the same.
     "configpodstatuses": {"activeGeneration", "since"},
     "configs": {"activeGeneration", "since"},
     "constrainttemplates": CONDITIONS,
     "syncsets": set(),
     **dict.fromkeys(("assign", "assignimage", "assignmetadata", "modifyset"), MUTATOR),
-    "expansiontemplate": {*OWN_FIELDS[EXPANSION_STATUS], *CONDITIONS},
+    "expansiontemplate": {*pod_status.EXPANSION.own_fields, *CONDITIONS},
 }
 """The fields of ours in Gatekeeper's CRDs."""
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.webhook.console.assembled import KIND
 from tests.webhook.console.pictures import template as shown_template
-from webhook.cli.cluster_access import constraints_of
+from webhook.policy_kinds.known import constraints_of
 
 NAMESPACE = "waddle-system"
 CONSTRAINTS = constraints_of(KIND)

@@ -78,9 +78,9 @@ class Stage:
     def say(self, pod: Pod, document: Object, **options: Any) -> None:
         """The status of a replica about an object, put in the place of an earlier one."""
         if document["kind"] == "ConstraintTemplate":
-            subject = pod_status.template_subject(document)
+            subject = pod_status.status_subject(pod_status.TEMPLATE, document)
         else:
-            subject = pod_status.constraint_subject(document)
+            subject = pod_status.status_subject(pod_status.CONSTRAINT, document)
             options.setdefault("enforced", True)
         additions = {"since": "2026-01-02T03:04:05Z", "activeGeneration": 1}
         additions |= options.pop("additions", {})

@@ -18,7 +18,8 @@ from tests.webhook.console.listing import Listing
 from tests.webhook.console.pictures import LONG, RIGHT_TO_LEFT, SCRIPT
 from tests.webhook.console.running import RunningConsole
 from tests.webhook.console.signing import signing
-from webhook.cli.cluster_access import TEMPLATES, constraints_of
+from webhook.cli.cluster_access import TEMPLATES
+from webhook.policy_kinds.known import constraints_of
 from webhook.reports.report_api import WGPOLICY
 
 PAGES = {

@@ -30,7 +30,7 @@ def every_field() -> list[Object]:
     warned = {"expressionWarnings": [{"fieldRef": "f", "warning": "w"}]}
     template = pod_status.pod_status(
         POD,
-        pod_status.template_subject({"metadata": {"name": "fields", **SUBJECT}}),
+        pod_status.status_subject(pod_status.TEMPLATE, {"metadata": {"name": "fields", **SUBJECT}}),
         errors=[error],
         additions=additions
         | {"missingData": [{"group": "", "version": "v1", "kind": "Service"}], **warned}
@@ -39,7 +39,9 @@ def every_field() -> list[Object]:
     point = {"enforcementPoint": "p", "state": "s", "message": "m", "observedGeneration": 1}
     constraint = pod_status.pod_status(
         POD,
-        pod_status.constraint_subject({"kind": "K", "metadata": {"name": "fields", **SUBJECT}}),
+        pod_status.status_subject(
+            pod_status.CONSTRAINT, {"kind": "K", "metadata": {"name": "fields", **SUBJECT}}
+        ),
         errors=[error],
         enforced=True,
         additions=additions
@@ -49,8 +51,8 @@ def every_field() -> list[Object]:
     )
     config = pod_status.pod_status(
         POD,
-        pod_status.config_subject(
-            {"metadata": {"name": "config", "namespace": NAMESPACE, **SUBJECT}}
+        pod_status.status_subject(
+            pod_status.CONFIG, {"metadata": {"name": "config", "namespace": NAMESPACE, **SUBJECT}}
         ),
         additions={name: additions[name] for name in ("activeGeneration", "since")}
         | {"errors": [{"type": "t", "message": "m"}]},

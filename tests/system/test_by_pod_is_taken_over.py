@@ -149,7 +149,7 @@ def test_statuses_of_a_finished_pod_are_deleted_though_the_one_whose_turn_it_is_
     )
     uid = plane.make_pod(name)
     try:
-        subject = pod_status.template_subject({"metadata": {"name": "hung"}})
+        subject = pod_status.status_subject(pod_status.TEMPLATE, {"metadata": {"name": "hung"}})
         status = pod_status.pod_status(Pod(name, NAMESPACE, uid), subject)
         path = f"{STATUSES}/constrainttemplatepodstatuses"
         plane.api.request("POST", path, status)

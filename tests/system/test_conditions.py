@@ -21,7 +21,7 @@ from tests.system.replicas import (
     try_request,
 )
 from tests.system.rounds import rest
-from webhook.api.pod_status import Pod, StatusError, constraint_subject, pod_status
+from webhook.api.pod_status import CONSTRAINT, Pod, StatusError, pod_status, status_subject
 from webhook.app.fault_injection import VARIABLE
 
 EVENTS = "/api/v1/namespaces/default/events"
@@ -140,7 +140,9 @@ def test_a_status_forged_for_a_foreign_pod_counts_as_no_replica(
         plane.mark_pod("intruder", ready=True)
         forged = pod_status(
             Pod("intruder", NAMESPACE, uid, ("webhook", "status")),
-            constraint_subject({**document, "metadata": {**document["metadata"], "generation": 2}}),
+            status_subject(
+                CONSTRAINT, {**document, "metadata": {**document["metadata"], "generation": 2}}
+            ),
             errors=[StatusError("ingest_error", "forged")],
             enforced=False,
         )

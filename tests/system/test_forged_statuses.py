@@ -14,7 +14,7 @@ from tests.system.replicas import (
 )
 from tests.system.revisions import states
 from webhook.api.audit_shard import FIELD, members_digest, shard
-from webhook.api.pod_status import Pod, StatusError, constraint_subject, pod_status
+from webhook.api.pod_status import CONSTRAINT, Pod, StatusError, pod_status, status_subject
 
 FORGED = f"{STATUSES}/constraintpodstatuses"
 PATH = f"{CONSTRAINTS}/voiced/words"
@@ -25,7 +25,7 @@ def forged(replica: Replica, document: dict[str, Any], uids: list[str]) -> dict[
     share = shard("2026-01-01T00:00:00Z", members_digest(uids), 41, [], limit=20)
     return pod_status(
         Pod(replica.name, NAMESPACE, replica.uid, ("audit", "status", "webhook")),
-        constraint_subject(document),
+        status_subject(CONSTRAINT, document),
         errors=[StatusError("ingest_error", "forged")],
         enforced=False,
         additions={FIELD: share},

@@ -38,16 +38,24 @@ def excluded_namespaces(config: Mapping[str, Any], process: str) -> tuple[str, .
     return tuple(dict.fromkeys(patterns))
 
 
-def unknown_processes(config: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a Config excludes namespaces from that is no process."""
-    named = [
+def effectless(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a Config says that has no effect, whatever the types of its fields."""
+    faults = []
+    if text(config, "metadata", "name") != CONFIG_NAME:
+        faults.append(f"config resource must have name '{CONFIG_NAME}'")
+    unknown = [
         name
         for entry in _list(config.get("spec"), "match")
         if type(entry) is dict
         for name in _texts(entry, "processes")
         if name not in PROCESSES
     ]
-    return tuple(dict.fromkeys(named))
+    faults += [
+        f'spec.match: unknown process "{name}": there are {", ".join(PROCESSES)}; '
+        "nothing is excluded from it"
+        for name in dict.fromkeys(unknown)
+    ]
+    return tuple(faults)
 
 
 def synced_kinds(document: Mapping[str, Any]) -> frozenset[GroupVersionKind]:

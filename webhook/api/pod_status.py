@@ -95,23 +95,77 @@ class StatusError:
         return entry | {"location": self.location} if self.location else entry
 
 
+_IN_FORCE: Final = frozenset(
+    {"activeGeneration", "activeDigest", "activeRevision", "rolledBackTo", "since"}
+)
+_POLICY: Final = _IN_FORCE | {"fault"}
+
+
 @dataclass(frozen=True, slots=True)
 class StatusKind:
-    """A kind of status object, and the field that holds its subject's UID."""
+    """A kind of status object: what it is about, and what stands in it.
+
+    ``uid_field`` holds its subject's UID; ``name_label`` and ``kind_label`` name it, the latter
+    where subjects are of several kinds. ``counted_as`` is the metrics' name of what has conditions,
+    ``own_fields`` is what is written beyond Gatekeeper's fields.
+    """
 
     kind: str
     plural: str
     uid_field: str
+    name_label: str
+    kind_label: str = ""
+    own_fields: frozenset[str] = _IN_FORCE
+    counted_as: str = ""
+    says_enforced: bool = False
+    """Whether it has a field of whether its subject is enforced."""
+    is_of_namespaced: bool = False
+    """Whether its subject is in a namespace, which is a part of its name then."""
 
 
 TEMPLATE: Final = StatusKind(
-    "ConstraintTemplatePodStatus", "constrainttemplatepodstatuses", "templateUID"
+    "ConstraintTemplatePodStatus",
+    "constrainttemplatepodstatuses",
+    "templateUID",
+    "constrainttemplate-name",
+    own_fields=_POLICY | {"expressionWarnings", "missingData"},
+    counted_as="template",
 )
-CONSTRAINT: Final = StatusKind("ConstraintPodStatus", "constraintpodstatuses", "constraintUID")
-CONFIG: Final = StatusKind("ConfigPodStatus", "configpodstatuses", "configUID")
-MUTATOR: Final = StatusKind("MutatorPodStatus", "mutatorpodstatuses", "mutatorUID")
+CONSTRAINT: Final = StatusKind(
+    "ConstraintPodStatus",
+    "constraintpodstatuses",
+    "constraintUID",
+    "constraint-name",
+    "constraint-kind",
+    own_fields=_POLICY
+    | {"audit", "breaker", "enforcementAction", "expressionWarnings", "lastViolation"},
+    counted_as="constraint",
+    says_enforced=True,
+)
+CONFIG: Final = StatusKind(
+    "ConfigPodStatus",
+    "configpodstatuses",
+    "configUID",
+    "config-name",
+    own_fields=frozenset(),
+    is_of_namespaced=True,
+)
+MUTATOR: Final = StatusKind(
+    "MutatorPodStatus",
+    "mutatorpodstatuses",
+    "mutatorUID",
+    "mutator-name",
+    "mutator-kind",
+    own_fields=_IN_FORCE | {"preview", "fighting", "warnings"},
+    counted_as="mutator",
+    says_enforced=True,
+)
 EXPANSION: Final = StatusKind(
-    "ExpansionTemplatePodStatus", "expansiontemplatepodstatuses", "templateUID"
+    "ExpansionTemplatePodStatus",
+    "expansiontemplatepodstatuses",
+    "templateUID",
+    "expansiontemplate-name",
+    counted_as="expansion_template",
 )
 
 
@@ -126,54 +180,23 @@ class StatusSubject:
     generation: int
 
 
-def template_subject(document: Mapping[str, Any]) -> StatusSubject:
-    """A ConstraintTemplate as the subject of a status."""
-    name = document["metadata"]["name"]
-    return _subject(TEMPLATE, document, (name,), {"constrainttemplate-name": name})
-
-
-def constraint_subject(document: Mapping[str, Any]) -> StatusSubject:
-    """A constraint as the subject of a status."""
-    name, kind = document["metadata"]["name"], document["kind"]
-    labels = {
-        "constraint-name": name,
-        "constraint-kind": kind,
-        "constrainttemplate-name": kind.lower(),
-    }
-    return _subject(CONSTRAINT, document, (kind.lower(), name), labels)
-
-
-def config_subject(document: Mapping[str, Any]) -> StatusSubject:
-    """A Config as the subject of a status."""
+def status_subject(status: StatusKind, document: Mapping[str, Any]) -> StatusSubject:
+    """An object as the subject of a status."""
     metadata = document["metadata"]
-    parts = (metadata["namespace"], metadata["name"])
-    return _subject(CONFIG, document, parts, {"config-name": metadata["name"]})
-
-
-def mutator_subject(document: Mapping[str, Any]) -> StatusSubject:
-    """A mutator as the subject of a status."""
-    name, kind = document["metadata"]["name"], document["kind"]
-    labels = {"mutator-name": name, "mutator-kind": kind}
-    return _subject(MUTATOR, document, (kind.lower(), name), labels)
-
-
-def expansion_subject(document: Mapping[str, Any]) -> StatusSubject:
-    """An ExpansionTemplate as the subject of a status."""
-    name = document["metadata"]["name"]
-    return _subject(EXPANSION, document, (name,), {"expansiontemplate-name": name})
-
-
-def _subject(
-    status: StatusKind,
-    document: Mapping[str, Any],
-    parts: tuple[str, ...],
-    labels: Mapping[str, str],
-) -> StatusSubject:
-    metadata = document["metadata"]
+    name = metadata["name"]
+    parts: tuple[str, ...] = (name,)
+    labels = {status.name_label: name}
+    if status.kind_label:
+        parts = (document["kind"].lower(), name)
+        labels[status.kind_label] = document["kind"]
+    if status.is_of_namespaced:
+        parts = (metadata["namespace"], *parts)
+    if status is CONSTRAINT:
+        labels[TEMPLATE.name_label] = document["kind"].lower()
     return StatusSubject(
         status,
         parts,
-        {f"{LABEL_PREFIX}{name}": value for name, value in labels.items()},
+        {f"{LABEL_PREFIX}{label}": value for label, value in labels.items()},
         metadata.get("uid", ""),
         metadata.get("generation", 0),
     )

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.api.names import CONSTRAINTS
-
 _KINDS: Final = {
     "": "ComponentStatus Namespace Node PersistentVolume",
     "admissionregistration.k8s.io": (
@@ -43,7 +41,16 @@ CLUSTER_SCOPED: Final = frozenset(
 """By group and kind: those of Kubernetes' own API, of policy reports, of Gatekeeper and of ours. A
 test asks the real API server for its kinds."""
 
+_OF_AN_INSTALLATION: Final = frozenset(
+    f"{name}.gatekeeper.sh" for name in ("config", "connection", "status")
+)
+
 
 def is_cluster_scoped(group: str, kind: str) -> bool:
-    """Whether a kind is known to be in no namespace; a custom resource's is not known."""
-    return group == CONSTRAINTS or (group, kind) in CLUSTER_SCOPED
+    """Whether a kind is known to be in no namespace; a custom resource's is not known.
+
+    Kinds of policies are not, but for the few groups of what belongs to an installation.
+    """
+    if group.endswith((".gatekeeper.sh", ".waddle.dev")):
+        return group not in _OF_AN_INSTALLATION
+    return (group, kind) in CLUSTER_SCOPED

@@ -24,10 +24,10 @@ from webhook.cluster.kinds import PODS
 from webhook.controllers.follow.following import Following
 from webhook.controllers.follow.unserved import tell_unserved
 from webhook.controllers.generate.scope import GenerationOptions
-from webhook.controllers.kinds import TEMPLATE
 from webhook.generation.plan import Options
 from webhook.generation.scope import exempted_patterns
 from webhook.metrics.cluster import CLUSTER_FAULTS
+from webhook.policy_kinds.known import TEMPLATE
 from webhook.serving.revision import NamespaceAnswer
 
 if TYPE_CHECKING:

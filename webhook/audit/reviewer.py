@@ -19,7 +19,6 @@ from webhook.mutation.drift import drifts_of
 from webhook.mutation.errors import MutationError
 from webhook.mutation.mutator import UNMUTATED_GROUPS
 from webhook.review.loops import NamespaceGone, review_async
-from webhook.review.policy_set import PolicySet
 from webhook.review.subject import Subject
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ class Reviewer:
     ) -> None:
         """``limits`` gives those of a review that begins now."""
         self._scope = scope
-        self._policies = PolicySet(scope.snapshot, scope.mutations, scope.expansion)
+        self._policies = scope.policies
         self._namespaces = namespaces
         self._log = log
         self._limits = limits

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import TYPE_CHECKING
 
 from webhook.audit.kinds import is_matchable
-from webhook.constraint.expansion import Expansion
 from webhook.mutation.drift import names_kind
-from webhook.mutation.snapshot import MutationSnapshot
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.api.gvk import GroupVersionKind
+    from webhook.constraint.expansion import Expansion
     from webhook.constraint.snapshot import Snapshot
+    from webhook.mutation.snapshot import MutationSnapshot
+    from webhook.review.policy_set import PolicySet
 
 
 def everything(gvk: GroupVersionKind, namespace: str) -> bool:
@@ -29,33 +29,46 @@ def _any_kind(gvk: GroupVersionKind) -> bool:
     return True
 
 
-def _nothing(namespace: str) -> bool:
-    del namespace
-    return False
-
-
 @dataclass(frozen=True, slots=True)
 class Scope:
     """What a sweep is about.
 
-    ``is_excluded`` says of a namespace whether Config takes it out of the audit;
-    ``share`` of a kind and namespace (empty for cluster-scoped objects) whether
+    ``share`` of a kind and namespace (empty for cluster-scoped objects) is whether
     this audit is to look at it: of what is not its share it tells nobody.
     ``kinds`` are those to look at now: of constraints that may match others, too,
     the sweep tells no total.
     """
 
-    snapshot: Snapshot
-    is_excluded: Callable[[str], bool] = _nothing
-    expansion: Expansion = field(default_factory=Expansion)
+    policies: PolicySet
     share: Callable[[GroupVersionKind, str], bool] = everything
     kinds: Callable[[GroupVersionKind], bool] = _any_kind
-    mutations: MutationSnapshot = field(default_factory=MutationSnapshot)
-    """What changes the resources that are implied, before they are reviewed."""
-    is_unmutated: Callable[[str], bool] = _nothing
-    """Whether Config takes a namespace out of mutation."""
     tells_drift: bool = False
     """Whether it is told of each object what mutators would change in it."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """Templates, constraints and data."""
+        return self.policies.snapshot
+
+    @property
+    def expansion(self) -> Expansion:
+        """What objects imply."""
+        return self.policies.expansion
+
+    @property
+    def mutations(self) -> MutationSnapshot:
+        """What changes the resources that are implied, before they are reviewed."""
+        return self.policies.mutations
+
+    @property
+    def is_excluded(self) -> Callable[[str], bool]:
+        """Whether Config takes a namespace out of the audit."""
+        return self.policies.exclusions.audit
+
+    @property
+    def is_unmutated(self) -> Callable[[str], bool]:
+        """Whether Config takes a namespace out of mutation."""
+        return self.policies.exclusions.mutation
 
     def is_listed(self, gvk: GroupVersionKind) -> bool:
         """Whether objects of a kind are looked at: some constraint, or mutator, is about it."""

@@ -286,16 +286,8 @@ class Sweeps:
         self, revision: Revision, kinds: Callable[[GroupVersionKind], bool] = _every_kind
     ) -> Scope:
         """What is audited by a revision, in a sweep and after it."""
-        return Scope(
-            revision.snapshot,
-            revision.is_excluded_from_audit,
-            revision.expansion,
-            self._shares.is_ours,
-            kinds,
-            revision.mutations,
-            revision.is_excluded_from_mutation,
-            self._options.tells_drift,
-        )
+        tells_drift = self._options.tells_drift
+        return Scope(revision.policies, self._shares.is_ours, kinds, tells_drift)
 
     async def _watch(self, scope: Scope, looked: tuple[Resource, ...]) -> None:
         """Watch what is audited, from before it is listed: no change falls between the two."""

@@ -6,16 +6,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from webhook.api.gvk import GroupVersionKind
-from webhook.api.resource import Resource
 from webhook.cli.policy_options import KUBECONFIG
-from webhook.constraint import constraint
-from webhook.controllers import kinds
-from webhook.controllers.status.convergence import TEMPLATE_KIND
+from webhook.policy_kinds import known, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from webhook.api.resource import Resource
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Object
 
@@ -26,23 +23,9 @@ REVIEW_SECONDS: Final = 10.0
 PAGE_OBJECTS: Final = 500
 """As many as client-go asks for at once."""
 
-TEMPLATES: Final = Resource(
-    GroupVersionKind("templates.gatekeeper.sh", "v1", TEMPLATE_KIND),
-    "constrainttemplates",
-    namespaced=False,
-)
-
-
-EXTENSIONS: Final = tuple(
-    Resource(gvk, gvk.kind.lower(), namespaced=False) for gvk in kinds.EXTENSIONS
-)
-"""Mutators and ExpansionTemplates; their plurals are their kinds in lower case."""
-
-
-def constraints_of(kind: str) -> Resource:
-    """The constraints of a kind, whatever its case: the plural is the kind in lower case."""
-    gvk = GroupVersionKind(constraint.GROUP, "v1beta1", kind)
-    return Resource(gvk, kind.lower(), namespaced=False)
+TEMPLATES: Final = table.TEMPLATES.resource
+EXTENSIONS: Final = tuple(row.resource for row in known.EXTENSIONS)
+"""Policies beside templates and constraints."""
 
 
 CONTEXT: Final = click.option("--context", metavar="NAME", default=None, help="A context of it.")

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 from webhook.api import config
 from webhook.api.gvk import gvk_of, name_of, text
 from webhook.api.shapes import annotations_of, status_of
-from webhook.cli.cluster_access import EXTENSIONS, REVIEW_SECONDS, TEMPLATES, list_objects
+from webhook.cli.cluster_access import REVIEW_SECONDS, TEMPLATES, list_objects
 from webhook.cluster.discovery import Discovery, UnknownKind
 from webhook.cluster.errors import ApiError
 from webhook.constraint import constraint, rollout
-from webhook.constraint import expansion as expansions
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.log import Log
-from webhook.mutation import mutator
+from webhook.policy_kinds.known import EXTENSIONS, kind_of_document
 from webhook.settings.serve import KEY_SECRET
 
 if TYPE_CHECKING:
@@ -54,16 +53,16 @@ async def read_constraints(
 async def read_extensions(
     client: ClusterClient, namespace: str
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """The mutators and ExpansionTemplates, and the kinds of them that may not be listed."""
+    """The policies beside templates and constraints, and the kinds of them that may not be listed."""
     documents: list[Mapping[str, Any]] = []
     unreadable = []
-    for kind in EXTENSIONS:
+    for row in EXTENSIONS:
         try:
-            documents += await list_objects(client, kind)
+            documents += await list_objects(client, row.resource)
         except ApiError as error:
             if not error.is_forbidden:
                 raise
-            unreadable.append(f"no right to list: {kind.gvk}")
+            unreadable.append(f"no right to list: {row.gvk}")
     return [_staged(item) for item in await _verified(client, namespace, documents)], unreadable
 
 
@@ -98,9 +97,9 @@ async def _verified(
 
 
 def _staged(document: Mapping[str, Any]) -> dict[str, Any]:
-    if gvk_of(document).group == expansions.GROUP:
-        return dict(document)
-    return dict(mutator.staged(document, document.get("status")))
+    row = kind_of_document(document)
+    assert row is not None
+    return dict(row.staged(document, document.get("status")))
 
 
 async def read_configuration(client: ClusterClient, namespace: str) -> list[Mapping[str, Any]]:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook.cli import exit_codes
-from webhook.cli.cluster_access import EXTENSIONS, TEMPLATES, cluster_options, constraints_of
+from webhook.cli.cluster_access import EXTENSIONS, TEMPLATES, cluster_options
 from webhook.cli.terminal import complain, write
 from webhook.cluster.kinds import PODS
 from webhook.controllers.status.convergence import TEMPLATE_KIND, converge, status_kind_of
 from webhook.controllers.status_kinds import name_label, status_resource
+from webhook.policy_kinds.known import constraints_of
 from webhook.printable import printable
 from webhook.replicas.pods import WEBHOOK_PODS, replica
 from webhook.settings.flags import InvalidFlag, read_duration

@@ -24,14 +24,13 @@ from webhook.console import serving_certificate
 from webhook.console.assembly import ClusterObjects, carrier, kept_report, newest, picture_of
 from webhook.console.object_reader import ObjectReader
 from webhook.console.sorts import category_of
-from webhook.constraint import constraint, enforcement, rollout, template
+from webhook.constraint import constraint, enforcement, template
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.template import kind_of
-from webhook.controllers import kinds
-from webhook.controllers.status_kinds import STATUS_KINDS, status_resource
-from webhook.mutation import mutator
+from webhook.controllers.status_kinds import status_resource
 from webhook.policies.extensions import Extensions, on_top
-from webhook.policies.policy_files import policy_set
+from webhook.policy_kinds import table
+from webhook.policy_kinds.known import EXTENSIONS, STATUS_KINDS, kind_of_document
 from webhook.replicas.pods import WEBHOOK_PODS
 from webhook.reports.report_api import APIS
 from webhook.review.policy_set import exclusions_of
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
     from webhook.watch.queue import Event
     from webhook.watch.registrar import Registrar
 
-TEMPLATES: Final = GroupVersionKind(template.GROUP, "v1", template.KIND)
+TEMPLATES: Final = table.TEMPLATES.gvk
 REVISIONS: Final = GroupVersionKind(GROUP, VERSION, KIND)
 STATUSES: Final = tuple(status_resource(kind).gvk for kind in STATUS_KINDS)
 OWN: Final = frozenset((*STATUSES, PODS.gvk, CONFIG))
@@ -58,15 +57,14 @@ OWN: Final = frozenset((*STATUSES, PODS.gvk, CONFIG))
 
 CONFIGURATIONS: Final = WEBHOOK_CONFIGURATIONS.gvk
 FIXED: Final = (
-    *(TEMPLATES, *kinds.EXTENSIONS, REVISIONS, *STATUSES),
+    *(TEMPLATES, *(row.gvk for row in EXTENSIONS), REVISIONS, *STATUSES),
     *(PODS.gvk, NAMESPACE, CONFIGURATIONS, CONFIG),
 )
 PLURALS: Final = {
-    TEMPLATES: "constrainttemplates",
+    **{row.gvk: row.plural for row in table.POLICY_KINDS if row.kind},
     REVISIONS: "policyrevisions",
     **{(one := status_resource(kind)).gvk: one.plural for kind in STATUS_KINDS},
     PODS.gvk: PODS.plural,
-    CONFIG: "configs",
     NAMESPACE: NAMESPACES.plural,
     CONFIGURATIONS: WEBHOOK_CONFIGURATIONS.plural,
     **{one.gvk: one.plural for api in APIS.values() for one in api.resources},
@@ -338,15 +336,14 @@ class ClusterSource:
         )
         configs = list(self._objects.get(CONFIG, {}).values())
         exclusions = exclusions_of(item for item in configs if name_of(item) == CONFIG_NAME)
-        return policy_set(self._client, self._extensions, exclusions)
+        return self._extensions.policy_set(self._client.snapshot, exclusions)
 
 
 def _staged(item: ShownPolicy) -> dict[str, Any]:
     """A policy at its stage of a roll-out."""
-    staged = mutator.staged if item.category == "mutator" else rollout.staged
-    if item.category in {"constraint", "mutator"}:
-        return dict(staged(item.document, item.document.get("status")))
-    return dict(item.document)
+    row = kind_of_document(item.document)
+    assert row is not None
+    return dict(row.staged(item.document, item.document.get("status")))
 
 
 def _is_told(statistics: ReflectorStatistics | None) -> bool:

@@ -14,6 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from webhook import __version__
 from webhook.api.encoding import encode
 from webhook.api.timestamp import seconds_of
+from webhook.console.picture import CATEGORIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -70,7 +71,7 @@ class Drawing:
         )
         self._environment.filters.update(tojson_text=_as_json, zip=zip, age=age)
         self._environment.globals.update(
-            link=partial(link, root), shares=shares, version=__version__
+            link=partial(link, root), shares=shares, version=__version__, categories=CATEGORIES
         )
 
     def page(self, name: str, path: str, around: Mapping[str, Any], document: Any) -> str:

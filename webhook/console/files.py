@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from webhook.console.live import NamedObject
-    from webhook.console.picture import Category, PictureState, Shown
+    from webhook.console.picture import PictureState, Shown
     from webhook.console.visitor import Right
     from webhook.constraint.client import Client
     from webhook.log import Logger
@@ -164,7 +164,7 @@ def _graded(
     return tuple(sorted(graded, key=gravity))
 
 
-def _elsewhere(client: Client, manifest: Manifest, category: Category) -> str:
+def _elsewhere(client: Client, manifest: Manifest, category: str) -> str:
     """Why nothing of a cluster is asked of a policy, as replicas say it in a status; or empty."""
     if category == "template":
         return client.elsewhere(name_of(manifest.document))
@@ -175,7 +175,7 @@ def _elsewhere(client: Client, manifest: Manifest, category: Category) -> str:
 
 
 def _policy(
-    manifest: Manifest, category: Category, faults: Sequence[PolicyFault], elsewhere: str
+    manifest: Manifest, category: str, faults: Sequence[PolicyFault], elsewhere: str
 ) -> ShownPolicy:
     own = [
         fault

@@ -7,6 +7,7 @@ import re
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from webhook.policy_kinds.known import PARTS
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -15,10 +16,11 @@ if TYPE_CHECKING:
     from webhook.api.revision import PolicyRevision
     from webhook.console.visitor import Right
 
-Category = Literal["template", "constraint", "mutator", "expansion"]
 PictureState = Literal["active", "degraded", "error", "not for admission", "pending"]
 
-CATEGORIES: Final[tuple[Category, ...]] = ("template", "constraint", "mutator", "expansion")
+CATEGORIES: Final = ("template", "constraint", *(part.name for part in PARTS))
+"""What sorts of policies there are."""
+
 STATES: Final[tuple[PictureState, ...]] = (
     "error",
     "degraded",
@@ -50,7 +52,7 @@ class ShownPolicy:
     ``revisions`` are generations that are kept, the newest first.
     """
 
-    category: Category
+    category: str
     kind: str
     name: str
     document: Mapping[str, Any] = field(repr=False)

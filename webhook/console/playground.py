@@ -186,7 +186,7 @@ class Playground:
                 [
                     item.document
                     for item in picture.policies
-                    if item.category in {"mutator", "expansion"}
+                    if item.category not in {"template", "constraint"}
                 ]
             )
         try:

@@ -24,18 +24,18 @@ from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.limits import UNLIMITED
 from webhook.constraint.targets.known import TARGETS
 from webhook.policies.expression import evaluate
-from webhook.policies.extensions import Extensions, is_extension, on_top
+from webhook.policies.extensions import Extensions, on_top
 from webhook.policies.manifests import Manifest
 from webhook.policies.problem import Problem
 from webhook.policies.replay import replayed_subject, subject_of
 from webhook.policies.samples import samples
 from webhook.policies.validation import is_policy, validate
+from webhook.policy_kinds.known import is_extension
 from webhook.rego.engine import UNDEFINED, EvaluationContext, compile_modules
 from webhook.rego.errors import EvaluationError, RegoErrors
 from webhook.rego.results import ResultQuery
 from webhook.rego.run.text import to_json
 from webhook.rego.syntax.parser import parse_module
-from webhook.review.policy_set import PolicySet
 from webhook.review.subject import Subject, is_admission_review, shown_object, value_of
 from webhook.trials.trial import written
 from webhook.trials.worker import serve
@@ -97,7 +97,7 @@ def _policies(job: Job) -> dict[str, Any]:
         except ConstraintFrameworkError:
             continue
     snapshot = client.snapshot
-    policies = PolicySet(snapshot, extensions.mutations, extensions.expansion)
+    policies = extensions.policy_set(snapshot)
     reviews = []
     for item in objects[:_REVIEWS_MAX]:
         try:
@@ -151,7 +151,7 @@ def _recorded(job: Job) -> dict[str, Any]:
     """What policies would have made of decisions that were recorded, beside all others' words."""
     _, client, problems, extensions = _compiled(job)
     snapshot = client.snapshot
-    policies = PolicySet(snapshot, extensions.mutations, extensions.expansion)
+    policies = extensions.policy_set(snapshot)
     typed = {(one.kind, one.name) for one in snapshot.constraints}
     replayed, changes, undecided = 0, [], 0
     for record in decode(job["records"]):

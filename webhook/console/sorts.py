@@ -5,29 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from webhook.api.gvk import gvk_of
-from webhook.constraint import constraint, enforcement, expansion, template
+from webhook.constraint import enforcement
 from webhook.constraint.description import describe
 from webhook.constraint.errors import InvalidConstraint
-from webhook.mutation.reading import is_mutator
+from webhook.policy_kinds.known import kind_of_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from webhook.console.picture import Category, ShownPolicy
+    from webhook.console.picture import ShownPolicy
 
 
-def category_of(document: Mapping[str, Any]) -> Category | None:
+def category_of(document: Mapping[str, Any]) -> str | None:
     """The sort of policy that an object is; None for any other object."""
-    gvk = gvk_of(document)
-    if gvk.group_kind == (template.GROUP, template.KIND):
-        return "template"
-    if gvk.group == constraint.GROUP:
-        return "constraint"
-    if is_mutator(document):
-        return "mutator"
-    return "expansion" if gvk.group_kind == (expansion.GROUP, expansion.KIND) else None
+    row = kind_of_document(document)
+    if row is None or row.role == "configuration":
+        return None
+    return row.role if row.part is None else row.part.name
 
 
 def severity_of(document: Mapping[str, Any]) -> str:

@@ -12,10 +12,9 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
-from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.reflector import Reflector
-from webhook.cluster.work_queue import WorkQueue
+from webhook.controllers.keeper import Keeper
 from webhook.controllers.object_faults import ObjectFaults
 from webhook.controllers.write_pace import WRITES_AT_ONCE
 from webhook.values import dataclass
@@ -126,8 +125,13 @@ class ObjectWriter:
         self._unwanted_at: dict[str, float] = {}
         self._wanted: Mapping[str, Json] = {}
         self._prune = False
-        self._queue: WorkQueue[str] = WorkQueue(
-            backoff=lambda: Backoff(initial_seconds=0.2, max_seconds=retry_seconds_max)
+        self._keeper: Keeper[str] = Keeper(
+            self._follower,
+            self._settle,
+            self._object_faults,
+            workers=WRITES_AT_ONCE,
+            retry_seconds=0.2,
+            retry_seconds_max=retry_seconds_max,
         )
         self._reflector = Reflector(
             client,
@@ -136,8 +140,16 @@ class ObjectWriter:
             selection=selection,
             settings=settings,
         )
-        self.writes = 0
-        self.failures = 0
+
+    @property
+    def writes(self) -> int:
+        """Requests that wrote, or tried to."""
+        return self._keeper.writes
+
+    @property
+    def failures(self) -> int:
+        """Those that failed."""
+        return self._keeper.failures
 
     @property
     def store(self) -> Store:
@@ -160,7 +172,7 @@ class ObjectWriter:
 
     def _compare(self, names: Iterable[str]) -> None:
         for name in names:
-            self._queue.add(name, DEBOUNCE_SECONDS)
+            self._keeper.add(name, DEBOUNCE_SECONDS)
 
     # What the reflector tells.
 
@@ -188,20 +200,19 @@ class ObjectWriter:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._reflector.run())
             await self._reflector.wait_synced()
-            run = self._object_faults.run
-            tasks.create_task(run(self._follower, self._queue, self._settle, WRITES_AT_ONCE))
+            tasks.create_task(self._keeper.run())
 
     async def _settle(self, name: str) -> None:
         """Bring one object in step."""
         written, write = True, self._difference(name)
         if (left := self._grace_left(name, write)) > 0:
-            self._queue.add(name, left)
+            self._keeper.add(name, left)
         elif write is not None:
             written = await self._write(write)
         if written:
-            self._queue.forget(name)
+            self._keeper.settled(name)
         else:
-            self._queue.retry(name)
+            self._keeper.retry(name)
 
     def _difference(self, name: str) -> Write | None:
         wanted, current = self._wanted.get(name), self.store.get(self._namespace, name)
@@ -218,14 +229,14 @@ class ObjectWriter:
         return self._unwanted_at.setdefault(name, now) + self._grace_seconds - now
 
     async def _write(self, write: Write) -> bool:
-        self.writes += 1
+        self._keeper.writes += 1
         mark = self.store.mark(self._namespace, write.name)
         try:
             document = await self._request(write)
         except (ApiError, ApiUnreachable) as error:
             if isinstance(error, ApiError) and error.is_conflict:
                 return False  # Another was faster: compare again with what it wrote.
-            self.failures += 1
+            self._keeper.failures += 1
             self._tell_failed(write.name, str(error))
             self._log.warning(
                 "object not written",

@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.api import pod_status
 from webhook.api.gvk import GroupVersionKind, text
 from webhook.api.pod_status import LABEL_PREFIX, InvalidName, pack_name
 from webhook.api.resource import Resource
 from webhook.api.shapes import object_of
+from webhook.policy_kinds.known import constraints_of, kind_of
+from webhook.policy_kinds.table import POLICY_KINDS
 from webhook.replicas.pods import owners_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.api.pod_status import StatusKind
-
-
-STATUS_KINDS: Final = (
-    pod_status.TEMPLATE,
-    pod_status.CONSTRAINT,
-    pod_status.CONFIG,
-    pod_status.MUTATOR,
-    pod_status.EXPANSION,
-)
-
-_LABELS: Final = {
-    pod_status.TEMPLATE: ("", "constrainttemplate-name"),
-    pod_status.CONSTRAINT: ("constraint-kind", "constraint-name"),
-    pod_status.CONFIG: ("", "config-name"),
-    pod_status.MUTATOR: ("mutator-kind", "mutator-name"),
-    pod_status.EXPANSION: ("", "expansiontemplate-name"),
-}
-"""The labels that name a subject's kind, where there are several, and its name."""
 
 
 class LabelledSubject(NamedTuple):
@@ -54,22 +38,36 @@ def status_resource(kind: StatusKind) -> Resource:
 
 def name_label(kind: StatusKind) -> str:
     """The label that has the name of what a status object is about."""
-    return f"{LABEL_PREFIX}{_LABELS[kind][1]}"
+    return f"{LABEL_PREFIX}{kind.name_label}"
 
 
 def subject_of(kind: StatusKind, item: Mapping[str, Any]) -> LabelledSubject:
     """The subject that a status object's labels name."""
     labels = object_of(item["metadata"].get("labels"))
-    of_kind, of_name = _LABELS[kind]
-    name = labels.get(f"{LABEL_PREFIX}{of_kind}", "") if of_kind else ""
-    return LabelledSubject(kind.kind, name, labels.get(f"{LABEL_PREFIX}{of_name}", ""))
+    of_kind = labels.get(f"{LABEL_PREFIX}{kind.kind_label}", "") if kind.kind_label else ""
+    return LabelledSubject(kind.kind, of_kind, labels.get(name_label(kind), ""))
+
+
+def subject_named(gvk: GroupVersionKind, name: str) -> LabelledSubject:
+    """What status objects about an object of a kind say that they are about."""
+    row = kind_of(gvk)
+    assert row is not None
+    assert row.status is not None, f"nothing is said of {gvk}"
+    return LabelledSubject(row.status.kind, gvk.kind if row.status.kind_label else "", name)
+
+
+def resource_of(subject: LabelledSubject) -> Resource:
+    """Where the object is served that a status is about."""
+    rows = [row for row in POLICY_KINDS if row.status and row.status.kind == subject.kind]
+    row = next((one for one in rows if one.kind == subject.constraint_kind), rows[0])
+    return row.resource if row.kind else constraints_of(subject.constraint_kind)
 
 
 def is_named_for_owner(kind: StatusKind, item: Mapping[str, Any]) -> bool:
     """Whether a status object has the one name that its Pod gives it: a Pod has no second voice."""
     owners = owners_of(item)
     subject = subject_of(kind, item)
-    if kind is pod_status.CONFIG:
+    if kind.is_of_namespaced:
         parts = (text(item, "metadata", "namespace"), subject.name)
     else:
         parts = (subject.constraint_kind.lower(), subject.name)

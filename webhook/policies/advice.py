@@ -16,6 +16,7 @@ from webhook.api.shapes import object_of, objects_of, texts_of
 from webhook.constraint.targets import admission
 from webhook.policies.problem import Problem
 from webhook.policies.request_reads import ABSENT, request_reads
+from webhook.policy_kinds.table import POLICY_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -31,6 +32,8 @@ KINDS: Final = "kinds"
 NEVER: Final = "never_asked"
 REQUEST: Final = "request"
 """Codes of problems."""
+
+_POLICY_KINDS: Final = frozenset((row.group, row.kind) for row in POLICY_KINDS)
 
 _NEAR: Final = 0.8
 """How alike two names are, of 1, that one is told for the other: difflib's ratio."""
@@ -157,7 +160,7 @@ def nearest(groups: Collection[str], kind: str, seen: Collection[GroupAndKind] =
 
     A custom resource's kind is not known: of groups that are not Kubernetes' own nothing is told.
     """
-    known = BUILTIN_KINDS | frozenset(seen)
+    known = BUILTIN_KINDS | _POLICY_KINDS | frozenset(seen)
     if kind == "*" or not kind:
         return ""
     of_kind = sorted(group for group, name in known if name == kind)

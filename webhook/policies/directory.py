@@ -28,6 +28,7 @@ from webhook.policies.manifests import (
     read_file,
 )
 from webhook.policies.supporting_files import IGNORED_GROUPS, is_input, suite_inputs
+from webhook.policy_kinds.known import BESIDE_POLICIES
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -36,18 +37,10 @@ if TYPE_CHECKING:
 
     from webhook.constraint.client import Client
 
-CONFIGURATION_GROUPS: Final = frozenset(
-    f"{name}.gatekeeper.sh"
-    for name in (
-        "config",
-        "connection",
-        "expansion",
-        "externaldata",
-        "mutations",
-        "status",
-        "syncset",
-    )
-)
+CONFIGURATION_GROUPS: Final = BESIDE_POLICIES | {
+    f"{name}.gatekeeper.sh" for name in ("connection", "externaldata", "status")
+}
+"""Of what stands beside templates and constraints, here or with Gatekeeper, and is no data."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Mutators and ExpansionTemplates of directories, kept in step with the files.
+"""Policies beside templates and constraints, kept in step with files.
 
 One that is refused keeps its last good revision, as templates and constraints do.
 """
@@ -7,142 +7,110 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.config import CONFIG, CONFIG_NAME, PROCESSES, SYNC_SET, unknown_processes
-from webhook.api.gvk import gvk_of, name_of
-from webhook.constraint import expansion as expansions
+from webhook.api.gvk import name_of
 from webhook.constraint import kind_schemas
-from webhook.constraint.expansion import ExpansionSet, InvalidExpansion, read_expansion_template
-from webhook.mutation import mutator
-from webhook.mutation.errors import InvalidMutator
-from webhook.mutation.reading import empty_location_fault, id_of, with_defaults
-from webhook.mutation.registry import Mutators
-from webhook.mutation.schema import message
 from webhook.policies.manifests import Manifest, PolicyFault
+from webhook.policy_kinds.kind import REFUSALS
+from webhook.policy_kinds.known import PARTS, effectless, kind_of
+from webhook.policy_kinds.parts import policy_set
+from webhook.policy_kinds.table import EXPANSIONS, MUTATIONS
+from webhook.review.policy_set import Exclusions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
     from webhook.constraint.expansion import Expansion
+    from webhook.constraint.snapshot import Snapshot
     from webhook.mutation.mutator import MutatorId
     from webhook.mutation.snapshot import MutationSnapshot
-
-
-_SCHEMAS: Final = {
-    CONFIG.group_kind: kind_schemas.CONFIG,
-    SYNC_SET.group_kind: kind_schemas.SYNC_SET,
-}
-GROUPS: Final = frozenset(group for group, _ in _SCHEMAS)
-
-
-def configuration_faults(document: Mapping[str, Any]) -> list[str]:
-    """What is wrong with an object of these groups; nothing is said of others."""
-    gvk = gvk_of(document)
-    if gvk.group not in GROUPS:
-        return []
-    schema = _SCHEMAS.get(gvk.group_kind)
-    if schema is None:
-        return [f"{gvk} is no kind of {gvk.group}"]
-    faults = kind_schemas.spec_faults(document, schema)
-    if gvk.group_kind == CONFIG.group_kind:
-        if name_of(document) != CONFIG_NAME:
-            faults.append(f"config resource must have name '{CONFIG_NAME}'")
-        faults += [
-            f'spec.match: unknown process "{name}": there are {", ".join(PROCESSES)}; '
-            "nothing is excluded from it"
-            for name in unknown_processes(document)
-        ]
-    return faults
+    from webhook.policy_kinds.kind import ExtensionKey, PolicyKind, PolicyPart
+    from webhook.review.policy_set import PolicySet
 
 
 IN_FORCE: Final = ""
 """The file of what comes from a cluster: none."""
 
 
-def is_extension(document: Mapping[str, Any]) -> bool:
-    """Whether this is a mutator or an ExpansionTemplate, or is meant to be one."""
-    return gvk_of(document).group in (mutator.GROUP, expansions.GROUP)
-
-
 class Extensions:
     """What manifests say beside templates and constraints. Used by one task."""
 
     def __init__(self) -> None:
-        self._mutators = Mutators()
-        self._expansions = ExpansionSet()
+        self._parts = {part: part.make() for part in PARTS}
 
     @property
     def mutations(self) -> MutationSnapshot:
         """The mutators as of the last load."""
-        return self._mutators.snapshot
+        snapshot: MutationSnapshot = self._parts[MUTATIONS].value
+        return snapshot
 
     @property
     def expansion(self) -> Expansion:
         """The ExpansionTemplates as of the last load."""
-        return self._expansions.expansion
+        expansion: Expansion = self._parts[EXPANSIONS].value
+        return expansion
+
+    def policy_set(self, snapshot: Snapshot, exclusions: Exclusions | None = None) -> PolicySet:
+        """All that decides: a snapshot, and what was loaded here."""
+        values = {part: made.value for part, made in self._parts.items()}
+        return policy_set(snapshot, exclusions or Exclusions(), values)
 
     def warnings_of(self, mutator: MutatorId) -> tuple[str, ...]:
         """What is likely to be wrong with a mutator, though it can be applied."""
-        return self._mutators.warnings_of(mutator)
+        return self._parts[MUTATIONS].standing(mutator, "").warnings
 
     def load(self, manifests: Iterable[Manifest]) -> list[PolicyFault]:
-        """Take exactly these manifests' mutators and ExpansionTemplates; what is wrong with them."""
-        all_manifests = list(manifests)
-        # A misspelt kind is one that an API server does not know: nobody would miss what it says.
-        mutators = {
-            id_of(item.document): item for item in all_manifests if item.gvk.group == mutator.GROUP
-        }
-        templates = {
-            item.identity[3]: item
-            for item in all_manifests
-            if item.gvk.group_kind == (expansions.GROUP, expansions.KIND)
-        }
-        for gone in self._mutators.ids - mutators.keys():
-            self._mutators.remove(gone)
-        for name in self._expansions.names - templates.keys():
-            self._expansions.remove(name)
-        faults = [
-            _fault(item, fault, stays=True)
-            for item in all_manifests
-            for fault in configuration_faults(item.document)
-        ]
-        faults += [
-            _fault(item, f"{item.gvk} is no kind of expansion")
-            for item in all_manifests
-            if item.gvk.group == expansions.GROUP and item.gvk.kind != expansions.KIND
-        ]
-        for key, manifest in mutators.items():
-            try:
-                added = self._mutators.add(with_defaults(manifest.document))
-            except InvalidMutator as error:
-                faults.append(_fault(manifest, str(error), stays=key in self._mutators))
-            except Exception as bug:  # noqa: BLE001  # of ours: one object's, and all others load
-                faults.append(_fault(manifest, _of_ours(bug), stays=key in self._mutators))
-            else:
-                faults += [
-                    _fault(manifest, fault, stays=True)
-                    for fault in kind_schemas.spec_faults(manifest.document, kind_schemas.MUTATOR)
-                ]
-                if fault := empty_location_fault(added):
-                    self._mutators.remove(key)
-                    faults.append(_fault(manifest, fault))
-        faults += [
-            _fault(mutators[key], message(parties))
-            for key, parties in self._mutators.snapshot.conflicts.items()
-        ]
-        for name, manifest in templates.items():
-            try:
-                self._expansions.add(read_expansion_template(manifest.document))
-            except InvalidExpansion as error:
-                stays = name in self._expansions.names
-                faults.append(_fault(manifest, str(error), stays=stays))
-            except Exception as bug:  # noqa: BLE001  # likewise
-                stays = name in self._expansions.names
-                faults.append(_fault(manifest, _of_ours(bug), stays=stays))
-        faults += [
-            _fault(templates[name], why) for name, why in sorted(self._expansions.faults.items())
-        ]
+        """Take exactly these manifests' extensions; what is wrong with them."""
+        of_parts: dict[Any, dict[ExtensionKey, Manifest]] = {part: {} for part in PARTS}
+        faults = []
+        for item in manifests:
+            row = kind_of(item.gvk)
+            if row is None or row.role == "configuration":
+                stays = row is not None
+                faults += [_fault(item, text, stays=stays) for text in effectless(item.document)]
+            elif row.part is not None:
+                of_parts[row.part][item.gvk.kind, name_of(item.document)] = item
+        for part, wanted in of_parts.items():
+            faults += self._load_part(self._parts[part], wanted)
         return faults
+
+    def _load_part(
+        self, part: PolicyPart, wanted: dict[ExtensionKey, Manifest]
+    ) -> Iterator[PolicyFault]:
+        for gone in set(part.keys) - wanted.keys():
+            part.remove(gone)
+        for key, manifest in wanted.items():
+            row = kind_of(manifest.gvk)
+            assert row is not None
+            yield from _put(part, row, key, manifest)
+        for key, why in part.shared_faults().items():
+            if not part.standing(key, why).is_preview:
+                yield _fault(wanted[key], why)
+
+
+def _put(
+    part: PolicyPart, row: PolicyKind, key: ExtensionKey, manifest: Manifest
+) -> Iterator[PolicyFault]:
+    """Put an object in force, and say what is wrong with it."""
+    assert row.read is not None
+    try:
+        part.put(manifest.document)
+    except REFUSALS as error:
+        yield _fault(manifest, str(error), stays=key in part.keys)
+        return
+    except Exception as bug:  # noqa: BLE001  # of ours: one object's, and all others load
+        why = f"it cannot be used for a fault of Waddle: {type(bug).__name__}"
+        yield _fault(manifest, why, stays=key in part.keys)
+        return
+    if row.schema is not None:
+        for text in kind_schemas.spec_faults(manifest.document, row.schema):
+            yield _fault(manifest, text, stays=True)
+    try:
+        row.read(manifest.document)
+    except REFUSALS as error:
+        # What a cluster takes as it is, and nobody means.
+        part.remove(key)
+        yield _fault(manifest, str(error))
 
 
 def on_top(own: Sequence[Manifest], in_force: Iterable[dict[str, Any]]) -> list[Manifest]:
@@ -150,10 +118,6 @@ def on_top(own: Sequence[Manifest], in_force: Iterable[dict[str, Any]]) -> list[
     known = {item.identity for item in own}
     others = (Manifest(document, IN_FORCE, 0) for document in in_force)
     return [*own, *(item for item in others if item.identity not in known)]
-
-
-def _of_ours(bug: Exception) -> str:
-    return f"it cannot be used for a fault of Waddle: {type(bug).__name__}"
 
 
 def _fault(manifest: Manifest, text: str, *, stays: bool = False) -> PolicyFault:

@@ -13,8 +13,8 @@ from webhook.metrics.policies import (
     TEMPLATES,
 )
 from webhook.policies.advice import advice_on_document
-from webhook.policies.directory import CONFIGURATION_GROUPS
 from webhook.policies.policy_files import PolicyFiles
+from webhook.policy_kinds.known import BESIDE_POLICIES
 from webhook.serving.in_force import gauge, gauge_extensions, settle
 from webhook.serving.revision import Revision
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from webhook.review.policy_set import PolicySet
     from webhook.serving.revision import Serving
 
-_NAMING_KINDS: Final = CONFIGURATION_GROUPS | {constraint.GROUP}
+_NAMING_KINDS: Final = BESIDE_POLICIES | {constraint.GROUP}
 
 FAULTS_SHOWN: Final = 5
 """Faults that a probe shows; the log has them all."""
@@ -86,15 +86,7 @@ class PolicyLoader:
             self._log.fault("bug while loading policies", error)
             return False
         seconds = time.monotonic() - began
-        revision = Revision(
-            policies.snapshot,
-            self._client,
-            policies.exclusions.webhook,
-            is_excluded_from_audit=policies.exclusions.audit,
-            is_excluded_from_mutation=policies.exclusions.mutation,
-            mutations=policies.mutations,
-            expansion=policies.expansion,
-        )
+        revision = Revision.of(policies, self._client)
         previous = self._serving.revision
         takes = previous is not None or self._good_enough(report, policies)
         extensions = self._publish(revision, report) if takes else None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from webhook.policies.directory import PolicyDirectory
 from webhook.policies.extensions import Extensions
-from webhook.review.policy_set import PolicySet, exclusions_of
+from webhook.review.policy_set import exclusions_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from webhook.constraint.client import Client
     from webhook.policies.directory import PolicyReport
     from webhook.policies.manifests import Manifest
-    from webhook.review.policy_set import Exclusions
+    from webhook.review.policy_set import PolicySet
 
 
 class PolicyFiles:
@@ -39,10 +39,5 @@ class PolicyFiles:
         report = self._directory.load()
         broken = self._extensions.load(report.configuration)
         exclusions = exclusions_of(item.document for item in report.configuration)
-        policies = policy_set(self._client, self._extensions, exclusions)
+        policies = self._extensions.policy_set(self._client.snapshot, exclusions)
         return policies, replace(report, faults=(*report.faults, *broken))
-
-
-def policy_set(client: Client, extensions: Extensions, exclusions: Exclusions) -> PolicySet:
-    """What a client and extensions hold, with what is excluded."""
-    return PolicySet(client.snapshot, extensions.mutations, extensions.expansion, exclusions)

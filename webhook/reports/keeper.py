@@ -202,14 +202,7 @@ class Reports:
         revision = self._serving.revision
         if revision is None:
             return None
-        return Scope(
-            revision.snapshot,
-            revision.is_excluded_from_audit,
-            revision.expansion,
-            mutations=revision.mutations,
-            is_unmutated=revision.is_excluded_from_mutation,
-            tells_drift=self._tells_drift,
-        )
+        return Scope(revision.policies, tells_drift=self._tells_drift)
 
     async def room(self) -> int | None:
         """How many more resources may have a report, None for any number; raises as requests do."""

@@ -6,27 +6,23 @@ Whoever cannot go on here hands this to another thread: what is left of a walk i
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from webhook.constraint import enforcement
 from webhook.constraint.limits import UNLIMITED
 from webhook.constraint.result import DEFERRED, Responses, answer_order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from webhook.constraint.expansion import ExpansionTemplate, Resultant
     from webhook.constraint.limits import Limits
     from webhook.constraint.result import Undecided
     from webhook.constraint.review import AugmentedObject
     from webhook.constraint.snapshot import Snapshot
+    from webhook.review.policy_set import PolicySet, ResultStage
 
-    ResultStage = Callable[[Snapshot, Any, Responses], Responses]
     Implied = tuple[Resultant, AugmentedObject]
-
-RESULT_STAGES: Final[tuple[ResultStage, ...]] = ()
-"""Each makes of what was found of a thing what is to be answered: the place for groups of policies
-and for excuses."""
 
 
 class Reviewing(Protocol):
@@ -47,6 +43,7 @@ class Evaluation(NamedTuple):
 
     snapshot: Snapshot
     implied: tuple[Implied, ...]
+    stages: tuple[ResultStage, ...]
 
     def review(
         self,
@@ -68,17 +65,19 @@ class Evaluation(NamedTuple):
             of_implied.append((resultant, own))
         if of_implied:
             responses = with_implied(responses, of_implied)
-        for stage in RESULT_STAGES:
+        for stage in self.stages:
             responses = stage(self.snapshot, value, responses)
         return responses
 
 
-def evaluation(snapshot: Snapshot, implied: Sequence[Implied] = ()) -> Reviewing:
+def evaluation(policies: PolicySet, implied: Sequence[Implied] = ()) -> Reviewing:
     """What reviews a thing that implies these; a snapshot alone where that says the same.
 
     A call more for each request is not for nothing.
     """
-    return Evaluation(snapshot, tuple(implied)) if implied or RESULT_STAGES else snapshot
+    if implied or policies.stages:
+        return Evaluation(policies.snapshot, tuple(implied), policies.stages)
+    return policies.snapshot
 
 
 def with_implied(parent: Responses, implied: Sequence[tuple[Resultant, Responses]]) -> Responses:

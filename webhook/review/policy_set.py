@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
+    from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
+
+    ResultStage = Callable[[Snapshot, Any, Responses], Responses]
+    """Makes of what was found of a thing what is to be answered."""
 
 
 def nothing_excluded(namespace: str) -> bool:
@@ -43,6 +47,15 @@ class PolicySet:
     mutations: MutationSnapshot = field(default_factory=MutationSnapshot)
     expansion: Expansion = field(default_factory=Expansion)
     exclusions: Exclusions = field(default_factory=Exclusions)
+    stages: tuple[ResultStage, ...] = ()
+    """What further policies make of what was found: groups of policies, excuses."""
+
+    def is_same(self, other: PolicySet) -> bool:
+        """Whether all of it is what it was: a change of anything makes another value."""
+        return self.stages == other.stages and all(
+            getattr(self, name) is getattr(other, name)
+            for name in ("snapshot", "mutations", "expansion", "exclusions")
+        )
 
 
 def exclusions_of(documents: Iterable[Mapping[str, Any]]) -> Exclusions:

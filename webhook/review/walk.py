@@ -7,7 +7,7 @@ The stages, in their order:
 2. mutate: what is reviewed is what would be stored;
 3. expand: what the object implies is told by ExpansionTemplates;
 4. match and evaluate: the object, and all that it implies, against every constraint;
-5. results: what was found becomes what is to be answered (``evaluation.RESULT_STAGES``).
+5. results: what was found becomes what is to be answered (``PolicySet.stages``).
 
 Who has others wait sets a budget that is deferrable: what takes longer needs time elsewhere, and the
 walk is made anew there.
@@ -55,7 +55,7 @@ def walk(policies: PolicySet, subject: Subject) -> Found | Needs:
         implied, unexpanded = expand_value(policies, subject, value)
     except OverBudget:
         return Needs(time=True)
-    responses = evaluation(policies.snapshot, implied).review(
+    responses = evaluation(policies, implied).review(
         value, enforcement_point=subject.point, limits=subject.limits
     )
     if responses is DEFERRED:

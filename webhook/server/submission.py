@@ -10,21 +10,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from webhook.api.config import CONFIG, CONFIG_NAME
 from webhook.api.encoding import encode
-from webhook.constraint import constraint, enforcement, expansion, schema, template
+from webhook.constraint import constraint, enforcement, schema, template
 from webhook.constraint.depth import is_deeper
 from webhook.constraint.enforcement import InvalidEnforcementAction
 from webhook.constraint.errors import ConstraintFrameworkError, MissingTemplate
 from webhook.constraint.names import POLICY_NAME_MAX
-from webhook.mutation import mutator, reading
-from webhook.mutation.errors import InvalidMutator
+from webhook.mutation.mutator import UNMUTATED_GROUPS
 from webhook.policies.advice import advice_on_document
+from webhook.policy_kinds.kind import REFUSALS
+from webhook.policy_kinds.known import EXTENSION_GROUPS, kind_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from webhook.api.admission import AdmissionRequest
+    from webhook.policy_kinds.kind import PolicyKind
     from webhook.serving.revision import SubmissionChecks
 
-GROUPS: Final = mutator.UNMUTATED_GROUPS
+GROUPS: Final = UNMUTATED_GROUPS | EXTENSION_GROUPS
 """Of the objects that are checked when they are admitted."""
 
 
@@ -96,11 +101,10 @@ def _check(
         return _check_template(request, checks)
     if group == constraint.GROUP:
         return _check_constraint(request, checks, any_action=any_action)
-    if group in (mutator.GROUP, expansion.GROUP):
-        return _check_extension(request)
-    if group == "config.gatekeeper.sh" and kind == "Config" and request.name != "config":
-        return Inadmissible(422, "config resource must have name 'config'")
-    return None
+    if group == CONFIG.group and kind == CONFIG.kind and request.name != CONFIG_NAME:
+        return Inadmissible(422, f"config resource must have name '{CONFIG_NAME}'")
+    row = kind_of(request.kind)
+    return None if row is None or row.read is None else _check_extension(request, row.read)
 
 
 def _is_too_deep_already(request: AdmissionRequest) -> bool:
@@ -142,8 +146,9 @@ def _are_equal(a: Any, b: Any) -> bool:
 
 def notice(request: AdmissionRequest, checks: SubmissionChecks) -> str:
     """What whoever brings in a policy should know of it though it is admitted; or empty."""
-    if request.kind.group == mutator.GROUP:
-        return _notice_of_mutator(request)
+    row = kind_of(request.kind)
+    if row is not None and row.role == "extension":
+        return _notice_of_extension(request, row)
     if request.kind.group not in (template.GROUP, constraint.GROUP):
         return ""
     document = policy_to_try(request)
@@ -154,13 +159,13 @@ def notice(request: AdmissionRequest, checks: SubmissionChecks) -> str:
     return checks.missing_engine(document) if request.kind.kind == template.KIND else ""
 
 
-def _notice_of_mutator(request: AdmissionRequest) -> str:
+def _notice_of_extension(request: AdmissionRequest, row: PolicyKind) -> str:
     document = request.object
     if request.operation not in ("CREATE", "UPDATE") or document is None:
         return ""
     try:
-        return "; ".join(reading.read_mutator(reading.with_defaults(document)).warnings)
-    except InvalidMutator:
+        return "; ".join(row.warnings(document))
+    except REFUSALS:
         return ""  # one that stays as it was
 
 
@@ -189,21 +194,18 @@ def _check_template(request: AdmissionRequest, checks: SubmissionChecks) -> Inad
     return Inadmissible(422, fault) if fault else None
 
 
-def _check_extension(request: AdmissionRequest) -> Inadmissible | None:
-    """Refuse a mutator or an ExpansionTemplate that cannot be used; it remains deletable."""
+def _check_extension(
+    request: AdmissionRequest, read: Callable[[dict[str, Any]], Any]
+) -> Inadmissible | None:
+    """Refuse a policy of another kind that cannot be used; it remains deletable."""
     document, before = request.object, request.old_object
     if request.operation not in ("CREATE", "UPDATE") or document is None:
         return None
     if before is not None and _are_equal(before.get("spec"), document.get("spec")):
         return None
     try:
-        if request.kind.group_kind == (expansion.GROUP, expansion.KIND):
-            expansion.read_expansion_template(document)
-        elif reading.is_mutator(document):
-            read = reading.read_mutator(reading.with_defaults(document))
-            if fault := reading.empty_location_fault(read):
-                return Inadmissible(422, fault)
-    except (InvalidMutator, expansion.InvalidExpansion) as error:
+        read(document)
+    except REFUSALS as error:
         return Inadmissible(422, str(error))
     return None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from webhook.constraint.breaker import Guard
 from webhook.constraint.expansion import Expansion
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.constraint.snapshot import Snapshot
+    from webhook.review.policy_set import ResultStage
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,9 @@ class Revision:
     synced: frozenset[GroupVersionKind] = frozenset()
     """The kinds that policies may read, and of which every object is in the snapshot."""
 
+    stages: tuple[ResultStage, ...] = ()
+    """What further policies make of what was found."""
+
     policies: PolicySet = field(init=False)
     """All that decides, as every door is handed it."""
 
@@ -66,8 +70,34 @@ class Revision:
         exclusions = Exclusions(
             self.is_excluded, self.is_excluded_from_audit, self.is_excluded_from_mutation
         )
-        policies = PolicySet(self.snapshot, self.mutations, self.expansion, exclusions)
+        policies = PolicySet(self.snapshot, self.mutations, self.expansion, exclusions, self.stages)
         object.__setattr__(self, "policies", policies)
+
+    @classmethod
+    def of(
+        cls,
+        policies: PolicySet,
+        checks: SubmissionChecks,
+        *,
+        synced: frozenset[GroupVersionKind] = frozenset(),
+        unsynced: frozenset[GroupVersionKind] = frozenset(),
+    ) -> Self:
+        """What is in force as one set."""
+        exclusions = policies.exclusions
+        made = cls(
+            policies.snapshot,
+            checks,
+            exclusions.webhook,
+            exclusions.audit,
+            exclusions.mutation,
+            policies.mutations,
+            policies.expansion,
+            unsynced,
+            synced,
+            policies.stages,
+        )
+        object.__setattr__(made, "policies", policies)
+        return made
 
 
 @dataclass(slots=True)

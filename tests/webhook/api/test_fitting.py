@@ -12,7 +12,7 @@ from webhook.api.fitting import (
     fitted,
     status_room,
 )
-from webhook.api.pod_status import TEMPLATE, Pod, StatusError, pod_status, template_subject
+from webhook.api.pod_status import TEMPLATE, Pod, StatusError, pod_status, status_subject
 from webhook.controllers.status.by_pod import merged_status
 from webhook.reports.finding import Finding
 from webhook.reports.report import fill, result
@@ -67,7 +67,7 @@ def test_what_a_replica_says_and_what_all_say_fits() -> None:
     statuses = []
     for number in range(5):
         pod = Pod(f"replica-{number}", "waddle-system", f"uid-{number}")
-        statuses.append(pod_status(pod, template_subject(subject()), errors=errors))
+        statuses.append(pod_status(pod, status_subject(TEMPLATE, subject()), errors=errors))
         assert len(encode(statuses[-1])) < OBJECT_BYTES_MAX + 1000
         assert statuses[-1]["status"]["errors"]
     merged = merged_status(subject(), statuses, TEMPLATE)

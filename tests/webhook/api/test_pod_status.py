@@ -4,18 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from webhook.api import pod_status as kinds
 from webhook.api.pod_status import (
     CONSTRAINT,
     InvalidName,
     Pod,
     StatusError,
     by_pod,
-    config_subject,
-    constraint_subject,
     pack_name,
     pod_label,
     pod_status,
-    template_subject,
 )
 
 POD = Pod("waddle-webhook-abc", "waddle-system", "pod-uid", ("webhook", "status"))
@@ -74,7 +72,9 @@ def test_different_parts_never_share_a_name(ours, theirs):
 
 
 def test_a_constraint_status_has_gatekeepers_names_labels_and_fields():
-    document = pod_status(POD, constraint_subject(CONSTRAINT_DOCUMENT), enforced=True)
+    document = pod_status(
+        POD, kinds.status_subject(kinds.CONSTRAINT, CONSTRAINT_DOCUMENT), enforced=True
+    )
 
     assert document == {
         "apiVersion": "status.gatekeeper.sh/v1beta1",
@@ -106,7 +106,10 @@ def test_a_template_status_carries_its_errors():
     template = {"metadata": {"name": "k8srequiredlabels", "uid": "t-uid", "generation": 7}}
     error = StatusError("rego_parse_error", "unexpected eof", "template.rego:3")
     document = pod_status(
-        POD, template_subject(template), errors=[error], additions={"activeGeneration": 6}
+        POD,
+        kinds.status_subject(kinds.TEMPLATE, template),
+        errors=[error],
+        additions={"activeGeneration": 6},
     )
 
     assert document["kind"] == "ConstraintTemplatePodStatus"
@@ -128,7 +131,7 @@ def test_a_template_status_carries_its_errors():
 
 def test_a_config_status_names_its_namespace():
     config = {"metadata": {"name": "config", "namespace": "waddle-system", "uid": "u"}}
-    document = pod_status(POD, config_subject(config))
+    document = pod_status(POD, kinds.status_subject(kinds.CONFIG, config))
 
     assert document["metadata"]["name"] == "waddle--webhook--abc-waddle--system-config"
     assert document["metadata"]["labels"]["internal.gatekeeper.sh/config-name"] == "config"
@@ -136,9 +139,10 @@ def test_a_config_status_names_its_namespace():
 
 
 def test_by_pod_is_sorted_and_leaves_out_another_objects_statuses():
-    subject = constraint_subject(CONSTRAINT_DOCUMENT)
-    stale = constraint_subject(
-        CONSTRAINT_DOCUMENT | {"metadata": {"name": "ns-must-have-gk", "uid": "earlier"}}
+    subject = kinds.status_subject(kinds.CONSTRAINT, CONSTRAINT_DOCUMENT)
+    stale = kinds.status_subject(
+        kinds.CONSTRAINT,
+        CONSTRAINT_DOCUMENT | {"metadata": {"name": "ns-must-have-gk", "uid": "earlier"}},
     )
     pods = [Pod(name, "waddle-system", name) for name in ("c", "a", "b")]
     statuses = [pod_status(pod, subject, enforced=True) for pod in pods]

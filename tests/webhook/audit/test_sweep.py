@@ -32,6 +32,7 @@ from webhook.constraint.expansion import Expansion, ExpansionTemplate
 from webhook.constraint.isolation import Isolation
 from webhook.constraint.limits import UNLIMITED
 from webhook.mutation.registry import Mutators
+from webhook.review.policy_set import Exclusions, PolicySet
 
 NAMESPACE = GroupVersionKind("", "v1", "Namespace")
 RESOURCES = {
@@ -126,7 +127,7 @@ POLICIES = snapshot(
 
 def test_every_object_is_told_of_once_and_its_totals_are_published() -> None:
     source = Given({POD: items(["a", "b"], "space"), SECRET: items(["s"], "space")})
-    end, told = sweep(Scope(POLICIES), source)
+    end, told = sweep(Scope(PolicySet(POLICIES)), source)
     assert [item.identity.name for item in told.all] == ["a", "b", "s"]
     assert told.totals == {("A", "pods"): 2, ("A", "secrets"): 1, ("B", "all"): 3}
     assert (end.reviewed, end.violations) == (3, 6)
@@ -138,7 +139,7 @@ def test_what_mutators_would_change_is_told_of_kinds_that_they_name_and_nothing_
 ):
     mutators = known(assign("a", "spec.x", 1), label("l", "k", "v"))
     source = Given({POD: items(["a"], "space"), SECRET: items(["s"], "space")})
-    scope = Scope(snapshot(), mutations=mutators.snapshot)
+    scope = Scope(PolicySet(snapshot(), mutators.snapshot))
     _, told = sweep(scope, source)
     assert not told.all
     _, told = sweep(replace(scope, tells_drift=True), source)
@@ -148,7 +149,8 @@ def test_what_mutators_would_change_is_told_of_kinds_that_they_name_and_nothing_
         ("l", ("/metadata/labels",)),
     ]
     assert told.starts[0].kinds == {POD}
-    _, told = sweep(replace(scope, tells_drift=True, is_unmutated="space".__eq__), source)
+    spared = replace(scope.policies, exclusions=Exclusions(mutation="space".__eq__))
+    _, told = sweep(replace(scope, policies=spared, tells_drift=True), source)
     assert [item.drifts for item in told.all] == [()]
 
 
@@ -164,7 +166,7 @@ def test_the_review_is_of_the_kind_with_its_plural_namespace_and_source() -> Non
         template("R", rego),
         constraint("R", "r", POD, match={"source": "Original", "kinds": []}),
     )
-    _, told = sweep(Scope(policies), Given({POD: items(["a"], "space")}))
+    _, told = sweep(Scope(PolicySet(policies)), Given({POD: items(["a"], "space")}))
     (found,) = told.all[0].responses.results
     assert found.msg == "Pod pods space a []"
 
@@ -175,7 +177,7 @@ def test_the_review_is_of_the_kind_with_its_plural_namespace_and_source() -> Non
 def test_a_list_that_fails_leaves_the_constraints_of_its_kind_undecided(error: Exception) -> None:
     """What was counted of it is not told; the others' totals are."""
     source = Given({POD: items(["a"], "space"), SECRET: items(["s"], "space")}, {POD: error})
-    end, told = sweep(Scope(POLICIES), source)
+    end, told = sweep(Scope(PolicySet(POLICIES)), source)
     assert set(end.failed) == {POD}
     assert end.complete == {SECRET}
     assert end.undecided == {("A", "pods"), ("B", "all")}
@@ -184,7 +186,7 @@ def test_a_list_that_fails_leaves_the_constraints_of_its_kind_undecided(error: E
 
 def test_a_kind_that_may_not_be_read_is_left_out_of_totals() -> None:
     source = Given({POD: items(["a"], "space"), SECRET: []}, {SECRET: UnreadableKind("forbidden")})
-    end, told = sweep(Scope(POLICIES), source)
+    end, told = sweep(Scope(PolicySet(POLICIES)), source)
     assert end.unreadable == {SECRET}
     assert not end.failed
     assert not end.undecided
@@ -207,7 +209,7 @@ def test_a_kind_that_went_has_no_objects_and_one_that_is_only_not_found_has_fail
     told = Going()
     made = Sweep(
         "id",
-        Scope(POLICIES),
+        Scope(PolicySet(POLICIES)),
         source,
         Namespaces(None, {"space": {}}),  # type: ignore[arg-type]
         Sinks([told, Totals(20, [told])]),
@@ -232,7 +234,7 @@ def test_objects_of_excluded_namespaces_are_told_of_without_results() -> None:
             POD: [*items(["a"], "out"), *items(["b"], "space")],
         }
     )
-    scope = Scope(POLICIES, is_excluded=lambda name: name == "out")
+    scope = Scope(PolicySet(POLICIES, exclusions=Exclusions(audit="out".__eq__)))
     end, told = sweep(scope, source)
     assert [(item.identity.name, item.excluded) for item in told.all] == [
         ("out", True),
@@ -248,13 +250,13 @@ def test_objects_of_excluded_namespaces_are_told_of_without_results() -> None:
 def test_what_is_not_the_share_is_told_nobody() -> None:
     source = Given({POD: [*items(["a"], "out"), *items(["b"], "space")]})
     mine: Callable[[GroupVersionKind, str], bool] = lambda _, namespace: namespace == "space"  # noqa: E731
-    _, told = sweep(Scope(POLICIES, share=mine), source)
+    _, told = sweep(Scope(PolicySet(POLICIES), share=mine), source)
     assert [item.identity.name for item in told.all] == ["b"]
 
 
 def test_an_object_whose_namespace_is_gone_is_counted_and_totals_say_so() -> None:
     source = Given({POD: [*items(["a"], "space"), *items(["b", "c"], "deleted")]})
-    end, told = sweep(Scope(POLICIES), source)
+    end, told = sweep(Scope(PolicySet(POLICIES)), source)
     assert [item.identity.name for item in told.all] == ["a"]
     assert end.failed == {}
     assert (end.reviewed, end.stranded, end.left_out) == (1, 2, 0)
@@ -266,18 +268,18 @@ def test_a_constraint_of_which_nothing_is_looked_at_has_no_total() -> None:
     """An audit of synced data where none of its kinds is synced: 0 would be a guess."""
     source = Given({POD: items(["a"], "space")})
     source.left = frozenset({SECRET, DEPLOYMENT})
-    end, told = sweep(Scope(POLICIES), source)
+    end, told = sweep(Scope(PolicySet(POLICIES)), source)
     assert end.undecided == {("A", "secrets")}
     assert told.totals == {("A", "pods"): 1, ("B", "all"): 1}
     nothing = Given({})
     nothing.left = frozenset({POD, SECRET})
-    end, told = sweep(Scope(POLICIES), nothing)
+    end, told = sweep(Scope(PolicySet(POLICIES)), nothing)
     assert end.undecided == {("A", "pods"), ("A", "secrets"), ("B", "all")}
     assert told.totals == {}
 
 
 def test_a_kind_that_nobody_serves_has_no_objects_in_synced_data_either() -> None:
-    end, told = sweep(Scope(POLICIES), Given({POD: items(["a"], "space")}))
+    end, told = sweep(Scope(PolicySet(POLICIES)), Given({POD: items(["a"], "space")}))
     assert end.undecided == frozenset()
     assert told.totals["A", "secrets"] == 0
 
@@ -304,7 +306,7 @@ def test_a_constraint_that_cannot_be_decided_on_an_object_keeps_its_total() -> N
         constraint("F", "broken", POD),
         isolation=Isolation(error_is_violation=False),
     )
-    end, told = sweep(Scope(policies), Given({POD: items(["a", "b"], "space")}))
+    end, told = sweep(Scope(PolicySet(policies)), Given({POD: items(["a", "b"], "space")}))
     assert end.undecided == {("F", "broken")}
     assert end.complete == {POD}
     assert told.totals == {("A", "fine"): 2}
@@ -317,7 +319,7 @@ def test_what_an_object_implies_is_reviewed_with_it() -> None:
     deployment = {**items(["d"], "space")[0], "spec": {"template": {"spec": {}}}}
     broken = {**items(["e"], "space")[0], "spec": {}}
     source = Given({DEPLOYMENT: [deployment, broken], POD: []})
-    end, told = sweep(Scope(POLICIES, expansion=expansion), source)
+    end, told = sweep(Scope(PolicySet(POLICIES, expansion=expansion)), source)
     messages = [result.msg for result in told.all[0].responses.results]
     assert messages.count("[Implied by web] always") == 2
     assert [len(item.responses.results) for item in told.all] == [3, 1], "its own stand"
@@ -339,7 +341,7 @@ def test_what_an_object_implies_is_mutated_as_it_would_be_when_it_is_made() -> N
         ),
         constraint("L", "labelled", POD),
     )
-    scope = Scope(policies, expansion=expansion, mutations=mutators.snapshot)
+    scope = Scope(PolicySet(policies, mutators.snapshot, expansion))
     _, told = sweep(scope, Given({DEPLOYMENT: [deployment]}))
     messages = [result.msg for item in told.all for result in item.responses.results]
     assert messages == ["[Implied by web] labelled"]
@@ -355,7 +357,7 @@ def test_one_object_does_not_end_an_audit_and_totals_say_that_it_is_left_out() -
     deep["spec"] = value
     pods = [*items(["a"], "space"), {"metadata": 5}, 7, deep, *items(["b"], "space")]
     source = Given({POD: pods, SECRET: items(["s"], "space")})
-    end, told = sweep(Scope(POLICIES), source)
+    end, told = sweep(Scope(PolicySet(POLICIES)), source)
     assert {item.identity.name for item in told.all} == {"a", "b", "deep", "s"}
     assert told.totals == {("A", "pods"): 3, ("A", "secrets"): 1, ("B", "all"): 4}
     assert (end.reviewed, end.left_out) == (4, 2)

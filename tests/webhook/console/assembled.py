@@ -31,7 +31,8 @@ def said(name: str, document: dict[str, Any], **options: Any) -> dict[str, Any]:
     options.setdefault("enforced", True)
     options.setdefault("additions", {"activeGeneration": 2, "since": "2026-01-01T00:00:00Z"})
     replica = Pod(name, "waddle-system", f"u-{name}", ("webhook",))
-    return pod_status.pod_status(replica, pod_status.constraint_subject(document), **options)
+    subject = pod_status.status_subject(pod_status.CONSTRAINT, document)
+    return pod_status.pod_status(replica, subject, **options)
 
 
 def report(name: str, *results: dict[str, Any], source: str = "waddle") -> dict[str, Any]:

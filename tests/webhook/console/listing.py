@@ -19,9 +19,10 @@ from starlette.routing import Route
 from tests.cluster import write_kubeconfig
 from tests.patience import until
 from webhook.api.resource import Resource
-from webhook.cli.cluster_access import EXTENSIONS, TEMPLATES, constraints_of
+from webhook.cli.cluster_access import EXTENSIONS, TEMPLATES
 from webhook.cluster.kinds import NAMESPACES, PODS
-from webhook.controllers.status_kinds import STATUS_KINDS, status_resource
+from webhook.controllers.status_kinds import status_resource
+from webhook.policy_kinds.known import STATUS_KINDS, constraints_of
 from webhook.reports.report_api import WGPOLICY
 
 RESOURCES = (

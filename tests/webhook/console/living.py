@@ -8,9 +8,10 @@ from tests.behaviour.serving import REQUIRED_LABELS
 from tests.webhook.console.listing import Listing
 from webhook.api import pod_status
 from webhook.api.pod_status import Pod, StatusError, StatusSubject
-from webhook.cli.cluster_access import EXTENSIONS, TEMPLATES, constraints_of
+from webhook.cli.cluster_access import EXTENSIONS, TEMPLATES
 from webhook.cluster.kinds import PODS
 from webhook.controllers.status_kinds import status_resource
+from webhook.policy_kinds.known import constraints_of
 
 KIND = "RequiredLabel"
 NAMESPACE = "waddle-system"
@@ -89,11 +90,16 @@ def fill(listing: Listing) -> None:
         metadata = {"name": name, "namespace": NAMESPACE, "uid": f"u-{name}", "labels": labels}
         status = {"phase": "Running", "conditions": [ready]}
         listing.put(PODS, {"metadata": metadata, "status": status})
-        said(listing, name, pod_status.template_subject(template))
+        said(listing, name, pod_status.status_subject(pod_status.TEMPLATE, template))
         for item in constraints:
             behind = name == REPLICAS[-1] and item is constraints[-1]
-            said(listing, name, pod_status.constraint_subject(item), fault=FAULT if behind else "")
-        said(listing, name, pod_status.mutator_subject(mutator))
+            said(
+                listing,
+                name,
+                pod_status.status_subject(pod_status.CONSTRAINT, item),
+                fault=FAULT if behind else "",
+            )
+        said(listing, name, pod_status.status_subject(pod_status.MUTATOR, mutator))
 
 
 def said(listing: Listing, replica: str, subject: StatusSubject, *, fault: str = "") -> None:

@@ -5,7 +5,6 @@ from typing import Any
 from tests import policies
 from webhook.api.revision import PolicyRevision
 from webhook.console.picture import (
-    Category,
     Picture,
     PictureState,
     ReplicaPod,
@@ -46,7 +45,7 @@ def template(
 
 
 def made(
-    category: Category, kind: str, name: str, document: Any, state: PictureState, **fields: Any
+    category: str, kind: str, name: str, document: Any, state: PictureState, **fields: Any
 ) -> ShownPolicy:
     return ShownPolicy(category, kind, name, document, state, **fields)
 

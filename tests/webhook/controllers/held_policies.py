@@ -20,11 +20,11 @@ from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.controllers.apply.prevalidation import Prevalidation, Trier
-from webhook.controllers.kinds import TEMPLATE, constraint_gvk
 from webhook.controllers.object_faults import ObjectFaults
 from webhook.controllers.revisions.keeper import RevisionKeeper
 from webhook.controllers.revisions.outcome_records import OutcomeRecords
 from webhook.log import Log
+from webhook.policy_kinds.known import TEMPLATE, constraint_gvk
 from webhook.replicas import rendezvous
 from webhook.trials.trials import LARGE_BYTES
 from webhook.watch.queue import Event

@@ -1,12 +1,7 @@
 """What replicas say of an object in their statuses."""
 
-from webhook.api.pod_status import (
-    Pod,
-    StatusError,
-    constraint_subject,
-    pod_status,
-    template_subject,
-)
+from webhook.api import pod_status as kinds
+from webhook.api.pod_status import Pod, StatusError, pod_status
 
 FAULT = StatusError("ingest_error", "does not compile", "x:1")
 LABELS = {"app.kubernetes.io/name": "waddle", "gatekeeper.sh/operation": "webhook"}
@@ -14,6 +9,7 @@ LABELS = {"app.kubernetes.io/name": "waddle", "gatekeeper.sh/operation": "webhoo
 
 def template(generation=2):
     return {
+        "apiVersion": "templates.gatekeeper.sh/v1",
         "kind": "ConstraintTemplate",
         "metadata": {"name": "t", "uid": "t-uid", "generation": generation},
     }
@@ -32,9 +28,8 @@ def pod(name, *, ready=None, labels=LABELS, ending=False, phase="Running"):
 def says(name, *, observed=2, active=2, errors=(), operations=("webhook",), of=None, **fields):
     """What a replica says of the template (or of another object), whose generation is 2."""
     document = of or template(observed)
-    subject = (template_subject if document["kind"].startswith("Con") else constraint_subject)(
-        document
-    )
+    about = kinds.TEMPLATE if document["kind"].startswith("Con") else kinds.CONSTRAINT
+    subject = kinds.status_subject(about, document)
     return pod_status(
         Pod(name, "waddle-system", f"{name}-uid", operations),
         subject,

@@ -5,14 +5,13 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
+from webhook.api import pod_status as kinds
 from webhook.api.pod_status import (
     CONSTRAINT,
     TEMPLATE,
     Pod,
     StatusError,
-    constraint_subject,
     pod_status,
-    template_subject,
 )
 from webhook.controllers.status.by_pod import merged_status, orphans
 from webhook.replicas.rendezvous import chosen
@@ -26,7 +25,9 @@ def template(**fields):
 
 def template_status(pod, errors=()):
     return pod_status(
-        Pod(pod, "waddle-system", f"{pod}-uid"), template_subject(template()), errors=errors
+        Pod(pod, "waddle-system", f"{pod}-uid"),
+        kinds.status_subject(kinds.TEMPLATE, template()),
+        errors=errors,
     )
 
 
@@ -72,7 +73,11 @@ def test_what_others_write_into_the_status_stays():
         "status": {"totalViolations": 3},
     }
     statuses = [
-        pod_status(Pod("a", "waddle-system", "u"), constraint_subject(document), enforced=True)
+        pod_status(
+            Pod("a", "waddle-system", "u"),
+            kinds.status_subject(kinds.CONSTRAINT, document),
+            enforced=True,
+        )
     ]
     status = merged_status(document, statuses, CONSTRAINT)
 

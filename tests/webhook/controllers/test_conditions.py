@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.webhook.controllers.pod_statuses import FAULT, LABELS, pod, says, template
+from webhook.api import pod_status as kinds
 from webhook.api.pod_status import (
     Pod,
     StatusError,
-    mutator_subject,
     pod_status,
 )
 from webhook.controllers.status.condition_keeper import is_news
@@ -237,7 +237,7 @@ MUTATOR = {
 def of_mutator(name, **fields):
     """What a replica says of the mutator."""
     owner = Pod(name, "waddle-system", f"{name}-uid", ("webhook", "mutation-webhook"))
-    return pod_status(owner, mutator_subject(MUTATOR), **fields)
+    return pod_status(owner, kinds.status_subject(kinds.MUTATOR, MUTATOR), **fields)
 
 
 def test_a_previewed_mutator_holds_no_condition_and_that_is_its_reason():

@@ -30,9 +30,9 @@ def pod(name, *, ready=True, phase="Running", deleted=False):
 def status(pod_name, document, *, uid=None, since="2026-01-01T00:00:00Z", **options):
     owner = Pod(pod_name, "ns", uid or f"{pod_name}-uid", options.pop("operations", ("webhook",)))
     if document["kind"] == "ConstraintTemplate":
-        subject = pod_status.template_subject(document)
+        subject = pod_status.status_subject(pod_status.TEMPLATE, document)
     else:
-        subject = pod_status.constraint_subject(document)
+        subject = pod_status.status_subject(pod_status.CONSTRAINT, document)
         options.setdefault("enforced", True)
     return pod_status.pod_status(owner, subject, additions={"since": since}, **options)
 
@@ -132,17 +132,20 @@ def test_statuses_are_found_by_what_they_are_about():
 
 
 def test_a_mutator_and_a_constraint_of_the_same_kind_and_name_are_two():
-    mutator = {**CONSTRAINT, "apiVersion": "mutations.gatekeeper.sh/v1"}
+    mutator = {**CONSTRAINT, "apiVersion": "mutations.gatekeeper.sh/v1", "kind": "Assign"}
 
-    assert subject_for(mutator) != subject_for(CONSTRAINT)
+    assert subject_for(mutator) != subject_for({**CONSTRAINT, "kind": "Assign"})
     assert status_kind_of(mutator) is pod_status.MUTATOR
 
 
 def test_a_previewed_mutator_is_not_enforced_and_says_why():
-    mutator = {**CONSTRAINT, "apiVersion": "mutations.gatekeeper.sh/v1"}
+    mutator = {**CONSTRAINT, "apiVersion": "mutations.gatekeeper.sh/v1", "kind": "Assign"}
     owner = Pod("a", "ns", "a-uid", ("webhook",))
     said = pod_status.pod_status(
-        owner, pod_status.mutator_subject(mutator), enforced=False, additions={"preview": True}
+        owner,
+        pod_status.status_subject(pod_status.MUTATOR, mutator),
+        enforced=False,
+        additions={"preview": True},
     )
     found = converge(mutator, [said], [replica(pod("a"))])
 

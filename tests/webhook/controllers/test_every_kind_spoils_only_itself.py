@@ -29,7 +29,6 @@ from tests.webhook.mutation.documents import assign, label
 from webhook.api import config
 from webhook.constraint.client import Client
 from webhook.controllers import object_writer
-from webhook.controllers.apply import extension_strategies
 from webhook.controllers.apply.extensions import ExtensionController
 from webhook.controllers.apply.policies import PolicyController
 from webhook.controllers.apply.sync import SyncController
@@ -38,6 +37,7 @@ from webhook.controllers.revisions import known as known_revisions
 from webhook.controllers.status import status_index
 from webhook.metrics.cluster import OBJECT_FAULTS
 from webhook.mutation.registry import Mutators
+from webhook.policy_kinds import parts
 from webhook.replicas import pods
 
 ERRORS = {error.__name__: error for error in (RecursionError, MemoryError, KeyError)}
@@ -165,7 +165,7 @@ CASES = {
     "ExpansionTemplate": Case(
         ("expansion.gatekeeper.sh", "expansiontemplate"),
         expansion,
-        ((extension_strategies, "read_expansion_template"), (ExtensionController, "take")),
+        ((parts, "read_expansion_template"), (ExtensionController, "take")),
         "expansiontemplatepodstatuses",
     ),
     "PolicyRevision": Case(

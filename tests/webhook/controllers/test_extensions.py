@@ -13,6 +13,7 @@ from webhook.metrics.mutation import INGESTION_DURATION, INGESTIONS
 from webhook.metrics.registry import Registry
 from webhook.mutation.fights import Fight
 from webhook.mutation.mutator import MutatorId
+from webhook.policy_kinds.table import EXPANSIONS, MUTATIONS
 from webhook.readiness import Tracker
 
 POD = Pod("p", "ns", "uid", ("mutation-webhook",))
@@ -83,16 +84,16 @@ def test_a_previewed_mutator_disturbs_nobody_and_is_told_of_its_conflict() -> No
     preview = {"waddle.dev/mode": "preview"}
     found.take("Assign", "a", stored(assign("a", "spec.l[name: n].b", 1)))
     found.take("Assign", "b", stored(assign("b", "spec.l.b", 1), annotations=preview))
-    assert [item.id for item in found.mutations.mutators] == [MutatorId("Assign", "a")]
-    assert found.mutations.previewed == ()
-    assert found.mutations.would_conflict == {
+    assert [item.id for item in found.value(MUTATIONS).mutators] == [MutatorId("Assign", "a")]
+    assert found.value(MUTATIONS).previewed == ()
+    assert found.value(MUTATIONS).would_conflict == {
         MutatorId("Assign", "b"): (MutatorId("Assign", "a"), MutatorId("Assign", "b"))
     }
     found.take("Assign", "b", stored(assign("b", "spec.l.b", 1)))
-    assert found.mutations.mutators == ()
+    assert found.value(MUTATIONS).mutators == ()
     found.take("Assign", "b", stored(assign("b", "spec.l.b", 1), annotations=preview))
     found.take("Assign", "a", None)
-    assert [item.id for item in found.mutations.previewed] == [MutatorId("Assign", "b")]
+    assert [item.id for item in found.value(MUTATIONS).previewed] == [MutatorId("Assign", "b")]
 
 
 def test_a_mode_that_is_none_is_refused() -> None:
@@ -129,7 +130,7 @@ def test_a_generation_that_cannot_be_used_leaves_the_one_before_in_force_and_say
     said = status_of(found)
     assert (said["observedGeneration"], said["activeGeneration"], said["enforced"]) == (2, 1, False)
     assert "invalid location for assignmetadata a: nowhere" in said["errors"][0]["message"]
-    assert [item.generation for item in found.mutations.mutators] == [1]
+    assert [item.generation for item in found.value(MUTATIONS).mutators] == [1]
     assert found.faults() == {"AssignMetadata a: " + said["errors"][0]["message"]: True}
 
 
@@ -140,10 +141,10 @@ def test_after_a_restart_the_kept_generation_is_in_force_and_its_name_is_told() 
     found.take("AssignMetadata", "a", broken())
     said = status_of(found)
     assert (said["activeGeneration"], said["activeRevision"]) == (1, kept.name)
-    assert [item.generation for item in found.mutations.mutators] == [1]
+    assert [item.generation for item in found.value(MUTATIONS).mutators] == [1]
     # Of another object of the same name nothing is taken.
     found.take("AssignMetadata", "a", {**broken(), "metadata": {"name": "a", "uid": "other"}})
-    assert found.mutations.mutators == ()
+    assert found.value(MUTATIONS).mutators == ()
     assert status_of(found)["activeGeneration"] == 0
 
 
@@ -152,22 +153,22 @@ def test_a_revision_that_comes_later_is_taken_by_whoever_waits_for_it() -> None:
     found = controller(revisions=revisions)
     found.take("AssignMetadata", "a", broken())
     found.published()
-    assert not found.mutations
+    assert not found.value(MUTATIONS)
     revisions._revisions = (revision(stored(label("a", "a", "b"))),)
     found.revised([("AssignMetadata", "a"), ("K8sAllowed", "a")])
-    assert not found.mutations
+    assert not found.value(MUTATIONS)
     found.revised([("AssignMetadata.mutations.gatekeeper.sh", "a")])
-    assert [item.generation for item in found.mutations.mutators] == [1]
+    assert [item.generation for item in found.value(MUTATIONS).mutators] == [1]
 
 
 def test_a_mutator_is_rolled_back_by_annotation() -> None:
     old, new = stored(label("a", "a", "b")), stored(label("a", "a", "c"), 2)
     found = controller(revisions=Kept(revision(old)))
     found.take("AssignMetadata", "a", new)
-    assert [item.generation for item in found.mutations.mutators] == [2]
+    assert [item.generation for item in found.value(MUTATIONS).mutators] == [2]
     back = {"waddle.dev/rollback-to": "1"}
     found.take("AssignMetadata", "a", stored(label("a", "a", "c"), 2, annotations=back))
-    assert [item.generation for item in found.mutations.mutators] == [1]
+    assert [item.generation for item in found.value(MUTATIONS).mutators] == [1]
     assert status_of(found)["rolledBackTo"] == "1"
 
 
@@ -201,7 +202,7 @@ def test_a_broken_expansion_template_leaves_the_one_before_in_force() -> None:
     found.take("ExpansionTemplate", "e", template)
     later = {**template, "metadata": {**template["metadata"], "generation": 2}, "spec": {}}
     found.take("ExpansionTemplate", "e", later)
-    assert found.expansion.names == {"e"}
+    assert found.value(EXPANSIONS).names == {"e"}
     assert found.faults() == {
         "ExpansionTemplate e: ExpansionTemplate e has empty source field": True
     }
@@ -248,8 +249,8 @@ def test_a_generation_too_deep_to_be_looked_at_says_so_and_the_one_before_stays(
     said = status_of(found)
     assert (said["observedGeneration"], said["activeGeneration"], said["enforced"]) == (2, 1, False)
     assert "deeper than" in said["errors"][0]["message"]
-    assert [item.generation for item in found.mutations.mutators] == [1]
-    assert found.broken(of_mutators=True) == 1
+    assert [item.generation for item in found.value(MUTATIONS).mutators] == [1]
+    assert found.counts(MUTATIONS)[1] == 1
 
 
 def test_of_a_mutator_that_was_made_anew_nothing_stays() -> None:
@@ -262,7 +263,7 @@ def test_of_a_mutator_that_was_made_anew_nothing_stays() -> None:
     found.take("AssignMetadata", "a", anew)
     said = status_of(found)
     assert (said["activeGeneration"], "fighting" in said) == (0, False)
-    assert found.mutations.mutators == ()
+    assert found.value(MUTATIONS).mutators == ()
     assert list(found.faults().values()) == [False]
 
 

@@ -44,8 +44,9 @@ ADDITIONS = {
 
 
 def status_of(pod, template, generation=3, **options):
-    subject = pod_status.template_subject(
-        {"metadata": {"name": template, "uid": f"{template}-uid", "generation": generation}}
+    subject = pod_status.status_subject(
+        pod_status.TEMPLATE,
+        {"metadata": {"name": template, "uid": f"{template}-uid", "generation": generation}},
     )
     return pod_status.pod_status(pod, subject, additions=ADDITIONS, **options)
 

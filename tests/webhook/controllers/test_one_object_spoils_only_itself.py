@@ -25,7 +25,6 @@ from webhook.controllers.apply.extensions import ExtensionController
 from webhook.controllers.apply.policies import PolicyController
 from webhook.controllers.apply.reconciler import Reconciler
 from webhook.controllers.apply.sync import SyncController
-from webhook.controllers.kinds import TEMPLATE, constraint_gvk
 from webhook.controllers.object_faults import ObjectFaults
 from webhook.controllers.status import audit_keeper, by_pod
 from webhook.controllers.status.condition_keeper import ConditionKeeper
@@ -35,6 +34,7 @@ from webhook.events.policies import EventWriter
 from webhook.log import Log
 from webhook.metrics.cluster import OBJECT_FAULTS, OBJECTS_SPOILED
 from webhook.metrics.registry import Registry
+from webhook.policy_kinds.known import TEMPLATE, constraint_gvk
 from webhook.readiness import Tracker
 from webhook.watch.queue import Event
 

@@ -10,8 +10,8 @@ from tests.patience import PATIENCE_SECONDS
 from tests.webhook.controllers.bench import REGO, constraint, template
 from tests.webhook.controllers.held_policies import event, played
 from webhook.controllers.apply import prevalidation
-from webhook.controllers.kinds import TEMPLATE
 from webhook.controllers.revisions import outcome_records
+from webhook.policy_kinds.known import TEMPLATE
 from webhook.watch.queue import Event
 
 BROKEN = template(rego="package a\nviolation[")

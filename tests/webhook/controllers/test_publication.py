@@ -10,8 +10,8 @@ from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.controllers.apply.publication import ClusterPolicies
-from webhook.controllers.kinds import TEMPLATE
 from webhook.metrics.registry import Registry
+from webhook.policy_kinds.known import TEMPLATE
 from webhook.serving.revision import Serving
 from webhook.watch.queue import Event
 

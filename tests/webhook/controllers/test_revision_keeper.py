@@ -278,7 +278,7 @@ def dropped(folder, *steps, answers=(DONE,), writers=WRITERS, in_force=0):
                 )
             for step in steps:
                 kept.keeper.change([change("set", one) for one in step])
-                while not kept.keeper._queue.is_idle:  # noqa: ASYNC110  # no event tells
+                while not kept.keeper.keeper.queue.is_idle:  # noqa: ASYNC110  # no event tells
                     await asyncio.sleep(0.01)
             asked = [one for one, _ in kept.requests if one in generation_at]
             return [generation_at[one] for one in asked], kept.lines
@@ -326,7 +326,7 @@ def test_what_another_replica_is_to_drop_is_left_to_it_while_it_is_its_turn(tmp_
     async def run():
         async with loading(tmp_path, {REVISIONS: [EMPTY]}, writers=lambda: others) as kept:
             await kept.keeper.wait_loaded([].append)
-            queue = kept.keeper._queue
+            queue = kept.keeper.keeper.queue
             kept.keeper.change([change("set", one) for one in refused(1, 2)])
             first = queue._heap[0][0]
             while queue._heap[0][0] == first:  # noqa: ASYNC110  # no event tells
@@ -388,7 +388,7 @@ def test_what_an_earlier_key_has_signed_is_signed_anew_and_what_is_not_ours_is_l
             kept.keeper.keep({(TEMPLATES, DOCUMENT["metadata"]["name"]): in_force})
             while path not in [one for one, _ in kept.requests]:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
-            while not kept.keeper._queue.is_idle:  # noqa: ASYNC110
+            while not kept.keeper.keeper.queue.is_idle:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
             known = kept.keeper.named("u", kept_as["metadata"]["name"])
             assert known.signature.startswith(NEXT.name)

@@ -25,7 +25,7 @@ from tests.webhook.controllers.session import (
     state_of,
     until_says,
 )
-from webhook.api.pod_status import Pod, StatusError, constraint_subject, pod_status
+from webhook.api.pod_status import CONSTRAINT, Pod, StatusError, pod_status, status_subject
 from webhook.api.shapes import conditions_of
 from webhook.controllers.apply import expression_keeper
 from webhook.controllers.generate import keeper as generation_keeper
@@ -120,7 +120,9 @@ def test_a_status_forged_for_a_foreign_pod_counts_as_no_replica(tmp_path):
             pod = Pod("intruder", NAMESPACE, uid, EVERYTHING)
             fault = StatusError("ingest_error", "forged")
             document = made.get(*ALPHAS, "c")
-            forged = pod_status(pod, constraint_subject(document), errors=[fault], enforced=False)
+            forged = pod_status(
+                pod, status_subject(CONSTRAINT, document), errors=[fault], enforced=False
+            )
             made.make(*STATUSES, forged, NAMESPACE)
             aggregation = made.following._aggregation
             await made.until(lambda: any(uid in item for item in owners_heard(aggregation)))
@@ -256,7 +258,7 @@ def test_a_by_pod_that_cannot_be_written_is_tried_less_and_less_often(tmp_path, 
     refused_longer_and_longer(
         tmp_path,
         "ConstraintTemplate/status",
-        lambda following: following._aggregation._queue,
+        lambda following: following._aggregation._keeper.queue,
         lambda made: made.get(*TEMPLATES, "alpha").get("status", {}).get("byPod"),
     )
 
@@ -273,7 +275,7 @@ def test_an_orphan_that_cannot_be_deleted_is_tried_less_and_less_often(tmp_path,
     refused_longer_and_longer(
         tmp_path,
         "ConstraintPodStatus",
-        lambda following: following._aggregation._orphans._queue,
+        lambda following: following._aggregation._orphans.keeper.queue,
         lambda made: not made.get(*STATUSES, "gone", NAMESPACE),
         left_behind,
     )
@@ -284,7 +286,7 @@ def test_a_revision_that_cannot_be_written_is_tried_less_and_less_often(tmp_path
     refused_longer_and_longer(
         tmp_path,
         "PolicyRevision",
-        lambda following: following._revisions._queue,
+        lambda following: following._revisions.keeper.queue,
         lambda made: made.all(*REVISIONS),
     )
 
@@ -417,7 +419,7 @@ def test_many_changes_that_follow_one_another_are_one_plan_of_generated_policies
             await made.until(lambda: vap_status(made)[0].get("state") == "generated", "the state")
             keeper = made.following._generation
             assert keeper is not None
-            queue = keeper._queue
+            queue = keeper._keeper.queue
             await asyncio.sleep(0.5)
             far = generation_keeper.COMPARE_SECONDS / 2
             await made.until(lambda: queue._due.get("plan", 0.0) > time.monotonic() + far)

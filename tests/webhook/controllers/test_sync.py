@@ -88,7 +88,7 @@ def test_objects_of_excluded_namespaces_are_no_data_and_come_back():
     match = [{"excludedNamespaces": ["kube-*"], "processes": ["sync"]}]
     sync.config(config(POD, NAMESPACE, match=match))
     assert inventory(client) == {"namespace": {"n": {"v1": {"Pod": {"b": thing("Pod", "b", "n")}}}}}
-    assert not sync.is_excluded("kube-system")
+    assert not sync.exclusions.webhook("kube-system")
     sync.config(config(POD, NAMESPACE))
     assert inventory(client) == before
 
@@ -101,7 +101,7 @@ def test_exclusion_from_the_webhook_is_by_wildcards_for_its_process_or_all():
         {"excludedNamespaces": ["audited"], "processes": ["audit"]},
     ]
     sync.config(config(match=match))
-    assert [sync.is_excluded(name) for name in ("kube-x", "mine", "audited", "other")] == [
+    assert [sync.exclusions.webhook(name) for name in ("kube-x", "mine", "audited", "other")] == [
         True,
         True,
         False,

@@ -32,7 +32,7 @@ from webhook.constraint.limits import Limits
 from webhook.constraint.targets.known import ADMISSION_ALONE
 from webhook.policies.directory import PolicyDirectory
 from webhook.policies.extensions import Extensions, on_top
-from webhook.review.policy_set import PolicySet, exclusions_of
+from webhook.review.policy_set import exclusions_of
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -139,18 +139,13 @@ async def audit(
         client_of_policies.set_namespace(name_of(namespace), namespace)
     await _read_data(client, client_of_policies, files.configuration, outcome)
     extensions = await _read_extensions(client, request.namespace, files.manifests, outcome)
-    policies = PolicySet(
-        client_of_policies.snapshot,
-        extensions.mutations,
-        extensions.expansion,
-        exclusions_of(files.configuration),
+    policies = extensions.policy_set(
+        client_of_policies.snapshot, exclusions_of(files.configuration)
     )
     snapshot = policies.snapshot
     # Who audits from a laptop knows rights from a cluster that is starting.
     source = ListSource(client, request.page_objects, forbidden_seconds=0)
-    scope = Scope(
-        snapshot, policies.exclusions.audit, policies.expansion, mutations=policies.mutations
-    )
+    scope = Scope(policies)
     sinks: list[AuditSink] = [outcome, Totals(0, [outcome])]
     if progress is not None:
         sinks.append(progress)

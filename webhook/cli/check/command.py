@@ -97,8 +97,8 @@ def command(  # noqa: PLR0913  # one for each option
     for line in (*sources.faults, *sources.warnings):
         complain(line)
     # And what is not there is said without the engine.
-    from webhook.policies.extensions import is_extension  # noqa: PLC0415
     from webhook.policies.validation import is_policy  # noqa: PLC0415
+    from webhook.policy_kinds.known import is_extension  # noqa: PLC0415
 
     manifests = sources.manifests
     if not any(is_policy(item.document) or is_extension(item.document) for item in manifests):

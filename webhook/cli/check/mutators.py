@@ -15,14 +15,9 @@ from webhook.mutation.reading import is_mutator
 from webhook.policies.advice import advice_on_document
 from webhook.policies.directory import CONFIGURATION_GROUPS
 from webhook.policies.effect import EXAMPLES_MAX, Example
-from webhook.policies.extensions import (
-    IN_FORCE,
-    Extensions,
-    configuration_faults,
-    is_extension,
-    on_top,
-)
+from webhook.policies.extensions import IN_FORCE, Extensions, on_top
 from webhook.policies.problem import Problem
+from webhook.policy_kinds.known import effectless, is_extension
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -109,7 +104,8 @@ def prepare(
     problems += [
         Problem(item.gvk.kind, name_of(item.document), "error", "invalid", fault)
         for item in manifests
-        for fault in configuration_faults(item.document)
+        if not is_extension(item.document)
+        for fault in effectless(item.document)
     ]
     problems += [
         problem

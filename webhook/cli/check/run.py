@@ -23,9 +23,9 @@ from webhook.constraint.limits import Limits
 from webhook.decisions.source import RecordSource
 from webhook.policies.advice import Matched
 from webhook.policies.effect import Effect, concerned, only, stored
-from webhook.policies.extensions import is_extension
 from webhook.policies.replay import recorded_requests, replay
 from webhook.policies.validation import is_policy, validate
+from webhook.policy_kinds.known import is_extension
 from webhook.review.loops import review
 from webhook.review.policy_set import Exclusions, PolicySet, exclusions_of
 from webhook.review.subject import Subject, is_admission_review, shown_object, value_of
@@ -90,14 +90,12 @@ class BeforeAndAfter:
     def set_before(self) -> PolicySet:
         """All that is in force."""
         extensions = self.mutation.in_force
-        return PolicySet(self.before.snapshot, extensions.mutations, extensions.expansion)
+        return extensions.policy_set(self.before.snapshot)
 
     def set_after(self) -> PolicySet:
         """All that will be."""
         extensions = self.mutation.extensions
-        return PolicySet(
-            self.after.snapshot, extensions.mutations, extensions.expansion, self.exclusions
-        )
+        return extensions.policy_set(self.after.snapshot, self.exclusions)
 
 
 def prepare(
@@ -323,13 +321,7 @@ async def effect_on_cluster(
     logger = log.Log(_nowhere).logger("check")
     sweep = Sweep(
         timestamp.now(),
-        Scope(
-            after.snapshot,
-            after.exclusions.audit,
-            expansion=after.expansion,
-            mutations=after.mutations,
-            tells_drift=bool(checked.mutation.cluster),
-        ),
+        Scope(after, tells_drift=bool(checked.mutation.cluster)),
         ListSource(client, page_objects),
         Namespaces(client, after.snapshot.namespaces),
         _Comparison(effect, before, checked),

@@ -7,10 +7,11 @@ import base64
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.names import CONSTRAINTS
-from webhook.cli.cluster_access import NAMESPACE, TEMPLATES, constraints_of
+from webhook.cli.cluster_access import NAMESPACE, TEMPLATES
 from webhook.cli.demo import sources
 from webhook.cluster.errors import ApiError
 from webhook.cluster.kinds import CRDS, NAMESPACES, PODS, SECRETS, WEBHOOK_CONFIGURATIONS
+from webhook.policy_kinds.known import constraints_of
 from webhook.replicas.pods import AUDIT_PODS, WEBHOOK_PODS
 from webhook.settings.serve import KEY_SECRET
 

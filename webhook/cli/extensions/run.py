@@ -10,12 +10,11 @@ from webhook.api.encoding import decode, encode
 from webhook.api.gvk import name_of
 from webhook.cli.formats.document import as_json, as_yaml
 from webhook.cli.sources import CannotTest
-from webhook.constraint import expansion as expansions
 from webhook.constraint.limits import Limits
 from webhook.constraint.snapshot import Snapshot
-from webhook.mutation import mutator
 from webhook.mutation.annotations import names_of
 from webhook.policies.extensions import Extensions
+from webhook.policy_kinds.table import EXPANSION_TEMPLATES, MUTATORS
 from webhook.review.expanding import expand_value
 from webhook.review.mutating import EXTENSION_SECONDS, mutate, named
 from webhook.review.policy_set import PolicySet
@@ -37,12 +36,14 @@ DEFAULT_NAMESPACE: Final[dict[str, Any]] = {
 
 def read_mutations(manifests: Sequence[Manifest]) -> MutationSnapshot:
     """The mutators among manifests; raises :class:`~webhook.cli.sources.CannotTest`."""
-    return _loaded([item for item in manifests if item.gvk.group == mutator.GROUP]).mutations
+    return _loaded([item for item in manifests if item.gvk.group == MUTATORS[0].group]).mutations
 
 
 def read_expansion(manifests: Sequence[Manifest]) -> Expansion:
     """The ExpansionTemplates among manifests; raises :class:`~webhook.cli.sources.CannotTest`."""
-    return _loaded([item for item in manifests if item.gvk.group == expansions.GROUP]).expansion
+    return _loaded(
+        [item for item in manifests if item.gvk.group == EXPANSION_TEMPLATES.group]
+    ).expansion
 
 
 def _loaded(manifests: list[Manifest]) -> Extensions:

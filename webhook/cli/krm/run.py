@@ -18,9 +18,9 @@ from webhook.cli.formats.finding import level_of
 from webhook.cli.sources import CannotTest, Sources, read_sources
 from webhook.cli.target_run import declared_targets
 from webhook.cli.test import run as review_run
-from webhook.policies.extensions import is_extension
 from webhook.policies.manifests import FILE_BYTES_MAX, Manifest, UnreadableFile, parse, text_of
 from webhook.policies.validation import is_policy
+from webhook.policy_kinds.known import is_extension
 from webhook.values import dataclass
 
 if TYPE_CHECKING:

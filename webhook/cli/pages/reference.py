@@ -9,6 +9,7 @@ import click
 from webhook.cli.demo import sources
 from webhook.cli.main import waddle
 from webhook.cli.serve import ServeCommand
+from webhook.policy_kinds.table import POLICY_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -53,6 +54,7 @@ def resources_page(made_by: str) -> str:
         "The CRDs of `manifests/crds`, each in the version that is stored. Constraints have CRDs of"
         " their own, which replicas make of the schemas in their templates."
     )
+    lines += _policies()
     for crd in sources.crds(sources.CRDS[:1]):
         spec = crd["spec"]
         (stored,) = (version for version in spec["versions"] if version["storage"])
@@ -69,6 +71,18 @@ def resources_page(made_by: str) -> str:
             if name in schema.get("properties", {}):
                 lines += _fields(schema["properties"][name], name, 0)
     return "\n".join(lines) + "\n"
+
+
+def _policies() -> list[str]:
+    """The kinds of policies, and where each replica says what it does with an object."""
+    lines = ["", "## Kinds of policies", "", "| kind | group | what it fills | what replicas say |"]
+    lines.append("| --- | --- | --- | --- |")
+    for row in POLICY_KINDS:
+        kind = f"`{row.kind}`" if row.kind else "one for each template"
+        fills = row.role if row.part is None else f"{row.part.name}s"
+        said = "nothing" if row.status is None else f"`{row.status.kind}`"
+        lines.append(f"| {kind} | `{row.group}` | {fills} | {said} |")
+    return lines
 
 
 def _fields(schema: Mapping[str, Any], path: str, depth: int) -> Iterator[str]:

@@ -16,7 +16,8 @@ from webhook.cli.terminal import complain, write
 from webhook.cluster.kinds import PODS
 from webhook.constraint import constraint
 from webhook.controllers.status.convergence import by_subject, converge, subject_for
-from webhook.controllers.status_kinds import STATUS_KINDS, status_resource
+from webhook.controllers.status_kinds import status_resource
+from webhook.policy_kinds.known import STATUS_KINDS
 from webhook.replicas.pods import WEBHOOK_PODS, Replica, replica
 
 if TYPE_CHECKING:

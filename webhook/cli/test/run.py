@@ -11,18 +11,17 @@ from webhook.cli.extensions import run as extension_run
 from webhook.cli.progress import watched
 from webhook.cli.terminal import listed
 from webhook.constraint import constraint, enforcement, template
-from webhook.constraint import expansion as expansions
 from webhook.constraint.description import described
 from webhook.constraint.errors import ConstraintFrameworkError, ReviewError
 from webhook.constraint.limits import Limits
 from webhook.constraint.targets import admission
-from webhook.mutation import mutator
 from webhook.mutation.annotations import names_of
 from webhook.mutation.patch import make_patch
 from webhook.policies.advice import Matched, advice_on_document, unasked, unmatched
 from webhook.policies.directory import CONFIGURATION_GROUPS
-from webhook.policies.extensions import GROUPS, Extensions
+from webhook.policies.extensions import Extensions
 from webhook.policies.validation import is_policy
+from webhook.policy_kinds.known import BESIDE_POLICIES
 from webhook.review.loops import review
 from webhook.review.policy_set import PolicySet, exclusions_of
 from webhook.review.subject import Subject, is_admission_review, shown_object, value_of
@@ -40,9 +39,6 @@ if TYPE_CHECKING:
     from webhook.mutation.patch import Operation
     from webhook.policies.manifests import Manifest
     from webhook.review.outcome import Found
-
-
-_EXTENSION_GROUPS: Final = GROUPS | {mutator.GROUP, expansions.GROUP}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,14 +138,11 @@ def review_objects(client: Client, sources: Sources, printed: list[str]) -> Chec
     faults += [
         f"auditing objects: {fault}"
         for fault in extensions.load(
-            item for item in sources.manifests if item.gvk.group in _EXTENSION_GROUPS
+            item for item in sources.manifests if item.gvk.group in BESIDE_POLICIES
         )
     ]
-    policies = PolicySet(
-        client.snapshot,
-        extensions.mutations,
-        extensions.expansion,
-        exclusions_of(item.document for item in sources.manifests),
+    policies = extensions.policy_set(
+        client.snapshot, exclusions_of(item.document for item in sources.manifests)
     )
     reviewing = _Reviewing(policies, sources, printed)
     for manifest in watched(sources.manifests, "objects"):

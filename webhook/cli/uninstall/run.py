@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api import pod_status
 from webhook.cli import exit_codes
 from webhook.cli.cluster_access import list_objects
 from webhook.cli.terminal import complain, write
@@ -22,6 +23,7 @@ from webhook.cluster.kinds import (
 from webhook.constraint import constraint
 from webhook.constraint.template import GROUP as TEMPLATES_GROUP
 from webhook.controllers.generate.objects import owner_of
+from webhook.policy_kinds import known, table
 from webhook.replicas.pods import AUDIT_PODS, WEBHOOK_PODS
 from webhook.reports.finding import SOURCE
 from webhook.reports.report import MANAGED_BY
@@ -34,14 +36,8 @@ if TYPE_CHECKING:
     from webhook.api.resource import Resource
     from webhook.cluster.store import Object
 
-GROUPS: Final = (
-    "config.gatekeeper.sh",
-    "expansion.gatekeeper.sh",
-    "mutations.gatekeeper.sh",
-    "policy.waddle.dev",
-    "status.gatekeeper.sh",
-    "syncset.gatekeeper.sh",
-    "templates.gatekeeper.sh",
+GROUPS: Final = tuple(
+    sorted({"policy.waddle.dev", pod_status.GROUP, *known.GROUPS} - {table.CONSTRAINTS.group})
 )
 """Of the CRDs that the manifests bring."""
 

@@ -10,14 +10,12 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import GroupKind
-from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, ApiUnreachable
-from webhook.cluster.work_queue import WorkQueue
 from webhook.constraint.errors import InvalidTemplate
 from webhook.controllers.apply.openapi import KindTypes
+from webhook.controllers.keeper import Keeper
 from webhook.controllers.object_faults import ObjectFaults
 from webhook.controllers.policy_keys import TEMPLATES
-from webhook.controllers.write_pace import RETRY_SECONDS_MAX
 from webhook.generation.policy import read_code
 
 if TYPE_CHECKING:
@@ -58,9 +56,8 @@ class ExpressionKeeper:
         self._types = KindTypes(client)
         self._log = log
         self._tell = tell
-        self._object_faults = object_faults or ObjectFaults(log)
-        self._queue: WorkQueue[str] = WorkQueue(
-            backoff=lambda: Backoff(max_seconds=RETRY_SECONDS_MAX)
+        self._keeper: Keeper[str] = Keeper(
+            "expressions", self._settle, object_faults or ObjectFaults(log), retry_seconds=0.8
         )
         self._templates: Mapping[str, Mapping[str, Any]] = {}
         self._constraints: Mapping[tuple[str, str], Enforced] = {}
@@ -74,21 +71,20 @@ class ExpressionKeeper:
     ) -> None:
         """What is in force by now."""
         self._templates, self._constraints = templates, constraints
-        self._queue.add(_ALL)
+        self._keeper.add(_ALL)
 
     async def run(self) -> None:
         """Look and tell until cancelled."""
-        await self._object_faults.run("expressions", self._queue, self._settle, 1)
+        await self._keeper.run()
 
     async def _settle(self, key: str) -> None:
         try:
             await self._look()
         except (ApiError, ApiUnreachable) as error:
             self._log.warning("types of kinds are not looked up", error=str(error))
-            self._queue.retry(key)
+            self._keeper.retry(key)
         else:
-            self._queue.forget(key)
-            self._queue.add(key, LOOK_SECONDS)
+            self._keeper.settled(key, LOOK_SECONDS)
 
     async def _look(self) -> None:
         self._sources = {name: self._source(name, one) for name, one in self._templates.items()}

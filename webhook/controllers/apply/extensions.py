@@ -13,13 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from webhook.api import timestamp
-from webhook.constraint.expansion import Expansion
-from webhook.controllers.apply.extension_strategies import (
-    ExpansionStrategy,
-    MutatorStrategy,
-    applied,
-)
-from webhook.controllers.kinds import EXPANSION, EXTENSIONS
 from webhook.controllers.object_faults import ObjectFaults, described
 from webhook.controllers.revisions.extension_state import (
     ExtensionState,
@@ -27,24 +20,27 @@ from webhook.controllers.revisions.extension_state import (
     subject_key,
     uid_of,
 )
-from webhook.controllers.revisions.revisions import NoRevisions, rollback_of
+from webhook.controllers.revisions.revisions import InForce, NoRevisions, attempts, rollback_of
 from webhook.controllers.status.published import PublishedPolicies
 from webhook.metrics.mutation import INGESTION_DURATION, INGESTIONS
-from webhook.mutation.snapshot import MutationSnapshot
+from webhook.policy_kinds.kind import REFUSALS
+from webhook.policy_kinds.known import PARTS, extension_named
+from webhook.policy_kinds.parts import policy_set
+from webhook.policy_kinds.table import MUTATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from webhook.api.gvk import GroupVersionKind
     from webhook.api.pod_status import Pod
     from webhook.api.shapes import Json
-    from webhook.controllers.apply.extension_strategies import ExtensionStrategy
-    from webhook.controllers.revisions.extension_state import ExtensionKey
-    from webhook.controllers.revisions.revisions import InForce, Revisions
+    from webhook.constraint.snapshot import Snapshot
+    from webhook.controllers.revisions.revisions import Revisions
     from webhook.metrics.registry import Registry
     from webhook.mutation.fights import Fight
     from webhook.mutation.mutator import MutatorId
+    from webhook.policy_kinds.kind import ExtensionKey, Part, PolicyPart
     from webhook.readiness import Tracker
+    from webhook.review.policy_set import Exclusions, PolicySet
 
 
 TogetherT = TypeVar("TogetherT")
@@ -75,8 +71,7 @@ class ExtensionController:
         self._pod = pod
         self._wait_for_broken = wait_for_broken
         self._object_faults = object_faults or ObjectFaults()
-        self._of_mutators = MutatorStrategy()
-        self._of_expansions = ExpansionStrategy()
+        self._parts = {part: part.make() for part in PARTS}
         self._states: dict[ExtensionKey, ExtensionState] = {}
         self._touched: set[ExtensionKey] = set()
         self._shared: dict[ExtensionKey, str] = {}
@@ -84,11 +79,6 @@ class ExtensionController:
         self._told = PublishedPolicies()
         self._last: dict[str, Any] = {}
         """What objects came to together when that could be found out last."""
-
-    def begin(self) -> None:
-        """Say what is awaited."""
-        for gvk in EXTENSIONS:
-            self._tracker.track(gvk.kind)
 
     # --- what the cluster holds ----------------------------------------------------------------
 
@@ -99,7 +89,7 @@ class ExtensionController:
         before = self._states.get(key)
         if before is not None and (document is None or before.uid != uid_of(document)):
             # Gone, or made anew between two looks: nothing of the old one counts.
-            self._strategy(kind).remove(key)
+            self._part_of(kind).remove(key)
             del self._states[key]
             before = None
         if document is None:
@@ -108,7 +98,7 @@ class ExtensionController:
         known = ExtensionState(document) if before is None else replace(before, document=document)
         began = time.perf_counter()
         state = self._apply(key, known)
-        if kind != EXPANSION.kind and self._registry is not None:
+        if extension_named(kind).part is MUTATIONS and self._registry is not None:
             status = "error" if state.error else "active"
             self._registry.count(INGESTIONS, status)
             seconds = self._registry.histogram(INGESTION_DURATION, status)
@@ -122,14 +112,46 @@ class ExtensionController:
         self._states[kind, name] = replace(state, error=described(error))
         self._touched.add((kind, name))
 
-    def _strategy(self, kind: str) -> ExtensionStrategy:
-        return self._of_expansions if kind == EXPANSION.kind else self._of_mutators
+    def _part_of(self, kind: str) -> PolicyPart:
+        part = extension_named(kind).part
+        assert part is not None
+        return self._parts[part]
 
     def _apply(self, key: ExtensionKey, known: ExtensionState) -> ExtensionState:
         """Put an object in force, or else what was or is kept of it, and note what is wrong."""
-        state = applied(key, known, self._strategy(key[0]), self._revisions, self._object_faults)
-        self._states[key] = state
-        return state
+        outcome = self._object_faults.attempt("extension", key, lambda: self._attempted(key, known))
+        if isinstance(outcome, Exception):
+            outcome = replace(known, error=described(outcome))
+        self._states[key] = outcome
+        return outcome
+
+    def _attempted(self, key: ExtensionKey, state: ExtensionState) -> ExtensionState:
+        fault, is_foreseen = "", True
+        for attempt in attempts(state.document, state.in_force, self._revisions):
+            if not isinstance(attempt, InForce):
+                fault = fault or str(attempt)
+                continue
+            put = self._object_faults.attempt("extension", key, partial(self._put, attempt, state))
+            refusal = put if isinstance(put, str) else described(put)
+            is_foreseen = is_foreseen and isinstance(put, str)
+            if not refusal:
+                state = replace(state, in_force=attempt)
+                break
+            fault = fault or refusal
+        if is_foreseen:
+            self._object_faults.clear("extension", *key)
+        return replace(state, error=fault)
+
+    def _put(self, attempt: InForce, state: ExtensionState) -> str:
+        """Put a generation in force; why that cannot be, empty where it is done."""
+        kind = extension_named(state.document["kind"])
+        try:
+            # The stage is what the status in the cluster says, whichever generation this is.
+            staged = kind.staged(attempt.document, state.document.get("status"))
+            self._part_of(kind.kind).put(staged)
+        except REFUSALS as refusal:
+            return str(refusal)
+        return ""
 
     def revised(self, subjects: Iterable[tuple[str, str]]) -> None:
         """Revisions of these objects came or went: see whether one was waited for."""
@@ -148,52 +170,49 @@ class ExtensionController:
 
     def take_fights(self, fights: Mapping[MutatorId, Fight]) -> None:
         """Note which mutators fight with somebody now."""
-        now = {
-            (item.kind, item.name): fight.object
-            for item, fight in fights.items()
-            if item in self._of_mutators
-        }
+        known = self._parts[MUTATIONS].keys
+        now = {tuple(item): fight.object for item, fight in fights.items() if item in known}
         for key, state in self._states.items():
             fighting = now.get(key, "")
             if state.fighting != fighting:
                 self._states[key] = replace(state, fighting=fighting)
                 self._touched.add(key)
 
-    def listed(self, gvk: GroupVersionKind) -> None:
+    def listed(self, kind: str) -> None:
         """Every object of a kind that there was has been taken."""
-        names = [name for kind, name in self._states if kind == gvk.kind]
-        self._tracker.expect(gvk.kind, names)
+        self._tracker.expect(kind, [name for of_kind, name in self._states if of_kind == kind])
 
     # --- what is in force ----------------------------------------------------------------------
 
-    @property
-    def mutations(self) -> MutationSnapshot:
-        """The mutators in force."""
-        return self._together("mutators", lambda: self._of_mutators.snapshot, MutationSnapshot())
+    def policy_set(self, snapshot: Snapshot, exclusions: Exclusions) -> PolicySet:
+        """All that decides, with the objects in force."""
+        return policy_set(snapshot, exclusions, {part: self.value(part) for part in PARTS})
 
-    @property
-    def expansion(self) -> Expansion:
-        """The ExpansionTemplates in force."""
-        return self._together("expansions", lambda: self._of_expansions.expansion, Expansion())
+    def value(self, part: Part) -> Any:
+        """What the objects of a part come to together now."""
+        return self._together(part.name, lambda: self._parts[part].value, lambda: part.make().value)
 
-    def _together(self, what: str, make: Callable[[], TogetherT], nothing: TogetherT) -> TogetherT:
+    def _together(
+        self, what: str, make: Callable[[], TogetherT], nothing: Callable[[], TogetherT]
+    ) -> TogetherT:
         """What objects come to together; what they came to before, where that cannot be found out.
 
         What they raise together is no single object's fault, and ends no following of the others.
         """
         made = self._object_faults.attempt("extension", (what,), make)
         if isinstance(made, Exception):
-            kept: TogetherT = self._last.get(what, nothing)
+            kept: TogetherT = self._last[what] if what in self._last else nothing()
             return kept
         self._object_faults.clear("extension", what)
         self._last[what] = made
         return made
 
-    def broken(self, *, of_mutators: bool) -> int:
-        """How many mutators, or ExpansionTemplates, cannot be used as they are now."""
+    def counts(self, part: Part) -> tuple[int, int]:
+        """How many objects of a part can be used as they are now, and how many cannot."""
         faulty = {key for key, state in self._states.items() if state.error}
         faulty |= self._shared_faults().keys()
-        return sum((kind != EXPANSION.kind) is of_mutators for kind, _ in faulty)
+        broken = sum(extension_named(kind).part is part for kind, _ in faulty)
+        return self._parts[part].count, broken
 
     def faults(self) -> dict[str, bool]:
         """What is wrong, each with whether something of it stays in force."""
@@ -201,16 +220,16 @@ class ExtensionController:
         texts = {f"{kind} {name}: {text}": False for (kind, name), text in shared.items()}
         for (kind, name), state in self._states.items():
             if state.error:
-                is_applied = self._strategy(kind).is_applied((kind, name))
+                is_applied = self._part_of(kind).is_applied((kind, name))
                 texts[f"{kind} {name}: {state.error}"] = is_applied
         return texts
 
     def _shared_faults(self) -> dict[ExtensionKey, str]:
         """What is wrong with objects because of others."""
-        return {
-            **self._together("conflicts", self._of_mutators.shared_faults, {}),
-            **self._together("circles", self._of_expansions.shared_faults, {}),
-        }
+        faults: dict[ExtensionKey, str] = {}
+        for part, made in self._parts.items():
+            faults |= self._together(f"faults of {part.name}", made.shared_faults, dict)
+        return faults
 
     # --- saying so -----------------------------------------------------------------------------
 
@@ -252,5 +271,5 @@ class ExtensionController:
         if state is None:
             return None
         shared = self._shared.get(key, "")
-        standing = self._strategy(key[0]).standing(key, state.document, shared)
+        standing = self._part_of(key[0]).standing(key, shared)
         return extension_status(self._pod, state, standing, self._now())

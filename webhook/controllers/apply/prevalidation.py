@@ -26,7 +26,6 @@ from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.constraint import constraint
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.template import read_template
-from webhook.controllers.kinds import TEMPLATE
 from webhook.controllers.policy_keys import TEMPLATES
 from webhook.controllers.revisions.outcome_records import (
     RECORD_SECONDS,
@@ -34,6 +33,7 @@ from webhook.controllers.revisions.outcome_records import (
     OutcomeRecords,
 )
 from webhook.controllers.revisions.policy_state import same_policy
+from webhook.policy_kinds.known import TEMPLATE
 from webhook.replicas import rendezvous
 from webhook.trials.trials import PATIENCE_SECONDS, Asked, is_large, is_large_together
 from webhook.trials.validation import with_belongings

@@ -14,6 +14,7 @@ from webhook.controllers.apply.sync import SyncController
 from webhook.metrics.mutation import EXPANSION_TEMPLATES, MUTATORS
 from webhook.metrics.policies import SNAPSHOT_REVISION, TEMPLATES
 from webhook.metrics.registry import OTHER
+from webhook.policy_kinds.table import EXPANSIONS, MUTATIONS
 from webhook.readiness import Tracker
 from webhook.serving.in_force import gauge, gauge_extensions, settle
 from webhook.serving.revision import Revision
@@ -130,31 +131,19 @@ class ClusterPolicies:
 
     def _swap(self) -> None:
         """Let the client's snapshot answer admissions, if it is another."""
-        snapshot = self._client.snapshot
-        before = self._serving.revision
-        mutations, expansion = self._extension.mutations, self._extension.expansion
-        excluded, synced = self._data.is_excluded, self._data.kinds & self._data.synced
+        snapshot, before = self._client.snapshot, self._serving.revision
+        policies = self._extension.policy_set(snapshot, self._data.exclusions)
+        synced = self._data.kinds & self._data.synced
         unsynced = self._data.kinds - synced
         if (
             before is not None
-            and before.snapshot is snapshot
-            and before.is_excluded is excluded
+            and before.policies.is_same(policies)
             and before.unsynced == unsynced
             and before.synced == synced
-            and before.mutations is mutations
-            and before.expansion is expansion
         ):
             return
-        now = self._serving.revision = Revision(
-            snapshot,
-            self._client,
-            excluded,
-            self._data.is_excluded_from_audit,
-            self._data.is_excluded_from_mutation,
-            mutations,
-            expansion,
-            unsynced,
-            synced,
+        now = self._serving.revision = Revision.of(
+            policies, self._client, synced=synced, unsynced=unsynced
         )
         extensions = gauge_extensions(self._registry, self._serving.fights, before, now)
         if extensions is not None:
@@ -176,12 +165,9 @@ class ClusterPolicies:
 
     def _gauge_extensions(self) -> None:
         """Count the mutators and ExpansionTemplates that can be used, and the others."""
-        extension = self._extension
-        active = len(extension.mutations.mutators)
-        errors = extension.broken(of_mutators=True)
-        self._registry.replace(MUTATORS, {("active",): active, ("error",): errors})
-        active, errors = len(extension.expansion.names), extension.broken(of_mutators=False)
-        self._registry.replace(EXPANSION_TEMPLATES, {("active",): active, ("error",): errors})
+        for metric, part in ((MUTATORS, MUTATIONS), (EXPANSION_TEMPLATES, EXPANSIONS)):
+            active, errors = self._extension.counts(part)
+            self._registry.replace(metric, {("active",): active, ("error",): errors})
 
     def take_violations(self) -> None:
         """Tell the policies which constraints in a roll-out were violated since the last call.

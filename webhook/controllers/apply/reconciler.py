@@ -11,21 +11,20 @@ with a ``deletionTimestamp`` is gone, whatever finalizer still keeps it.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from webhook.api.config import CONFIG, CONFIG_NAME, SYNC_SET
 from webhook.api.shapes import is_deleted
 from webhook.cluster.kinds import NAMESPACE
-from webhook.constraint import constraint
-from webhook.controllers import kinds
 from webhook.controllers.apply import sync
 from webhook.controllers.apply.sync import data_kind
-from webhook.controllers.kinds import TEMPLATE, constraint_gvk
 from webhook.controllers.object_faults import ObjectFaults
 from webhook.controllers.policy_keys import TEMPLATES, constraint_kind
+from webhook.policy_kinds.known import EXTENSIONS, TEMPLATE, constraint_gvk
+from webhook.policy_kinds.table import CONSTRAINTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.api.shapes import Json
@@ -42,13 +41,16 @@ NAMESPACES: Final = "Namespace"
 """The Namespaces' name in readiness."""
 
 
-_FOLLOWERS: Final[dict[GroupVersionKind, Follower]] = {
-    TEMPLATE: "template",
-    NAMESPACE: "namespace",
-    CONFIG: "config",
-    SYNC_SET: "syncset",
-    **dict.fromkeys(kinds.EXTENSIONS, "extension"),
-}
+class _Taker(NamedTuple):
+    """What becomes of the objects of a kind."""
+
+    follower: Follower
+    tracked: str
+    """The kind's name in readiness."""
+    take: Callable[[Key, Json | None], None]
+    listed: Callable[[], None]
+    spoil: Callable[[Key, Json, Exception], None] | None = None
+    """Taking an object raised what nobody foresaw: its status says so, if its kind has one."""
 
 
 class Intents(Protocol):
@@ -62,6 +64,13 @@ class Intents(Protocol):
 
     def replace_watch(self, gvks: Iterable[GroupVersionKind]) -> None:
         """Want exactly these kinds."""
+
+
+def _present(event: Event) -> Json | None:
+    """The object of an event as it is now; None where it is gone, or is being deleted."""
+    document = event.object if event.kind == "set" else None
+    # A Namespace that ends still has objects, and labels.
+    return None if event.gvk != NAMESPACE and is_deleted(document) else document
 
 
 class Reconciler:
@@ -94,15 +103,61 @@ class Reconciler:
         self._policy_watches = policy_watches
         self._data_watches = data_watches
         self._config_changed = False
+        expect = tracker.expect
+        self._takers: dict[GroupVersionKind, _Taker] = {
+            NAMESPACE: _Taker(
+                "namespace",
+                NAMESPACES,
+                lambda key, document: client.set_namespace(key.name, document),
+                lambda: expect(NAMESPACES, ()),
+            ),
+            CONFIG: _Taker(
+                "config",
+                sync.CONFIG,
+                self._take_config,
+                lambda: expect(sync.CONFIG, ()),
+                self._spoil_config,
+            ),
+            SYNC_SET: _Taker(
+                "syncset", sync.SYNC_SETS, self._take_sync_set, lambda: expect(sync.SYNC_SETS, ())
+            ),
+            TEMPLATE: _Taker(
+                "template",
+                TEMPLATES,
+                self._take_template,
+                partial(policy.listed, TEMPLATES),
+                lambda key, *raised: policy.spoil(TEMPLATES, key.name, *raised),
+            ),
+            **{row.gvk: self._taker_of_extensions(row.gvk) for row in EXTENSIONS},
+        }
+
+    def _taker_of_extensions(self, gvk: GroupVersionKind) -> _Taker:
+        extension, kind = self._extension, gvk.kind
+        return _Taker(
+            "extension",
+            kind,
+            lambda key, document: extension.take(kind, key.name, document),
+            partial(extension.listed, kind),
+            lambda key, *raised: extension.spoil(kind, key.name, *raised),
+        )
+
+    def _taker(self, gvk: GroupVersionKind) -> _Taker | None:
+        """Who takes the objects of a kind; None for one that is followed for its data alone."""
+        if gvk.group != CONSTRAINTS.group:
+            return self._takers.get(gvk)
+        policy, kind = self._policy, gvk.kind
+        return _Taker(
+            "constraint",
+            constraint_kind(kind),
+            lambda key, document: policy.constraint(kind, key.name, document),
+            partial(policy.listed, kind),
+            lambda key, *raised: policy.spoil(kind, key.name, *raised),
+        )
 
     def begin(self) -> None:
         """Say what is awaited, and want the kinds that are always wanted."""
-        for kind in (TEMPLATES, sync.CONFIG, sync.SYNC_SETS, NAMESPACES):
-            self._tracker.track(kind)
-        for gvk in (NAMESPACE, CONFIG, SYNC_SET, TEMPLATE):
-            self._policy_watches.add_watch(gvk)
-        self._extension.begin()
-        for gvk in kinds.EXTENSIONS:
+        for gvk, taker in self._takers.items():
+            self._tracker.track(taker.tracked)
             self._policy_watches.add_watch(gvk)
 
     # --- policy --------------------------------------------------------------------------------
@@ -112,48 +167,45 @@ class Reconciler:
         if event.kind == "synced":
             self._listed(event.gvk)
             return
-        assert event.key is not None
-        follower = _FOLLOWERS.get(event.gvk, "constraint")
-        spoil = partial(self._spoil, event, event.key.name)
-        with self._object_faults.object(follower, event.gvk.kind, *event.key, otherwise=spoil):
-            self._take_object(event, event.key)
+        key, taker = event.key, self._taker(event.gvk)
+        assert key is not None
+        assert taker is not None, f"nobody takes {event.gvk}"
+        spoil = partial(self._spoil, taker, event, key)
+        with self._object_faults.object(taker.follower, event.gvk.kind, *key, otherwise=spoil):
+            taker.take(key, _present(event))
 
-    def _spoil(self, event: Event, name: str, error: Exception) -> None:
-        """Taking an object raised what nobody foresaw: its status says so, if its kind has one."""
-        gvk, document = event.gvk, event.object
-        if event.kind != "set" or document is None or gvk in (NAMESPACE, SYNC_SET):
+    def _spoil(self, taker: _Taker, event: Event, key: Key, error: Exception) -> None:
+        if event.kind != "set" or event.object is None or taker.spoil is None:
             return
-        with self._object_faults.object("status", gvk.kind, name):
-            if gvk == CONFIG:
-                if event.key == (self._namespace, CONFIG_NAME):
-                    self._data.spoil_config(document, error)
-            elif gvk in kinds.EXTENSIONS:
-                self._extension.spoil(gvk.kind, name, document, error)
-            else:
-                group = TEMPLATES if gvk == TEMPLATE else gvk.kind
-                self._policy.spoil(group, name, document, error)
+        with self._object_faults.object("status", event.gvk.kind, key.name):
+            taker.spoil(key, event.object, error)
 
-    def _take_object(self, event: Event, key: Key) -> None:
-        name = key.name
-        document = event.object if event.kind == "set" else None
-        if event.gvk != NAMESPACE and is_deleted(document):
-            document = None
-        if event.gvk == TEMPLATE:
-            self._template(name, document)
-        elif event.gvk == NAMESPACE:
-            self._client.set_namespace(name, document)
-        elif event.gvk == CONFIG:
-            if key == (self._namespace, CONFIG_NAME):
-                self._config_changed = True
-                self._data.config(document)
-                self._follow_data()
-        elif event.gvk == SYNC_SET:
-            self._data.sync_set(name, document)
+    def _counts(self, key: Key) -> bool:
+        """Whether this is the one Config that counts."""
+        return key == (self._namespace, CONFIG_NAME)
+
+    def _take_config(self, key: Key, document: Json | None) -> None:
+        if self._counts(key):
+            self._config_changed = True
+            self._data.config(document)
             self._follow_data()
-        elif event.gvk in kinds.EXTENSIONS:
-            self._extension.take(event.gvk.kind, name, document)
-        else:
-            self._policy.constraint(event.gvk.kind, name, document)
+
+    def _spoil_config(self, key: Key, document: Json, error: Exception) -> None:
+        if self._counts(key):
+            self._data.spoil_config(document, error)
+
+    def _take_sync_set(self, key: Key, document: Json | None) -> None:
+        self._data.sync_set(key.name, document)
+        self._follow_data()
+
+    def _take_template(self, key: Key, document: Json | None) -> None:
+        before = self._policy.kind(key.name)
+        self._policy.template(key.name, document)
+        after = self._policy.kind(key.name)
+        if before is not None and before != after:
+            self._policy_watches.remove_watch(constraint_gvk(before))
+        if after is not None:
+            self._policy_watches.add_watch(constraint_gvk(after))
 
     def absent(self, gvk: GroupVersionKind) -> None:
         """A wanted kind is not served, and for certain there is no object of it."""
@@ -166,37 +218,13 @@ class Reconciler:
 
     def trouble(self, gvk: GroupVersionKind, error: str) -> None:
         """A kind's list or watch failed: whoever asks what is awaited is told so."""
-        names = {TEMPLATE: TEMPLATES, CONFIG: sync.CONFIG, SYNC_SET: sync.SYNC_SETS}
-        names[NAMESPACE] = NAMESPACES
-        names |= {item: item.kind for item in kinds.EXTENSIONS}
-        if gvk.group == constraint.GROUP:
-            names[gvk] = constraint_kind(gvk.kind)
-        if gvk in names:
-            self._tracker.fail(names[gvk], "", error)
+        if (taker := self._taker(gvk)) is not None:
+            self._tracker.fail(taker.tracked, "", error)
         self._tracker.fail(data_kind(gvk), "", error)
 
     def _listed(self, gvk: GroupVersionKind) -> None:
-        if gvk == TEMPLATE:
-            self._policy.listed(TEMPLATES)
-        elif gvk == CONFIG:
-            self._tracker.expect(sync.CONFIG, ())
-        elif gvk == SYNC_SET:
-            self._tracker.expect(sync.SYNC_SETS, ())
-        elif gvk == NAMESPACE:
-            self._tracker.expect(NAMESPACES, ())
-        elif gvk in kinds.EXTENSIONS:
-            self._extension.listed(gvk)
-        elif gvk.group == constraint.GROUP:
-            self._policy.listed(gvk.kind)
-
-    def _template(self, name: str, document: Mapping[str, object] | None) -> None:
-        before = self._policy.kind(name)
-        self._policy.template(name, document)
-        after = self._policy.kind(name)
-        if before is not None and before != after:
-            self._policy_watches.remove_watch(constraint_gvk(before))
-        if after is not None:
-            self._policy_watches.add_watch(constraint_gvk(after))
+        if (taker := self._taker(gvk)) is not None:
+            taker.listed()
 
     # --- data ----------------------------------------------------------------------------------
 
@@ -207,11 +235,8 @@ class Reconciler:
             self._policy.synced(self._data.synced)
             return
         assert event.key is not None
-        document = event.object if event.kind == "set" else None
-        if is_deleted(document):
-            document = None
         with self._object_faults.object("data", str(event.gvk), *event.key):
-            self._data.data(event.gvk, event.key, document)
+            self._data.data(event.gvk, event.key, _present(event))
 
     def _follow_data(self) -> None:
         self._data_watches.replace_watch(self._data.kinds)

@@ -15,6 +15,7 @@ from webhook.api import config, pod_status
 from webhook.api.config import AUDIT_PROCESS, MUTATION_PROCESS, SYNC_PROCESS, WEBHOOK_PROCESS
 from webhook.constraint import wildcard
 from webhook.controllers.object_faults import described
+from webhook.review.policy_set import Exclusions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -58,14 +59,10 @@ class SyncController:
         self._digest = 0
         self._excluded_patterns: tuple[str, ...] = ()
         self._excluded: Callable[[str], bool] = wildcard.any_of(())
-        self.is_excluded: Callable[[str], bool] = wildcard.any_of(())
-        """Whether Config excludes a namespace from the webhook."""
+        self.exclusions = Exclusions()
+        """Which namespaces Config takes out of what."""
         self.excluded: tuple[str, ...] = ()
-        """The patterns of those namespaces."""
-        self.is_excluded_from_mutation: Callable[[str], bool] = wildcard.any_of(())
-        """Whether Config excludes a namespace from mutation."""
-        self.is_excluded_from_audit: Callable[[str], bool] = wildcard.any_of(())
-        """Whether Config excludes a namespace from the audit."""
+        """The patterns of those that it takes out of admission."""
 
     # --- what is wanted ------------------------------------------------------------------------
 
@@ -96,9 +93,7 @@ class SyncController:
             for process in (WEBHOOK_PROCESS, MUTATION_PROCESS, AUDIT_PROCESS, SYNC_PROCESS)
         )
         self._config_kinds, self.excluded = kinds, excluded
-        self.is_excluded = wildcard.any_of(excluded)
-        self.is_excluded_from_mutation = wildcard.any_of(mutation)
-        self.is_excluded_from_audit = wildcard.any_of(audit)
+        self.exclusions = Exclusions(*map(wildcard.any_of, (excluded, audit, mutation)))
         self._exclude(sync)
         self._follow()
 
@@ -200,7 +195,7 @@ class SyncController:
         """The status object that this replica should have for the Config, by name."""
         if self._config is None:
             return {}
-        subject = pod_status.config_subject(self._config)
+        subject = pod_status.status_subject(pod_status.CONFIG, self._config)
         errors = [{"type": "internal_error", "message": self._config_error}]
         additions = {"errors": errors} if self._config_error else {}
         document = pod_status.pod_status(self._pod, subject, additions=additions)

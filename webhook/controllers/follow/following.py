@@ -12,12 +12,10 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from webhook.api import pod_status
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import CRDS, NAMESPACE, NAMESPACES
 from webhook.cluster.reflector import Settings
 from webhook.constraint import constraint
-from webhook.controllers import kinds
 from webhook.controllers.apply.constraint_crds import SELECTION, overlay_crd
 from webhook.controllers.apply.expression_keeper import ExpressionKeeper
 from webhook.controllers.apply.prevalidation import Prevalidation
@@ -26,7 +24,6 @@ from webhook.controllers.follow.crd_waits import CrdWaits, why_not_established
 from webhook.controllers.follow.discovery import ClusterDiscovery
 from webhook.controllers.follow.watch_metrics import WatchMetrics
 from webhook.controllers.generate.keeper import GenerationKeeper
-from webhook.controllers.kinds import constraint_gvk
 from webhook.controllers.object_faults import ObjectFaults
 from webhook.controllers.object_writer import ObjectWriter
 from webhook.controllers.revisions.keeper import REVISIONS, RevisionKeeper
@@ -35,7 +32,7 @@ from webhook.controllers.revisions.outcome_records import OutcomeRecords
 from webhook.controllers.revisions.rollout_records import RolloutRecords
 from webhook.controllers.status.aggregation import Aggregation
 from webhook.controllers.status.status_writers import StatusWriters
-from webhook.controllers.status_kinds import LabelledSubject
+from webhook.controllers.status_kinds import subject_named
 from webhook.metrics.policies import (
     POLICIES_NOT_NEWEST,
     POLICY_REVISIONS,
@@ -43,6 +40,7 @@ from webhook.metrics.policies import (
     POLICY_STATES,
 )
 from webhook.mutation import mutator
+from webhook.policy_kinds.known import EXTENSION_GROUPS, TEMPLATE, constraint_gvk
 from webhook.replicas.pods import STATUS_OPERATION
 from webhook.serving.revision import NamespaceAnswer
 from webhook.watch.manager import Manager
@@ -413,7 +411,7 @@ class Following:
         for change in changes:
             gvk = constraint_gvk(change.object["spec"]["names"]["kind"])
             if self._aggregation is not None:
-                subject = LabelledSubject(pod_status.TEMPLATE.kind, "", gvk.kind.lower())
+                subject = subject_named(TEMPLATE, gvk.kind.lower())
                 self._aggregation.touch(subject)
             if change.kind == "delete":
                 self._manager.restart(gvk)
@@ -482,7 +480,7 @@ class Following:
         if self._generation is not None:
             counts["vap"] = self._generation.writes
         if self._revisions is not None:
-            counts["revision"] = (self._revisions.writes, self._revisions.failures)
+            counts["revision"] = (self._revisions.keeper.writes, self._revisions.keeper.failures)
         if self._records is not None:
             writes, failures = counts["revision"]
             counts["revision"] = writes + self._records.writes, failures + self._records.failures
@@ -512,7 +510,7 @@ class Following:
             if not statistics.absent or gvk.group == constraint.GROUP:
                 self._absent_since.pop(gvk, None)
             elif now - self._absent_since.setdefault(gvk, now) > (
-                OPTIONAL_ABSENT_SECONDS if gvk in kinds.EXTENSIONS else ABSENT_SECONDS
+                OPTIONAL_ABSENT_SECONDS if gvk.group in EXTENSION_GROUPS else ABSENT_SECONDS
             ):
                 reconciler.absent(gvk)
         self._publish()

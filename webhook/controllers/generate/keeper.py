@@ -18,11 +18,11 @@ from webhook.backoff import Backoff
 from webhook.cluster.discovery import Discovery, UnknownKind
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.reflector import ObjectSelection
-from webhook.cluster.work_queue import WorkQueue
 from webhook.constraint import constraint as constraints
 from webhook.controllers.generate.objects import Rewrites, is_owned_by
 from webhook.controllers.generate.scope import WebhookConfiguration
 from webhook.controllers.generate.statuses import generation_statuses
+from webhook.controllers.keeper import Keeper
 from webhook.controllers.object_writer import ObjectWriter
 from webhook.generation.binding import BINDING
 from webhook.generation.plan import Enforced, GenerationPlan, Planner
@@ -101,7 +101,9 @@ class GenerationKeeper:
         self._waiting: set[str] = set()
         self._told: Statuses = {}
         self._rewrites = {POLICY: Rewrites(), BINDING: Rewrites()}
-        self._queue: WorkQueue[_Work] = WorkQueue()
+        self._keeper: Keeper[_Work] = Keeper(
+            "generation", self._settle, object_faults, retry_seconds=0.8, retry_seconds_max=30.0
+        )
 
     @property
     def writes(self) -> tuple[int, int]:
@@ -120,7 +122,7 @@ class GenerationKeeper:
         self._changed()
 
     def _changed(self) -> None:
-        self._queue.add("plan", GATHER_SECONDS)
+        self._keeper.add("plan", GATHER_SECONDS)
 
     # --- what runs -----------------------------------------------------------------------------
 
@@ -135,9 +137,9 @@ class GenerationKeeper:
                 tasks.create_task(self._configuration.reflector.run())
             tasks.create_task(self._policies.run())
             tasks.create_task(self._bindings.run())
-            self._queue.add("plan")
-            self._queue.add("compare", COMPARE_SECONDS)
-            tasks.create_task(self._object_faults.run("generation", self._queue, self._settle, 1))
+            self._keeper.add("plan")
+            self._keeper.add("compare", COMPARE_SECONDS)
+            tasks.create_task(self._keeper.run())
 
     async def _version(self) -> str:
         """The version of the API group that has the kinds; waits for one."""
@@ -180,9 +182,7 @@ class GenerationKeeper:
         )
 
     async def _settle(self, key: _Work) -> None:
-        seconds = self._made_plan() if key == "plan" else self._compared()
-        self._queue.forget(key)
-        self._queue.add(key, seconds)
+        self._keeper.settled(key, self._made_plan() if key == "plan" else self._compared())
 
     def _compared(self) -> float:
         """Compare all again; how many seconds to wait for the next time."""

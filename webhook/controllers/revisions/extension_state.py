@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from webhook.api import pod_status
-from webhook.constraint import expansion as expansions
-from webhook.controllers.kinds import EXPANSION
 from webhook.controllers.revisions.revisions import origin_fields
-from webhook.mutation import mutator as mutators
+from webhook.policy_kinds.known import extension_named
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.api.pod_status import Pod, StatusSubject
+    from webhook.api.pod_status import Pod
     from webhook.api.shapes import Json
     from webhook.controllers.revisions.revisions import InForce
-
-ExtensionKey: TypeAlias = "tuple[str, str]"
-"""Kind and name."""
+    from webhook.policy_kinds.kind import ExtensionStanding
 
 
 def subject_key(kind: str, name: str) -> tuple[str, str]:
     """What the kept revisions call an object: its kind with its group, that of a constraint has none."""
-    group = expansions.GROUP if kind == EXPANSION.kind else mutators.GROUP
-    return f"{kind}.{group}", name
+    return f"{kind}.{extension_named(kind).group}", name
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +42,6 @@ class ExtensionState:
         return uid_of(self.document)
 
 
-@dataclass(frozen=True, slots=True)
-class ExtensionStanding:
-    """What an object is among the others, when its status is made.
-
-    ``shared_error`` is what is wrong because of others, as a status has it. ``says_enforced`` is
-    whether a status of its kind has that field.
-    """
-
-    subject: StatusSubject
-    shared_error: Json | None = None
-    warnings: tuple[str, ...] = ()
-    is_preview: bool = False
-    says_enforced: bool = False
-
-
 def uid_of(document: Mapping[str, Any]) -> str:
     """An object's UID."""
     uid: str = document["metadata"].get("uid", "")
@@ -71,10 +51,13 @@ def uid_of(document: Mapping[str, Any]) -> str:
 def extension_status(
     pod: Pod, state: ExtensionState, standing: ExtensionStanding, now: str
 ) -> Json | None:
-    """The status object; None for a name that Gatekeeper has no status for either.
+    """The status object; None for a kind without, or a name that Gatekeeper has none for either.
 
     ``now`` is in RFC 3339.
     """
+    status = extension_named(state.document["kind"]).status
+    if status is None:
+        return None
     errors: list[Json] = [{"message": state.error}] if state.error else []
     if standing.shared_error is not None:
         errors.append(standing.shared_error)
@@ -95,8 +78,8 @@ def extension_status(
     try:
         return pod_status.pod_status(
             pod,
-            standing.subject,
-            enforced=is_enforced if standing.says_enforced else None,
+            pod_status.status_subject(status, state.document),
+            enforced=is_enforced if status.says_enforced else None,
             additions=additions,
         )
     except pod_status.InvalidName:

@@ -23,20 +23,17 @@ from webhook.api.resource import Resource
 from webhook.api.revision import read_revision, revision_object
 from webhook.api.revision_outcome import TrialOutcome
 from webhook.api.shapes import object_of, objects_of, status_of
-from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import CRDS
 from webhook.cluster.reflector import Reflector
 from webhook.cluster.store import Change, key_of
-from webhook.cluster.work_queue import WorkQueue
-from webhook.constraint import expansion
+from webhook.controllers.keeper import Keeper
 from webhook.controllers.object_faults import ObjectFaults
-from webhook.controllers.revisions.extension_state import subject_key
 from webhook.controllers.revisions.known import KnownRevisions
 from webhook.controllers.revisions.revisions import rollback_of, surplus
 from webhook.controllers.revisions.rollout_records import FIELD, OPTIONAL, RolloutRecords
-from webhook.controllers.write_pace import RETRY_SECONDS_MAX, TURN_SECONDS, WRITES_AT_ONCE
-from webhook.mutation import mutator
+from webhook.controllers.write_pace import TURN_SECONDS, WRITES_AT_ONCE
+from webhook.policy_kinds.known import EXTENSION_GROUPS
 from webhook.replicas import rendezvous
 
 if TYPE_CHECKING:
@@ -117,15 +114,17 @@ class RevisionKeeper:
         self._writers = writers
         self._reflector = Reflector(client, REVISIONS, self, settings=settings, transform=_slim)
         self._wanted: dict[PolicyKey, InForce] = {}
-        self._queue: WorkQueue[_Subject] = WorkQueue(
-            backoff=lambda: Backoff(initial_seconds=TURN_SECONDS, max_seconds=RETRY_SECONDS_MAX)
+        self.keeper: Keeper[_Subject] = Keeper(
+            "revision",
+            self._settle,
+            self._object_faults,
+            workers=WRITES_AT_ONCE,
+            retry_seconds=TURN_SECONDS,
+            turn_seconds=TURN_SECONDS,
         )
-        self._since: dict[_Subject, float] = {}
         self._refused_until = 0.0
         self.listener: Callable[[PolicyRevision], None] = _nobody
         """Told each revision that came, changed or went."""
-        self.writes = 0
-        self.failures = 0
 
     # --- what is kept --------------------------------------------------------------------------
 
@@ -175,7 +174,7 @@ class RevisionKeeper:
             if self._writers is not None and (
                 subject[0] in self._wanted or self._is_refused_again(subject[1])
             ):
-                self._queue.add(subject, SETTLED_SECONDS)
+                self.keeper.add(subject, SETTLED_SECONDS)
 
         self._object_faults.each("revision", "", changes, take)
         self._tell(subjects)
@@ -188,7 +187,7 @@ class RevisionKeeper:
             subjects = {(key, _uid_of(in_force)) for key, in_force in self._wanted.items()}
             subjects |= {_subject_of(item) for item in items}
             for subject in subjects:
-                self._queue.add(subject, SETTLED_SECONDS)
+                self.keeper.add(subject, SETTLED_SECONDS)
 
     def synced(self) -> None:
         """A whole list is in: the changes have said what there is to do."""
@@ -253,7 +252,7 @@ class RevisionKeeper:
                 self._wanted.pop(key, None)
             else:
                 self._wanted[key] = in_force
-                self._queue.add((key, _uid_of(in_force)), SETTLED_SECONDS)
+                self.keeper.add((key, _uid_of(in_force)), SETTLED_SECONDS)
 
     async def run(self) -> None:
         """Watch, and write where that is ours, until cancelled."""
@@ -262,8 +261,7 @@ class RevisionKeeper:
             tasks.create_task(self._reflector.run())
             if self._writers is not None:
                 await self._reflector.wait_synced()
-                run = self._object_faults.run
-                tasks.create_task(run("revision", self._queue, self._settle, WRITES_AT_ONCE))
+                tasks.create_task(self.keeper.run())
 
     async def _settle(self, subject: _Subject) -> None:
         assert self._writers is not None
@@ -284,19 +282,15 @@ class RevisionKeeper:
         unrecorded = [] if wanted is not None else self._unrecorded(uid)
         if misjudged is not None and self._is_being_tried(misjudged, writers):
             # Its end would find our word in its place, and say nothing.
-            self._queue.add(subject, TRIED_SECONDS)
+            self.keeper.add(subject, TRIED_SECONDS)
             misjudged = None
             if not beyond and not outdated and not unrecorded:
                 return
         if wanted is None and misjudged is None and not (beyond or outdated or unrecorded):
-            self._since.pop(subject, None)
-            self._queue.forget(subject)
+            self.keeper.settled(subject)
             return
-        now = time.monotonic()
         rank = rendezvous.rank(f"revision/{'/'.join(key)}", writers, self._pod.uid)
-        turn = max(self._since.setdefault(subject, now) + TURN_SECONDS * rank, self._refused_until)
-        if turn > now:
-            self._queue.add(subject, turn - now)
+        if self.keeper.waits_for_turn(subject, rank, not_before=self._refused_until):
             return
         try:
             if wanted is not None:
@@ -308,15 +302,13 @@ class RevisionKeeper:
             for name, record in unrecorded:
                 await self._record(name, record)
             for item in beyond:
-                self.writes += 1
+                self.keeper.writes += 1
                 await self._client.delete(REVISIONS, item.name)
                 self._known.forget(item)
         except (ApiError, ApiUnreachable) as error:
             self._failed(subject, error)
         else:
-            self._since.pop(subject, None)
-            self._queue.forget(subject)
-            self._queue.add(subject, SETTLED_SECONDS)  # what is beyond the limit now
+            self.keeper.settled(subject, SETTLED_SECONDS)  # what is beyond the limit now
 
     def signed(self, item: Json) -> Json:
         """A revision, or one that was read, with the signature of what it says."""
@@ -333,9 +325,9 @@ class RevisionKeeper:
         """
         name = made["metadata"]["name"]
         if (uid := self._known.ignored_uid(name)) is not None:
-            self.writes += 1
+            self.keeper.writes += 1
             await self._client.delete(REVISIONS, name, uid=uid)
-        self.writes += 1
+        self.keeper.writes += 1
         kept = await self._client.create(REVISIONS, self.signed(made))
         self.check_kept(kept)
         self._known.take(kept)
@@ -353,7 +345,7 @@ class RevisionKeeper:
 
     async def _sign(self, item: PolicyRevision) -> None:
         """Write a revision's outcome and signature as they are to be."""
-        self.writes += 1
+        self.keeper.writes += 1
         status: Json = {"signature": self._keys.sign(item.signed_bytes)}
         if item.outcome is not None:
             status["outcome"] = item.outcome.document()
@@ -364,7 +356,7 @@ class RevisionKeeper:
         if self._writers is not None:
             owner = {name: document.get(name, "") for name in ("apiVersion", "kind")}
             owner |= {name: document["metadata"].get(name, "") for name in ("name", "uid")}
-            self._queue.add(_subject_of({"spec": {"subject": owner}}), SETTLED_SECONDS)
+            self.keeper.add(_subject_of({"spec": {"subject": owner}}), SETTLED_SECONDS)
 
     def _unrecorded(self, uid: str) -> list[tuple[str, Json]]:
         """The revisions that have not the record of their generation's roll-out as it is."""
@@ -381,7 +373,7 @@ class RevisionKeeper:
 
     async def _record(self, name: str, record: Json) -> None:
         """Write a roll-out's record beside its generation."""
-        self.writes += 1
+        self.keeper.writes += 1
         written = await self._client.merge(REVISIONS, name, "", {"status": {FIELD: record}})
         self._keeps_rollouts = FIELD in status_of(written)
 
@@ -447,12 +439,12 @@ class RevisionKeeper:
             error.is_forbidden or error.is_conflict or error.is_absent
         ):
             seconds = REFUSED_SECONDS * random.uniform(1.0, 1.5)  # noqa: S311  # jitter
-            self._queue.add(subject, seconds)
+            self.keeper.add(subject, seconds)
         else:
-            seconds = self._queue.retry(subject)
+            seconds = self.keeper.retry(subject)
         if isinstance(error, ApiError) and error.is_conflict:
             return
-        self.failures += 1
+        self.keeper.failures += 1
         kind, name = subject[0]
         self._log.warning(
             "revision not written", kind=kind, name=name, error=str(error), seconds=seconds
@@ -487,6 +479,7 @@ def _subject_of(item: Mapping[str, Any]) -> _Subject:
     api_version, kind, name, uid = (
         text(item, "spec", "subject", field) for field in ("apiVersion", "kind", "name", "uid")
     )
-    if api_version.rpartition("/")[0] in (mutator.GROUP, expansion.GROUP):
-        return subject_key(kind, name), uid
+    group = api_version.rpartition("/")[0]
+    if group in EXTENSION_GROUPS:
+        return (f"{kind}.{group}", name), uid
     return (kind, name), uid

@@ -16,34 +16,37 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import pod_status
-from webhook.api.config import CONFIG
-from webhook.api.resource import Resource
 from webhook.api.shapes import status_of
-from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import PODS
 from webhook.cluster.reflector import ObjectSelection, Reflector
-from webhook.cluster.work_queue import WorkQueue
-from webhook.controllers import kinds
-from webhook.controllers.kinds import EXPANSION, MUTATORS, TEMPLATE, constraint_gvk
+from webhook.controllers.keeper import Keeper
 from webhook.controllers.object_faults import ObjectFaults
 from webhook.controllers.status import audit_keeper, by_pod
+from webhook.controllers.status.condition_keeper import KINDS as CONDITIONED
 from webhook.controllers.status.condition_keeper import ConditionKeeper
 from webhook.controllers.status.orphans import Orphans
 from webhook.controllers.status.overwrites import Overwrites
 from webhook.controllers.status.rollout_keeper import RolloutKeeper
 from webhook.controllers.status.status_index import StatusIndex
-from webhook.controllers.status_kinds import STATUS_KINDS, LabelledSubject, status_resource
-from webhook.controllers.write_pace import RETRY_SECONDS_MAX, TURN_SECONDS, WRITES_AT_ONCE
+from webhook.controllers.status_kinds import (
+    LabelledSubject,
+    resource_of,
+    status_resource,
+    subject_named,
+)
+from webhook.controllers.write_pace import TURN_SECONDS, WRITES_AT_ONCE
 from webhook.events.policies import EventWriter
+from webhook.policy_kinds.known import STATUS_KINDS, TEMPLATE, constraint_gvk
+from webhook.policy_kinds.table import POLICY_KINDS
 from webhook.replicas import pods, rendezvous
 from webhook.replicas.pods import Replicas
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from webhook.api.gvk import GroupVersionKind
     from webhook.api.pod_status import Pod
+    from webhook.api.resource import Resource
     from webhook.api.shapes import Json
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.reflector import Settings
@@ -63,16 +66,11 @@ DEBOUNCE_SECONDS: Final = 0.2
 EVERYTHING: Final = LabelledSubject("", "", "")
 """Every subject that a replica says something of, as a key of its own."""
 
-_ALWAYS: Final = (TEMPLATE, CONFIG, *kinds.EXTENSIONS)
+_ALWAYS: Final = tuple(row.gvk for row in POLICY_KINDS if row.status and row.kind)
 """The kinds whose objects always have statuses; constraints come with their templates."""
-
-_MUTATORS: Final = {gvk.kind: gvk for gvk in MUTATORS}
 
 _POLICIES: Final = frozenset({pod_status.TEMPLATE.kind, pod_status.CONSTRAINT.kind})
 """The statuses of what is audited, and rolled out in stages."""
-
-_JUDGED: Final = _POLICIES | {pod_status.MUTATOR.kind, pod_status.EXPANSION.kind}
-"""The statuses of what has conditions, too."""
 
 
 class _Pods:
@@ -146,20 +144,21 @@ class Aggregation:
             )
             for index in self._indexes
         ]
-        self._queue: WorkQueue[LabelledSubject] = WorkQueue(
-            backoff=lambda: Backoff(initial_seconds=TURN_SECONDS, max_seconds=RETRY_SECONDS_MAX)
+        self._keeper: Keeper[LabelledSubject] = Keeper(
+            "by_pod",
+            self._settle,
+            self.object_faults,
+            workers=WRITES_AT_ONCE,
+            retry_seconds=TURN_SECONDS,
+            turn_seconds=TURN_SECONDS,
         )
         self._orphans = Orphans(client, pod, log, self._indexes, self.replicas, self.object_faults)
         self._replicas: tuple[frozenset[str], ...] | None = None
-        # Since when an object's status differs from what it should be, and what it has of ours.
-        self._since: dict[LabelledSubject, tuple[float, Any]] = {}
         self._swapped: dict[LabelledSubject, str] = {}
         self._doubts = Overwrites(self._renew)
         events = EventWriter(client, log)
         self.conditions = ConditionKeeper(events, pod, log)
         self.rollouts = RolloutKeeper(events, pod, record, rollouts)
-        self._writes = 0
-        self._failures = 0
         for gvk in _ALWAYS:
             self._registrar.add_watch(gvk)
 
@@ -167,7 +166,7 @@ class Aggregation:
 
     def touch(self, subject: LabelledSubject) -> None:
         """Something about a subject changed: look at it, in a moment."""
-        self._queue.add(subject, DEBOUNCE_SECONDS)
+        self._keeper.add(subject, DEBOUNCE_SECONDS)
 
     def heard(self, subject: LabelledSubject, said: Object) -> None:
         """A replica says this of a subject now."""
@@ -176,7 +175,7 @@ class Aggregation:
 
     def touch_all(self) -> None:
         """Something about the replicas changed: look at everything."""
-        self._queue.add(EVERYTHING, DEBOUNCE_SECONDS)
+        self._keeper.add(EVERYTHING, DEBOUNCE_SECONDS)
         self._orphans.look()
 
     def _pods_changed(self) -> None:
@@ -191,9 +190,9 @@ class Aggregation:
     def _changed(self, event: Event) -> None:
         if event.key is None:
             return
-        subject = self._subject(event.gvk, event.key)
+        subject = subject_named(event.gvk, event.key.name)
         with self.object_faults.object("by_pod", *subject):
-            if subject.kind in _JUDGED:
+            if subject.kind in CONDITIONED:
                 document = event.object if event.kind == "set" else None
                 self.conditions.seen(subject, document)
                 self.rollouts.seen(subject, document)
@@ -201,17 +200,6 @@ class Aggregation:
             self._swapped.pop(subject, None)
             self._doubts.forget(subject)
         self.touch(subject)
-
-    def _subject(self, gvk: GroupVersionKind, key: Key) -> LabelledSubject:
-        if gvk == TEMPLATE:
-            return LabelledSubject(pod_status.TEMPLATE.kind, "", key.name)
-        if gvk == CONFIG:
-            return LabelledSubject(pod_status.CONFIG.kind, "", key.name)
-        if gvk == EXPANSION:
-            return LabelledSubject(pod_status.EXPANSION.kind, "", key.name)
-        if gvk in MUTATORS:
-            return LabelledSubject(pod_status.MUTATOR.kind, gvk.kind, key.name)
-        return LabelledSubject(pod_status.CONSTRAINT.kind, gvk.kind, key.name)
 
     # --- running -------------------------------------------------------------------------------
 
@@ -223,8 +211,7 @@ class Aggregation:
             tasks.create_task(self._listen())
             for reflector in (self._pods, *self._reflectors):
                 await reflector.wait_synced()
-            run = self.object_faults.run
-            tasks.create_task(run("by_pod", self._queue, self._settle, WRITES_AT_ONCE))
+            tasks.create_task(self._keeper.run())
             tasks.create_task(self._orphans.run())
 
     async def _listen(self) -> None:
@@ -234,12 +221,12 @@ class Aggregation:
     @property
     def writes(self) -> int:
         """Requests that wrote, or tried to."""
-        return self._writes + self._orphans.writes
+        return self._keeper.writes + self._orphans.keeper.writes
 
     @property
     def failures(self) -> int:
         """Those that failed."""
-        return self._failures + self._orphans.failures
+        return self._keeper.failures + self._orphans.keeper.failures
 
     def replicas(self) -> Replicas:
         """The Pods that count, and those of them that write."""
@@ -263,16 +250,17 @@ class Aggregation:
         if subject is EVERYTHING:
             for index in self._indexes:
                 for known in index.subjects:
-                    self._queue.add(known)
+                    self._keeper.add(known)
             return
         await self._write(subject, self.replicas())
 
     async def _write(self, subject: LabelledSubject, replicas: Replicas) -> None:
         """Write one object's status if it differs and it is our turn."""
-        gvk, namespace = self._place(subject)
+        resource = resource_of(subject)
+        gvk, namespace = resource.gvk, self._pod.namespace if resource.namespaced else ""
         document = self._manager.get(gvk, namespace, subject.name)
         if document is None:
-            self._settled(subject)
+            self._keeper.settled(subject)
             return
         version = document["metadata"]["resourceVersion"]
         if self._swapped.get(subject) == version:
@@ -301,60 +289,45 @@ class Aggregation:
             doubted_until = self._doubts.until(subject, entries, status.get("byPod"), now)
         wanted = self._judged(subject, document, wanted, statuses, now)
         if wanted is None:
-            self._settled(subject)
+            self._keeper.settled(subject)
             return
         held = status.get("byPod"), status.get("conditions")
-        since, before = self._since.get(subject, (now, held))
-        if before != held:
-            since = now  # Somebody writes, and is given the time for this difference, too.
-        self._since[subject] = since, held
         rank = rendezvous.rank("/".join(subject), replicas.writers, self._pod.uid)
-        turn = max(since + TURN_SECONDS * rank, doubted_until)
-        if turn > now:
-            self._queue.add(subject, turn - now)
-            return
-        await self._replace(subject, document, gvk, wanted)
+        if not self._keeper.waits_for_turn(subject, rank, held=held, not_before=doubted_until):
+            await self._replace(subject, document, resource, wanted)
 
     async def _replace(
         self,
         subject: LabelledSubject,
         document: Object,
-        gvk: GroupVersionKind,
+        resource: Resource,
         status: Mapping[str, Any],
     ) -> None:
         """Write the status, or try that again later."""
         version = document["metadata"]["resourceVersion"]
         self._swapped[subject] = version
         try:
-            self._writes += 1
-            plural = f"{gvk.kind.lower()}s" if gvk in (TEMPLATE, CONFIG) else gvk.kind.lower()
-            resource = Resource(gvk, plural, namespaced=gvk == CONFIG)
+            self._keeper.writes += 1
             written = await self._client.replace(
                 resource, {**document, "status": status}, subresource="status"
             )
         except (ApiError, ApiUnreachable) as error:
             self._swapped.pop(subject, None)
             if isinstance(error, ApiError) and (error.is_conflict or error.is_absent):
-                self._queue.retry(subject)
+                self._keeper.retry(subject)
                 return  # Another was faster; the watch tells what it wrote, if it is not silent.
-            self._failures += 1
-            self._queue.retry(subject)
+            self._keeper.failed(subject)
             self._log.warning(
-                "byPod not written", kind=gvk.kind, name=subject.name, error=str(error)
+                "byPod not written", kind=resource.gvk.kind, name=subject.name, error=str(error)
             )
             return
         if written["metadata"]["resourceVersion"] == version:
             self._swapped.pop(subject, None)  # Nothing changed, and nothing is on its way.
-        self._settled(subject)
+        self._keeper.settled(subject)
         self._doubts.agree(subject, status.get("byPod"))
-        if subject.kind in _JUDGED:
+        if subject.kind in CONDITIONED:
             await self.conditions.written(subject, document, status, written)
             await self.rollouts.written(subject, document, written)
-
-    def _settled(self, subject: LabelledSubject) -> None:
-        """Nothing is left to write of an object."""
-        self._since.pop(subject, None)
-        self._queue.forget(subject)
 
     def _renew(self, kind: str) -> None:
         """Begin the watches anew that statuses of a kind, and who counts, come by."""
@@ -372,7 +345,7 @@ class Aggregation:
         now: float,
     ) -> Json | None:
         """The status with what the replicas together make of the object; None where it has that."""
-        if subject.kind not in _JUDGED:
+        if subject.kind not in CONDITIONED:
             return wanted
         pods_known = list(self._pods_known.ours.values())
         wanted = self.conditions.merged(subject, document, wanted, statuses, pods_known)
@@ -383,16 +356,5 @@ class Aggregation:
         due.append(self.rollouts.due(subject))
         for again in due:
             if again is not None:
-                self._queue.add(subject, again - now)
+                self._keeper.add(subject, again - now)
         return wanted
-
-    def _place(self, subject: LabelledSubject) -> tuple[GroupVersionKind, str]:
-        if subject.kind == pod_status.TEMPLATE.kind:
-            return TEMPLATE, ""
-        if subject.kind == pod_status.CONFIG.kind:
-            return CONFIG, self._pod.namespace
-        if subject.kind == pod_status.EXPANSION.kind:
-            return EXPANSION, ""
-        if subject.kind == pod_status.MUTATOR.kind:
-            return _MUTATORS.get(subject.constraint_kind, MUTATORS[0]), ""
-        return constraint_gvk(subject.constraint_kind), ""

@@ -11,12 +11,12 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api import pod_status, timestamp
+from webhook.api import timestamp
 from webhook.api.gvk import text
 from webhook.api.shapes import conditions_of, status_of
-from webhook.controllers.kinds import MUTATORS
 from webhook.controllers.status.conditions import BEHIND_SECONDS, judge, merged, state_of
 from webhook.events.policies import event
+from webhook.policy_kinds.known import EXTENSIONS, STATUS_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -32,12 +32,7 @@ PRUNED_SECONDS: Final = 600.0
 
 TROUBLE: Final = frozenset({"Degraded", "Error"})
 
-KINDS: Final = {
-    pod_status.TEMPLATE.kind: "template",
-    pod_status.CONSTRAINT.kind: "constraint",
-    pod_status.MUTATOR.kind: "mutator",
-    pod_status.EXPANSION.kind: "expansion_template",
-}
+KINDS: Final = {kind.kind: kind.counted_as for kind in STATUS_KINDS if kind.counted_as}
 """The metrics' names of what has conditions, by its kind of status."""
 
 
@@ -69,7 +64,7 @@ class ConditionKeeper:
 
     def follow(self, kinds: Iterable[str]) -> None:
         """Forget the constraints of other kinds: their objects went with their template."""
-        known = frozenset({"", *(gvk.kind for gvk in MUTATORS), *kinds})
+        known = frozenset({"", *(row.kind for row in EXTENSIONS), *kinds})
         if known == self._kinds:
             return
         self._kinds, self._counts = known, None

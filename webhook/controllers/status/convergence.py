@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from webhook.api import pod_status
-from webhook.api.gvk import gvk_of, text
+from webhook.api.gvk import text
 from webhook.api.shapes import (
     integer_of,
     is_deleted,
@@ -20,9 +20,9 @@ from webhook.api.shapes import (
     status_of,
     texts_of,
 )
-from webhook.constraint import expansion, template
-from webhook.controllers.status_kinds import STATUS_KINDS, LabelledSubject, subject_of
-from webhook.mutation import mutator
+from webhook.constraint import template
+from webhook.controllers.status_kinds import LabelledSubject, subject_of
+from webhook.policy_kinds.known import STATUS_KINDS, kind_of_document
 from webhook.replicas.pods import WEBHOOK_OPERATION, Replica
 from webhook.values import dataclass
 
@@ -39,19 +39,11 @@ ReplicaState: TypeAlias = Literal[
     "enforced", "terminating", "missing", "behind", "error", "unenforced", "rolledback", "previewed"
 ]
 
-_KINDS: Final = {
-    mutator.GROUP: pod_status.MUTATOR,
-    expansion.GROUP: pod_status.EXPANSION,
-}
-"""The kinds of statuses by the groups of what they are about; all but templates' others are
-constraints'."""
-
 
 def status_kind_of(document: Mapping[str, Any]) -> StatusKind:
     """The kind of the status objects about an object."""
-    if document["kind"] == TEMPLATE_KIND:
-        return pod_status.TEMPLATE
-    return _KINDS.get(gvk_of(document).group, pod_status.CONSTRAINT)
+    row = kind_of_document(document)
+    return pod_status.CONSTRAINT if row is None or row.status is None else row.status
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +140,7 @@ def by_subject(
 def subject_for(document: Mapping[str, Any]) -> LabelledSubject:
     """What the labels of status objects about an object say."""
     kind, name = status_kind_of(document), document["metadata"]["name"]
-    several = kind in (pod_status.CONSTRAINT, pod_status.MUTATOR)
-    return LabelledSubject(kind.kind, document["kind"] if several else "", name)
+    return LabelledSubject(kind.kind, document["kind"] if kind.kind_label else "", name)
 
 
 def converge(
@@ -201,7 +192,7 @@ def _state(
         return "error"
     if entry.get("preview") is True:
         return "previewed"
-    if kind in (pod_status.CONSTRAINT, pod_status.MUTATOR) and entry.get("enforced") is not True:
+    if kind.says_enforced and entry.get("enforced") is not True:
         return "unenforced"
     if entry.get("rolledBackTo") and entry.get("activeGeneration") != generation:
         return "rolledback"

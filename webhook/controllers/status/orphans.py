@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import PODS
-from webhook.cluster.work_queue import WorkQueue
+from webhook.controllers.keeper import Keeper
 from webhook.controllers.status import by_pod
 from webhook.controllers.status_kinds import status_resource
-from webhook.controllers.write_pace import RETRY_SECONDS_MAX, TURN_SECONDS
 from webhook.replicas import pods, rendezvous
 
 if TYPE_CHECKING:
@@ -60,22 +57,18 @@ class Orphans:
         self._log = log
         self._indexes = {index.kind.kind: index for index in indexes}
         self._replicas = replicas
-        self._object_faults = object_faults
-        self._queue: WorkQueue[_Key] = WorkQueue(
-            backoff=lambda: Backoff(initial_seconds=ORPHAN_SECONDS, max_seconds=RETRY_SECONDS_MAX)
+        self.keeper: Keeper[_Key] = Keeper(
+            "orphan", self._settle, object_faults, retry_seconds=ORPHAN_SECONDS
         )
-        self._since: dict[_Key, float] = {}
         self._checked: set[str] = set()
-        self.writes = 0
-        self.failures = 0
 
     def look(self) -> None:
         """Replicas may have gone: look for what they left, in a while."""
-        self._queue.add(_EVERY, ORPHAN_SECONDS)
+        self.keeper.add(_EVERY, ORPHAN_SECONDS)
 
     async def run(self) -> None:
         """Delete until cancelled."""
-        await self._object_faults.run("orphan", self._queue, self._settle, 1)
+        await self.keeper.run()
 
     async def _settle(self, key: _Key) -> None:
         existing = self._replicas().existing
@@ -84,25 +77,22 @@ class Orphans:
         else:
             for kind, index in self._indexes.items():
                 for item in by_pod.orphans(index.items.values(), existing):
-                    self._queue.add(_Key(kind, item["metadata"]["name"]))
-            self._queue.forget(key)
+                    self.keeper.add(_Key(kind, item["metadata"]["name"]))
+            self.keeper.settled(key)
 
     async def _settle_one(self, key: _Key, existing: frozenset[str]) -> None:
         item = self._indexes[key.kind].items.get(key.name)
         if item is None or not by_pod.orphans([item], existing):
-            self._since.pop(key, None)
-            self._queue.forget(key)
+            self.keeper.settled(key)
             return
-        now = time.monotonic()
         rank = rendezvous.rank(key.name, self._replicas().writers, self._pod.uid)
-        turn = self._since.setdefault(key, now) + TURN_SECONDS * rank
-        if turn > now:
-            self._queue.add(key, turn - now)
-        elif await self._is_gone(item) and await self._delete(key, item):
-            self._queue.forget(key)
+        if self.keeper.waits_for_turn(key, rank):
+            return
+        if await self._is_gone(item) and await self._delete(key, item):
+            self.keeper.settled(key)
         else:
             # Not so: the watch of Pods lags, or cannot be asked. Look again later.
-            self._queue.retry(key)
+            self.keeper.retry(key)
 
     async def _is_gone(self, item: Mapping[str, Any]) -> bool:
         for owner in pods.owners_of(item):
@@ -127,14 +117,14 @@ class Orphans:
         resource = status_resource(self._indexes[key.kind].kind)
         metadata = item["metadata"]
         try:
-            self.writes += 1
+            self.keeper.writes += 1
             await self._client.delete(
                 resource, key.name, metadata["namespace"], uid=metadata["uid"]
             )
         except (ApiError, ApiUnreachable) as error:
             if isinstance(error, ApiError) and error.is_conflict:
                 return True  # It is another object by now.
-            self.failures += 1
+            self.keeper.failures += 1
             self._log.warning("orphan not deleted", name=key.name, error=str(error))
             return False
         return True

@@ -55,9 +55,9 @@ def policy_status(
     fault, breaker = around.fault, around.breaker
     enforced: bool | None
     if is_template:
-        subject, enforced = pod_status.template_subject(state.document), None
+        kind, enforced = pod_status.TEMPLATE, None
     else:
-        subject, enforced = pod_status.constraint_subject(state.document), state.active > 0
+        kind, enforced = pod_status.CONSTRAINT, state.active > 0
     in_force = state.in_force
     if fault is not None and fault.answer != "lastGood":
         in_force, enforced = None, None if enforced is None else False
@@ -85,6 +85,7 @@ def policy_status(
         errors.append(StatusError("missing_data", missing_text(state.missing)))
     if around.no_crd:
         errors.append(StatusError(UNESTABLISHED, f"its constraints' CRD: {around.no_crd}"))
+    subject = pod_status.status_subject(kind, state.document)
     try:
         return pod_status.pod_status(
             pod, subject, errors=errors, enforced=enforced, additions=additions

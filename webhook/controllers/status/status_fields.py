@@ -7,7 +7,7 @@ declare is left out of what is written, and that is said.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from webhook.api import pod_status
 from webhook.cluster.kinds import CRDS
@@ -15,28 +15,13 @@ from webhook.cluster.reflector import ObjectSelection, Reflector
 from webhook.controllers.status.statuses import declared_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from webhook.api.pod_status import StatusKind
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.reflector import Settings
     from webhook.cluster.store import Change
     from webhook.log import Logger
-
-_IN_FORCE_FIELDS: Final = frozenset(
-    {"activeGeneration", "activeDigest", "activeRevision", "rolledBackTo", "since"}
-)
-_POLICY_FIELDS: Final = _IN_FORCE_FIELDS | {"fault"}
-
-OWN_FIELDS: Final[Mapping[StatusKind, frozenset[str]]] = {
-    pod_status.TEMPLATE: _POLICY_FIELDS | {"expressionWarnings", "missingData"},
-    pod_status.CONSTRAINT: _POLICY_FIELDS
-    | {"audit", "breaker", "enforcementAction", "expressionWarnings", "lastViolation"},
-    pod_status.CONFIG: frozenset(),
-    pod_status.MUTATOR: _IN_FORCE_FIELDS | {"preview", "fighting", "warnings"},
-    pod_status.EXPANSION: _IN_FORCE_FIELDS,
-}
-"""What is written beyond Gatekeeper's fields."""
 
 
 class StatusFields:
@@ -69,7 +54,7 @@ class StatusFields:
     @property
     def pruned(self) -> frozenset[str]:
         """Our fields that the cluster does not keep."""
-        return frozenset() if self.kept is None else OWN_FIELDS[self._kind] - self.kept
+        return frozenset() if self.kept is None else self._kind.own_fields - self.kept
 
     async def run(self) -> None:
         """Watch until cancelled."""

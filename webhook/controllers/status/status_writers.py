@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 from webhook.controllers.object_writer import ObjectWriter
 from webhook.controllers.status.status_fields import StatusFields
 from webhook.controllers.status.statuses import kept, overlay_status, own_statuses
-from webhook.controllers.status_kinds import STATUS_KINDS, status_resource
+from webhook.controllers.status_kinds import status_resource
+from webhook.policy_kinds.known import STATUS_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

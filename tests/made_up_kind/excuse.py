@@ -1,0 +1,58 @@
+"""An Excuse: a namespace of which nothing is said, whatever is in it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from webhook.api.gvk import name_of
+from webhook.api.pod_status import StatusKind
+from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.policy_kinds.kind import Part, PolicyKind
+from webhook.policy_kinds.parts import CollectedPart
+from webhook.review.subject import object_of_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from webhook.constraint.result import Responses
+    from webhook.constraint.snapshot import Snapshot
+    from webhook.review.policy_set import ResultStage
+
+
+class InvalidExcuse(ConstraintFrameworkError):
+    """An Excuse that cannot be used."""
+
+
+def read_excuse(document: Mapping[str, Any]) -> str:
+    """The namespace that it excuses."""
+    place = document.get("spec", {}).get("namespace")
+    if type(place) is not str or not place:
+        raise InvalidExcuse(f"Excuse {name_of(document)} has no spec.namespace")
+    return place
+
+
+def excusing(places: Iterable[str]) -> ResultStage:
+    """Passes over what was found in these namespaces."""
+    excused = frozenset(places)
+
+    def excuse(snapshot: Snapshot, value: Any, responses: Responses) -> Responses:
+        del snapshot
+        place = (object_of_value(value) or {})["metadata"].get("namespace", "")
+        return responses._replace(results=()) if place in excused else responses
+
+    return excuse
+
+
+EXCUSES = PolicyKind(
+    "extension",
+    "excuses.example.com",
+    "Excuse",
+    ("v1",),
+    "excuses",
+    StatusKind(
+        "ExcusePodStatus", "excusepodstatuses", "excuseUID", "excuse-name", counted_as="excuse"
+    ),
+    Part("excuse", partial(CollectedPart, read_excuse, excusing)),
+    read_excuse,
+)

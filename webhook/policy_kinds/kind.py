@@ -1,0 +1,136 @@
+"""What there is to know of a kind of policy object, and of the part of a policy set that it fills."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeAlias
+
+from webhook.api.gvk import GroupVersionKind
+from webhook.api.resource import Resource
+from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.mutation.errors import InvalidMutator
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from webhook.api.pod_status import StatusKind
+    from webhook.api.shapes import Json
+
+    PolicyObject: TypeAlias = Mapping[str, Any]
+
+REFUSALS: Final = (ConstraintFrameworkError, InvalidMutator)
+"""What a reader of a kind raises for an object that cannot be used."""
+
+ExtensionKey: TypeAlias = "tuple[str, str]"
+"""Kind and name of a policy object that is no template and no constraint."""
+
+Role: TypeAlias = Literal["template", "constraint", "configuration", "extension"]
+"""Who takes objects of a kind: the framework, what says which data and namespaces count, a part."""
+
+
+class ExtensionStanding(NamedTuple):
+    """What an object is among the others of its part, when its status is made.
+
+    ``shared_error`` is what is wrong because of others, as a status has it.
+    """
+
+    shared_error: Json | None = None
+    warnings: tuple[str, ...] = ()
+    is_preview: bool = False
+
+
+class PolicyPart(Protocol):
+    """What the objects of some kinds come to together. Used by one task."""
+
+    @property
+    def value(self) -> Any:
+        """What stands in a policy set; the same object as long as nothing changes."""
+
+    @property
+    def keys(self) -> Collection[ExtensionKey]:
+        """Every object that is known, whatever is wrong with it because of others."""
+
+    @property
+    def count(self) -> int:
+        """How many of them have an effect."""
+
+    def put(self, document: PolicyObject) -> None:
+        """Put a generation of an object in force; raises one of :data:`REFUSALS`.
+
+        What was in force of it before stays where it is refused.
+        """
+
+    def remove(self, key: ExtensionKey) -> None:
+        """Take an object out of force, if it is."""
+
+    def is_applied(self, key: ExtensionKey) -> bool:
+        """Whether something of an object is in force, and no other keeps it from being applied."""
+
+    def shared_faults(self) -> dict[ExtensionKey, str]:
+        """What is wrong with objects because of others."""
+
+    def standing(self, key: ExtensionKey, shared: str) -> ExtensionStanding:
+        """What an object is among the others; ``shared`` is its shared fault, empty for none."""
+
+
+class Part(NamedTuple):
+    """A part of a policy set: how it is made, and where it stands.
+
+    ``name`` is what one object is called on pages and in messages.
+    ``fills`` is a field of :class:`~webhook.review.policy_set.PolicySet`. What fills ``stages`` is
+    one of several, and is called with what was found of each object.
+    """
+
+    name: str
+    make: Callable[[], PolicyPart]
+    fills: Literal["mutations", "expansion", "stages"] = "stages"
+
+
+def _as_it_is(document: PolicyObject, status: PolicyObject | None) -> PolicyObject:
+    del status
+    return document
+
+
+def _nothing_to_say(document: PolicyObject) -> tuple[str, ...]:
+    del document
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyKind:
+    """A row of the table.
+
+    ``versions`` begins with the one that is stored. ``kind`` is empty where a group's kinds are made
+    while a cluster runs, as those of constraints are.
+    """
+
+    role: Role
+    group: str
+    kind: str
+    versions: tuple[str, ...]
+    plural: str
+    status: StatusKind | None = None
+    """What a replica says of an object in the cluster; None for nothing."""
+    part: Part | None = None
+    """What objects come to together; None where they go elsewhere."""
+    read: Callable[[PolicyObject], Any] | None = None
+    """Reads what is being brought in, by admission or by files; raises one of :data:`REFUSALS`."""
+    schema: PolicyObject | None = None
+    """Of ``spec``: what the CRD would refuse is told of files; None where ``read`` sees to it."""
+    faults: Callable[[PolicyObject], tuple[str, ...]] = _nothing_to_say
+    """What has no effect in an object of a file, though it can be used."""
+    warnings: Callable[[PolicyObject], tuple[str, ...]] = _nothing_to_say
+    """What is likely to be wrong with one that ``read`` takes."""
+    staged: Callable[[PolicyObject, PolicyObject | None], PolicyObject] = _as_it_is
+    """An object at its stage of a roll-out, which its status in the cluster says."""
+    namespaced: bool = False
+
+    @property
+    def gvk(self) -> GroupVersionKind:
+        """The kind at the version that is stored."""
+        return GroupVersionKind(self.group, self.versions[0], self.kind)
+
+    @property
+    def resource(self) -> Resource:
+        """Where it is served."""
+        return Resource(self.gvk, self.plural, namespaced=self.namespaced)

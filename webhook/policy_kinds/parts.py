@@ -1,0 +1,203 @@
+"""The parts of a policy set beside templates and constraints: one class for each way to be in force."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from webhook.api.gvk import gvk_of, name_of
+from webhook.constraint.expansion import KIND as EXPANSION_TEMPLATE
+from webhook.constraint.expansion import ExpansionSet, read_expansion_template
+from webhook.mutation.errors import InvalidMutator
+from webhook.mutation.mutator import MutatorId
+from webhook.mutation.reading import empty_location_fault, read_mutator, with_defaults
+from webhook.mutation.registry import Mutators
+from webhook.mutation.schema import message
+from webhook.policy_kinds.kind import ExtensionKey, ExtensionStanding
+from webhook.review.policy_set import PolicySet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+    from webhook.constraint.expansion import Expansion
+    from webhook.constraint.snapshot import Snapshot
+    from webhook.mutation.mutator import Mutator
+    from webhook.mutation.snapshot import MutationSnapshot
+    from webhook.policy_kinds.kind import Part
+    from webhook.review.policy_set import Exclusions
+
+CONFLICT: Final = "ErrConflictingSchema"
+"""The type of a conflict in a status."""
+
+T = TypeVar("T")
+
+
+class MutatorPart:
+    """Mutators: applied unless their schemas conflict."""
+
+    def __init__(self) -> None:
+        self._mutators = Mutators()
+
+    @property
+    def value(self) -> MutationSnapshot:
+        """Those in force."""
+        return self._mutators.snapshot
+
+    @property
+    def keys(self) -> Collection[ExtensionKey]:
+        """All, those in a conflict included."""
+        return self._mutators.ids
+
+    @property
+    def count(self) -> int:
+        """Those that are applied."""
+        return len(self.value.mutators)
+
+    def put(self, document: Mapping[str, Any]) -> None:
+        """Apply this generation."""
+        self._mutators.add(with_defaults(document))
+
+    def remove(self, key: ExtensionKey) -> None:
+        """Apply it no more."""
+        self._mutators.remove(MutatorId(*key))
+
+    def is_applied(self, key: ExtensionKey) -> bool:
+        """Whether no conflict keeps it back."""
+        mutator = MutatorId(*key)
+        return mutator in self._mutators and mutator not in self.value.conflicts
+
+    def shared_faults(self) -> dict[ExtensionKey, str]:
+        """The conflicts, and those that there would be with what is only previewed."""
+        snapshot = self.value
+        return {
+            (item.kind, item.name): message(parties)
+            for faults in (snapshot.conflicts, snapshot.would_conflict)
+            for item, parties in faults.items()
+        }
+
+    def standing(self, key: ExtensionKey, shared: str) -> ExtensionStanding:
+        """With the type that Gatekeeper has for a conflict."""
+        return ExtensionStanding(
+            {"message": shared, "type": CONFLICT} if shared else None,
+            self._mutators.warnings_of(MutatorId(*key)),
+            is_preview=MutatorId(*key) in self._mutators.previews,
+        )
+
+
+class ExpansionPart:
+    """ExpansionTemplates: in force unless they expand in a circle."""
+
+    def __init__(self) -> None:
+        self._expansions = ExpansionSet()
+
+    @property
+    def value(self) -> Expansion:
+        """Those in force."""
+        return self._expansions.expansion
+
+    @property
+    def keys(self) -> Collection[ExtensionKey]:
+        """All, those in a circle included."""
+        return {(EXPANSION_TEMPLATE, name) for name in self._expansions.names}
+
+    @property
+    def count(self) -> int:
+        """Those that expand something."""
+        return len(self.value.names)
+
+    def put(self, document: Mapping[str, Any]) -> None:
+        """Expand by this generation."""
+        self._expansions.add(read_expansion_template(document))
+
+    def remove(self, key: ExtensionKey) -> None:
+        """Expand by it no more."""
+        self._expansions.remove(key[1])
+
+    def is_applied(self, key: ExtensionKey) -> bool:
+        """Whether it is in no circle."""
+        return key[1] in self._expansions.names - self._expansions.faults.keys()
+
+    def shared_faults(self) -> dict[ExtensionKey, str]:
+        """The circles."""
+        return {
+            (EXPANSION_TEMPLATE, name): why for name, why in sorted(self._expansions.faults.items())
+        }
+
+    def standing(self, key: ExtensionKey, shared: str) -> ExtensionStanding:
+        """An ExpansionTemplate's status has no types of errors."""
+        del key
+        return ExtensionStanding({"message": shared} if shared else None)
+
+
+class CollectedPart(Generic[T]):
+    """Objects that do nothing to each other: what each is read as, and all of them folded into one."""
+
+    def __init__(
+        self, read: Callable[[Mapping[str, Any]], T], fold: Callable[[Iterable[T]], Any]
+    ) -> None:
+        """``fold`` makes what stands in a policy set, of all in the order of their names."""
+        self._read = read
+        self._fold = fold
+        self._objects: dict[ExtensionKey, T] = {}
+        self._value: Any = None
+
+    @property
+    def value(self) -> Any:
+        """All of them; None where there is none."""
+        if self._value is None and self._objects:
+            self._value = self._fold(self._objects[key] for key in sorted(self._objects))
+        return self._value
+
+    @property
+    def keys(self) -> Collection[ExtensionKey]:
+        """All."""
+        return self._objects.keys()
+
+    @property
+    def count(self) -> int:
+        """All."""
+        return len(self._objects)
+
+    def put(self, document: Mapping[str, Any]) -> None:
+        """Take this generation."""
+        self._objects[gvk_of(document).kind, name_of(document)] = self._read(document)
+        self._value = None
+
+    def remove(self, key: ExtensionKey) -> None:
+        """Take it out."""
+        if self._objects.pop(key, None) is not None:
+            self._value = None
+
+    def is_applied(self, key: ExtensionKey) -> bool:
+        """Whether it is known."""
+        return key in self._objects
+
+    def shared_faults(self) -> dict[ExtensionKey, str]:
+        """None."""
+        return {}
+
+    def standing(self, key: ExtensionKey, shared: str) -> ExtensionStanding:
+        """Alone."""
+        del key, shared
+        return ExtensionStanding()
+
+
+def read_new_mutator(document: Mapping[str, Any]) -> Mutator:
+    """A mutator that is being brought in: one with an empty location is refused, too."""
+    mutator = read_mutator(with_defaults(document))
+    if fault := empty_location_fault(mutator):
+        raise InvalidMutator(fault)
+    return mutator
+
+
+def warnings_of_mutator(document: Mapping[str, Any]) -> tuple[str, ...]:
+    """What is likely to be wrong with a mutator that is being brought in."""
+    return read_new_mutator(document).warnings
+
+
+def policy_set(snapshot: Snapshot, exclusions: Exclusions, values: Mapping[Part, Any]) -> PolicySet:
+    """All that decides; ``values`` are what extensions come to, by their parts."""
+    filled = {part.fills: value for part, value in values.items() if part.fills != "stages"}
+    stages = tuple(
+        value for part, value in values.items() if part.fills == "stages" and value is not None
+    )
+    return PolicySet(snapshot, exclusions=exclusions, stages=stages, **filled)
