@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.webhook.constraint.specialising import AFTER, specialiser
 
 from tests.webhook.constraint.policies import template
 from tests.webhook.constraint.specialising import AFTER, specialiser

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from webhook.server.http.hub import Hub
     from webhook.server.http.occupant import Occupant
     from webhook.server.http.responder import HttpAnswer, Responder
-    from webhook.server.responsibility import Delay
 
 LOOKED_AT_MAX: Final = 256
 """Requests that are looked at for each that finds no room, at a few microseconds each."""
