@@ -1,11 +1,12 @@
 """Threads that review what is slow keep nothing of it."""
 
 import sys
+import threading
 import time
 from functools import partial
 
 from tests.patience import PATIENCE_SECONDS, until
-from webhook.api.admission import read_request
+from webhook.api.admission import AdmissionRequest, read_request
 from webhook.app.slow_reviews import SlowReviews
 from webhook.constraint.breaker import Guard
 from webhook.constraint.limits import Budget, Limits
@@ -38,4 +39,41 @@ def test_an_idle_thread_keeps_no_object_that_it_has_reviewed() -> None:
         del review, slow, work
         until(lambda: sys.getrefcount(subject) == held, "nobody holds the object any more")
     finally:
+        reviews.stop()
+
+
+def test_what_is_as_large_as_one_of_its_users_that_goes_on_is_begun_behind_it() -> None:
+    """Each took the thread that answers for 10 ms, and then its place in the line all the same."""
+    reviews = SlowReviews(1.0, Guard(), ProcessorTime())
+    begun, ended = threading.Event(), threading.Event()
+
+    def work(_: Budget) -> None:
+        begun.set()
+        ended.wait(PATIENCE_SECONDS)
+
+    def of(user: str, namespace: str, size: int) -> AdmissionRequest:
+        return read_request({"userInfo": {"username": user}, "namespace": namespace}, size=size)
+
+    now = time.monotonic()
+    span = RequestTime(now, now + PATIENCE_SECONDS)
+    try:
+        first = reviews.begin(work, of("mallory", "shop", 2_000), span)
+        assert isinstance(first, SlowReview)
+        assert begun.wait(PATIENCE_SECONDS)
+        assert reviews.is_behind(of("mallory", "shop", 2_000))
+        assert not reviews.is_behind(of("mallory", "shop", 1_999))
+        assert not reviews.is_behind(of("mallory", "other", 2_000))
+        assert not reviews.is_behind(of("bob", "shop", 2_000))
+        second = reviews.begin(work, of("mallory", "shop", 2_000), span)
+        assert isinstance(second, SlowReview)
+        assert second.answer_at < first.answer_at <= span.until, "one answer at a time"
+        assert second.before.places_taken == second.before.places == 1
+        ended.set()
+        for slow in (first, second):
+            slow.future.result(PATIENCE_SECONDS)
+        until(
+            lambda: not reviews.is_behind(of("mallory", "shop", 9_000)), "nothing goes on any more"
+        )
+    finally:
+        ended.set()
         reviews.stop()
