@@ -461,7 +461,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "KeyRing.forged",
         'else "wrong_signature"',
         "else None",
-        found_by=17,
+        found_by=32,
     ),
     "a record of a roll-out that counts whoever has written it": Fault(
         "forged",
@@ -469,6 +469,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "RolloutRecords.take",
         "self._keys.can_sign and",
         "False and",
+        found_by=10,
     ),
     "a record of a roll-out that is believed as the status has it": Fault(
         "forged",
@@ -476,6 +477,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Following._verified",
         "self._rollouts.verified(document)",
         "document",
+        found_by=10,
     ),
     "a status that counts whatever its name": Fault(
         "forged",
