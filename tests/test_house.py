@@ -32,7 +32,7 @@ __main__ errors api.names api.patterns api.targets api.timestamp cel.library.all
 cli.cel.group cli.conftest.group cli.migrate.group cli.rego.group
 conftest.output.tap console.session console.visitor
 constraint.depth constraint.drivers.cel constraint.field
-controllers.kinds controllers.policy_keys controllers.write_pace golang.floats
+controllers.policy_keys controllers.write_pace golang.floats
 metrics.catalogue metrics.declaration metrics.telemetry mutation.errors parsers.errors
 policies.problem rego.check.compatibility rego.location replicas.rendezvous
 server.http.occupant trials.frames

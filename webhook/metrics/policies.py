@@ -145,7 +145,7 @@ POLICY_REVISIONS_IGNORED: Final = Metric(
 )
 
 ROLLOUT_RECORDS_IGNORED: Final = Metric(
-    "waddle_rollout_records_ignored_total",
+    "waddle_rollout_records_ignored",
     "counter",
     "Records of staged roll-outs in statuses that no replica has signed as they are, by why: "
     "unsigned, unknown_key or wrong_signature.",
