@@ -8,6 +8,7 @@ import queue
 import time
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from webhook import heap
@@ -31,6 +32,7 @@ from webhook.metrics.server import CONNECTIONS, HANDSHAKES, IN_FLIGHT, WAITING_B
 from webhook.server.admission import Admission, AdmissionOptions
 from webhook.server.application import make_application
 from webhook.server.decoding import Decoding, Memory
+from webhook.server.http.crowding import places_of
 from webhook.server.http.hub import Hub
 from webhook.server.http.limits import ConnectionLimits
 from webhook.server.http.listener import Listener
@@ -227,6 +229,7 @@ class AdmissionPort:
         guard = serving.guard
         guard.tell = self._tell
         times, memory = ProcessorTime(), Memory()
+        times.places_of = partial(places_of, hub=self._hub)
         self._slow_reviews = SlowReviews(seconds, guard, times, ReviewMemory(lambda: memory.taken))
         self._application = self._make_application(
             settings, cluster, decisions, tracing, times, memory

@@ -26,6 +26,7 @@ from webhook.server.responsibility import (
     ProcessorTime,
     requester,
     responsible_for,
+    telling,
 )
 from webhook.server.undecided import answer_unread_by, attributed
 from webhook.serving.recorder import Reviewed
@@ -339,12 +340,14 @@ class Admission:
         """Whose doing it is that there was no time."""
         if not self._options.blames:
             return "others"
-        if isinstance(slow, Delay):
-            return responsible_for(slow)
         delay = self._times.since(case.span.received_at, requester(case.request))
-        if slow is not None:
-            delay = slow.crowded_out or slow.delay(delay)
-        return responsible_for(delay)
+        if isinstance(slow, Delay):
+            return responsible_for(telling(slow, delay))
+        if slow is None:
+            return responsible_for(delay)
+        if slow.crowded_out is not None:
+            return responsible_for(telling(slow.crowded_out, delay))
+        return responsible_for(slow.delay(delay))
 
     def _judge(
         self, request: AdmissionRequest, responses: Responses, unexpanded: str

@@ -32,6 +32,7 @@ from webhook.server.responsibility import (
     ProcessorTime,
     requester,
     responsible_for,
+    telling,
 )
 from webhook.serving.recorder import MutationReviewed
 from webhook.values import dataclass
@@ -239,11 +240,12 @@ class Mutation:
 
         slow = reviewer.begin(work, request, span)
         if isinstance(slow, Delay):
-            return slow
+            return telling(slow, self._times.since(span.received_at, requester(request)))
         self._registry.count(SLOW_REVIEWS)
         yield Awaiting([slow.future], min(slow.answer_at, span.until))
         if slow.crowded_out is not None:
-            return slow.crowded_out
+            since = self._times.since(span.received_at, requester(request))
+            return telling(slow.crowded_out, since)
         if not slow.future.cancel() and slow.future.done():
             attempt = slow.future.result()
             if type(attempt) is not OutOfTime:

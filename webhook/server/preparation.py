@@ -69,6 +69,8 @@ class SlowReview(Generic[T]):
         """Why it has not ended, with what was done meanwhile: what never began waited in the line."""
         if self.worked_seconds:
             return since._replace(worked_seconds=self.worked_seconds)
+        if since.places_taken > self.before.places_taken:
+            return since
         return since._replace(
             places_taken=self.before.places_taken,
             places=self.before.places,

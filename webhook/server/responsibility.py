@@ -13,6 +13,8 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from webhook.api.admission import AdmissionRequest
 
 Responsible: TypeAlias = Literal["object", "requester", "others"]
@@ -81,6 +83,11 @@ def responsible_for(delay: Delay) -> Responsible:
     return "others"
 
 
+def telling(*delays: Delay) -> Delay:
+    """The first by which a request's own user is to blame; where there is none, the first."""
+    return next((delay for delay in delays if responsible_for(delay) != "others"), delays[0])
+
+
 def requester_of(username: str) -> str:
     """Who is behind a user: all service accounts of a namespace are its owners'.
 
@@ -98,13 +105,15 @@ def requester(request: AdmissionRequest) -> str:
 
 
 class ProcessorTime:
-    """Who had how much of the processor lately. Any thread may ask and tell."""
+    """Who had how much of the processor lately. Any thread may tell; the admission thread asks."""
 
     def __init__(self) -> None:
         self._notes: deque[tuple[float, str, float]] = deque(maxlen=NOTES_MAX)
         self._small: dict[str, float] = {}
         """Work of each that is not noted yet."""
         self._lock = threading.Lock()
+        self.places_of: Callable[[str], Delay] = lambda _: NOTHING_KNOWN
+        """What a requester has of the port now, its request that is asked about included."""
 
     def note(self, requester: str, seconds: float) -> None:
         """Work for a requester, that took so long, has just been done."""
@@ -129,4 +138,7 @@ class ProcessorTime:
                 total += worked
                 if whose == requester:
                     own += worked
-        return Delay(requester_seconds=own, all_seconds=total)
+        crowd = self.places_of(requester)
+        if crowd.places_taken < SHARES_MIN:  # One request alone crowds nobody out.
+            crowd = NOTHING_KNOWN
+        return crowd._replace(requester_seconds=own, all_seconds=total)

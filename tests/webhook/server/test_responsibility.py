@@ -12,6 +12,7 @@ from webhook.server.responsibility import (
     ProcessorTime,
     requester_of,
     responsible_for,
+    telling,
 )
 
 
@@ -88,3 +89,21 @@ def test_many_short_pieces_of_work_count_as_a_long_one() -> None:
     for number in range(2 * SMALL_MAX):
         times.note(f"user-{number}", 0.0005)
     assert len(times._small) <= SMALL_MAX
+
+
+def test_who_has_several_requests_under_way_is_asked_for_its_places_too() -> None:
+    """With no time for anything, nothing was noted for anybody: its crowd was nobody's doing."""
+    times, moment = ProcessorTime(), time.monotonic()
+    for taken, whose in {1: "others", 2: "others", 30: "requester"}.items():
+        times.places_of = lambda _, taken=taken: Delay(  # type: ignore[misc]
+            places_taken=taken, places=40, requesters=2
+        )
+        assert responsible_for(times.since(moment, "mallory")) == whose
+    times.places_of = lambda _: Delay(places_taken=1, places=1)
+    assert responsible_for(times.since(moment, "bob")) == "others", "alone it crowds nobody out"
+
+
+def test_whoever_is_to_blame_by_one_of_several_delays_is() -> None:
+    full, worked = Delay(places=64, places_taken=1), Delay(worked_seconds=1.0)
+    assert telling(full, worked) is worked
+    assert telling(full, Delay()) is full

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from webhook.server.http.limits import PREFIX_BYTES
 from webhook.server.http.occupant import occupant_of
 from webhook.server.http.responder import JSON
-from webhook.server.responsibility import SHARES_MIN, Delay
+from webhook.server.responsibility import Delay
 from webhook.server.status import failure
 
 if TYPE_CHECKING:
@@ -88,12 +88,11 @@ def answer_overdue(
     """The answer to a request whose time ends before it is reviewed, behind all that was before it."""
     hub.refused("deadline")
     requester = occupant_of(body).requester
-    now = _places(requester, hub.occupants(), by_size=False)
-    # It is in a place itself: alone it has crowded nobody out, whoever else is there.
-    behind = before if now.places_taken < SHARES_MIN else now
-    delay = responder.work_since(since, requester)._replace(
-        places_taken=behind.places_taken, places=behind.places, requesters=behind.requesters
-    )
+    delay = responder.work_since(since, requester)
+    if before.places_taken > delay.places_taken:
+        delay = delay._replace(
+            places_taken=before.places_taken, places=before.places, requesters=before.requesters
+        )
     answer = responder.refuse_delayed(bytes(body[:PREFIX_BYTES]), delay, TOO_MANY)
     return answer or (504, (JSON,), failure(504, _OVERDUE))
 
@@ -119,6 +118,11 @@ def _refuse_crowd(
     )
     message = LATE if by_size else TOO_MANY
     return responder.refuse_delayed(bytes(body[:PREFIX_BYTES]), delay, message)
+
+
+def places_of(requester: str, hub: Hub) -> Delay:
+    """What a requester has of the requests under way."""
+    return _places(requester, hub.occupants(), by_size=False)
 
 
 def _places(requester: str, occupants: Iterable[Occupant], *, by_size: bool) -> Delay:
