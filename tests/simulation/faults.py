@@ -493,5 +493,6 @@ FAULTS: Final[dict[str, Fault]] = {
         "RevisionKeeper.make",
         "self._known.ignored_uid(name)",
         "None",
+        found_by=1050,
     ),
 }
