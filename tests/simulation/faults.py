@@ -331,9 +331,9 @@ FAULTS: Final[dict[str, Fault]] = {
     "a Namespace that stays though it is deleted": Fault(
         "cluster",
         "webhook.controllers.apply.reconciler",
-        "Reconciler._take_object",
-        "self._client.set_namespace(name, document)",
-        "self._client.set_namespace(name, document or {'metadata': {'uid': ''}})",
+        "Reconciler.__init__",
+        "client.set_namespace(key.name, document)",
+        "client.set_namespace(key.name, document or {'metadata': {'uid': ''}})",
         found_by=98,
     ),
     "statuses of a Pod that has failed": Fault(

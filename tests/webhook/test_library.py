@@ -351,7 +351,10 @@ def test_what_is_wrong_in_texts_and_values_is_told_with_their_names():
 
 def test_a_loop_goes_on_while_a_review_is_made(policies):
     """The clock of the loop ticks during an evaluation that takes long."""
-    slow = Rego.compile("package p\nx := count([1 | some i, j in numbers.range(1, 700)])")
+    numbers = "numbers.range(1, 2000)"
+    slow = Rego.compile(
+        f"package p\nx := count([i | some i in {numbers}; some j in {numbers}; i * j == 7])"
+    )
 
     async def main():
         ticks = 0
