@@ -12,7 +12,7 @@ from tests.behaviour.serving import REQUIRED_LABELS, constraint
 from tests.browser import Browser, required
 from tests.patience import until
 from tests.webhook.console.assembled import KIND, policy
-from tests.webhook.console.folder import console_over, write_folder
+from tests.webhook.console.folder import console_over, write_decisions, write_folder
 from tests.webhook.console.identity import RunningProvider
 from tests.webhook.console.listing import Listing
 from tests.webhook.console.pictures import LONG, RIGHT_TO_LEFT, SCRIPT
@@ -110,6 +110,56 @@ def test_charts_can_be_read_on_a_telephone_and_lead_to_what_they_count(browser, 
     browser.click(".bars a")
     browser.until("return document.querySelector('h1')?.innerText === 'Violations'")
     assert "namespace=" in browser.run("return location.search")
+
+
+def test_a_minute_s_column_leads_to_its_denials_by_mouse_and_by_keyboard(browser, tmp_path):
+    write_folder(tmp_path)
+    with console_over(tmp_path, f"--decisions={write_decisions(tmp_path)}") as console:
+        for path in ("/", "/decisions"):
+            look(browser, console, path, "Overview" if path == "/" else "Decisions")
+            browser.resize(*DESKTOP)
+            assert len(browser.texts(".columns a")) == 2, "a link for each minute with denials"
+            browser.run("document.querySelectorAll('.columns a')[1].focus()")
+            browser.press("\ue007")
+            browser.until("return location.search.includes('minute=')")
+            assert len(browser.texts("tbody tr")) == 1
+            assert "web-2" in browser.texts("tbody tr")[0]
+        browser.go(f"{console.address}/decisions")
+        browser.click(".columns a .bar")
+        browser.until("return location.search.includes('minute=2026-01-01T00%3A00')")
+        assert "web-0" in browser.texts("tbody tr")[0]
+        assert browser.complaints(console.address) == []
+
+
+def test_violations_are_sorted_as_it_is_chosen_and_the_address_keeps_it(browser, console):
+    browser.go(f"{console.address}/violations")
+    browser.click("select[name=sort] option[value=policy]")
+    browser.click("form.search button")
+    browser.until("return location.search.includes('sort=policy')")
+    kept = browser.run("return location.href")
+    browser.go(console.address)
+    browser.go(kept)
+    policies = browser.texts("tbody td:first-child")
+    assert policies == sorted(policies)
+    assert browser.run("return document.querySelector('[name=sort]').value") == "policy"
+
+
+def test_a_violation_shows_when_it_was_seen_first_and_last(browser, tmp_path):
+    found = load_report(0)
+    found["results"][0]["timestamp"] = {"seconds": 1767225600, "nanos": 0}
+    audited = policy("rule-0", status={"auditTimestamp": "2026-02-01T00:00:00Z"})
+    with Listing(tmp_path, KIND) as listing:
+        listing.put(TEMPLATES, template())
+        listing.put(constraints_of(KIND), audited)
+        listing.put(WGPOLICY.namespaced, found)
+        with RunningConsole("--kubeconfig", str(listing.kubeconfig)) as console:
+            console.ready()
+            until(lambda: console.json("/violations")["violations"] == 1, "the violation")
+            browser.go(f"{console.address}/violations")
+            assert browser.texts("th")[-2:] == ["First seen", "Last seen"]
+            times = "return [...document.querySelectorAll('td time')].map(one => one.dateTime)"
+            assert browser.run(times) == ["2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"]
+            fits(browser)
 
 
 SMALL = """

@@ -15,7 +15,7 @@ import pytest
 from tests.behaviour.serving import REQUIRED_LABELS, constraint, pod, write_policies
 from tests.patience import PATIENCE_SECONDS, until
 from tests.programs import ROOT
-from tests.webhook.console.folder import console_over, write_folder
+from tests.webhook.console.folder import console_over, write_decisions, write_folder
 from tests.webhook.console.pictures import LONG, RIGHT_TO_LEFT, SCRIPT
 from tests.webhook.console.running import RunningConsole
 from webhook.console.application import FORM_BYTES_MAX
@@ -32,32 +32,6 @@ PAGES = (
     "/health",
 )
 
-RECORDS = [
-    {
-        "specVersion": "1.0",
-        "eventType": "decision",
-        "id": f"d{index}",
-        "sequence": index + 1,
-        "timestamp": f"2026-01-01T00:0{index}:00.000001Z",
-        "process": "p",
-        "verdict": verdict,
-        "operation": "CREATE",
-        "resourceKind": "Pod",
-        "resourceName": f"web-{index}",
-        "resourceNamespace": "bank" if index == 1 else "shop",
-        "requestUsername": ("ada", "eve", "bob")[index],
-        "requestUID": f"uid-{index}",
-        "results": [
-            {
-                "constraint": {"kind": "RequiredLabel", "name": "needs-owner"},
-                "enforcementAction": "deny",
-                "message": SCRIPT,
-            }
-        ],
-    }
-    for index, verdict in enumerate(("deny", "allow", "deny"))
-]
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -67,8 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         .replace("msg := sprintf", "msg := sprint")
     )
     folder = write_folder(tmp_path_factory.mktemp("console"), broken)
-    lines = [json.dumps(record) for record in RECORDS]
-    (folder / "decisions.jsonl").write_text("\n".join([*lines, "{no record"]) + "\n")
+    write_decisions(folder)
     return folder
 
 
@@ -153,6 +126,8 @@ def test_a_decision_is_found_by_the_uid_of_its_request(console: RunningConsole):
     assert everything["denialsPerMinute"][-3:] == [1, 0, 1]
     assert console.json("/decisions?verdict=allow")["matching"] == 1
     assert console.json("/decisions?user=ada")["matching"] == 1
+    of_a_minute = console.json("/decisions?verdict=deny&minute=2026-01-01T00:02")["records"]
+    assert [record["uid"] for record in of_a_minute] == ["uid-2"]
     assert console.json("/decisions?namespace=shop")["matching"] == 2
     assert console.json("/decisions?policy=RequiredLabel/needs-owner&verdict=deny")["matching"] == 2
     beside = console.json("/decisions?namespace=shop")["choices"]
