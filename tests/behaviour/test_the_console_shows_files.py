@@ -108,6 +108,75 @@ def test_violations_are_found_by_text_grouped_and_written_as_csv_and_sarif(conso
     assert len(sarif["runs"][0]["results"]) == 8
 
 
+DESCRIBED = """\
+apiVersion: templates.gatekeeper.sh/v1
+kind: ConstraintTemplate
+metadata:
+  name: tagged
+  annotations:
+    metadata.gatekeeper.sh/title: Images have tags
+    description: What latest is, changes.
+    waddle.dev/severity: high
+    waddle.dev/category: images
+spec:
+  crd: {spec: {names: {kind: Tagged}}}
+  targets:
+  - target: admission.k8s.gatekeeper.sh
+    rego: |
+      package tagged
+      violation[{"msg": msg}] {
+        image := input.review.object.spec.containers[i].image
+        not contains(image, ":")
+        msg := sprintf("spec.containers[%d].image: %v has no tag", [i, image])
+      }
+---
+apiVersion: constraints.gatekeeper.sh/v1beta1
+kind: Tagged
+metadata: {name: tags}
+spec: {match: {kinds: [{apiGroups: [""], kinds: ["Pod"]}]}}
+---
+apiVersion: constraints.gatekeeper.sh/v1beta1
+kind: Tagged
+metadata: {name: tags-of-services}
+spec: {match: {kinds: [{apiGroups: [""], kinds: ["Service"]}]}}
+"""
+UNTAGGED = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  containers:
+  - name: a
+    image: app:1
+  - name: b
+    image: app
+"""
+
+
+def test_sarif_says_what_that_of_the_command_line_says(tmp_path: Path):
+    write_policies(tmp_path / "policies", DESCRIBED)
+    (tmp_path / "objects.yaml").write_text(UNTAGGED)
+    given = [str(tmp_path / "policies"), str(tmp_path / "objects.yaml")]
+    tested = subprocess.run(
+        [sys.executable, "-m", "webhook", "test", *given, "-o", "sarif"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+    with console_over(tmp_path) as console:
+        shown = console.get("/violations?format=sarif").json()
+        rows = csv.DictReader(io.StringIO(console.get("/violations?format=csv").body.decode()))
+        assert [row["place"] for row in rows] == [f"{tmp_path}/objects.yaml:9"]
+    (run,), (expected,) = shown["runs"], json.loads(tested.stdout)["runs"]
+    assert run["results"] == expected["results"]
+    assert run["results"][0]["locations"][0]["physicalLocation"]["region"]["startLine"] == 9
+    assert run["tool"] == expected["tool"]
+    rule = run["tool"]["driver"]["rules"][0]
+    assert rule["shortDescription"]["text"] == "Images have tags"
+    assert rule["fullDescription"]["text"] == "What latest is, changes."
+
+
 def test_a_resource_shows_all_that_it_violates(console: RunningConsole):
     query = urlencode({"apiVersion": "v1", "kind": "Pod", "namespace": "", "name": SCRIPT})
     found = console.json(f"/resource?{query}")

@@ -93,7 +93,7 @@ class ConsoleOptions:
 
     decisions: Path | None = None
     hosts: Collection[str] = LOOPBACK
-    as_sarif: Callable[[Sequence[ShownViolation]], str] | None = None
+    as_sarif: Callable[[Picture, Sequence[ShownViolation]], str] | None = None
     login: Login | None = None
     rights: Rights | None = None
     """What visitors may read; there is one where there is a login."""
@@ -217,7 +217,7 @@ class Console:
             return as_file(text, "text/csv; charset=utf-8", "violations.csv")
         if form == "sarif" and self.options.as_sarif is not None:
             matching = pages.found_violations(picture, query)
-            text = await asyncio.to_thread(self.options.as_sarif, matching)
+            text = await asyncio.to_thread(self.options.as_sarif, picture, matching)
             return as_file(text, "application/sarif+json", "violations.sarif")
         document = pages.violation_page(picture, query)
         return self._answer(request, picture, "violations", "/violations", document)
