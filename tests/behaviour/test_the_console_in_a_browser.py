@@ -333,14 +333,77 @@ def test_pages_work_without_scripts(browser, console):
         browser.chrome("Emulation.setScriptExecutionDisabled", value=False)
 
 
+ONE_POLICY = "/policy?kind=RequiredLabel&name=needs-team"
+ONE_RESOURCE = "/resource?apiVersion=v1&kind=Pod&namespace=default&name=web"
+PATHS = (*PAGES.values(), "/violations?group=resource", ONE_POLICY, ONE_RESOURCE, "/nowhere")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_has_contrast_in_light_and_dark(browser, console, scheme):
-    browser.chrome(
-        "Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}]
-    )
-    browser.go(f"{console.address}/violations")
-    low = browser.run(CONTRAST)
-    assert low == [], "WCAG 2.2 asks for 4.5 to 1"
+def test_text_has_contrast_in_light_and_dark_at_a_desk_and_on_a_telephone(browser, console, scheme):
+    wanted = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.chrome("Emulation.setEmulatedMedia", features=wanted)
+    try:
+        for path in PATHS:
+            browser.go(console.address + path)
+            for size in (TELEPHONE, DESKTOP):
+                browser.resize(*size)
+                low = browser.run(CONTRAST)
+                assert low == [], f"{path} at {size}: WCAG 2.2 asks for 4.5 to 1"
+            fits(browser)
+    finally:
+        browser.chrome("Emulation.setEmulatedMedia", features=[])
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_each_page_can_be_used_by_its_keyboard_alone_and_every_field_has_a_name(
+    browser, console, path
+):
+    browser.go(console.address + path)
+    for size in (TELEPHONE, DESKTOP):
+        browser.resize(*size)
+        assert browser.run(NAMELESS) == [], f"at {size}"
+        number = browser.run(NOTE_FOCUS)
+        browser.press("\ue004", times=number + 1)
+        unmet, unseen = browser.run(WHAT_HAD_FOCUS)
+        assert unmet == [], f"no key leads there at {size}"
+        assert unseen == [], f"nothing shows that they have the focus at {size}"
+
+
+NAMELESS = """
+const said = one => (one.getAttribute("aria-label") || one.innerText || one.textContent || "").trim();
+return [...document.querySelectorAll(
+    "a[href], button, input:not([type=hidden]), select, textarea, [role=region], summary")]
+  .filter(one => one.matches("input, select, textarea")
+    ? ![...one.labels].some(label => label.firstChild && label.innerText.trim())
+    : !said(one))
+  .map(one => one.outerHTML.slice(0, 120));
+"""
+
+NOTE_FOCUS = """
+document.activeElement.blur();
+window.getSelection().removeAllRanges();
+window.met = new Map();
+document.addEventListener("focusin", ({ target }) => {
+  const { outlineStyle, outlineWidth } = getComputedStyle(target);
+  const box = target.getBoundingClientRect();
+  const inside = box.width > 0 && box.left < document.documentElement.clientWidth && box.right > 0;
+  const marked = outlineStyle !== "none" && parseFloat(outlineWidth) >= 1;
+  window.met.set(target, inside && marked);
+});
+window.wanted = [...document.querySelectorAll(
+    "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']")]
+  .filter(one => one.getClientRects().length);
+return window.wanted.length;
+"""
+"""Of a group of radio buttons one is met, and arrows lead to the others."""
+
+WHAT_HAD_FOCUS = """
+const told = one => one.outerHTML.slice(0, 120);
+const groups = new Set([...window.met.keys()].filter(one => one.type === "radio").map(one => one.name));
+const isMet = one => window.met.has(one) || one.type === "radio" && groups.has(one.name);
+return [window.wanted.filter(one => !isMet(one)).map(told),
+  [...window.met].filter(([, seen]) => !seen).map(([one]) => told(one))];
+"""
 
 
 CONTRAST = """
