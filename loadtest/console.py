@@ -30,6 +30,8 @@ POLICIES = 500
 REPORTS = 50_000
 ROUNDS = 20
 NAMESPACES = 200
+GOAL_MS = 300
+"""Of each page at the 95th percentile: what a person takes for at once. Told, and fails nothing."""
 PATHS = (
     "/",
     "/policies",
@@ -37,6 +39,7 @@ PATHS = (
     "/violations",
     "/violations?q=app-499",
     "/violations?group=resource",
+    "/violations?sort=namespace",
     "/health",
 )
 
@@ -118,7 +121,7 @@ def main(reports: int, *, login: bool) -> None:
         for path in PATHS:
             took = sorted(_milliseconds(ask, path) for _ in range(ROUNDS))
             median, late = took[ROUNDS // 2], took[ROUNDS * 95 // 100]
-            print(f"{path}: median {median:.0f} ms, p95 {late:.0f} ms")
+            print(f"{path}: median {median:.0f} ms, p95 {late:.0f} ms (goal {GOAL_MS})")
         print(f"memory: {resident_mib(console.process.pid):.0f} MiB at most")
     print(f"load: {Path('/proc/loadavg').read_text().strip()}")
 

@@ -174,10 +174,10 @@ class Browser:
         found = self.tell("element", using="css selector", value=selector)
         return str(next(iter(found.values())))
 
-    def press(self, key: str) -> None:
+    def press(self, key: str, times: int = 1) -> None:
         """Press a key, and let it go."""
         keys = [{"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}]
-        self.tell("actions", actions=[{"type": "key", "id": "keyboard", "actions": keys}])
+        self.tell("actions", actions=[{"type": "key", "id": "keyboard", "actions": keys * times}])
 
     def resize(self, width: int, height: int) -> None:
         """Show pages as on a screen of this size."""

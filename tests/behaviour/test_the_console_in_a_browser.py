@@ -12,7 +12,7 @@ from tests.behaviour.serving import REQUIRED_LABELS, constraint
 from tests.browser import Browser, required
 from tests.patience import until
 from tests.webhook.console.assembled import KIND, policy
-from tests.webhook.console.folder import console_over, write_folder
+from tests.webhook.console.folder import console_over, write_decisions, write_folder
 from tests.webhook.console.identity import RunningProvider
 from tests.webhook.console.listing import Listing
 from tests.webhook.console.pictures import LONG, RIGHT_TO_LEFT, SCRIPT
@@ -110,6 +110,56 @@ def test_charts_can_be_read_on_a_telephone_and_lead_to_what_they_count(browser, 
     browser.click(".bars a")
     browser.until("return document.querySelector('h1')?.innerText === 'Violations'")
     assert "namespace=" in browser.run("return location.search")
+
+
+def test_a_minute_s_column_leads_to_its_denials_by_mouse_and_by_keyboard(browser, tmp_path):
+    write_folder(tmp_path)
+    with console_over(tmp_path, f"--decisions={write_decisions(tmp_path)}") as console:
+        for path in ("/", "/decisions"):
+            look(browser, console, path, "Overview" if path == "/" else "Decisions")
+            browser.resize(*DESKTOP)
+            assert len(browser.texts(".columns a")) == 2, "a link for each minute with denials"
+            browser.run("document.querySelectorAll('.columns a')[1].focus()")
+            browser.press("\ue007")
+            browser.until("return location.search.includes('minute=')")
+            assert len(browser.texts("tbody tr")) == 1
+            assert "web-2" in browser.texts("tbody tr")[0]
+        browser.go(f"{console.address}/decisions")
+        browser.click(".columns a .bar")
+        browser.until("return location.search.includes('minute=2026-01-01T00%3A00')")
+        assert "web-0" in browser.texts("tbody tr")[0]
+        assert browser.complaints(console.address) == []
+
+
+def test_violations_are_sorted_as_it_is_chosen_and_the_address_keeps_it(browser, console):
+    browser.go(f"{console.address}/violations")
+    browser.click("select[name=sort] option[value=policy]")
+    browser.click("form.search button")
+    browser.until("return location.search.includes('sort=policy')")
+    kept = browser.run("return location.href")
+    browser.go(console.address)
+    browser.go(kept)
+    policies = browser.texts("tbody td:first-child")
+    assert policies == sorted(policies)
+    assert browser.run("return document.querySelector('[name=sort]').value") == "policy"
+
+
+def test_a_violation_shows_when_it_was_seen_first_and_last(browser, tmp_path):
+    found = load_report(0)
+    found["results"][0]["timestamp"] = {"seconds": 1767225600, "nanos": 0}
+    audited = policy("rule-0", status={"auditTimestamp": "2026-02-01T00:00:00Z"})
+    with Listing(tmp_path, KIND) as listing:
+        listing.put(TEMPLATES, template())
+        listing.put(constraints_of(KIND), audited)
+        listing.put(WGPOLICY.namespaced, found)
+        with RunningConsole("--kubeconfig", str(listing.kubeconfig)) as console:
+            console.ready()
+            until(lambda: console.json("/violations")["violations"] == 1, "the violation")
+            browser.go(f"{console.address}/violations")
+            assert browser.texts("th")[-2:] == ["First seen", "Last seen"]
+            times = "return [...document.querySelectorAll('td time')].map(one => one.dateTime)"
+            assert browser.run(times) == ["2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"]
+            fits(browser)
 
 
 SMALL = """
@@ -283,14 +333,77 @@ def test_pages_work_without_scripts(browser, console):
         browser.chrome("Emulation.setScriptExecutionDisabled", value=False)
 
 
+ONE_POLICY = "/policy?kind=RequiredLabel&name=needs-team"
+ONE_RESOURCE = "/resource?apiVersion=v1&kind=Pod&namespace=default&name=web"
+PATHS = (*PAGES.values(), "/violations?group=resource", ONE_POLICY, ONE_RESOURCE, "/nowhere")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_has_contrast_in_light_and_dark(browser, console, scheme):
-    browser.chrome(
-        "Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}]
-    )
-    browser.go(f"{console.address}/violations")
-    low = browser.run(CONTRAST)
-    assert low == [], "WCAG 2.2 asks for 4.5 to 1"
+def test_text_has_contrast_in_light_and_dark_at_a_desk_and_on_a_telephone(browser, console, scheme):
+    wanted = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.chrome("Emulation.setEmulatedMedia", features=wanted)
+    try:
+        for path in PATHS:
+            browser.go(console.address + path)
+            for size in (TELEPHONE, DESKTOP):
+                browser.resize(*size)
+                low = browser.run(CONTRAST)
+                assert low == [], f"{path} at {size}: WCAG 2.2 asks for 4.5 to 1"
+            fits(browser)
+    finally:
+        browser.chrome("Emulation.setEmulatedMedia", features=[])
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_each_page_can_be_used_by_its_keyboard_alone_and_every_field_has_a_name(
+    browser, console, path
+):
+    browser.go(console.address + path)
+    for size in (TELEPHONE, DESKTOP):
+        browser.resize(*size)
+        assert browser.run(NAMELESS) == [], f"at {size}"
+        number = browser.run(NOTE_FOCUS)
+        browser.press("\ue004", times=number + 1)
+        unmet, unseen = browser.run(WHAT_HAD_FOCUS)
+        assert unmet == [], f"no key leads there at {size}"
+        assert unseen == [], f"nothing shows that they have the focus at {size}"
+
+
+NAMELESS = """
+const said = one => (one.getAttribute("aria-label") || one.innerText || one.textContent || "").trim();
+return [...document.querySelectorAll(
+    "a[href], button, input:not([type=hidden]), select, textarea, [role=region], summary")]
+  .filter(one => one.matches("input, select, textarea")
+    ? ![...one.labels].some(label => label.firstChild && label.innerText.trim())
+    : !said(one))
+  .map(one => one.outerHTML.slice(0, 120));
+"""
+
+NOTE_FOCUS = """
+document.activeElement.blur();
+window.getSelection().removeAllRanges();
+window.met = new Map();
+document.addEventListener("focusin", ({ target }) => {
+  const { outlineStyle, outlineWidth } = getComputedStyle(target);
+  const box = target.getBoundingClientRect();
+  const inside = box.width > 0 && box.left < document.documentElement.clientWidth && box.right > 0;
+  const marked = outlineStyle !== "none" && parseFloat(outlineWidth) >= 1;
+  window.met.set(target, inside && marked);
+});
+window.wanted = [...document.querySelectorAll(
+    "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']")]
+  .filter(one => one.getClientRects().length);
+return window.wanted.length;
+"""
+"""Of a group of radio buttons one is met, and arrows lead to the others."""
+
+WHAT_HAD_FOCUS = """
+const told = one => one.outerHTML.slice(0, 120);
+const groups = new Set([...window.met.keys()].filter(one => one.type === "radio").map(one => one.name));
+const isMet = one => window.met.has(one) || one.type === "radio" && groups.has(one.name);
+return [window.wanted.filter(one => !isMet(one)).map(told),
+  [...window.met].filter(([, seen]) => !seen).map(([one]) => told(one))];
+"""
 
 
 CONTRAST = """

@@ -15,7 +15,7 @@ import pytest
 from tests.behaviour.serving import REQUIRED_LABELS, constraint, pod, write_policies
 from tests.patience import PATIENCE_SECONDS, until
 from tests.programs import ROOT
-from tests.webhook.console.folder import console_over, write_folder
+from tests.webhook.console.folder import console_over, write_decisions, write_folder
 from tests.webhook.console.pictures import LONG, RIGHT_TO_LEFT, SCRIPT
 from tests.webhook.console.running import RunningConsole
 from webhook.console.application import FORM_BYTES_MAX
@@ -32,32 +32,6 @@ PAGES = (
     "/health",
 )
 
-RECORDS = [
-    {
-        "specVersion": "1.0",
-        "eventType": "decision",
-        "id": f"d{index}",
-        "sequence": index + 1,
-        "timestamp": f"2026-01-01T00:0{index}:00.000001Z",
-        "process": "p",
-        "verdict": verdict,
-        "operation": "CREATE",
-        "resourceKind": "Pod",
-        "resourceName": f"web-{index}",
-        "resourceNamespace": "bank" if index == 1 else "shop",
-        "requestUsername": ("ada", "eve", "bob")[index],
-        "requestUID": f"uid-{index}",
-        "results": [
-            {
-                "constraint": {"kind": "RequiredLabel", "name": "needs-owner"},
-                "enforcementAction": "deny",
-                "message": SCRIPT,
-            }
-        ],
-    }
-    for index, verdict in enumerate(("deny", "allow", "deny"))
-]
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -67,8 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         .replace("msg := sprintf", "msg := sprint")
     )
     folder = write_folder(tmp_path_factory.mktemp("console"), broken)
-    lines = [json.dumps(record) for record in RECORDS]
-    (folder / "decisions.jsonl").write_text("\n".join([*lines, "{no record"]) + "\n")
+    write_decisions(folder)
     return folder
 
 
@@ -135,6 +108,75 @@ def test_violations_are_found_by_text_grouped_and_written_as_csv_and_sarif(conso
     assert len(sarif["runs"][0]["results"]) == 8
 
 
+DESCRIBED = """\
+apiVersion: templates.gatekeeper.sh/v1
+kind: ConstraintTemplate
+metadata:
+  name: tagged
+  annotations:
+    metadata.gatekeeper.sh/title: Images have tags
+    description: What latest is, changes.
+    waddle.dev/severity: high
+    waddle.dev/category: images
+spec:
+  crd: {spec: {names: {kind: Tagged}}}
+  targets:
+  - target: admission.k8s.gatekeeper.sh
+    rego: |
+      package tagged
+      violation[{"msg": msg}] {
+        image := input.review.object.spec.containers[i].image
+        not contains(image, ":")
+        msg := sprintf("spec.containers[%d].image: %v has no tag", [i, image])
+      }
+---
+apiVersion: constraints.gatekeeper.sh/v1beta1
+kind: Tagged
+metadata: {name: tags}
+spec: {match: {kinds: [{apiGroups: [""], kinds: ["Pod"]}]}}
+---
+apiVersion: constraints.gatekeeper.sh/v1beta1
+kind: Tagged
+metadata: {name: tags-of-services}
+spec: {match: {kinds: [{apiGroups: [""], kinds: ["Service"]}]}}
+"""
+UNTAGGED = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  containers:
+  - name: a
+    image: app:1
+  - name: b
+    image: app
+"""
+
+
+def test_sarif_says_what_that_of_the_command_line_says(tmp_path: Path):
+    write_policies(tmp_path / "policies", DESCRIBED)
+    (tmp_path / "objects.yaml").write_text(UNTAGGED)
+    given = [str(tmp_path / "policies"), str(tmp_path / "objects.yaml")]
+    tested = subprocess.run(
+        [sys.executable, "-m", "webhook", "test", *given, "-o", "sarif"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+    with console_over(tmp_path) as console:
+        shown = console.get("/violations?format=sarif").json()
+        rows = csv.DictReader(io.StringIO(console.get("/violations?format=csv").body.decode()))
+        assert [row["place"] for row in rows] == [f"{tmp_path}/objects.yaml:9"]
+    (run,), (expected,) = shown["runs"], json.loads(tested.stdout)["runs"]
+    assert run["results"] == expected["results"]
+    assert run["results"][0]["locations"][0]["physicalLocation"]["region"]["startLine"] == 9
+    assert run["tool"] == expected["tool"]
+    rule = run["tool"]["driver"]["rules"][0]
+    assert rule["shortDescription"]["text"] == "Images have tags"
+    assert rule["fullDescription"]["text"] == "What latest is, changes."
+
+
 def test_a_resource_shows_all_that_it_violates(console: RunningConsole):
     query = urlencode({"apiVersion": "v1", "kind": "Pod", "namespace": "", "name": SCRIPT})
     found = console.json(f"/resource?{query}")
@@ -153,6 +195,8 @@ def test_a_decision_is_found_by_the_uid_of_its_request(console: RunningConsole):
     assert everything["denialsPerMinute"][-3:] == [1, 0, 1]
     assert console.json("/decisions?verdict=allow")["matching"] == 1
     assert console.json("/decisions?user=ada")["matching"] == 1
+    of_a_minute = console.json("/decisions?verdict=deny&minute=2026-01-01T00:02")["records"]
+    assert [record["uid"] for record in of_a_minute] == ["uid-2"]
     assert console.json("/decisions?namespace=shop")["matching"] == 2
     assert console.json("/decisions?policy=RequiredLabel/needs-owner&verdict=deny")["matching"] == 2
     beside = console.json("/decisions?namespace=shop")["choices"]

@@ -93,7 +93,7 @@ class ConsoleOptions:
 
     decisions: Path | None = None
     hosts: Collection[str] = LOOPBACK
-    as_sarif: Callable[[Sequence[ShownViolation]], str] | None = None
+    as_sarif: Callable[[Picture, Sequence[ShownViolation]], str] | None = None
     login: Login | None = None
     rights: Rights | None = None
     """What visitors may read; there is one where there is a login."""
@@ -113,7 +113,7 @@ class Console:
     playground: Playground = field(default_factory=Playground)
     streams: int = 0
     looking: asyncio.Lock = field(default_factory=asyncio.Lock)
-    denials: dict[Visitor | None, tuple[float, list[int]]] = field(default_factory=dict)
+    denials: dict[Visitor | None, tuple[float, dict[str, Any]]] = field(default_factory=dict)
     """By who asks, and when they were counted."""
 
     def application(self) -> ASGIApp:
@@ -170,13 +170,14 @@ class Console:
         picture = await self._seen(request)
         document = pages.overview(picture, _query(request))
         document["decisionLog"] = self.options.decisions is not None
-        document["denialsPerMinute"] = await self._denials(request)
+        document |= await self._denials(request)
         return self._answer(request, picture, "overview", "/", document)
 
-    async def _denials(self, request: Request) -> list[int]:
+    async def _denials(self, request: Request) -> dict[str, Any]:
         """Denials a minute over the last hour of the log; looked for twice a minute at most."""
+        nothing: dict[str, Any] = {"denialsPerMinute": [], "newestMinute": 0}
         if self.options.decisions is None:
-            return []
+            return nothing
         visitor, now = _visitor(request), time.monotonic()
         async with self.looking:
             known = self.denials.get(visitor)
@@ -189,7 +190,8 @@ class Console:
                 )
                 if len(self.denials) >= DENIALS_MAX:
                     self.denials.clear()
-                known = self.denials[visitor] = now, answered.get("denialsPerMinute", [])
+                known = now, {name: answered.get(name, none) for name, none in nothing.items()}
+                self.denials[visitor] = known
             return known[1]
 
     def _page(
@@ -209,11 +211,13 @@ class Console:
         query, picture = _query(request), await self._seen(request)
         form = query.get("format", "")
         if form == "csv":
-            text = "".join(violations.as_csv(pages.found_violations(picture, query)))
+            text = "".join(
+                violations.as_csv(pages.found_violations(picture, query), picture.by_key)
+            )
             return as_file(text, "text/csv; charset=utf-8", "violations.csv")
         if form == "sarif" and self.options.as_sarif is not None:
             matching = pages.found_violations(picture, query)
-            text = await asyncio.to_thread(self.options.as_sarif, matching)
+            text = await asyncio.to_thread(self.options.as_sarif, picture, matching)
             return as_file(text, "application/sarif+json", "violations.sarif")
         document = pages.violation_page(picture, query)
         return self._answer(request, picture, "violations", "/violations", document)
@@ -259,7 +263,7 @@ class Console:
 
     async def _decisions(self, request: Request) -> Response:
         query, picture = _query(request), await self._seen(request)
-        said = {name: query.get(name, "") for name in ("q", "uid", *decisions.FILTERS)}
+        said = {name: query.get(name, "") for name in ("q", "uid", "minute", *decisions.FILTERS)}
         document: dict[str, Any] = {"on": self.options.decisions is not None, "query": said}
         if self.options.decisions is not None:
             search, page = decisions.DecisionSearch.of(said), pages.page_number(query)

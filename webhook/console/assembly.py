@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api.gvk import gvk_of, name_of, text
 from webhook.api.revision import InvalidRevision, read_revision
 from webhook.api.shapes import integer_of, object_of, objects_of, status_of
+from webhook.api.timestamp import seconds_of
 from webhook.console.picture import (
     Picture,
     ReplicaPod,
@@ -123,6 +124,7 @@ def _policy(
         action=(stage_of(document) or action_of(document)) if category == "constraint" else "",
         generation=integer_of(metadata.get("generation")),
         resource_version=text(metadata, "resourceVersion"),
+        audited=_audited(document) if category == "constraint" else 0,
         faults=tuple(
             dict.fromkeys(one.reason for one in converged.standings if one.errors and one.reason)
         ),
@@ -142,6 +144,13 @@ def _policy(
         rollout=None if record is None else record.document(),
         revisions=tuple(revisions.get(text(metadata, "uid"), ())),
     )
+
+
+def _audited(document: Object) -> int:
+    try:
+        return int(seconds_of(text(status_of(document), "auditTimestamp")))
+    except ValueError:
+        return 0
 
 
 def _state(converged: Convergence) -> PictureState:

@@ -43,15 +43,24 @@ class DecisionSearch:
     namespace: str = ""
     policy: str = ""
     """``Kind/name`` of a constraint."""
+    minute: str = ""
+    """As ``2026-01-01T00:00``, in UTC."""
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> DecisionSearch:
         """What a query says."""
-        return cls(query.get("q", ""), query.get("uid", ""), *(query.get(n, "") for n in FILTERS))
+        return cls(
+            query.get("q", ""),
+            query.get("uid", ""),
+            *(query.get(name, "") for name in FILTERS),
+            query.get("minute", ""),
+        )
 
     def misses(self, record: Mapping[str, Any]) -> list[str] | None:
-        """The filters that a record does not pass; None where it has not the text or the uid."""
+        """The filters that a record does not pass; None where text, uid or minute are others."""
         if self.uid and self.uid not in _uids(record):
+            return None
+        if self.minute and str(record.get("timestamp", ""))[:16] != self.minute:
             return None
         if self.text and self.text.casefold() not in _words(record):
             return None
@@ -212,6 +221,7 @@ def look(
         "denialsPerMinute": [minutes[newest - MINUTES + 1 + index] for index in range(MINUTES)]
         if newest
         else [],
+        "newestMinute": newest,
     }
 
 

@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from webhook import __version__
 from webhook.api.encoding import encode
-from webhook.api.timestamp import seconds_of
+from webhook.api.timestamp import seconds_of, text_of
 from webhook.console.picture import CATEGORIES
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Drawing:
             lstrip_blocks=True,
             auto_reload=False,
         )
-        self._environment.filters.update(tojson_text=_as_json, zip=zip, age=age)
+        self._environment.filters.update(tojson_text=_as_json, zip=zip, age=age, minute=minute)
         self._environment.globals.update(
             link=partial(link, root), shares=shares, version=__version__, categories=CATEGORIES
         )
@@ -87,6 +87,11 @@ def age(since: str) -> str:
         if seconds >= length:
             return f"{seconds // length} {unit}"
     return f"{seconds} s"
+
+
+def minute(number: int) -> str:
+    """A minute by its number since 1970, as timestamps begin."""
+    return text_of(number * 60)[:16]
 
 
 def shares(numbers: Iterable[int]) -> list[float]:

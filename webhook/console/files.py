@@ -20,6 +20,7 @@ from webhook.constraint.limits import Limits
 from webhook.constraint.targets import admission
 from webhook.file_changes import Watched, watch
 from webhook.policies.advice import Matched, advice_on, unasked
+from webhook.policies.field_lines import FilesFieldLines
 from webhook.policies.manifests import (
     UnreadableFile,
     expand_lists,
@@ -231,6 +232,7 @@ class _Judged:
         self._alone = Matched()
         """By objects that no request brings."""
         self._seen: set[tuple[str, str]] = set()
+        self._lines = FilesFieldLines()
 
     def violations(self, objects: Sequence[Manifest]) -> tuple[list[ShownViolation], list[str]]:
         """The violations, and what could not be decided."""
@@ -242,7 +244,7 @@ class _Judged:
                 namespaces[name_of(item.document)] = item.document
         for item in objects:
             rows, faults = self._review(item, namespaces)
-            shown += [_violation(row, item) for row in rows]
+            shown += [self._violation(row, item) for row in rows]
             trouble += [f"{item.file}:{item.line}: {fault}" for fault in faults]
             if len(shown) >= VIOLATIONS_MAX:
                 trouble.append(f"more than {VIOLATIONS_MAX} violations: the rest is not shown")
@@ -262,6 +264,21 @@ class _Judged:
         subject = Subject(value, point=enforcement.COMMAND_LINE, limits=limits)
         return review(self._policies, subject)
 
+    def _violation(self, row: Mapping[str, Any], item: Manifest) -> ShownViolation:
+        document = shown_object(item.document)
+        file, message = str(item.file), row["message"]
+        line = self._lines.line(file, item.line, document, message, row["details"])
+        return ShownViolation(
+            f"{row['kind']}/{row['name']}",
+            row["action"],
+            str(document.get("apiVersion", "")),
+            gvk_of(document).kind,
+            namespace_of(document),
+            name_of(document),
+            message,
+            place=f"{file}:{line}",
+        )
+
     def advice(self, *, are_reviewed: bool) -> dict[tuple[str, str], tuple[str, ...]]:
         """By kind and name, what a policy that can be used will probably not do."""
         snapshot = self._policies.snapshot
@@ -273,17 +290,3 @@ class _Judged:
         for problem in (*advice_on(snapshot, self._seen), *unasked(snapshot, self._alone)):
             told.setdefault((problem.kind, problem.name), []).append(problem.message)
         return {key: tuple(texts) for key, texts in told.items()}
-
-
-def _violation(row: Mapping[str, Any], item: Manifest) -> ShownViolation:
-    document = shown_object(item.document)
-    return ShownViolation(
-        f"{row['kind']}/{row['name']}",
-        row["action"],
-        str(document.get("apiVersion", "")),
-        gvk_of(document).kind,
-        namespace_of(document),
-        name_of(document),
-        row["message"],
-        place=f"{item.file}:{item.line}",
-    )

@@ -238,7 +238,7 @@ def policy(picture: Picture, query: Query) -> ObjectDocument:
         if picture.violations is None
         else {
             "total": len(own),
-            "rows": [violations.row(one) for one in own[:OWN_VIOLATIONS]],
+            "rows": [violations.row(one, picture.by_key) for one in own[:OWN_VIOLATIONS]],
         },
         "rollout": item.rollout,
         "toCome": to_come(item),
@@ -293,7 +293,9 @@ def violation_page(picture: Picture, query: Query) -> ObjectDocument:
     return {
         "known": picture.violations is not None,
         "why": picture.why_no_violations,
-        "rows": groups(rows, group) if group else [violations.row(item) for item in rows],
+        "rows": groups(rows, group)
+        if group
+        else [violations.row(item, picture.by_key) for item in rows],
         "group": group,
         "sort": sort,
         "choices": choices,
@@ -342,7 +344,7 @@ def resource(picture: Picture, query: Query) -> ObjectDocument:
         "kind": kind,
         "namespace": namespace,
         "name": name,
-        "rows": [violations.row(item) for item in rows],
+        "rows": [violations.row(item, picture.by_key) for item in rows],
         "known": picture.violations is not None,
         "why": picture.why_no_violations,
         "commands": _commands(picture, kubectl.of_resource(wanted, violated)),

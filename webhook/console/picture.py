@@ -65,6 +65,8 @@ class ShownPolicy:
     """Who answers for it. All four are a constraint's own, or its template's."""
     generation: int | None = None
     resource_version: str = ""
+    audited: int = 0
+    """When the last audit asked it about all objects, in seconds since 1970; 0 if none has."""
     faults: tuple[str, ...] = ()
     advice: tuple[str, ...] = ()
     """What it will probably not do, though it can be used."""

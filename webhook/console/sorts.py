@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from webhook.console.picture import ShownPolicy
+    from webhook.constraint.description import Description
 
 
 def category_of(document: Mapping[str, Any]) -> str | None:
@@ -32,23 +33,28 @@ def severity_of(document: Mapping[str, Any]) -> str:
 
 def described(policies: Iterable[ShownPolicy]) -> list[ShownPolicy]:
     """The policies with what they say of themselves; a constraint says what its template does."""
+    return [
+        replace(
+            item,
+            severity=said.severity,
+            title=said.title,
+            description=said.description,
+            owner=said.owner,
+        )
+        for item, said in descriptions(policies)
+    ]
+
+
+def descriptions(policies: Iterable[ShownPolicy]) -> list[tuple[ShownPolicy, Description]]:
+    """Each policy, and what it says of itself."""
     listed = list(policies)
     templates = {item.name: item.document for item in listed if item.category == "template"}
-    return [_described(item, templates.get(item.kind.lower(), {})) for item in listed]
-
-
-def _described(item: ShownPolicy, template_document: Mapping[str, Any]) -> ShownPolicy:
-    documents = (
-        (item.document, template_document) if item.category == "constraint" else (item.document,)
-    )
-    said = describe(*documents)
-    return replace(
-        item,
-        severity=said.severity,
-        title=said.title,
-        description=said.description,
-        owner=said.owner,
-    )
+    return [
+        (item, describe(item.document, templates.get(item.kind.lower(), {})))
+        if item.category == "constraint"
+        else (item, describe(item.document))
+        for item in listed
+    ]
 
 
 def action_of(document: Mapping[str, Any]) -> str:

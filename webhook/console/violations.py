@@ -17,7 +17,10 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from webhook.console.picture import ShownViolation
+    from webhook.console.picture import ShownPolicy, ShownViolation
+
+    PoliciesByKey = Mapping[tuple[str, str], ShownPolicy]
+    """By kind and name."""
 
 GROUPS: Final = ("policy", "namespace", "resource")
 COLUMNS: Final = (
@@ -30,10 +33,11 @@ COLUMNS: Final = (
     "name",
     "message",
     "place",
-    "since",
+    "firstSeen",
+    "lastSeen",
 )
 FILTERS: Final = ("policy", "action", "severity", "namespace", "kind")
-SORTS: Final = ("gravity", "newest", "oldest")
+SORTS: Final = ("gravity", "newest", "oldest", "policy", "namespace")
 
 _ACTIONS: Final = ("deny", "fail", "error", "warn", "dryrun")
 _SEVERITIES: Final = ("critical", "high", "medium", "low", "info")
@@ -60,12 +64,16 @@ def _rank(words: tuple[str, ...], word: str) -> int:
 def in_order(violations: list[ShownViolation], sort: str) -> list[ShownViolation]:
     """The violations, which come the gravest first, in another order where one is asked for.
 
-    Those of which nobody knows since when come last.
+    Those of which nobody knows since when come last, and so does what is in no namespace.
     """
     if sort == "newest":
         return sorted(violations, key=lambda item: -item.since)
     if sort == "oldest":
         return sorted(violations, key=lambda item: item.since or sys.maxsize)
+    if sort == "policy":
+        return sorted(violations, key=attrgetter("policy"))
+    if sort == "namespace":
+        return sorted(violations, key=lambda item: (not item.namespace, item.namespace))
     return violations
 
 
@@ -129,8 +137,18 @@ def _has(item: ShownViolation, text: str) -> bool:
     )
 
 
-def row(item: ShownViolation) -> dict[str, str]:
-    """A violation as JSON."""
+def last_seen(item: ShownViolation, policies: PoliciesByKey) -> int:
+    """When it was still there, in seconds since 1970; 0 where nobody says so.
+
+    That is the last audit of its policy, or its first sight, if that came later.
+    """
+    kind, _, name = item.policy.partition("/")
+    policy = policies.get((kind, name))
+    return max(item.since, policy.audited if policy is not None else 0)
+
+
+def row(item: ShownViolation, policies: PoliciesByKey) -> dict[str, str]:
+    """A violation as JSON; by its policy it is told when it was seen last."""
     return {
         "policy": item.policy,
         "action": item.action,
@@ -141,8 +159,13 @@ def row(item: ShownViolation) -> dict[str, str]:
         "name": item.name,
         "message": item.message,
         "place": item.place,
-        "since": text_of(item.since) if item.since else "",
+        "firstSeen": _time(item.since),
+        "lastSeen": _time(last_seen(item, policies)),
     }
+
+
+def _time(seconds: int) -> str:
+    return text_of(seconds) if seconds else ""
 
 
 def counted(violations: Iterable[ShownViolation], by: str) -> list[tuple[Any, int]]:
@@ -175,14 +198,14 @@ def _group(by: str, key: Any, number: int) -> dict[str, Any]:
     }
 
 
-def as_csv(violations: Iterable[ShownViolation]) -> Iterator[str]:
+def as_csv(violations: Iterable[ShownViolation], policies: PoliciesByKey) -> Iterator[str]:
     """Lines of RFC 4180, with the names of columns first.
 
     A cell that a spreadsheet would take for a formula begins with an apostrophe.
     """
     yield _line(COLUMNS)
     for item in violations:
-        yield _line([_no_formula(cell) for cell in row(item).values()])
+        yield _line([_no_formula(cell) for cell in row(item, policies).values()])
 
 
 def _line(cells: Iterable[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import yaml
@@ -27,6 +28,27 @@ PATHS_MAX: Final = 50
 
 _BASES: Final = ((), ("spec", "template"), ("spec", "jobTemplate", "spec", "template"))
 """Where a path may begin: what an object implies has its paths below the template of it."""
+
+
+class FilesFieldLines:
+    """The fields of files, each of which is read again once."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, FieldLines] = {}
+
+    def line(self, file: str, first: int, value: Any, message: str, details: Any) -> int:
+        """The line of the field that is meant; the object's where none is, or no file can be read."""
+        if file not in self._files:
+            self._files[file] = FieldLines(_content(Path(file)))
+        return self._files[file].line(first, value, message, details)
+
+
+def _content(file: Path) -> str:
+    """What is in a file; nothing for a pipe, which is read but once."""
+    try:
+        return file.read_text("utf-8") if file.is_file() else ""
+    except (OSError, ValueError):
+        return ""
 
 
 class FieldLines:

@@ -157,8 +157,11 @@ def test_without_reports_violations_are_those_in_statuses_and_that_is_said():
         "name": "web",
         "message": "no",
     }
-    document = policy(status={"totalViolations": 21, "violations": [item]})
+    audited = {"auditTimestamp": "2026-01-01T00:00:00Z", "totalViolations": 21}
+    document = policy(status={**audited, "violations": [item]})
     picture = picture_of(ClusterObjects([document]))
+    (told,) = pages.violation_page(picture, {})["rows"]
+    assert (told["firstSeen"], told["lastSeen"]) == ("", "2026-01-01T00:00:00Z")
     assert picture.violations is not None
     assert picture.violations[0].resource == ("apps/v1", "Deployment", "shop", "web")
     assert picture.trouble == (FROM_STATUSES,)

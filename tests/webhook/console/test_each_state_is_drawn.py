@@ -117,7 +117,7 @@ def files_with_violations(folder: Path) -> None:
     twice = constraint("matches-nothing", "7").replace("[Pod, Namespace]", "[Pods]")
     parts = (REQUIRED_LABELS, constraint("needs-owner", "owner"), severe, BROKEN, "{[", twice)
     write_policies(folder / "policies", *parts, yaml.safe_dump(living.MUTATOR))
-    options = ConsoleOptions(log_file, as_sarif=lambda rows: json.dumps(len(rows)))
+    options = ConsoleOptions(log_file, as_sarif=lambda _, rows: json.dumps(len(rows)))
     world = World(folder, options).read()
     overview = world.go("/").text
     assert "Denials a minute" in overview

@@ -86,7 +86,12 @@ def hostile_documents() -> list[tuple[str, dict[str, Any]]]:
     found = [
         (
             "overview",
-            {**pages.overview(shown, {}), "decisionLog": True, "denialsPerMinute": [0, 1]},
+            {
+                **pages.overview(shown, {}),
+                "decisionLog": True,
+                "denialsPerMinute": [0, 1],
+                "newestMinute": 9,
+            },
         ),
         ("policies", pages.policies(shown, query)),
         ("policies", pages.policies(shown, {"q": SCRIPT})),
@@ -100,7 +105,7 @@ def hostile_documents() -> list[tuple[str, dict[str, Any]]]:
             "decisions",
             {
                 "on": True,
-                "query": dict.fromkeys(("q", "uid", *decisions.FILTERS), SCRIPT),
+                "query": dict.fromkeys(("q", "uid", "minute", *decisions.FILTERS), SCRIPT),
                 "choices": {name: [{"value": SCRIPT, "found": 1}] for name in decisions.FILTERS},
                 "position": {"page": 1, "pages": 2, "first": 1, "last": 1, "total": 2},
                 "records": [DECISION],
@@ -109,6 +114,7 @@ def hostile_documents() -> list[tuple[str, dict[str, Any]]]:
                 "complete": False,
                 "unreadable": 1,
                 "denialsPerMinute": [0, 1, 2],
+                "newestMinute": 9,
             },
         ),
     ]
@@ -216,9 +222,19 @@ def test_each_page_is_drawn_where_there_is_nothing(over: str, known: bool):
         assert "<h1>" in DRAWING.page(name, "", around(shown), view(shown, {}))
     resource = {**pages.resource(shown, {}), "live": {"error": "no object is named"}}
     assert "<h1>" in DRAWING.page("resource", "", around(shown), resource)
-    document = {**pages.overview(shown, {}), "decisionLog": False, "denialsPerMinute": []}
+    document = {
+        **pages.overview(shown, {}),
+        "decisionLog": False,
+        "denialsPerMinute": [],
+        "newestMinute": 0,
+    }
     assert "There is no policy yet" in draw("overview", shown, document).text
-    document = {**pages.overview(EMPTY, {}), "decisionLog": False, "denialsPerMinute": []}
+    document = {
+        **pages.overview(EMPTY, {}),
+        "decisionLog": False,
+        "denialsPerMinute": [],
+        "newestMinute": 0,
+    }
     assert "nothing was read yet" in draw("overview", EMPTY, document).text
 
 

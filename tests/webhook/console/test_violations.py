@@ -4,7 +4,7 @@ import csv
 import io
 from dataclasses import replace
 
-from tests.webhook.console.pictures import HOSTILE, violation
+from tests.webhook.console.pictures import HOSTILE, constraint, violation
 from webhook.api.names import CLUSTER_WIDE
 from webhook.console.violations import (
     FILTERS,
@@ -74,7 +74,22 @@ def test_the_newest_and_the_oldest_come_first_where_that_is_asked_for():
     assert [item.since for item in in_order(given, "newest")] == [3, 2, 0]
     assert [item.since for item in in_order(given, "oldest")] == [2, 3, 0]
     assert in_order(given, "gravity") == given
-    assert row(given[0])["since"] == "1970-01-01T00:00:02Z"
+    assert row(given[0], {})["firstSeen"] == "1970-01-01T00:00:02Z"
+
+
+def test_policies_and_namespaces_are_put_together_where_that_is_asked_for():
+    given = [violation("shop", "B/b"), violation("", "A/a"), violation("a", "A/a")]
+    assert in_order(given, "policy") == [given[1], given[2], given[0]]
+    assert in_order(given, "namespace") == [given[2], given[0], given[1]], "cluster-wide last"
+
+
+def test_a_violation_was_seen_last_by_its_policy_s_last_audit_or_when_it_was_found():
+    audited = constraint("owner", audited=50)
+    known = {audited.key: audited}
+    for since, last in ((20, "1970-01-01T00:00:50Z"), (70, "1970-01-01T00:01:10Z")):
+        assert row(violation("a", since=since), known)["lastSeen"] == last
+    assert row(violation("a"), known)["firstSeen"] == "", "a status does not say"
+    assert row(violation("a"), {})["lastSeen"] == "", "nobody says"
 
 
 def test_groups_have_the_most_first():
@@ -87,11 +102,11 @@ def test_groups_have_the_most_first():
 
 def test_csv_is_read_back_as_it_was_whatever_it_holds():
     found = [violation(text) for text in (*HOSTILE, "a,b", 'say "no"', "two\nlines")]
-    lines = list(csv.DictReader(io.StringIO("".join(as_csv(found)), newline="")))
-    assert lines == [row(item) for item in found]
+    lines = list(csv.DictReader(io.StringIO("".join(as_csv(found, {})), newline="")))
+    assert lines == [row(item, {}) for item in found]
 
 
 def test_no_cell_of_csv_is_a_formula():
     found = [violation(text) for text in ("=1+1", "+1", "-1", "@a", "\tx")]
-    for line in csv.DictReader(io.StringIO("".join(as_csv(found)))):
+    for line in csv.DictReader(io.StringIO("".join(as_csv(found, {})))):
         assert line["message"].startswith("'")

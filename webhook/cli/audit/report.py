@@ -6,7 +6,13 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cli.formats.document import as_json, as_yaml
-from webhook.cli.formats.finding import Report, ShownFinding, level_of
+from webhook.cli.formats.finding import (
+    Report,
+    ShownFinding,
+    level_of,
+    place_in_cluster,
+    shown_resource,
+)
 from webhook.cli.formats.github import as_github
 from webhook.cli.formats.junit import as_junit
 from webhook.cli.formats.sarif import as_sarif
@@ -102,14 +108,15 @@ def report(outcome: AuditOutcome) -> Report:
 
 def _finding(item: AuditedViolation) -> ShownFinding:
     identity, result = item.identity, item.result
-    path = "/".join(filter(None, (identity.namespace, identity.kind, identity.name)))
     return ShownFinding(
         rule="/".join(result.constraint.key),
         level=level_of(result.actions),
         label=",".join(result.actions),
         subject=_resource(item),
         message=result.msg,
-        place=f"cluster/{identity.api_version}/{path}",
+        place=place_in_cluster(
+            identity.api_version, identity.kind, identity.namespace, identity.name
+        ),
     )
 
 
@@ -124,8 +131,7 @@ def _by_constraint(outcome: AuditOutcome) -> list[tuple[tuple[str, str], list[Au
 def _resource(finding: AuditedViolation) -> str:
     """``apps/v1/Deployment payments/web``."""
     identity = finding.identity
-    name = f"{identity.namespace}/{identity.name}" if identity.namespace else identity.name
-    return f"{identity.api_version}/{identity.kind} {name}"
+    return shown_resource(identity.api_version, identity.kind, identity.namespace, identity.name)
 
 
 def _document(finding: AuditedViolation) -> dict[str, Any]:

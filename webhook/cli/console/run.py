@@ -10,7 +10,13 @@ from webhook import garbage, log
 from webhook.cli import exit_codes
 from webhook.cli.clients import new_client
 from webhook.cli.console.login import InvalidLogin, login_of
-from webhook.cli.formats.finding import Report, ShownFinding, level_of
+from webhook.cli.formats.finding import (
+    Report,
+    ShownFinding,
+    level_of,
+    place_in_cluster,
+    shown_resource,
+)
 from webhook.cli.formats.sarif import as_sarif
 from webhook.cli.terminal import complain
 from webhook.cluster import event_loop
@@ -20,6 +26,7 @@ from webhook.console.files import FilesSource, Place
 from webhook.console.gate import LOOPBACK
 from webhook.console.picture import Shown, clusters_of
 from webhook.console.process import listen, serve
+from webhook.console.sorts import descriptions
 from webhook.constraint.targets.known import ADMISSION_ALONE
 
 if TYPE_CHECKING:
@@ -27,7 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from webhook.console.login import Login
-    from webhook.console.picture import ShownCluster, ShownViolation
+    from webhook.console.picture import Picture, ShownCluster, ShownViolation
     from webhook.console.process import RunningSource
     from webhook.console.rights import Rights
     from webhook.log import Logger
@@ -142,23 +149,27 @@ def rights_of(login: Login | None, followed: RunningSource) -> Rights | None:
     return Rights(lambda: followed.server)
 
 
-def sarif(violations: Sequence[ShownViolation]) -> str:
+def sarif(picture: Picture, violations: Sequence[ShownViolation]) -> str:
     """Violations as `waddle test` and `waddle audit` write them for code scanning."""
-    findings = [
-        ShownFinding(
-            rule=item.policy,
-            level=level_of(item.action.split(",")),
-            label=item.action,
-            subject=f"{item.api_version}/{item.kind} {_name(item)}",
-            message=item.message,
-            file=item.place.rpartition(":")[0],
-            line=int(item.place.rpartition(":")[2] or 1),
-            place=f"{item.kind}/{_name(item)}",
-        )
-        for item in violations
-    ]
-    return as_sarif(Report(sorted({item.policy for item in violations}), findings))
+    said, rules = {}, []
+    for item, described in descriptions(picture.policies):
+        if item.category == "constraint":
+            name = f"{item.kind}/{item.name}"
+            said[name] = described
+            if item.state in {"active", "degraded"}:
+                rules.append(name)
+    return as_sarif(Report(rules, list(map(_finding, violations)), descriptions=said))
 
 
-def _name(item: ShownViolation) -> str:
-    return f"{item.namespace}/{item.name}" if item.namespace else item.name
+def _finding(item: ShownViolation) -> ShownFinding:
+    file, _, line = item.place.rpartition(":")
+    return ShownFinding(
+        rule=item.policy,
+        level=level_of(item.action.split(",")),
+        label=item.action,
+        subject=shown_resource(*item.resource),
+        message=item.message,
+        file=file,
+        line=int(line or 1),
+        place=place_in_cluster(*item.resource),
+    )

@@ -54,6 +54,16 @@ class Report:
     """What rules say of themselves, those that do."""
 
 
+def shown_resource(api_version: str, kind: str, namespace: str, name: str) -> str:
+    """An object as a finding's subject: ``apps/v1/Deployment payments/web``."""
+    return f"{api_version}/{kind} {f'{namespace}/{name}' if namespace else name}"
+
+
+def place_in_cluster(api_version: str, kind: str, namespace: str, name: str) -> str:
+    """Where an object of a cluster is, in the form of a path."""
+    return "/".join(["cluster", api_version, *filter(None, (namespace, kind, name))])
+
+
 def level_of(actions: Sequence[str]) -> Level:
     """The level of the severest action: what is only recorded is a note."""
     levels = {_LEVELS.get(action, "note") for action in actions}

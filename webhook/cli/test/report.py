@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cli.formats.document import as_yaml as yaml_of
@@ -14,7 +13,7 @@ from webhook.cli.formats.pipelines import as_read_by
 from webhook.cli.table import table
 from webhook.cli.terminal import styled
 from webhook.golang.strings import quote
-from webhook.policies.field_lines import FieldLines
+from webhook.policies.field_lines import FilesFieldLines
 from webhook.printable import one_line, printable_json, printable_name
 
 if TYPE_CHECKING:
@@ -96,7 +95,7 @@ def as_yaml(outcome: CheckOutcome) -> str:
 
 def report(outcome: CheckOutcome) -> Report:
     """As SARIF, JUnit and annotations tell it."""
-    places = _Places()
+    places = FilesFieldLines()
     findings = [
         ShownFinding(
             rule=_constraint(item),
@@ -105,34 +104,14 @@ def report(outcome: CheckOutcome) -> Report:
             subject=item.subject,
             message=item.result.msg,
             file=item.file,
-            line=places.line(item),
+            line=places.line(
+                item.file, item.line, item.value, item.result.msg, item.result.details
+            ),
         )
         for item in outcome.shown
     ]
     missing = [*outcome.faults, *([outcome.nothing] if outcome.nothing else ())]
     return Report(outcome.constraints, findings, missing, outcome.descriptions)
-
-
-class _Places:
-    """The lines that violations point to: of files that are read again, each once."""
-
-    def __init__(self) -> None:
-        self._files: dict[str, FieldLines] = {}
-
-    def line(self, item: CheckedViolation) -> int:
-        """The line of the field that is meant; the object's where none is, or no file can be read."""
-        if item.file not in self._files:
-            self._files[item.file] = FieldLines(_text(Path(item.file)))
-        result = item.result
-        return self._files[item.file].line(item.line, item.value, result.msg, result.details)
-
-
-def _text(file: Path) -> str:
-    """What is in a file; nothing for a pipe, which is read but once."""
-    try:
-        return file.read_text("utf-8") if file.is_file() else ""
-    except (OSError, ValueError):
-        return ""
 
 
 def _as_github(outcome: CheckOutcome) -> str:
