@@ -48,8 +48,8 @@ image: ## build the container image, and dist/sbom.cdx.json of it; ENGINE=podman
 	$(ENGINE) run --rm --network=none --entrypoint cat $(IMAGE) /opt/waddle/sbom.cdx.json > dist/sbom.cdx.json
 
 RELEASE ?= dist/release
-release: setup .venv-sbom/.done ## cut the version of webhook/__init__.py: wheel, sdist, waddle.pyz, install.yaml, chart, checksums, SBOM, provenance, notes in dist/release, and the tag
-	$(BIN)/python -m tests.release $(RELEASE)
+release: setup .venv-sbom/.done ## cut the version of webhook/__init__.py: wheel, sdist, waddle.pyz, install.yaml, chart, checksums, SBOM, provenance, notes in dist/release, and the tag; REPOSITORY=https://… for the packages' links
+	$(BIN)/python -m tests.release $(RELEASE) $(REPOSITORY)
 
 .venv-sbom/.done: requirements/sbom.txt | .venv/.done
 	test -x .venv-sbom/bin/python || $(PYTHON) -m venv --without-pip .venv-sbom

@@ -1,6 +1,7 @@
 """Cuts a release: artifacts, checksums, a bill of materials, provenance, notes, and the tag.
 
-``make release`` runs it in a clean checkout. Nothing is published and nothing is signed: that takes
+``make release`` runs it in a clean checkout, ``make release REPOSITORY=https://…`` for one that is
+published there: its packages link to it. Nothing is published and nothing is signed: that takes
 accounts and keys, and stands in the notes.
 """
 
@@ -13,6 +14,7 @@ import re
 import subprocess
 import sys
 import tarfile
+import tempfile
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,7 +34,7 @@ INSTALL_HEAD: Final = f"""\
 PUBLICATION: Final = """
 ## To publish this
 
-1. Put the repository's address in place of `OWNER/REPOSITORY` in `pyproject.toml`, and cut it again.
+1. {links}
 2. `git push origin v{version}`, with these files as the release's.
 3. `twine upload waddle_admission-{version}*` puts the wheel and the sdist on the package index.
 4. `make image IMAGE=…`, push it, and name it in `install.yaml` and the chart's values.
@@ -42,12 +44,48 @@ PUBLICATION: Final = """
 """
 
 
+UNLINKED: Final = (
+    "The packages have no links: nobody said where the repository is. "
+    "Cut it again with `make release REPOSITORY=https://…`, in another folder."
+)
+LINKED: Final = (
+    "The packages link to {repository}: let people read it. There GitHub's action and the "
+    "pre-commit hooks of `docs/pipelines.md` can be used."
+)
+
+LINKS: Final = """
+[project.urls]
+Homepage = "{repository}"
+Documentation = "{repository}/blob/main/docs/README.md"
+Source = "{repository}"
+Issues = "{repository}/issues"
+Changelog = "{repository}/blob/main/CHANGELOG.md"
+
+# On an index links into the repository lead nowhere unless they are whole.
+[[tool.hatch.metadata.hooks.fancy-pypi-readme.substitutions]]
+pattern = '!\\[([^\\]]*)\\]\\((?![a-z]+:)([^)]+)\\)'
+replacement = '![\\1]({repository}/raw/main/\\2)'
+[[tool.hatch.metadata.hooks.fancy-pypi-readme.substitutions]]
+pattern = '\\]\\((?![a-z]+:|#)([^)]+)\\)'
+replacement = ']({repository}/blob/main/\\1)'
+"""
+"""What is added to ``pyproject.toml`` of a release."""
+
+_REPOSITORY: Final = re.compile(r"https://[\w.-]+(?:/[\w.-]+)+")
+
+
 class CannotRelease(Exception):
     """Why no release can be cut: what to do first."""
 
 
-def cut(folder: Path) -> None:
-    """Make all files of a release in a folder, and the tag. Raises :class:`CannotRelease`."""
+def cut(folder: Path, repository: str = "") -> None:
+    """Make all files of a release in a folder, and the tag. Raises :class:`CannotRelease`.
+
+    ``repository`` is where it will be published.
+    """
+    repository = repository.removesuffix(".git").rstrip("/")
+    if repository and not _REPOSITORY.fullmatch(repository):
+        raise CannotRelease(f"{repository} is no address of a repository: https://HOST/OWNER/NAME")
     tag = f"v{__version__}"
     commit = git("rev-parse", "HEAD")
     if git("status", "--porcelain"):
@@ -55,11 +93,11 @@ def cut(folder: Path) -> None:
     tagged = git("tag", "--list", tag) and git("rev-list", "-n", "1", tag)
     if tagged and tagged != commit:
         raise CannotRelease(f"{tag} is another commit: raise __version__ in webhook/__init__.py")
-    notes = notes_of((ROOT / "CHANGELOG.md").read_text("utf-8"), __version__)
+    notes = notes_of((ROOT / "CHANGELOG.md").read_text("utf-8"), __version__, repository)
     if folder.exists() and any(folder.iterdir()):
         raise CannotRelease(f"{folder} is not empty")
     folder.mkdir(parents=True, exist_ok=True)
-    packages(folder)
+    packages(folder, repository)
     one_file(folder)
     (folder / "install.yaml").write_text(installation(), "utf-8")
     chart(folder / f"waddle-{__version__}.tgz")
@@ -68,20 +106,20 @@ def cut(folder: Path) -> None:
     sums = checksums(folder)
     listed = "".join(f"{digest}  {name}\n" for name, digest in sums.items())
     (folder / "SHA256SUMS").write_text(listed, "utf-8")
-    statement = json.dumps(provenance(sums, commit), indent=2)
+    statement = json.dumps(provenance(sums, commit, repository), indent=2)
     (folder / "provenance.intoto.json").write_text(f"{statement}\n", "utf-8")
     if not tagged:
         git("tag", "--annotate", tag, "--message", f"Waddle {__version__}")
 
 
-def git(*arguments: str) -> str:
+def git(*arguments: str | Path) -> str:
     return run("git", *arguments)
 
 
-def run(*command: str | Path, **environment: str) -> str:
+def run(*command: str | Path, cwd: Path = ROOT, **environment: str) -> str:
     done = subprocess.run(
         command,
-        cwd=ROOT,
+        cwd=cwd,
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
@@ -92,21 +130,29 @@ def run(*command: str | Path, **environment: str) -> str:
     return done.stdout.strip()
 
 
-def notes_of(changelog: str, version: str) -> str:
+def notes_of(changelog: str, version: str, repository: str = "") -> str:
     """A version's section of the changelog, and what is left to do."""
     found = re.search(
         rf"^## \[?{re.escape(version)}\b.*?\n(.*?)(?=^## |\Z)", changelog, re.DOTALL | re.MULTILINE
     )
     if found is None:
         raise CannotRelease(f"CHANGELOG.md has no section {version}: name what was unreleased so")
-    left = PUBLICATION.format(version=version, platform=sys.platform)
+    links = LINKED.format(repository=repository) if repository else UNLINKED
+    left = PUBLICATION.format(version=version, platform=sys.platform, links=links)
     return f"# Waddle {version}\n\n{found[1].strip()}\n{left}"
 
 
-def packages(folder: Path) -> None:
-    """The sdist and the wheel, whose bytes depend on the commit alone."""
+def packages(folder: Path, repository: str) -> None:
+    """The sdist and the wheel, whose bytes depend on the commit and its repository alone."""
     when = git("log", "-1", "--format=%ct")
-    run(BIN / "python", "-m", "hatchling", "build", "-d", folder, SOURCE_DATE_EPOCH=when)
+    with tempfile.TemporaryDirectory() as name:
+        tree = Path(name) / "tree"
+        git("clone", "--quiet", "--no-hardlinks", ROOT, tree)
+        if repository:
+            with (tree / "pyproject.toml").open("a", encoding="utf-8") as project:
+                project.write(LINKS.format(repository=repository))
+        build = (BIN / "python", "-m", "hatchling", "build", "-d", folder)
+        run(*build, cwd=tree, SOURCE_DATE_EPOCH=when)
 
 
 def one_file(folder: Path) -> None:
@@ -160,22 +206,22 @@ def checksums(folder: Path) -> dict[str, str]:
     }
 
 
-def provenance(sums: dict[str, str], commit: str) -> dict[str, Any]:
+def provenance(sums: dict[str, str], commit: str, repository: str) -> dict[str, Any]:
     """Of what and how the files were made: an in-toto statement of SLSA 1.0, not signed."""
+    source: dict[str, Any] = {"digest": {"gitCommit": commit}}
+    made_by = "urn:waddle:make-release"
+    if repository:
+        source["uri"] = f"git+{repository}"
+        made_by = f"{repository}/blob/main/tests/release.py"
     return {
         "_type": "https://in-toto.io/Statement/v1",
         "subject": [{"name": name, "digest": {"sha256": sums[name]}} for name in sums],
         "predicateType": "https://slsa.dev/provenance/v1",
         "predicate": {
             "buildDefinition": {
-                "buildType": "https://github.com/OWNER/REPOSITORY/blob/main/tests/release.py",
+                "buildType": made_by,
                 "externalParameters": {"version": __version__},
-                "resolvedDependencies": [
-                    {
-                        "uri": "git+https://github.com/OWNER/REPOSITORY",
-                        "digest": {"gitCommit": commit},
-                    }
-                ],
+                "resolvedDependencies": [source],
             },
             "runDetails": {"builder": {"id": "make release"}},
         },
@@ -184,7 +230,7 @@ def provenance(sums: dict[str, str], commit: str) -> dict[str, Any]:
 
 if __name__ == "__main__":
     try:
-        cut(Path(sys.argv[1]).absolute())
+        cut(Path(sys.argv[1]).absolute(), *sys.argv[2:])
     except CannotRelease as error:
         sys.exit(f"no release: {error}")
     for made in sorted(Path(sys.argv[1]).iterdir()):

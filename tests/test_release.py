@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,10 @@ import yaml
 
 from tests.patience import PATIENCE_SECONDS
 from tests.programs import ROOT
-from tests.release import CannotRelease, chart, notes_of
+from tests.release import CannotRelease, chart, cut, notes_of
 from webhook import __version__
+
+REPOSITORY = "https://git.example/people/waddle"
 
 
 def run(*command, cwd, check=True):
@@ -40,7 +43,9 @@ def released(tmp_path_factory) -> Path:
     (clone / ".git" / "info" / "exclude").write_text(".venv\n.venv-sbom\n")
     for key, value in (("user.name", "a"), ("user.email", "a@example.invalid")):
         run("git", "config", key, value, cwd=clone)
-    done = run(sys.executable, "-m", "tests.release", "dist/release", cwd=clone, check=False)
+    done = run(
+        sys.executable, "-m", "tests.release", "dist/release", REPOSITORY, cwd=clone, check=False
+    )
     if "No matching distribution" in done.stderr or "kubectl" in done.stderr:
         pytest.skip(f"it needs a package registry and kubectl: {done.stderr[-300:]}")
     assert done.returncode == 0, done.stderr
@@ -62,9 +67,16 @@ def test_a_release_is_whole_and_agrees_with_itself(released):
         assert hashlib.sha256((released / name).read_bytes()).hexdigest() == digest
     statement = json.loads((released / "provenance.intoto.json").read_text())
     assert {one["name"]: one["digest"]["sha256"] for one in statement["subject"]} == sums
+    wheel = released / f"waddle_admission-{__version__}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel) as packed:
+        said = packed.read(f"waddle_admission-{__version__}.dist-info/METADATA").decode()
+    assert f"Project-URL: Source, {REPOSITORY}\n" in said
+    assert f"]({REPOSITORY}/blob/main/docs/" in said, "on an index links are whole"
+    assert "OWNER/REPOSITORY" not in said
+    assert REPOSITORY in (released / "notes.md").read_text()
     (source,) = statement["predicate"]["buildDefinition"]["resolvedDependencies"]
     tagged = run("git", "rev-list", "-n", "1", f"v{__version__}", cwd=released).stdout.strip()
-    assert source["digest"]["gitCommit"] == tagged
+    assert source == {"uri": f"git+{REPOSITORY}", "digest": {"gitCommit": tagged}}
 
     components = json.loads((released / "sbom.cdx.json").read_text())["components"]
     assert {"kubernetes", "cryptography"} <= {one["name"] for one in components}
@@ -103,8 +115,15 @@ def test_notes_are_the_version_s_section():
     )
 
     assert notes.startswith("# Waddle 1.0.0\n\n- one\n\n## To publish this")
+    assert "REPOSITORY=" in notes, "nobody said where it is published"
+    assert REPOSITORY in notes_of("## 1.0.0\n", "1.0.0", REPOSITORY)
     with pytest.raises(CannotRelease, match=r"no section 3\.0\.0"):
         notes_of("## 2.0.0\n", "3.0.0")
+
+
+def test_a_release_names_no_place_that_is_none(tmp_path):
+    with pytest.raises(CannotRelease, match="no address of a repository"):
+        cut(tmp_path, "OWNER/REPOSITORY")
 
 
 def test_the_packed_chart_has_files_in_place_of_links(tmp_path):

@@ -14,6 +14,13 @@ _Command = Callable[..., Any]
 STANDARD_INPUT = "/dev/stdin"
 
 
+def dash_is_standard_input(_context: click.Context, _parameter: click.Parameter, value: Any) -> Any:
+    """For options and arguments that are names of files as they are typed, one or several."""
+    if isinstance(value, tuple):
+        return tuple(STANDARD_INPUT if one == "-" else one for one in value)
+    return STANDARD_INPUT if value == "-" else value
+
+
 class InputPath(click.Path):
     """A path that is read; ``-`` is standard input."""
 
@@ -48,7 +55,7 @@ KUBECONFIG = click.option(
     "--kubeconfig",
     metavar="FILE",
     default=None,
-    callback=lambda _ctx, _param, value: STANDARD_INPUT if value == "-" else value,
+    callback=dash_is_standard_input,
     help="The kubeconfig; else the pod's own account, $KUBECONFIG, or the user's.",
 )
 DISABLED_BUILTINS = click.option(

@@ -5,15 +5,16 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from webhook.cli import exit_codes
+from webhook.cli.policy_options import InputPath
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from webhook.decisions.sidecar.settings import SidecarSettings
     from webhook.log import Logger
@@ -31,7 +32,7 @@ LOOK_SECONDS: Final = 2.0
     "--config",
     required=True,
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=InputPath(exists=False),
     help="Configuration file; see docs/decisions.md. Repeated: sinks of later files are added.",
 )
 @click.option(

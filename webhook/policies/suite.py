@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 from webhook.api.documents import InvalidDocument, read_objects
 from webhook.api.gvk import gvk_of
 from webhook.policies.assertion import Assertion, read_assertion
-from webhook.policies.manifests import find_files
+from webhook.policies.manifests import find_files, is_stream
 from webhook.policies.supporting_files import SUITES
 from webhook.values import dataclass
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 GROUP: Final = SUITES
 KIND: Final = "Suite"
@@ -56,11 +54,16 @@ class SuiteTest:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """The tests of one file; their files' names are relative to its folder."""
+    """The tests of one file."""
 
     path: Path
     tests: tuple[SuiteTest, ...]
     skip: bool = False
+
+    @property
+    def folder(self) -> Path:
+        """Where names of files begin: beside the suite, or where the program runs for a pipe."""
+        return Path() if is_stream(self.path) else self.path.parent
 
 
 def find_suites(path: Path) -> list[Suite]:
@@ -69,12 +72,13 @@ def find_suites(path: Path) -> list[Suite]:
     Raises :class:`InvalidSuite`, and OSError where there is no such path. A file that is
     named must be YAML, whatever is in it; of a folder's files the suites alone.
     """
-    named = path.is_file()
-    if named and path.suffix not in _EXTENSIONS:
+    piped = is_stream(path)
+    named = path.is_file() or piped
+    if named and not piped and path.suffix not in _EXTENSIONS:
         raise InvalidSuite(f'unsupported extension: "{path.suffix}" of {path}')
     suites = []
-    for file in find_files(path):
-        if file.suffix not in _EXTENSIONS:
+    for file in [path] if piped else find_files(path):
+        if not piped and file.suffix not in _EXTENSIONS:
             continue
         try:
             text = file.read_text(encoding="utf-8-sig")

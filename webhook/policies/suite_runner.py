@@ -66,7 +66,7 @@ class SuiteRunner:
         if suite.skip:
             return SuiteResult(path, skipped=True)
         start = time.perf_counter()
-        folder = suite.path.parent
+        folder = suite.folder
         tests = tuple(self._run_test(folder, test) for test in suite.tests)
         return SuiteResult(path, seconds=time.perf_counter() - start, tests=tests)
 

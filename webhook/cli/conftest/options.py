@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from webhook.cli import exit_codes
+from webhook.cli.policy_options import dash_is_standard_input
 from webhook.conftest import settings
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ LOADING = options(
         "--policy",
         multiple=True,
         default=("policy",),
+        callback=dash_is_standard_input,
         metavar="PATH",
         help="Files and folders of Rego. Repeatable, or separated by commas.",
     ),
@@ -102,13 +104,20 @@ LOADING = options(
         "-d",
         "--data",
         multiple=True,
+        callback=dash_is_standard_input,
         metavar="PATH",
         help="Files and folders of data for policies.",
     ),
     click.option(
         "--rego-version", default="v1", show_default=True, help="The syntax of Rego: v0 or v1."
     ),
-    click.option("--capabilities", default="", metavar="FILE", help="What policies may call."),
+    click.option(
+        "--capabilities",
+        default="",
+        metavar="FILE",
+        callback=dash_is_standard_input,
+        help="What policies may call.",
+    ),
     click.option("--strict", is_flag=True, help="Refuse what Rego's strict mode refuses."),
     click.option("--show-builtin-errors", is_flag=True, help="Fail where a built-in complains."),
     click.option("--trace", is_flag=True, help="Tell on standard error how rules were evaluated."),

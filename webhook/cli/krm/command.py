@@ -31,6 +31,10 @@ def command(filenames: tuple[str, ...]) -> int:
     from webhook.cli.krm import run as krm_run  # noqa: PLC0415
     from webhook.cli.sources import CannotTest  # noqa: PLC0415
 
+    if "-" in filenames:
+        raise click.UsageError(
+            "standard input is the ResourceList: policies are files, or items of that list"
+        )
     raw = sys.stdin.buffer.read(krm_run.BYTES_MAX + 1)
     try:
         outcome = krm_run.validate(raw, [Path(name) for name in filenames])

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from webhook.cli import exit_codes
+from webhook.cli.policy_options import dash_is_standard_input
 from webhook.cli.rego.options import (
     BUNDLE,
     CAPABILITIES,
@@ -29,7 +30,9 @@ Nothing is printed where all is well.
 
 
 @click.command(name="check", help=_HELP + exit_codes.paragraph("rego check"))
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True)
+@click.argument(
+    "paths", metavar="PATH...", nargs=-1, required=True, callback=dash_is_standard_input
+)
 @click.option(
     "-f",
     "--format",

@@ -7,6 +7,7 @@ from typing import Any, Final
 import click
 
 from webhook.cli import exit_codes
+from webhook.cli.policy_options import dash_is_standard_input
 from webhook.cli.rego.options import (
     CAPABILITIES,
     COVERAGE_RUNS,
@@ -38,7 +39,13 @@ _OPTIMIZED: Final = "policies are compiled as they are; use opa build --optimize
 @click.argument("query", required=False)
 @click.option("--stdin", "query_stdin", is_flag=True, help="Read the query from standard input.")
 @click.option(
-    "-d", "--data", "paths", metavar="PATH", multiple=True, help="Policies and data. Repeatable."
+    "-d",
+    "--data",
+    "paths",
+    metavar="PATH",
+    multiple=True,
+    callback=dash_is_standard_input,
+    help="Policies and data. Repeatable.",
 )
 @click.option("-i", "--input", "input_path", metavar="FILE", help="The input document.")
 @click.option("-I", "--stdin-input", is_flag=True, help="Read the input from standard input.")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from webhook.cli.policy_options import dash_is_standard_input
 from webhook.duration import duration_seconds
 from webhook.rego.trace.events import KINDS
 
@@ -98,12 +99,14 @@ MAX_ERRORS = click.option(
 CAPABILITIES = click.option(
     "--capabilities",
     metavar="FILE|VERSION",
+    callback=dash_is_standard_input,
     help="Built-ins that exist: a file of OPA's capabilities, or a version of OPA such as v1.0.0.",
 )
 SCHEMA = click.option(
     "-s",
     "--schema",
     metavar="PATH",
+    callback=dash_is_standard_input,
     help="What the input and data may hold: a JSON schema of the input, or a folder of schemas.",
 )
 COVERAGE_RUNS = click.option(

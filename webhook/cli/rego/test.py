@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from webhook.cli import exit_codes
+from webhook.cli.policy_options import dash_is_standard_input
 from webhook.cli.rego.options import (
     BUNDLE,
     CAPABILITIES,
@@ -37,7 +38,9 @@ are listed and not run.
 
 
 @click.command(name="test", help=_HELP + exit_codes.paragraph("rego test"))
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True)
+@click.argument(
+    "paths", metavar="PATH...", nargs=-1, required=True, callback=dash_is_standard_input
+)
 @click.option("-r", "--run", "wanted", metavar="REGEX", default="", help="Run only what matches.")
 @click.option(
     "-f",

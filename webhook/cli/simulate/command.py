@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -11,6 +10,7 @@ import orjson
 from webhook.cli import exit_codes
 from webhook.cli.formats import words
 from webhook.cli.formats.words import output_option
+from webhook.cli.policy_options import InputPath
 from webhook.cli.simulate.run import (
     QUANTILES,
     LogNormal,
@@ -23,7 +23,8 @@ from webhook.cli.table import table
 from webhook.cli.terminal import complain, write
 
 if TYPE_CHECKING:
-    from webhook.cli.simulate.run import Comparison, Distribution
+    from pathlib import Path
+from webhook.cli.simulate.run import Comparison, Distribution
 
 REPLICAS_MAX: Final = 100
 DEFAULT_INGEST: Final = "20,40"
@@ -69,7 +70,7 @@ far the formula is from them; with --ingest-ms too, what was measured stands bes
 )
 @click.option(
     "--measured",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=InputPath(dir_okay=False),
     help="Measured rounds: JSON with an array of arrays named rounds_ms.",
 )
 @output_option(*words.SHORT)

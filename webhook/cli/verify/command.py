@@ -16,6 +16,7 @@ from webhook.cli.policy_options import (
     HTTP_HOSTS,
     NATIVE_FAILURE_POLICY,
     NATIVE_VALIDATION,
+    dash_is_standard_input,
 )
 from webhook.cli.terminal import complain, write
 
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 _HELP = """Run the test suites (files of kind Suite, test.gatekeeper.sh) at PATH.
 
 A folder is searched with all below it; PATH/... means the same. Each case puts an
-object under a constraint and says which violations are to be found.
+object under a constraint and says which violations are to be found. The files of a
+suite in a pipe, or on standard input (-), are looked for from the working folder.
 
 \b
   waddle verify policies
@@ -37,7 +39,9 @@ object under a constraint and says which violations are to be found.
 
 
 @click.command(name="verify", help=_HELP + exit_codes.paragraph("verify"))
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True)
+@click.argument(
+    "paths", metavar="PATH...", nargs=-1, required=True, callback=dash_is_standard_input
+)
 @click.option(
     "-r",
     "--run",
