@@ -52,8 +52,7 @@ class DecisionSearch:
         return cls(
             query.get("q", ""),
             query.get("uid", ""),
-            *(query.get(name, "") for name in FILTERS),
-            query.get("minute", ""),
+            **{name: query.get(name, "") for name in (*FILTERS, "minute")},
         )
 
     def misses(self, record: Mapping[str, Any]) -> list[str] | None:
