@@ -53,7 +53,7 @@ class DecisionSearch:
             query.get("q", ""),
             query.get("uid", ""),
             *(query.get(name, "") for name in FILTERS),
-            query.get("minute", ""),
+            minute=query.get("minute", ""),
         )
 
     def misses(self, record: Mapping[str, Any]) -> list[str] | None:
