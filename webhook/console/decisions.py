@@ -49,12 +49,9 @@ class DecisionSearch:
     @classmethod
     def of(cls, query: Mapping[str, str]) -> DecisionSearch:
         """What a query says."""
-        return cls(
-            query.get("q", ""),
-            query.get("uid", ""),
-            *(query.get(name, "") for name in FILTERS),
-            minute=query.get("minute", ""),
-        )
+        filters = (query.get(name, "") for name in FILTERS)
+        search = cls(query.get("q", ""), query.get("uid", ""), *filters)
+        return replace(search, minute=query.get("minute", ""))
 
     def misses(self, record: Mapping[str, Any]) -> list[str] | None:
         """The filters that a record does not pass; None where text, uid or minute are others."""
