@@ -72,7 +72,7 @@ def test_the_template_leaves_junit_and_sarif(repository):
     run = ran("sh", "\n".join(job["script"]), repository, environment)
 
     assert run.returncode == 1, run.stderr
-    assert "1 violations" in run.stdout
+    assert "1 violation " in run.stdout
     report = ET.parse(repository / job["artifacts"]["reports"]["junit"]).getroot()
     assert report.findall(".//failure")
     for path in job["artifacts"]["paths"]:

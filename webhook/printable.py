@@ -62,3 +62,8 @@ def is_printable(text: str) -> bool:
 def _written_out(match: re.Match[str], group: int = 0) -> str:
     code = ord(match[group])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def quantity(number: int, one: str, many: str = "") -> str:
+    """So many of something: ``1 policy``, ``2 policies``; ``many`` is else ``one`` and an s."""
+    return f"{number} {one if number == 1 else many or f'{one}s'}"

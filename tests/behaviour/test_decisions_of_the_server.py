@@ -373,7 +373,7 @@ def test_nothing_to_replay_is_not_taken_for_agreement(tmp_path: Path) -> None:
         "decisions", "replay", "-", "--policies", policies, stdin=json.dumps(record).encode()
     )
     assert done.returncode == 2
-    assert "1 were recorded without their object" in done.stdout
+    assert "recorded without an object: 1" in done.stdout
 
 
 def test_a_record_s_text_cannot_steer_a_terminal(tmp_path: Path) -> None:

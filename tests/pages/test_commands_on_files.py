@@ -88,7 +88,7 @@ HERE = {
         scenes.migrating, 0, "1 recorded decisions, 0 would be another"
     ),
     "waddle decisions compare decisions.jsonl --gatekeeper-log gatekeeper.log": Typed(
-        scenes.migrating, 0, "1 violations that both found"
+        scenes.migrating, 0, "1 violation that both found"
     ),
     "waddle size --rate 2000 --constraints 50 --p99 25": Typed(scenes.nothing, 0, "replicas"),
 }

@@ -235,7 +235,7 @@ def test_an_upgrade_replaces_nothing_and_an_uninstall_leaves_nothing_and_blocks_
     removal.join()
     refusal = waddle("uninstall", "--policies", "--yes", f"--kubeconfig={plane.cluster.kubeconfig}")
     assert refusal.returncode == 1
-    assert "1 of its Pods are in waddle-system (waddle-webhook-0)" in refusal.stderr
+    assert "Pods of it in waddle-system (waddle-webhook-0)" in refusal.stderr
     plane.api.request("DELETE", f"{PODS}/{pod.name}?gracePeriodSeconds=0")
     assert try_request(plane.api, "GET", f"{CONSTRAINTS}/denied/denied"), "policies outlive it"
 

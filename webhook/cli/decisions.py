@@ -16,7 +16,7 @@ from webhook.cli.policy_options import InputPath
 from webhook.cli.table import table
 from webhook.cli.terminal import complain, listed, styled, write
 from webhook.decisions.source import RecordSource
-from webhook.printable import printable
+from webhook.printable import printable, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -173,7 +173,7 @@ def compare(source: Path, *, logs: Sequence[Path], output: str) -> int:
     if output == "json":
         write(as_json(document))
     else:
-        write(f"{comparison.agreed} violations that both found")
+        write(f"{quantity(comparison.agreed, 'violation')} that both found")
         for title, name in (("only Waddle", "onlyWaddle"), ("only Gatekeeper", "onlyGatekeeper")):
             for item in document[name]:
                 where = f"{item['namespace']}/{item['name']}" if item["namespace"] else item["name"]
@@ -273,16 +273,16 @@ def _show_replay(replayed: Replay, *, as_json: bool) -> None:
         for error in change.errors:
             write("    " + _one_line(f"! {error}"))
     write(
-        f"{replayed.replayed} replayed, {len(replayed.changes)} verdicts changed, "
+        f"{replayed.replayed} replayed, {quantity(len(replayed.changes), 'verdict')} changed, "
         f"{replayed.other_violations} with other violations and the same verdict"
     )
     for number, why in (
-        (replayed.without_object, "were recorded without their object"),
-        (replayed.without_review, "had not been reviewed"),
+        (replayed.without_object, "recorded without an object"),
+        (replayed.without_review, "not reviewed when they were recorded"),
         (replayed.masked, "replayed with masked values"),
     ):
         if number:
-            write(f"{number} {why}")
+            write(f"{why}: {number}")
 
 
 def _replay_document(replayed: Replay) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from webhook.printable import quantity
 from webhook.rego.run.numbers import number_text
 from webhook.rego.run.values import RegoObject
 from webhook.values import dataclass
@@ -73,14 +74,10 @@ class ConftestTotals:
     def __str__(self) -> str:
         """The line of a summary; skipped ones count as tests and are not listed."""
         return (
-            f"{_counted(self.tests, 'test')}, {self.successes} passed, "
-            f"{_counted(self.warnings, 'warning')}, {_counted(self.failures, 'failure')}, "
-            f"{_counted(self.exceptions, 'exception')}"
+            f"{quantity(self.tests, 'test')}, {self.successes} passed, "
+            f"{quantity(self.warnings, 'warning')}, {quantity(self.failures, 'failure')}, "
+            f"{quantity(self.exceptions, 'exception')}"
         )
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 @dataclass(slots=True)

@@ -15,6 +15,7 @@ from webhook import __version__
 from webhook.api.encoding import encode
 from webhook.api.timestamp import seconds_of, text_of
 from webhook.console.picture import CATEGORIES
+from webhook.printable import quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -71,7 +72,11 @@ class Drawing:
         )
         self._environment.filters.update(tojson_text=_as_json, zip=zip, age=age, minute=minute)
         self._environment.globals.update(
-            link=partial(link, root), shares=shares, version=__version__, categories=CATEGORIES
+            link=partial(link, root),
+            quantity=quantity,
+            shares=shares,
+            version=__version__,
+            categories=CATEGORIES,
         )
 
     def page(self, name: str, path: str, around: Mapping[str, Any], document: Any) -> str:

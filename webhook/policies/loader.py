@@ -163,7 +163,7 @@ class PolicyLoader:
             for problem in advice_on_document(manifest.document)
         )
         for text in sorted(advice - self._advised):
-            self._log.warning("a policy names a kind that it may not mean", policy=text)
+            self._log.warning("a policy names a kind that is probably not meant", policy=text)
         self._advised = advice
         if self._told and not self._faults:
             self._log.info("all policies can be used again")

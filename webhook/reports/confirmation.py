@@ -177,7 +177,9 @@ class Confirmer:
             await renew(self._client, lease(said, self._author))
         except (ApiError, ApiUnreachable) as error:
             if not self._is_told:
-                self._log.warning("it is not said that reports hold", error=str(error))
+                self._log.warning(
+                    "the audit's confirmation of reports is not written", error=str(error)
+                )
             self._is_told = True
         else:
             self._is_told = False

@@ -183,7 +183,7 @@ def test_the_table_has_a_line_for_each_object_and_counts_them(tmp_path):
     assert run.returncode == 0
     assert re.match(r"as it is  ConstraintTemplate/denied \(.*all\.yaml:2\)\n", run.stdout)
     assert run.stdout.endswith(
-        "1 objects: 1 run as they are, 0 run and differ in something, "
+        "1 object: 1 run as they are, 0 run and differ in something, "
         "0 need something that is missing\n"
     )
 

@@ -130,7 +130,7 @@ def test_what_a_config_excludes_is_left_out_and_said(tmp_path: Path, command: st
     file = put(tmp_path, template(), constraint(match=PODS), config, pod())
     run = waddle(command, "-f", file)
     assert "Config excludes" in run.stdout + run.stderr
-    assert "1 violations" not in run.stdout
+    assert "1 violation" not in run.stdout
 
 
 def suite(folder: Path) -> Path:

@@ -186,7 +186,7 @@ def more_than_a_page(folder: Path) -> None:
     write_policies(folder / "policies", yaml.safe_dump(template))
     world.read()
     listed = world.go("/policy", kind="ConstraintTemplate", name="requiredlabel").text
-    assert "lines more" in listed
+    assert "more lines" in listed
 
 
 @state
@@ -214,7 +214,9 @@ def what_is_typed(folder: Path) -> None:
     assert "denied" in typed("review", given=json.dumps(pod()))
     assert "allowed" in typed("review", given=json.dumps(pod(owner="a")))
     assert "an object with apiVersion and kind" in typed("review", given="a: b")
-    assert "2 more were not reviewed" in typed("review", given="\n---\n".join([sample] * 52))
+    assert "2 more objects were not reviewed" in typed(
+        "review", given="\n---\n".join([sample] * 52)
+    )
     assert "choose to try new templates" in typed("review", both, sample)
     assert "Tried on samples" in typed("policy", both)
     assert "no samples" in typed("policy", both, sample)
@@ -226,7 +228,7 @@ def what_is_typed(folder: Path) -> None:
     assert "3" in typed("cel", "1 + 2")
     assert "Outcome" in typed("cel", "1 +")
     log_file.write_text("")
-    assert "Of the newest 0 decisions" in typed("recorded", both)
+    assert "with their objects: 0" in typed("recorded", both)
     without = World(folder).read()
     assert "recorded decisions" not in without.go("/playground").text
     assert without.go("/playground", {"mode": "recorded", "policy": both}).status == 400
@@ -431,7 +433,7 @@ def see_as_somebody(folder: Path, issuer: str) -> str:
     assert "You may not see the replicas" in world.go("/health").text
     assert "What you may not read, or not everywhere" in world.go("/").text
     hidden = world.go("/playground", {"mode": "review", "input": json.dumps(pod())}).text
-    assert "1 more by policies that you may not read" in hidden
+    assert "1 more violation by policies that you may not read" in hidden
     stranger = World(folder, options).read().show(rich_cluster())
     assert stranger.go("/").status in (303, 401)
     assert "Not signed in" in stranger.go("/oidc/callback", state="forged").text

@@ -19,7 +19,7 @@ from webhook.cli.formats.sarif import as_sarif
 from webhook.cli.table import table
 from webhook.cli.terminal import styled
 from webhook.constraint.description import described
-from webhook.printable import one_line, printable_name
+from webhook.printable import one_line, printable_name, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +49,7 @@ def as_table(outcome: AuditOutcome, limit: int) -> str:
     for key, findings in _by_constraint(outcome):
         kind, name = key
         action = ",".join(findings[0].result.actions)
-        title = f"{kind}/{name} ({action}): {len(findings)} violations"
+        title = f"{kind}/{name} ({action}): {quantity(len(findings), 'violation')}"
         lines.append(styled(printable_name(title), bold=True))
         shown = findings[:limit] if limit else findings
         cells = [(_resource(finding), one_line(finding.result.msg)) for finding in shown]
@@ -67,8 +67,8 @@ def summary(outcome: AuditOutcome) -> str:
     left_out = 0 if end is None else end.left_out + end.stranded
     unaudited = f" ({left_out} more could not be audited)" if left_out else ""
     return (
-        f"{len(outcome.findings)} violations in {reviewed} objects{unaudited}; "
-        f"{clean} of {len(outcome.totals)} constraints are not violated"
+        f"{quantity(len(outcome.findings), 'violation')} in {quantity(reviewed, 'object')}{unaudited}; "
+        f"{clean} of {quantity(len(outcome.totals), 'constraint')} not violated"
     )
 
 

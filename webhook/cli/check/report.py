@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.cli.formats.document import as_json as document_json
 from webhook.cli.formats.document import patch_lines
 from webhook.cli.terminal import styled
-from webhook.printable import printable, printable_name
+from webhook.printable import printable, printable_name, quantity
 
 if TYPE_CHECKING:
     from webhook.cli.check.mutators import MutationChecked
@@ -89,9 +89,11 @@ def as_table(checked: Checked) -> str:
     ]
     unusable = len(checked.unusable)
     verdict = f"can be used, {unusable} cannot" if unusable else "can be used"
-    both = f"{_counted(checked.policies - unusable)}"
+    both = quantity(checked.policies - unusable, "policy", "policies")
     if number := checked.mutation.count:
-        extensions = f"{number} mutators and ExpansionTemplates"
+        extensions = quantity(
+            number, "mutator or ExpansionTemplate", "mutators and ExpansionTemplates"
+        )
         both = f"{both} and {extensions}" if checked.policies else extensions
     lines.append(f"{both} {verdict}")
     if checked.mutation.changes:
@@ -111,10 +113,6 @@ def as_table(checked: Checked) -> str:
     return "\n".join(lines)
 
 
-def _counted(policies: int) -> str:
-    return "1 policy" if policies == 1 else f"{policies} policies"
-
-
 def _placed(checked: Checked, problem: Problem) -> str:
     """A problem with the file and line of its object, where that was read from a file."""
     place = checked.places.get((problem.kind, problem.name))
@@ -124,7 +122,9 @@ def _placed(checked: Checked, problem: Problem) -> str:
 
 def _changes(checked: MutationChecked) -> list[str]:
     """What mutators make of the manifests."""
-    lines = [f"{len(checked.changes)} objects of the manifests are changed:"]
+    lines = [
+        f"of the manifests {quantity(len(checked.changes), 'object is', 'objects are')} changed:"
+    ]
     for change in checked.changes:
         lines.append(f"  {printable_name(change.object)}: by {printable_name(change.mutators)}")
         lines += patch_lines(change.patch)

@@ -16,7 +16,7 @@ from webhook.cli.sources import CannotTest, Sources, read_sources
 from webhook.cli.target_run import declared_targets
 from webhook.cli.terminal import complain, styled, write
 from webhook.policies.manifests import Manifest
-from webhook.printable import one_line
+from webhook.printable import one_line, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -138,6 +138,9 @@ def as_table(judged: Sequence[Judged]) -> str:
             row = f" [{PAGES[note.row]}: {note.row}]" if note.row else ""
             lines.append(f"          {_SHOWN[note.grade]}: {one_line(note.text)}{row}")
     counts = Counter(item.grade for item in judged)
-    lines += ["", f"{len(judged)} objects: {counts['same']} run as they are, {counts['differs']} "]
+    lines += [
+        "",
+        f"{quantity(len(judged), 'object')}: {counts['same']} run as they are, {counts['differs']} ",
+    ]
     lines[-1] += f"run and differ in something, {counts['missing']} need something that is missing"
     return "\n".join(lines)

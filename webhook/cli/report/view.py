@@ -8,7 +8,7 @@ from webhook.api.names import CLUSTER_WIDE
 from webhook.cli.formats.document import as_json as document_json
 from webhook.cli.table import table
 from webhook.cli.terminal import styled
-from webhook.printable import printable
+from webhook.printable import printable, quantity
 from webhook.reports.confirmation import oldest
 from webhook.reports.finding import VERDICTS
 from webhook.reports.summary import BAD, in_order, severity_order
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def as_tables(summary: ReportSummary, top: int, confirmed: Sequence[Confirmation] = ()) -> str:
     """The totals, how old they are, and the worst policies, namespaces and resources."""
     counts = ", ".join(f"{summary.total[verdict]} {verdict}" for verdict in VERDICTS)
-    lines = [f"{counts}, of {len(summary.resources)} resources"]
+    lines = [f"{counts}, of {quantity(len(summary.resources), 'resource')}"]
     lines += _confirmed(confirmed)
     if not any(summary.total[verdict] for verdict in BAD):
         return "\n".join([*lines, styled("no violations", fg="green")])

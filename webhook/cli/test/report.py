@@ -14,7 +14,7 @@ from webhook.cli.table import table
 from webhook.cli.terminal import styled
 from webhook.golang.strings import quote
 from webhook.policies.field_lines import FilesFieldLines
-from webhook.printable import one_line, printable_json, printable_name
+from webhook.printable import one_line, printable_json, printable_name, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -61,11 +61,11 @@ def summary(outcome: CheckOutcome) -> str:
         for action in item.result.actions:
             counts[action] = counts.get(action, 0) + 1
     listed = ", ".join(f"{number} {action}" for action, number in sorted(counts.items()))
-    counted = f"{len(outcome.violations)} violations" + (f" ({listed})" if listed else "")
-    what = "documents" if outcome.documents else "objects"
+    counted = quantity(len(outcome.violations), "violation") + (f" ({listed})" if listed else "")
+    reviewed = quantity(outcome.reviewed, "document" if outcome.documents else "object")
     if outcome.faults and not outcome.violations:
         counted = f"not all could be judged (faults: {len(outcome.faults)}); nothing was found"
-    told = f"{counted} in {outcome.reviewed} {what}, by {len(outcome.constraints)} constraints"
+    told = f"{counted} in {reviewed}, by {quantity(len(outcome.constraints), 'constraint')}"
     return "; left out: ".join([told, *(["; ".join(outcome.left_out)] if outcome.left_out else [])])
 
 

@@ -105,8 +105,8 @@ async def _check(client: ClusterClient, wanted: Wanted) -> None:
         if pods:
             names = ", ".join(pod["metadata"]["name"] for pod in pods[:3])
             raise MustStay(
-                f"{len(pods)} of its Pods are in {wanted.namespace} ({names}): they would make again"
-                " what is removed; remove its Deployments first"
+                f"Pods of it in {wanted.namespace} ({names}) would make again what is removed;"
+                " remove its Deployments first"
             )
 
 
