@@ -350,8 +350,14 @@ def test_text_has_contrast_in_light_and_dark_at_a_desk_and_on_a_telephone(browse
                 low = browser.run(CONTRAST)
                 assert low == [], f"{path} at {size}: WCAG 2.2 asks for 4.5 to 1"
             fits(browser)
+        assert complaints(browser, console) == []
     finally:
         browser.chrome("Emulation.setEmulatedMedia", features=[])
+
+
+def complaints(browser, console):
+    """What the browser complains of, but for the page that is meant to be nowhere."""
+    return [one for one in browser.complaints(console.address) if "/nowhere - " not in one]
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -367,6 +373,7 @@ def test_each_page_can_be_used_by_its_keyboard_alone_and_every_field_has_a_name(
         unmet, unseen = browser.run(WHAT_HAD_FOCUS)
         assert unmet == [], f"no key leads there at {size}"
         assert unseen == [], f"nothing shows that they have the focus at {size}"
+    assert complaints(browser, console) == []
 
 
 NAMELESS = """
