@@ -109,6 +109,7 @@ def objects(plane: Plane, request: pytest.FixtureRequest) -> Iterator[Objects]:
     yield found
     for item in applied:
         plane.api.request("DELETE", path_of(item))
+    plane.make_namespaces()  # with the Secret of keys, which others need
 
 
 @pytest.fixture

@@ -325,6 +325,7 @@ def told(command: list[str], folder: Path) -> tuple[int, str, str]:
     done = subprocess.run(
         command,
         cwd=folder,
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,
@@ -338,7 +339,16 @@ def told(command: list[str], folder: Path) -> tuple[int, str, str]:
 def test_a_command_says_what_opa_says(command: str, folder: Path, program: Programs) -> None:
     words = command.split(" ")
     ours = told([sys.executable, "-m", "webhook", "rego", *words], folder)
-    assert ours == told([str(program("opa")), *words], folder)
+    theirs = told([str(program("opa")), *words], folder)
+    if words[0] == "test":  # Of tests that run at once opa tells first what ends first.
+        code, out, err = theirs
+        assert (ours[0], sorted(ours[1].splitlines()), ours[2]) == (
+            code,
+            sorted(out.splitlines()),
+            err,
+        )
+    else:
+        assert ours == theirs
 
 
 PROFILED = ["data.p.names", "data.p.j", "data.p.allow", "data.p.h"]
