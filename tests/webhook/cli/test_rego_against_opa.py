@@ -265,7 +265,6 @@ COMMANDS = [
     "check d1.json",
     "check empty",
     "check t --ignore t_test.rego",
-    "check -",
     "eval -d d1.json -d d2.json data -f raw",
     "eval -d d1.json -d d3.json data -f raw",
     "eval -d list.json data",
