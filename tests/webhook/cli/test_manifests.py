@@ -400,7 +400,7 @@ def test_check_names_a_mistyped_object_and_goes_on(policies, tmp_path):
     assert "Traceback" not in run.stderr
     assert f"{tmp_path}/m.yaml:1: Pod typo: " in run.stderr
     assert "resource typo has no version" in run.stderr
-    assert "of the manifests 1 object is changed" in run.stdout
+    assert "1 object of the manifests:" in run.stdout
     assert run.returncode == 0
 
 

@@ -165,7 +165,7 @@ def _generated_lines(agreement: Agreement) -> list[str]:
 
 
 def _effect(title: str, effect: Effect) -> list[str]:
-    lines = [f"{effect.objects} objects of {title}:"]
+    lines = [f"{quantity(effect.objects, 'object')} of {title}:"]
     for (kind, name), one in effect.constraints.items():
         counts = f"{one.before} violations now, {one.after} then (+{one.added} -{one.removed})"
         unmatched = "; it matched none of them" if one.matched is False else ""
