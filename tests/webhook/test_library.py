@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 import webhook
+from tests.patience import PATIENCE_SECONDS
 from tests.programs import ROOT
 from tests.webhook.constraint.policies import constraint, pod, template
 from webhook import (
@@ -351,7 +352,7 @@ def test_what_is_wrong_in_texts_and_values_is_told_with_their_names():
 
 def test_a_loop_goes_on_while_a_review_is_made(policies):
     """The clock of the loop ticks during an evaluation that takes long."""
-    numbers = "numbers.range(1, 2000)"
+    numbers = "numbers.range(1, 1000)"
     slow = Rego.compile(
         f"package p\nx := count([i | some i in {numbers}; some j in {numbers}; i * j == 7])"
     )
@@ -366,7 +367,7 @@ def test_a_loop_goes_on_while_a_review_is_made(policies):
                 await asyncio.sleep(0)
 
         ticking = asyncio.ensure_future(tick())  # noqa: TID251  # ended below
-        await slow.value_async("data.p.x")
+        await slow.value_async("data.p.x", seconds=PATIENCE_SECONDS)
         ticking.cancel()
         return ticks, await policies.review_async(pod()), await slow.query_async("1 + 1")
 
