@@ -13,17 +13,11 @@ from tests.patience import PATIENCE_SECONDS
 
 require("reported")
 
-LEFT_OUT = {}
-"""Cases that are known to fail, and why."""
-
-
 CASES = sorted(file.parent for file in (CONFORMANCE / "reported").glob("*/case.json"))
 
 
 @pytest.mark.parametrize("folder", CASES, ids=lambda folder: folder.name)
 def test_a_reported_case_is_answered_as_is_right(folder):
-    if folder.name in LEFT_OUT:
-        pytest.skip(LEFT_OUT[folder.name])
     case = json.loads((folder / "case.json").read_text())
     program, *words = case["command"]
     command = {"waddle": [sys.executable, "-m", "webhook"], "python": [sys.executable]}[program]

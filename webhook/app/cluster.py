@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 async def uid_of_pod(
     client: ClusterClient, name: str, namespace: str, failed: Callable[[str], None]
 ) -> str:
-    """The UID of a Pod, asked for until it is known; ``failed`` is told why it is not yet."""
+    """The UID of a Pod, asked for until it is known; ``failed`` is called with the reason after each attempt that fails."""
     backoff = Backoff()
     while True:
         try:

@@ -64,7 +64,7 @@ def _rank(words: tuple[str, ...], word: str) -> int:
 def in_order(violations: list[ShownViolation], sort: str) -> list[ShownViolation]:
     """The violations, which come the gravest first, in another order where one is asked for.
 
-    Those of which nobody knows since when come last, and so does what is in no namespace.
+    Violations without a first-seen time come last, and so do objects in no namespace.
     """
     if sort == "newest":
         return sorted(violations, key=lambda item: -item.since)
@@ -148,7 +148,7 @@ def last_seen(item: ShownViolation, policies: PoliciesByKey) -> int:
 
 
 def row(item: ShownViolation, policies: PoliciesByKey) -> dict[str, str]:
-    """A violation as JSON; by its policy it is told when it was seen last."""
+    """A violation as JSON; its policy's last audit says when it was last seen."""
     return {
         "policy": item.policy,
         "action": item.action,

@@ -31,7 +31,7 @@ _BASES: Final = ((), ("spec", "template"), ("spec", "jobTemplate", "spec", "temp
 
 
 class FilesFieldLines:
-    """The fields of files, each of which is read again once."""
+    """The lines of fields in files; each file is read a second time, once."""
 
     def __init__(self) -> None:
         self._files: dict[str, FieldLines] = {}

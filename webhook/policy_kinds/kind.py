@@ -116,7 +116,7 @@ class PolicyKind:
     read: Callable[[PolicyObject], Any] | None = None
     """Reads what is being brought in, by admission or by files; raises one of :data:`REFUSALS`."""
     schema: PolicyObject | None = None
-    """Of ``spec``: what the CRD would refuse is told of files; None where ``read`` sees to it."""
+    """The schema of ``spec``, by which files are checked as the CRD checks objects; None where ``read`` checks them."""
     faults: Callable[[PolicyObject], tuple[str, ...]] = _nothing_to_say
     """What has no effect in an object of a file, though it can be used."""
     warnings: Callable[[PolicyObject], tuple[str, ...]] = _nothing_to_say

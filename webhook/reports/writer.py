@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 DIFFERENT_TOLD_MAX: Final = 100
-"""Lasting troubles that are told, each once."""
+"""How many lasting faults the writer remembers, so that it logs each once."""
 
 RETRIES: Final = 5
 """Of one resource, or of one place of reports; then the next audit finds what differs."""

@@ -114,7 +114,7 @@ class EvalOptions:
     v1_compatible: bool
 
     def asked(self) -> _Asked:
-        """What of the evaluation is told besides its result."""
+        """What the output says about the evaluation besides its result."""
         kinds = KINDS if self.coverage_runs is None else self.coverage_runs
         return _Asked(
             self.explain,

@@ -517,4 +517,4 @@ class Following:
 
 
 def _nobody(_: str) -> None:
-    """Nobody is told: the log says it."""
+    """Do nothing: the log says it already."""

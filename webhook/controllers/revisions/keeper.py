@@ -94,7 +94,7 @@ class RevisionKeeper:
     ) -> None:
         """``tell`` is given the objects whose revisions came or went; ``keys`` say which count.
 
-        ``rollouts`` are those of the same objects, of which a copy is kept here, too.
+        ``rollouts`` are those of the same objects: each revision keeps a copy of its record.
         ``limit`` are kept of each object. ``writers`` gives the replicas that write;
         without it this one only reads. ``object_faults`` takes what an object raises that
         nobody foresaw.
@@ -471,7 +471,7 @@ def _uid_of(in_force: InForce) -> str:
 
 
 def _nobody(_: PolicyRevision) -> None:
-    """Nobody is told."""
+    """Do nothing: no listener is set."""
 
 
 def _subject_of(item: Mapping[str, Any]) -> _Subject:

@@ -51,7 +51,7 @@ class RolloutRecords:
         """By the object's UID and generation, each as it is written."""
         self._ignored: dict[str, str] = {}
         self.listener: Callable[[Mapping[str, Any]], None] = _nobody
-        """Told the object of which a later record is known."""
+        """Called with an object whose later record has become known."""
 
     @property
     def is_settled(self) -> bool:
@@ -165,4 +165,4 @@ def _message(uid: str, record: Json) -> bytes:
 
 
 def _nobody(_: Mapping[str, Any]) -> None:
-    """Nobody is told."""
+    """Do nothing: no listener is set."""

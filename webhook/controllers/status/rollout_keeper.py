@@ -80,7 +80,7 @@ class RolloutKeeper:
         self._totals: dict[LabelledSubject, int] = {}
 
     # --- evidence ------------------------------------------------------------------------------
-    # What was told once is not taken back: who may write a status may take a violation out of it.
+    # A violation that was reported once counts for good: whoever may write a status may erase it there.
 
     def heard(self, subject: LabelledSubject, said: Mapping[str, Any]) -> None:
         """A replica's status as it is now: when it met a violation."""

@@ -181,7 +181,7 @@ class FairQueue(Generic[T]):
                     yield item.work
 
     def remove(self, is_wanted: Callable[[T], bool]) -> list[T]:
-        """Take out what is wanted of all that waits."""
+        """Take every waiting item out that the condition holds for, and return them."""
         removed: list[T] = []
         for user in self._users.values():
             for namespace, works in tuple(user.namespaces.items()):
