@@ -71,11 +71,7 @@ class SlowReview(Generic[T]):
             return since._replace(worked_seconds=self.worked_seconds)
         if since.places_taken > self.before.places_taken:
             return since
-        return since._replace(
-            places_taken=self.before.places_taken,
-            places=self.before.places,
-            requesters=self.before.requesters,
-        )
+        return since.with_places(self.before)
 
 
 class SlowReviewer(Protocol):

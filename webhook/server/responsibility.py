@@ -62,6 +62,12 @@ class Delay(NamedTuple):
     requesters: int = 1
     """Those who have places."""
 
+    def with_places(self, other: Delay) -> Delay:
+        """The same work, with the places of another."""
+        return self._replace(
+            places_taken=other.places_taken, places=other.places, requesters=other.requesters
+        )
+
 
 NOTHING_KNOWN: Final = Delay()
 

@@ -90,9 +90,7 @@ def answer_overdue(
     requester = occupant_of(body).requester
     delay = responder.work_since(since, requester)
     if before.places_taken > delay.places_taken:
-        delay = delay._replace(
-            places_taken=before.places_taken, places=before.places, requesters=before.requesters
-        )
+        delay = delay.with_places(before)
     answer = responder.refuse_delayed(bytes(body[:PREFIX_BYTES]), delay, TOO_MANY)
     return answer or (504, (JSON,), failure(504, _OVERDUE))
 
@@ -113,9 +111,7 @@ def _refuse_crowd(
     if not requester:
         return None
     own = _places(requester, occupants, by_size=by_size)
-    delay = responder.work_since(since, requester)._replace(
-        places_taken=own.places_taken, places=own.places, requesters=own.requesters
-    )
+    delay = responder.work_since(since, requester).with_places(own)
     message = LATE if by_size else TOO_MANY
     return responder.refuse_delayed(bytes(body[:PREFIX_BYTES]), delay, message)
 
