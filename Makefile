@@ -1,4 +1,4 @@
-.PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz fuzz-cel fuzz-cluster compare-files compare-cluster bench bench-quick bench-rego bench-cel bench-command-line bench-configurations bench-bounds bench-enforcement bench-cluster bench-decisions bench-telemetry bench-hostile bench-changes bench-audit bench-reports drill search-for-ways-in load soak soak-decisions bench-curves bench-mutation fuzz-mutation flame
+.PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz fuzz-cel fuzz-cluster compare-files compare-cluster bench bench-quick bench-rego bench-cel bench-command-line bench-configurations bench-bounds bench-enforcement bench-cluster bench-decisions bench-telemetry bench-hostile bench-changes bench-audit bench-reports drill search-for-ways-in load soak soak-decisions bench-curves bench-mutation bench-exceptions bench-memo bench-external-data bench-images fuzz-mutation flame
 .PHONY: demo image release site test-browser screenshots coverage coverage-generator mutants simulate-worlds simulate-new new-examples
 .DEFAULT_GOAL := help
 # Where it is set, each worker would compile all tests again in each run.
@@ -16,7 +16,7 @@ help: ## list the targets
 
 setup: .venv/.done .venv-imports/.done ## make .venv with everything pinned (Python 3.11 or later)
 
-.venv/.done: requirements/dev.txt pyproject.toml
+.venv/.done: requirements/dev.txt pyproject.toml webhook/waddle/__init__.py # the last is copied there
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit(f"Python 3.11 or later is needed, not {v[0]}.{v[1]}: make PYTHON=/path/to/python3")'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep --max-count=1 --only-matching '^uv==[^ ]*' requirements/dev.txt)"
@@ -144,7 +144,7 @@ site: .venv-site/.done ## the documentation as pages that can be searched, in di
 	$(BIN)/uv pip sync --quiet --require-hashes --python .venv-site/bin/python requirements/site.txt
 	touch $@
 
-programs: setup ## build the programs that tests and benchmarks compare with; about 15 minutes the first time
+programs: setup ## build the programs that tests and benchmarks compare with; about 20 minutes the first time
 	$(BIN)/python -m tests.programs
 
 conformance: setup ## OPA's own cases and Gatekeeper's library, from CONFORMANCE
@@ -209,6 +209,20 @@ bench-cel: setup ## the CEL engine beside Kubernetes' validator, template by tem
 
 bench-mutation: setup ## mutation beside Gatekeeper with 1, 20 and 100 mutators, and expansion, about 6 minutes
 	$(BIN)/python -m loadtest.mutation --save
+
+EXTERNAL_DATA ?= --save
+bench-external-data: setup ## policies that ask a provider of 20 ms, beside Gatekeeper, about 8 minutes; EXTERNAL_DATA=--quick 2 minutes
+	$(BIN)/python -m loadtest.external_data $(EXTERNAL_DATA)
+
+EXCEPTIONS ?= --save
+bench-exceptions: setup ## what 1,000 exceptions, and groups of constraints, add to a review's CPU, 5 minutes; EXCEPTIONS=--quick half a minute
+	$(BIN)/python -m loadtest.exceptions $(EXCEPTIONS)
+
+bench-memo: setup ## what keeping results saves a review's CPU on roll-outs, updates and a mix, and what it costs where nothing repeats, 5 minutes; MEMO=--quick 1 minute
+	$(BIN)/python -m loadtest.memo $(or $(MEMO),--save)
+
+bench-images: setup ## CPU and memory of the provider for images, beside their goals, 1 minute
+	$(BIN)/python -m loadtest.images
 
 bench-command-line: setup ## CPU of `waddle` from start to end, beside gator, 1 minute
 	$(BIN)/python -m loadtest.command_line $(CONFORMANCE)/gatekeeper-library

@@ -35,6 +35,8 @@ def sections() -> dict[str, str]:
         "serving": serving(result, f"{name}.md"),
         "decisions": decisions(json.loads((RESULTS / "decisions.json").read_text())),
         "audit": audit(),
+        "external": external_data(),
+        "exceptions": exceptions(),
     }
 
 
@@ -164,6 +166,41 @@ def audit() -> str:
         f"The audit of {large['pods']:,} Pods by 12 constraints, on one cluster and with the same "
         "totals and violations ([figures](loadtest/results/audit.md), `make bench-audit`):\n\n"
         f"| | Waddle | Gatekeeper |\n|---|---|---|\n{rows}"
+    )
+
+
+def external_data() -> str:
+    """What asking a provider adds, beside Gatekeeper; nothing where it has not been measured."""
+    file = RESULTS / "external_data.json"
+    if not file.exists():
+        return ""
+    result = json.loads(file.read_text())
+    rows = "".join(
+        f"| {row['what']} | {row['ours']} | {row['theirs']} | {row['ratio']:.2g} |\n"
+        for row in result["rows"]
+    )
+    return (
+        "Policies that ask a provider of 20 ms: 12 templates, of which four ask for three keys each "
+        "([figures](loadtest/results/external_data.md), `make bench-external-data`):\n\n"
+        f"| | Waddle | Gatekeeper | ratio |\n|---|---|---|---|\n{rows}"
+    )
+
+
+def exceptions() -> str:
+    """What exceptions and groups add to a review; nothing where it has not been measured."""
+    file = RESULTS / "exceptions.json"
+    if not file.exists():
+        return ""
+    result = json.loads(file.read_text())
+    rows = "".join(
+        f"| {row['what']} | {row['before_us']:.0f} µs | {row['more_us']:+.1f} µs "
+        f"| {row['more_us'] / row['before_us']:+.1%} |\n"
+        for row in result["rows"]
+    )
+    return (
+        f"What {result['exceptions']:,} exceptions from 12 constraints add to the CPU of a review, "
+        "without TLS and HTTP ([figures](loadtest/results/exceptions.md), `make bench-exceptions`):"
+        f"\n\n| | without | more | of it |\n|---|---|---|---|\n{rows}"
     )
 
 

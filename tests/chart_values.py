@@ -66,17 +66,29 @@ OTHERS: dict[str, list[Any]] = {
     "console.oidc.sessionMinutes": [47],
     "console.extraArgs": [["--log-level=ERROR"]],
     "console.resources": [_LIMITS],
+    "imageProvider.replicas": [3],
+    "imageProvider.certificateSecret": ["varied-images-tls"],
+    "imageProvider.caBundle": ["dmFyaWVk"],
+    "imageProvider.keySecrets": [["varied-key"]],
+    "imageProvider.registrySecrets": [["varied-pull"]],
+    "imageProvider.extraArgs": [["--answer-within=1"]],
+    "imageProvider.resources": [_LIMITS],
     "webhook.failurePolicy": ["Fail"],
     "webhook.timeoutSeconds": [11],
     "webhook.failClosedTimeoutSeconds": [12],
     "webhook.failClosedExcludedNamespaces": [["varied-network"], []],
     "webhook.checkIgnoreFailurePolicy": ["Ignore"],
+    "webhook.rules": ["policies"],
     "webhook.operations": [["CREATE", "UPDATE", "DELETE"]],
+    "kyverno.policies": ["audit", "enforce"],
     "webhook.excludedNamespaces": [["varied-excluded"]],
     "webhook.matchConditions": [[{"name": "varied-condition", "expression": "true"}]],
     "webhook.objectSelector": [{"matchLabels": {"varied": "selected"}}],
     "webhook.annotations": [{"varied.example/annotated": "yes-it-is"}],
     "certificates.existingSecret": ["varied-certificate"],
+    "externalData.cacheTTL": ["97s"],
+    "externalData.trust.namespace": ["varied-providers"],
+    "externalData.trust.secret": ["varied-trust"],
     "networkPolicy.apiServers": [[{"ipBlock": {"cidr": "192.0.2.77/32"}}]],
     "resourceQuota.pods": [4716],
     "ports.admission": [18443],
@@ -147,6 +159,9 @@ _SIDECAR: Predicate = lambda v: v["decisions.mode"] == "sidecar"  # noqa: E731  
 _QUEUE: Predicate = lambda v: _SIDECAR(v) and v["decisions.queue.persistent"]  # noqa: E731
 _EXPORTER: Predicate = lambda v: v["decisions.mode"] == "exporter"  # noqa: E731
 _REPORT: Predicate = lambda v: v["decisions.auditReport.enabled"]  # noqa: E731
+_CLOSES: Predicate = lambda v: (  # noqa: E731
+    v["webhook.failClosed"] or v["webhook.failurePolicyByConstraint"]
+)
 _LOGIN: Predicate = lambda v: v["console.enabled"] and v["console.oidc.issuerURL"]  # noqa: E731
 
 TAKES_EFFECT: dict[str, Predicate] = {
@@ -165,8 +180,11 @@ TAKES_EFFECT: dict[str, Predicate] = {
     "console.liveReview": lambda v: v["console.enabled"] and v["rbac.create"],
     "console.oidc.": _LOGIN,
     "console.oidc.issuerURL": lambda v: v["console.enabled"],
-    "webhook.failClosedTimeoutSeconds": lambda v: v["webhook.failClosed"],
-    "webhook.failClosedExcludedNamespaces": lambda v: v["webhook.failClosed"],
+    "imageProvider.": lambda v: v["imageProvider.enabled"],
+    "imageProvider.enabled": lambda _: True,
+    "webhook.operations": lambda v: v["webhook.rules"] == "static" or v["webhook.failClosed"],
+    "webhook.failClosedTimeoutSeconds": _CLOSES,
+    "webhook.failClosedExcludedNamespaces": _CLOSES,
     "resourceQuota.pods": lambda v: v["resourceQuota.enabled"],
     "autoscaling.": lambda v: v["autoscaling.enabled"],
     "autoscaling.enabled": lambda _: True,
@@ -177,6 +195,7 @@ TAKES_EFFECT: dict[str, Predicate] = {
     "serviceMonitor.enabled": lambda _: True,
     "dashboards.labels": lambda v: v["dashboards.enabled"],
     "decisions.": lambda v: v["decisions.mode"],
+    "externalData.trust.secret": lambda v: bool(v["externalData.trust.namespace"]),
     "decisions.mode": lambda _: True,
     "decisions.queue.persistent": _SIDECAR,
     "decisions.queue.maxBytes": _SIDECAR,
@@ -219,6 +238,10 @@ PERMITTED: list[tuple[Predicate, str]] = [
         "networkPolicy.apiServers is of no use with hostNetwork",
     ),
     (
+        lambda v: not (v["externalData.trust.namespace"] and v["certificates.existingSecret"]),
+        "externalData.trust needs Waddle's own certificate",
+    ),
+    (
         lambda v: not v["console.oidc.clientID"] or v["console.oidc.issuerURL"],
         "console.oidc.clientID needs console.oidc.issuerURL",
     ),
@@ -250,6 +273,20 @@ PERMITTED: list[tuple[Predicate, str]] = [
         lambda v: not v["decisions.queue.persistent"] or _SIDECAR(v),
         "decisions.queue.persistent needs decisions.mode=sidecar",
     ),
+    (
+        lambda v: not (v["webhook.failurePolicyByConstraint"] and v["webhook.failClosed"]),
+        "webhook.failurePolicyByConstraint and webhook.failClosed exclude each other",
+    ),
+    (
+        lambda v: (
+            not v["webhook.failurePolicyByConstraint"] or v["webhook.failurePolicy"] == "Ignore"
+        ),
+        "webhook.failurePolicyByConstraint and webhook.failurePolicy=Fail exclude each other",
+    ),
+    (
+        lambda v: v["webhook.rules"] == "static" or v["kyverno.policies"] != "enforce",
+        "webhook.rules=policies and kyverno.policies=enforce exclude each other",
+    ),
 ]
 """What must hold of a set of values, and what Helm says where it does not."""
 
@@ -268,6 +305,12 @@ def made_right(values: Values) -> Values:
         v["reports.admission"] = False
     if v["hostNetwork"] or not v["networkPolicy.enabled"]:
         v["networkPolicy.apiServers"] = []
+    if v["webhook.failurePolicyByConstraint"]:
+        v["webhook.failClosed"], v["webhook.failurePolicy"] = False, "Ignore"
+    if v["webhook.rules"] == "policies" and v["kyverno.policies"] == "enforce":
+        v["kyverno.policies"] = "audit"
+    if v["certificates.existingSecret"]:
+        v["externalData.trust.namespace"] = ""
     # Who mounts what is no volume is told so by the API server.
     v["extraVolumeMounts"] = v["extraVolumeMounts"] if v["extraVolumes"] else []
     for path in ("console.oidc.clientID", "console.oidc.redirectURL"):

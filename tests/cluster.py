@@ -133,10 +133,16 @@ class Api:
         *,
         content_type: str = "application/json",
         accept: str = "application/json",
+        user: str = "",
     ) -> Any:
-        """The decoded answer. Raises ApiError for an answer that is not a success."""
+        """The decoded answer, as ``user`` where one is given.
+
+        Raises ApiError for an answer that is not a success.
+        """
         data = None if body is None else encode(body)
         headers = {"Content-Type": content_type, "Accept": accept}
+        if user:
+            headers["Impersonate-User"] = user
         return obeying(lambda: self._once(method, path, data, headers))
 
     def _once(self, method: str, path: str, data: bytes | None, headers: dict[str, str]) -> Any:

@@ -252,7 +252,54 @@ PATCH = Drawing(
     (Arrow("before", "patch"), Arrow("patch", "after")),
 )
 
+EXCEPTION = Drawing(
+    "A violation with an exception: policies decide first; what they find is excused where an"
+    " exception is about it and the clock is within its time; else it is answered as found",
+    (1040, 260),
+    {
+        "request": Box(80, 70, ("the object",), ours=False),
+        "policies": Box(290, 70, ("policies decide", "as if there were none")),
+        "good": Box(290, 200, ("nothing found:", "no exception is looked at")),
+        "found": Box(560, 70, ("a violation", "exceptions of its constraint")),
+        "kept": Box(560, 200, ("about none: denied", "as the policy says")),
+        "excused": Box(880, 70, ("excused", "skip, warn or dryrun")),
+        "told": Box(880, 200, ("shown by name: record,", "report, metrics, status")),
+    },
+    (
+        Arrow("request", "policies"),
+        Arrow("policies", "good"),
+        Arrow("policies", "found"),
+        Arrow("found", "kept"),
+        Arrow("found", "excused", "match, subjects, time"),
+        Arrow("excused", "told"),
+    ),
+)
+
+EXTERNAL_DATA = Drawing(
+    "External data: a review ends with what it wants to know; providers that nobody has asked yet are"
+    " asked beside each other; their answers are kept, and the object is reviewed again",
+    (1040, 280),
+    {
+        "request": Box(80, 70, ("the object",), ours=False),
+        "review": Box(310, 70, ("the review", "external_data(keys)")),
+        "answer": Box(310, 220, ("answered", "what a policy makes of it")),
+        "kept": Box(630, 70, ("answers that are kept", "3 minutes, errors 10 s")),
+        "asking": Box(630, 220, ("asked at once", "the thread waits for nobody")),
+        "provider": Box(930, 220, ("a provider", "HTTPS, TLS 1.3"), ours=False),
+    },
+    (
+        Arrow("request", "review"),
+        Arrow("review", "kept", "known?", (0, -10)),
+        Arrow("kept", "review", "again, with answers", (0, 14)),
+        Arrow("kept", "asking", "not known"),
+        Arrow("asking", "provider", "keys"),
+        Arrow("review", "answer", "nothing more to ask"),
+    ),
+)
+
 DRAWINGS = {
+    "exception.svg": EXCEPTION,
+    "external-data.svg": EXTERNAL_DATA,
     "architecture.svg": ARCHITECTURE,
     "admission.svg": ADMISSION,
     "mutation.svg": MUTATION,

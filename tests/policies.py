@@ -62,3 +62,16 @@ def constraint(
         "metadata": {"name": name, **(metadata or {})},
         "spec": spec,
     }
+
+
+def exception(name: str, *constraints: str, namespace: str = "", **spec: Any) -> Json:
+    """An exception for constraints named KIND/NAME: of the cluster where it is in no namespace."""
+    listed = [dict(zip(("kind", "name"), of.split("/"), strict=True)) for of in constraints]
+    place = {"namespace": namespace} if namespace else {}
+    given = {"constraints": listed, "reason": "it must", "expires": "2100-01-01T00:00:00Z", **spec}
+    return {
+        "apiVersion": "waddle.dev/v1alpha1",
+        "kind": "PolicyException" if namespace else "ClusterPolicyException",
+        "metadata": {"name": name, **place},
+        "spec": {name: value for name, value in given.items() if value is not None},
+    }

@@ -2,11 +2,14 @@
 
 Rules about length: no sentence is longer than 40 words, half of a page's sentences have at most 14,
 and a decision record fits one page. And a vocabulary: phrases that a reader in a hurry has to read twice, each with what to
-write instead. Code, links' addresses and pages that are made from code are not prose.
+write instead. Code, links' addresses and pages that are made from code are not prose. The texts of
+the program itself have the same vocabulary, and a line of its log is a sentence of at most 25 words.
 """
 
 from __future__ import annotations
 
+import ast
+import itertools
 import re
 import statistics
 import sys
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 
 WORDS_MAX: Final = 40
 MEDIAN_MAX: Final = 14
+LOG_WORDS_MAX: Final = 25
+
 DECISION_WORDS_MAX: Final = 500
 """Of a decision record, outside of tables: one page of print."""
 
@@ -44,6 +49,37 @@ PHRASES: Final = {
     r"\b(?:to|by|for) who(?:ever)? (?:may|can|is|has|asks|makes|sends|wants)\b": "name the role",
 }
 """A pattern and what to write instead."""
+
+
+LOG_LEVELS: Final = {"debug", "info", "warning", "error", "fault"}
+
+OF_GATEKEEPER: Final = {
+    'map[X], wanted ""',
+    'no language driver is installed that handles this constraint template: available drivers: map[X], wanted ""',
+}
+"""Texts that users of Gatekeeper know word for word."""
+
+COUNTED: Final = re.compile(
+    r" (?:\w+ )?(?:cases|constraints|decisions|errors|files|kinds|lines|mutators|namespaces|objects"
+    r"|policies|records|replicas|reports|requests|resources|samples|suites|templates|tests"
+    r"|violations)\b"
+)
+"""What is counted; where there is one it is another word."""
+
+WORDS_OF_OTHERS: Final = frozenset(
+    {
+        *("cel/errors", "conftest/output/azuredevops", "conftest/output/github", "rego/errors"),
+        *("policies/assertion", "policies/rego_files", "policies/suite_runner"),
+        # One line that is drawn again and again, a ratio, and what is never one.
+        *("cli/audit/progress", "cli/check/report", "cli/simulate/command"),
+        *("controllers/status/conditions", "library", "server/validation", "app/greeting"),
+        "console/visibility",
+    }
+)
+"""Modules whose plurals are OPA's, conftest's and gator's, or right as they stand."""
+
+_NO_VERB: Final = re.compile(r"(?<!is )(?<!are )(?<!was )(?<!were )(?<!be )\bnot \w+(?:ed|en)\b")
+"""``object not written``: nobody can say whether it was, is or will be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +150,77 @@ def faults_of(path: Path) -> Iterator[Fault]:
         yield from length_faults(page)
 
 
+def messages(source: str) -> Iterator[tuple[int, str, bool]]:
+    """Each text of a module but its docstrings: its line, and whether it is an event of the log."""
+    tree = ast.parse(source)
+    within = {
+        id(part)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr | ast.JoinedStr)
+        for part in ast.iter_child_nodes(node)
+    }
+    events = {
+        id(node.args[0])
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in LOG_LEVELS
+        and "log" in ast.unparse(node.func.value).lower()
+        and node.args
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            parts = (one.value if isinstance(one, ast.Constant) else "X" for one in node.values)
+            yield node.lineno, "".join(map(str, parts)), id(node) in events
+        elif isinstance(node, ast.Constant) and type(node.value) is str and id(node) not in within:
+            yield node.lineno, node.value, id(node) in events
+
+
+def plural_faults(source: str) -> Iterator[Fault]:
+    """Numbers before a plural that would be ``1 objects``: :func:`webhook.printable.quantity`."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.JoinedStr):
+            continue
+        for number, after in itertools.pairwise(node.values):
+            if not isinstance(number, ast.FormattedValue) or not isinstance(after, ast.Constant):
+                continue
+            shown, text = ast.unparse(number.value), str(after.value)
+            if COUNTED.match(text) and not re.search("[A-Z]_MAX|^[A-Z_]+$", shown):
+                yield Fault(node.lineno, f"{{{shown}}}{text}: its plural is always one")
+
+
+def message_faults(source: str) -> Iterator[Fault]:
+    """What is wrong with the texts of a module: Go's own words and patterns are no prose."""
+    for line, text, is_event in messages(source):
+        if is_event and (words := count_words(text)) > LOG_WORDS_MAX:
+            yield Fault(line, f"{words} words, at most {LOG_WORDS_MAX}: {text}")
+        if is_event and (match := _NO_VERB.search(text)):
+            yield Fault(line, f"“{match[0]}” (is, was, cannot be …): {text}")
+        for pattern, instead in PHRASES.items():
+            if " " not in text or pattern.startswith("^") or text in OF_GATEKEEPER:
+                continue
+            if match := re.search(pattern, text, re.IGNORECASE):
+                yield Fault(line, f"“{match[0]}” ({instead}): {text}")
+
+
 def pages() -> list[Path]:
     """Every page; what code writes is mended there."""
-    folders = (ROOT / "docs", ROOT / "policies", ROOT / "loadtest")
+    folders = (ROOT / "docs", ROOT / "policies", ROOT / "loadtest", ROOT / "manifests" / "helm")
     found = [*ROOT.glob("*.md"), *(page for folder in folders for page in folder.rglob("*.md"))]
     return sorted(found)
+
+
+def faults_of_module(path: Path) -> Iterator[Fault]:
+    """What is wrong with a module's texts."""
+    source = path.read_text("utf-8")
+    yield from message_faults(source)
+    if str(path.relative_to(ROOT / "webhook").with_suffix("")) not in WORDS_OF_OTHERS:
+        yield from plural_faults(source)
+
+
+def modules() -> list[Path]:
+    """Every module of the program."""
+    return sorted((ROOT / "webhook").rglob("*.py"))
 
 
 def main() -> int:
@@ -126,6 +228,10 @@ def main() -> int:
     count = 0
     for path in pages():
         for fault in faults_of(path):
+            print(f"{path.relative_to(ROOT)}:{fault.line}: {fault.text}")
+            count += 1
+    for path in modules():
+        for fault in faults_of_module(path):
             print(f"{path.relative_to(ROOT)}:{fault.line}: {fault.text}")
             count += 1
     return 1 if count else 0

@@ -48,10 +48,20 @@ UNLINKED: Final = (
     "The packages have no links: nobody said where the repository is. "
     "Cut it again with `make release REPOSITORY=https://…`, in another folder."
 )
-LINKED: Final = (
-    "The packages link to {repository}: let people read it. There GitHub's action and the "
-    "pre-commit hooks of `docs/pipelines.md` can be used."
-)
+LINKED: Final = "The packages link to {repository}: let people read it."
+
+PIPELINES: Final = """
+## In a pipeline, once this is published
+
+Neither a submodule nor a wheel in the repository is needed any more:
+
+- any pipeline: `pip install waddle-admission=={version}`
+- GitLab: `WADDLE_PACKAGE: waddle-admission=={version}`
+- pre-commit: `repo: {repository}` and `rev: v{version}`
+"""
+
+ACTION: Final = "- GitHub: `uses: {path}/manifests/pipelines/github@v{version}`\n"
+"""GitHub takes an action from a repository of its own."""
 
 LINKS: Final = """
 [project.urls]
@@ -139,7 +149,13 @@ def notes_of(changelog: str, version: str, repository: str = "") -> str:
         raise CannotRelease(f"CHANGELOG.md has no section {version}: name what was unreleased so")
     links = LINKED.format(repository=repository) if repository else UNLINKED
     left = PUBLICATION.format(version=version, platform=sys.platform, links=links)
-    return f"# Waddle {version}\n\n{found[1].strip()}\n{left}"
+    pipelines = ""
+    if repository:
+        pipelines = PIPELINES.format(version=version, repository=repository)
+        host, _, path = repository.removeprefix("https://").partition("/")
+        if host == "github.com":
+            pipelines += ACTION.format(path=path, version=version)
+    return f"# Waddle {version}\n\n{found[1].strip()}\n{left}{pipelines}"
 
 
 def packages(folder: Path, repository: str) -> None:

@@ -14,12 +14,15 @@ import pytest
 from tests.behaviour.serving import unverified
 from tests.patience import PATIENCE_SECONDS
 from tests.programs import ROOT
+from webhook import __version__
 
 INSTALLED_BYTES_MAX = 60 << 20
 """What a laptop or a pipeline pays for the command line, the library and files."""
 
 HELP_CPU_SECONDS_MAX = 0.15
 """Of `waddle --help`; it takes 0.07 on two cores of 2024."""
+
+WHEEL = f"waddle_admission-{__version__}-py3-none-any.whl"
 
 NO_NETWORK = re.compile(r"error sending request|dns error|Failed to fetch")
 
@@ -35,20 +38,28 @@ LACKING = {
 }
 
 WINDOWS = """
-import importlib.abc, os, signal, sys
+import importlib.abc, os, select, signal, socket, sys
+
+GONE = {"fcntl", "grp", "pty", "pwd", "resource", "syslog", "termios", "tty"}
 
 class Refuse(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name in {"fcntl", "grp", "pwd", "resource", "termios", "tty"}:
+        if name in GONE:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
-for name in ("fcntl", "grp", "pwd", "resource", "termios", "tty"):
+for name in GONE:
     sys.modules.pop(name, None)
 sys.meta_path.insert(0, Refuse())
 for module, names in {
-    os: "fork geteuid getuid killpg nice pread register_at_fork sched_getaffinity setsid sysconf"
-    " O_CLOEXEC O_DIRECTORY O_NOFOLLOW O_NONBLOCK",
-    signal: "SIGCHLD SIGHUP SIGKILL SIGPIPE SIGSTOP SIGUSR1 SIGXCPU alarm pthread_sigmask setitimer",
+    os: "chown fchown fork forkpty getegid geteuid getgid getgroups getloadavg getpgid getpriority"
+    " getsid getuid initgroups killpg lchown mkfifo mknod nice openpty pipe2 posix_fallocate"
+    " posix_spawn pread preadv pwrite pwritev register_at_fork sched_getaffinity sched_yield"
+    " setpriority setsid statvfs sync sysconf uname wait wait3 wait4"
+    " O_CLOEXEC O_DIRECTORY O_DSYNC O_NOCTTY O_NOFOLLOW O_NONBLOCK O_SYNC",
+    select: "devpoll epoll kqueue poll",
+    signal: "SIGALRM SIGCHLD SIGCONT SIGHUP SIGKILL SIGPIPE SIGQUIT SIGSTOP SIGTSTP SIGUSR1 SIGUSR2"
+    " SIGXCPU alarm pause pthread_kill pthread_sigmask setitimer sigwait",
+    socket: "AF_UNIX CMSG_LEN SO_PEERCRED SO_REUSEPORT",
 }.items():
     for name in names.split():
         if hasattr(module, name):
@@ -109,10 +120,20 @@ def test_a_command_that_lacks_an_extra_says_which(environment, command, tmp_path
 
     assert re.fullmatch(
         r"\w+ is not installed, which this needs: "
-        rf"pip install 'waddle-admission\[{LACKING[command]}\]'\n",
+        rf"pip install '/\S+/{re.escape(WHEEL)}\[{LACKING[command]}\]'\n",
         done.stderr,
     )
     assert done.returncode == 69
+
+
+def test_a_built_in_that_lacks_an_extra_says_which(environment, tmp_path):
+    query = 'graphql.is_valid("{ a }", "type Query { a: Int }")'
+    done = run(environment / "bin" / "waddle", "rego", "eval", query, cwd=tmp_path, check=False)
+
+    assert done.returncode == 2
+    assert (
+        "graphql-core is not installed, which this needs: install the extra graphql" in done.stdout
+    )
 
 
 def test_a_cluster_s_replica_says_it_too(environment, tmp_path):
@@ -128,7 +149,7 @@ def test_a_cluster_s_replica_says_it_too(environment, tmp_path):
         check=False,
     )
 
-    assert done.stderr.endswith("pip install 'waddle-admission[cluster]'\n")
+    assert done.stderr.endswith(f"/{WHEEL}[cluster]'\n")
     assert done.returncode == 69
 
 
@@ -194,6 +215,30 @@ def test_the_command_line_does_without_what_windows_lacks(environment, command, 
 
     assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
     assert shown in done.stdout + done.stderr
+
+
+NO_ZONES = "import sys; sys.modules['tzdata'] = None; from webhook.cli.main import main; main()"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("rego", "eval", 'time.clock([0, "Europe/Paris"])'),
+        ("cel", "eval", "timestamp('2000-01-01T00:00:00Z').getHours('Europe/Paris')"),
+    ],
+)
+def test_a_machine_without_time_zones_says_so(environment, command):
+    """A policy would find nothing, and look right; what other systems have is not installed."""
+    done = subprocess.run(
+        [environment / "bin" / "python", "-P", "-c", NO_ZONES, *command],
+        env={**os.environ, "PYTHONTZPATH": ""},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+    assert "no time zones: install its tzdata" in done.stdout + done.stderr
+    assert done.returncode == 2
 
 
 def test_help_takes_next_to_no_time(environment):

@@ -246,6 +246,12 @@ CASES = {
         {"kind": "template"},
         "1500m",
     ),
+    "WaddleProviderSuspended": steady(
+        'waddle_providers_suspended{pod="w-0",provider="signatures"}',
+        "1x60",
+        "0x60",
+        {"provider": "signatures"},
+    ),
     "WaddleMutatorFighting": steady(
         'waddle_mutators_fighting{pod="w-0",mutator_kind="Assign",mutator_name="m"}',
         "1x60",

@@ -311,6 +311,16 @@ def test_both_webhooks_of_a_cluster_that_fails_closed_keep_what_the_values_say()
 
 
 @pytest.mark.usefixtures("program")
+@pytest.mark.parametrize("other", ["webhook.failClosed=true", "webhook.failurePolicy=Fail"])
+def test_constraints_say_what_fails_closed_or_kinds_do(other):
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        templated("--set", f"webhook.failurePolicyByConstraint=true,{other}")
+    assert f"webhook.failurePolicyByConstraint and {other.removesuffix('=true')}" in str(
+        refused.value.stderr
+    )
+
+
+@pytest.mark.usefixtures("program")
 def test_workloads_of_the_network_are_reviewed_and_not_refused_where_nobody_answers():
     values = "webhook.failClosed=true,webhook.failClosedExcludedNamespaces={my-network}"
     configuration = templated("--set", values)[

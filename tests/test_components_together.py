@@ -21,10 +21,12 @@ TOGETHER = (
     *("components/console", "components/console-login", "components/console-live-review"),
     *("reports/audit", "reports/admission", "components/api-server-only"),
     *("decisions/sidecar", "decisions/persistent", "decisions/audit-report", "decisions/alerts"),
-    "components/openshift",
+    *("components/image-provider", "components/openshift", "components/provider-trust"),
+    *("components/kyverno-policies", "components/admission-policies"),
 )
 TOGETHER_VALUES = {
     "webhook": {"failClosed": True},
+    "audit": {"admissionPolicies": True},
     "mutation": {"enabled": True},
     "validatePolicy": {"enabled": True},
     "telemetry": {
@@ -44,7 +46,10 @@ TOGETHER_VALUES = {
             "redirectURL": "https://waddle.example.com/oidc/callback",
         },
     },
+    "imageProvider": {"enabled": True},
     "reports": {"audit": True, "admission": True},
+    "externalData": {"trust": {"namespace": "providers"}},
+    "kyverno": {"policies": "enforce"},
     "networkPolicy": {"apiServers": [{"ipBlock": {"cidr": "192.0.2.10/32"}}]},
     "decisions": {
         "mode": "sidecar",
@@ -55,12 +60,27 @@ TOGETHER_VALUES = {
 }
 
 
+EXCLUSIVE = (
+    ("components/failure-policy-by-constraint", {"failurePolicyByConstraint": True}),
+    ("components/webhook-rules-from-policies", {"rules": "policies"}),
+)
+"""Those that stand in the way of others, each with its value of ``webhook``."""
+
+
+@pytest.mark.parametrize(
+    ("components", "overlay", "values"),
+    [
+        (TOGETHER, "overlays/fail-closed", TOGETHER_VALUES),
+        *(((name,), "base", {"webhook": value}) for name, value in EXCLUSIVE),
+    ],
+    ids=["together", *(name.removeprefix("components/") for name, _ in EXCLUSIVE)],
+)
 @pytest.mark.usefixtures("program")
-def test_the_chart_renders_what_all_components_make_together(tmp_path):
+def test_the_chart_renders_what_all_components_make_together(tmp_path, components, overlay, values):
     """Rights, NetworkPolicies, Secrets and all else, where each meets every other."""
-    (tmp_path / "values.yaml").write_text(yaml.safe_dump(TOGETHER_VALUES))
+    (tmp_path / "values.yaml").write_text(yaml.safe_dump(values))
     found = helmed("--include-crds", "--values", str(tmp_path / "values.yaml"))
-    objects = with_components(tmp_path, *TOGETHER, onto="overlays/fail-closed")
+    objects = with_components(tmp_path, *components, onto=overlay)
 
     made = read_texts(without_namespace(objects))
     assert found.keys() == made.keys()
@@ -80,6 +100,7 @@ def test_each_component_is_compared_with_the_chart():
     }
     apart = {name for components, _ in DECISIONS for name in components}
     apart |= {"components/autoscaling", "components/host-network"}
+    apart |= {name for name, _ in EXCLUSIVE}
     # The chart has no Vector: sinks of the sidecar do what it did.
     assert found - {*TOGETHER, *apart} == {"decisions/vector"}
 

@@ -29,7 +29,7 @@ FUNCTION_LINES_MAX = 60
 SHORT_LINES, SHORT_MODULES_MAX = 40, 20
 _SHORT_TERMS = """
 __main__ errors api.names api.patterns api.targets api.timestamp cel.library.all
-cli.cel.group cli.conftest.group cli.migrate.group cli.rego.group
+cli.cel.group cli.images.group cli.migrate.group cli.policy.group cli.rego.group
 conftest.output.tap console.session console.visitor
 constraint.depth constraint.drivers.cel constraint.field
 controllers.policy_keys controllers.write_pace golang.floats
@@ -206,7 +206,7 @@ _HARMLESS = """
 __future__ abc base64 binascii bisect collections contextlib dataclasses datetime decimal enum fractions
 functools gc gzip hashlib hmac html importlib io ipaddress itertools json marshal math operator random re
 reprlib sys threading time traceback types typing urllib.parse uuid weakref zlib zoneinfo
-cryptography graphql orjson re2 yaml
+cryptography graphql orjson re2 unicodedata yaml
 """
 HARMLESS = frozenset(_HARMLESS.split())
 """What opens no file, no connection and no process, of the standard library and of others."""
@@ -390,6 +390,52 @@ def is_there(dotted: str) -> bool:
             rest = parts[end:]
             return not rest or re.search(rf"\b{rest[0]}\b", path.read_text()) is not None
     return False
+
+
+_SMALL = """
+a all an and any are as at be been by each every for from has have if in is it its no not of on one or
+other than that the their there this to was were what where whether which who with
+"""
+"""What a docstring may add to a name without saying more."""
+
+
+def _words(text: str) -> set[str]:
+    """The words of a name or a sentence, without the endings of plurals and of verbs."""
+    parts = re.findall(r"[A-Z]?[a-z]+|[A-Z]+", text)
+    return {re.sub(r"(ies|es|s|ed|ing|d)$", "", part.lower()) for part in parts}
+
+
+@dataclass
+class _Defined:
+    """A class or function with the names of the classes around it."""
+
+    node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    name: str
+
+
+def _defined(node: ast.AST, within: str = "") -> Iterator[_Defined]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            name = f"{within} {child.name}"
+            yield _Defined(child, name)
+            yield from _defined(child, name if isinstance(child, ast.ClassDef) else within)
+
+
+def _repeats(name: str, docstring: str) -> bool:
+    """Whether a docstring has no word that the name does not have."""
+    return bool(said := _words(docstring) - _words(_SMALL)) and said <= _words(name)
+
+
+def test_a_docstring_says_more_than_the_name():
+    assert _repeats("Disk remove_directory", "Remove a directory.")
+    assert not _repeats("Disk remove_directory", "Remove what was delivered.")
+    repeating = [
+        f"{module}: {one.name}: {text}"
+        for module, path in modules().items()
+        for one in _defined(ast.parse(path.read_text()))
+        if (text := ast.get_docstring(one.node)) and _repeats(one.name, text)
+    ]
+    assert repeating == []
 
 
 def test_what_docstrings_and_documents_refer_to_is_there():

@@ -1,5 +1,6 @@
 """What is applied to a cluster: kustomize and Helm render the same, and the code agrees with it."""
 
+import base64
 import json
 import re
 import subprocess
@@ -35,7 +36,11 @@ from webhook.settings.reading import read
 pytestmark = pytest.mark.usefixtures("program")  # kustomize and Helm
 
 CONDITIONS = {"conditions", "additionalPrinterColumns"}
-MUTATOR = {"rollout", *pod_status.MUTATOR.own_fields, *CONDITIONS}
+# Gatekeeper is about to have `processes` in a match.
+# Signatures stay in the statuses that are signed.
+DEPLOYMENT = ("Deployment", "waddle-system", "waddle-webhook")
+SHOWN = pod_status.MUTATOR.own_fields - {pod_status.SIGNATURE}
+MUTATOR = {"rollout", "processes", *SHOWN, *CONDITIONS}
 ADDITIONS = {
     **{kind.plural: kind.own_fields for kind in STATUS_KINDS if kind != pod_status.CONFIG},
     # Of a Config replicas say nothing of their own; its CRDs have room for two fields all the same.
@@ -45,6 +50,7 @@ ADDITIONS = {
     "syncsets": set(),
     **dict.fromkeys(("assign", "assignimage", "assignmetadata", "modifyset"), MUTATOR),
     "expansiontemplate": {*pod_status.EXPANSION.own_fields, *CONDITIONS},
+    "providers": {*pod_status.PROVIDER.own_fields, *CONDITIONS},
 }
 """The fields of ours in Gatekeeper's CRDs."""
 
@@ -78,6 +84,27 @@ def test_the_chart_renders_what_the_component_of_a_service_monitor_adds(tmp_path
     assert helmed(*options) == without_namespace(objects)
 
 
+def test_the_chart_renders_what_the_component_of_failure_policies_adds(tmp_path):
+    objects = with_components(tmp_path, "components/failure-policy-by-constraint")
+    options = ("--include-crds", "--set", "webhook.failurePolicyByConstraint=true")
+
+    assert helmed(*options) == without_namespace(objects)
+
+
+def test_the_chart_renders_what_the_component_of_rules_from_policies_adds(tmp_path):
+    objects = with_components(tmp_path, "components/webhook-rules-from-policies")
+    options = ("--include-crds", "--set", "webhook.rules=policies")
+    rendered, built = helmed(*options), without_namespace(objects)
+    # The order of flags is each one's own.
+    for one in (rendered, built):
+        (container,) = one[DEPLOYMENT]["spec"]["template"]["spec"]["containers"]
+        container["args"].sort()
+
+    assert rendered == built
+    (container,) = pod_of(objects, "waddle-webhook")["spec"]["containers"]
+    assert "--webhook-rules=policies" in container["args"]
+
+
 def test_the_chart_renders_what_the_component_of_dashboards_adds(tmp_path):
     objects = with_components(tmp_path, "dashboards")
     options = ("--include-crds", "--set", "dashboards.enabled=true")
@@ -102,6 +129,14 @@ def test_the_chart_renders_what_the_component_that_validates_policies_adds(tmp_p
     assert helmed(*options) == without_namespace(objects)
     (container,) = pod_of(objects, "waddle-webhook")["spec"]["containers"]
     assert read(container["args"][1:], ENVIRONMENT).enable_validate_policy
+
+
+def test_audits_go_by_the_cluster_s_admission_policies_by_a_component_or_a_value(tmp_path):
+    objects = with_components(tmp_path, "components/admission-policies")
+    rendered = helmed("--set", "audit.admissionPolicies=true")
+    for made in (objects, rendered):
+        (container,) = pod_of(made, "waddle-audit")["spec"]["containers"]
+        assert read(container["args"][1:], ENVIRONMENT).admission_policies == "audit"
 
 
 def test_the_chart_renders_what_the_component_for_the_api_server_s_addresses_adds(tmp_path):
@@ -134,6 +169,41 @@ def test_the_chart_renders_what_the_component_of_mutation_adds(tmp_path):
     assert settings.mutates
     name = settings.mutating_webhook_configuration_name
     assert ("MutatingWebhookConfiguration", "", name) in objects
+
+
+def test_the_chart_renders_what_the_component_of_providers_trust_adds(tmp_path):
+    objects = with_components(tmp_path, "components/provider-trust")
+    value = "externalData.trust.namespace=providers"
+
+    assert helmed("--include-crds", "--set", value) == without_namespace(objects)
+
+
+def test_the_chart_renders_what_the_component_of_kyverno_s_policies_adds(tmp_path):
+    objects = with_components(tmp_path, "components/kyverno-policies")
+
+    made = helmed("--include-crds", "--set", "kyverno.policies=enforce")
+    assert made == without_namespace(objects)
+    for name in ("waddle-webhook", "waddle-audit"):
+        (container,) = pod_of(objects, name)["spec"]["containers"]
+        assert read(container["args"][1:], ENVIRONMENT).kyverno_policies == "enforce"
+
+
+def test_the_page_s_kustomization_has_that_copy_in_another_namespace(tmp_path):
+    page = (ROOT / "docs" / "external-data.md").read_text()
+    kustomization = page.partition("kind: Kustomization")[2].partition("```")[0]
+    (tmp_path / "manifests").symlink_to(MANIFESTS)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "kustomization.yaml").write_text(f"kind: Kustomization{kustomization}")
+    objects = kustomized(tmp_path / "mine")
+
+    value = "externalData.trust.namespace=signing"
+    made = helmed("--include-crds", "--set", value)
+    assert made.keys() == without_namespace(objects).keys()
+    kept = ("Secret", "signing", "gatekeeper-webhook-server-cert")
+    assert made[kept] == objects[kept]
+    (container,) = pod_of(objects)["spec"]["containers"]
+    settings = read(container["args"][1:], ENVIRONMENT)
+    assert settings.provider_ca_secret == "/".join(kept[1:])
 
 
 def test_the_chart_renders_what_the_component_of_telemetry_adds(tmp_path):
@@ -188,6 +258,76 @@ def test_the_chart_renders_what_the_console_s_login_and_live_review_add(tmp_path
     with command.make_context("console", given) as context:
         assert context.params["oidc_issuer_url"] == values["oidc.issuerURL"]
         assert context.params["session_minutes"] == 60
+
+
+def test_the_chart_renders_what_the_component_of_the_image_provider_adds(tmp_path):
+    objects = with_components(tmp_path, "components/image-provider")
+
+    assert helmed("--include-crds", "--set", "imageProvider.enabled=true") == without_namespace(
+        objects
+    )
+    pod = pod_of(objects, "waddle-images")["spec"]
+    [container] = pod["containers"]
+    [role] = [
+        one
+        for (kind, _, name), one in objects.items()
+        if name == "waddle-images" and kind == "ClusterRole"
+    ]
+    [rule] = role["rules"]
+    assert (rule["resources"], rule["verbs"]) == (
+        ["verificationpolicies"],
+        ["get", "list", "watch"],
+    )
+    accepts(tmp_path, container)
+
+
+def test_keys_and_credentials_of_the_image_provider_come_from_secrets(tmp_path):
+    bundle = base64.b64encode(b"an authority").decode()
+    values = (
+        "imageProvider.enabled=true,imageProvider.keySecrets={release,security},"
+        f"imageProvider.registrySecrets={{pull}},imageProvider.caBundle={bundle}"
+    )
+    objects = helmed("--set", values)
+
+    pod = pod_of(objects, "waddle-images")["spec"]
+    [container] = pod["containers"]
+    volumes = {one["name"]: one for one in pod["volumes"]}
+    places = {one["mountPath"]: volumes[one["name"]] for one in container["volumeMounts"]}
+    for name in ("release", "security"):
+        assert places[f"/secrets/{name}"]["secret"]["secretName"] == name
+    assert "--registry-config=/registries/0.json" in container["args"]
+    accepts(tmp_path, container)
+    providers = {
+        name: one["spec"] for (kind, _, name), one in objects.items() if kind == "Provider"
+    }
+    assert providers == {
+        name: {
+            "url": f"https://waddle-images.{NAMESPACE}.svc:8443{path}",
+            "timeout": 3,
+            "caBundle": bundle,
+        }
+        for name, path in (("images", "/"), ("image-digests", "/digest"))
+    }
+
+
+def accepts(folder, container):
+    """The provider takes its arguments, and its ports and folders are those of the container."""
+    from webhook.cli.images.provider import command as provider
+
+    assert container["args"][:2] == ["provider", "images"]
+    paths = {"--secrets": folder, "--cert-dir": folder, "--cache": folder / "known.db"}
+    given = [
+        f"{name}={paths[name]}" if (name := one.partition("=")[0]) in paths else one
+        for one in container["args"][2:]
+    ]
+    with provider.make_context("images", given) as context:
+        ports = {one["name"]: one["containerPort"] for one in container["ports"]}
+        assert ports == {
+            "provider": context.params["port"],
+            "metrics": context.params["metrics_port"],
+        }
+    mounted = {one["mountPath"] for one in container["volumeMounts"]}
+    assert {"/certs", "/cache", "/secrets"} <= mounted
 
 
 @pytest.mark.parametrize("more", [(), ("console-login", "console-live-review")])

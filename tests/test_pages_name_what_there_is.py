@@ -75,7 +75,7 @@ def test_expressions_and_components_of_the_page_can_be_used(
     tmp_path: Path, program: Programs
 ) -> None:
     queries = re.findall(r"^\| [^|]+ \| `([^`]+\))[^`]*` \|$", TEXTS["monitoring"], re.MULTILINE)
-    assert len(queries) == 5
+    assert len(queries) == 7
     rules = [{"record": f"r{number}", "expr": query} for number, query in enumerate(queries)]
     file = tmp_path / "rules.yaml"
     file.write_text(yaml.safe_dump({"groups": [{"name": "page", "rules": rules}]}))
@@ -137,7 +137,7 @@ def test_what_replicas_may_write_is_what_the_page_says() -> None:
     assert {name for name in written if "/" not in name and "podstatus" not in name} == {
         *("customresourcedefinitions", "validatingadmissionpolicies", "policyrevisions"),
         *("validatingadmissionpolicybindings", "validatingwebhookconfigurations"),
-        *("secrets", "events"),
+        *("secrets", "events", "subjectaccessreviews"),
     }
     named = [rule for rule in rules("base/rbac.yaml", "waddle") if "secrets" in rule["resources"]]
     assert [rule["resourceNames"] for rule in named] == [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,12 @@ from tests.programs import ROOT
 from tests.webhook.constraint.policies import constraint, pod, template
 
 PIPELINES = ROOT / "manifests" / "pipelines"
+PAGE = (ROOT / "docs" / "pipelines.md").read_text()
+EXAMPLES = [
+    yaml.safe_load(block)
+    for block in re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+]
+SUBMODULE = "./waddle"
 
 
 @pytest.fixture
@@ -88,3 +95,35 @@ def test_the_action_s_paths_are_no_shell(repository):
     action = yaml.safe_load((PIPELINES / "github" / "action.yml").read_text())
     for step in action["runs"]["steps"]:
         assert "${{" not in step["run"], "an input within a script is the script's author"
+
+
+def test_the_page_has_nothing_to_fill_in():
+    """Each line works as it is written, in a repository with Waddle as a submodule."""
+    assert not re.findall(r"\b(?:OWNER|REPOSITORY|VERSION)\b|\bURL of\b", PAGE)
+
+
+def test_the_page_s_action_is_in_the_submodule():
+    (steps,) = (one["steps"] for one in EXAMPLES if "steps" in one)
+    (action,) = (one for one in steps if str(one["uses"]).startswith(SUBMODULE))
+    folder = ROOT / action["uses"].removeprefix(f"{SUBMODULE}/")
+
+    assert set(action["with"]) <= set(yaml.safe_load((folder / "action.yml").read_text())["inputs"])
+
+
+def test_the_page_s_job_sets_what_the_template_reads():
+    (page,) = (one for one in EXAMPLES if "include" in one)
+    job = yaml.safe_load((PIPELINES / "gitlab" / "waddle.yml").read_text())[".waddle-test"]
+    given = {name for name in page["policies"]["variables"] if name.startswith("WADDLE_")}
+
+    assert given <= set(job["variables"])
+    assert job["variables"]["WADDLE_PACKAGE"] == SUBMODULE
+
+
+def test_the_page_s_hooks_are_there():
+    own = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    local, repository = (repo for one in EXAMPLES for repo in one.get("repos", ()))
+
+    assert {hook["id"] for hook in repository["hooks"]} <= {hook["id"] for hook in own}
+    assert repository["repo"] == SUBMODULE
+    (hook,) = local["hooks"]
+    assert hook["entry"].startswith("waddle test ")

@@ -8,8 +8,12 @@ from tests.prose import (
     WORDS_MAX,
     faults,
     faults_of,
+    faults_of_module,
     length_faults,
+    message_faults,
+    modules,
     pages,
+    plural_faults,
     sentences,
 )
 
@@ -64,3 +68,43 @@ def test_code_links_and_tables_are_no_long_sentences():
 @pytest.mark.parametrize("path", pages(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_page_is_plain(path):
     assert list(faults_of(path)) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'log.warning("object not written", name=name)',
+        'self._log.error("byPod not written")',
+        'self.logger.info(f"{name} not taken, was told so")',
+        f'log.info("{"word " * 26}")',
+        'raise ValueError("the fault is told in the status")',
+        'complain(f"no constraint in nothing: {name}")',
+    ],
+)
+def test_a_bad_text_of_the_program_is_named(line):
+    assert list(message_faults(line))
+
+
+def test_a_good_text_of_the_program_is_not():
+    good = """
+def f(log):
+    \"\"\"What is told here is a docstring.\"\"\"
+    log.warning("an object was not written; trying again", told=1)
+    registry.count("told")
+"""
+    assert list(message_faults(good)) == []
+
+
+def test_a_number_before_a_plural_is_named():
+    assert list(plural_faults('f"{count} objects"'))
+    assert list(plural_faults('f"{len(found)} recorded decisions of {all}"'))
+    assert not list(plural_faults('f"at most {LINES_MAX} lines, {quantity(n, what)} left"'))
+
+
+def test_the_texts_of_the_program_are_plain():
+    named = [
+        f"{path.relative_to(ROOT)}:{fault.line}: {fault.text}"
+        for path in modules()
+        for fault in faults_of_module(path)
+    ]
+    assert named == []

@@ -116,7 +116,11 @@ def test_notes_are_the_version_s_section():
 
     assert notes.startswith("# Waddle 1.0.0\n\n- one\n\n## To publish this")
     assert "REPOSITORY=" in notes, "nobody said where it is published"
-    assert REPOSITORY in notes_of("## 1.0.0\n", "1.0.0", REPOSITORY)
+    linked = notes_of("## 1.0.0\n", "1.0.0", REPOSITORY)
+    assert f"`repo: {REPOSITORY}` and `rev: v1.0.0`" in linked
+    assert "GitHub: `uses:" not in linked, "GitHub takes actions from nowhere else"
+    at_github = notes_of("## 1.0.0\n", "1.0.0", "https://github.com/people/waddle")
+    assert "`uses: people/waddle/manifests/pipelines/github@v1.0.0`" in at_github
     with pytest.raises(CannotRelease, match=r"no section 3\.0\.0"):
         notes_of("## 2.0.0\n", "3.0.0")
 

@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 _DOOR: Final = frozenset(
     {
         "Answer",
+        "Excuse",
         "InvalidInputError",
         "InvalidPoliciesError",
         "NoVerdictError",
@@ -22,6 +23,7 @@ _DOOR: Final = frozenset(
         "Rego",
         "UnknownPathError",
         "Violation",
+        "Violations",
         "WaddleError",
     }
 )

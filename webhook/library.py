@@ -15,9 +15,12 @@ r"""Waddle in a program of one's own: two doors, ``Policies`` and ``Rego``.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, Unpack
 
@@ -29,14 +32,22 @@ from webhook.constraint.drivers.rego import NEEDS_A_DOOR, RegoDriver
 from webhook.constraint.errors import ReviewError
 from webhook.constraint.limits import Limits
 from webhook.constraint.placement import namespace_for
+from webhook.constraint.result import Excuse
 from webhook.constraint.review import AugmentedObject
 from webhook.constraint.targets import admission
 from webhook.constraint.targets.documents import DocumentTarget
 from webhook.constraint.targets.known import DOCUMENT_TARGETS, TARGETS
 from webhook.errors import InvalidInputError, WaddleError
-from webhook.policies.advice import Matched, advice_on, advice_on_template
+from webhook.policies.advice import Matched, advice_on, advice_on_template, left_out
 from webhook.policies.manifests import Manifest, UnreadableFile, read_text
 from webhook.policies.policy_files import PolicyFiles
+from webhook.policies.recorded_answers import (
+    InvalidAnswers,
+    RecordedAnswers,
+    read_answers,
+    recorded_provider,
+)
+from webhook.policy_kinds.known import foreign_parts
 from webhook.rego.engine import UNDEFINED, CompileOptions, EvaluationContext, compile_modules
 from webhook.rego.results import ResultQuery
 from webhook.rego.run.limits import UNBOUNDED_STEPS
@@ -50,12 +61,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from os import PathLike
 
+    from webhook.constraint.result import Result
+    from webhook.external_data.exchange import Ask, ProviderRequest
+    from webhook.policies.recorded_answers import RecordedProvider
     from webhook.rego.syntax.ast import RegoVersion
     from webhook.review.outcome import Found
     from webhook.review.policy_set import PolicySet
 
+    ToldOfKeys = Mapping[str, Any]
+    Providers = Mapping[
+        str,
+        str
+        | PathLike[str]
+        | ToldOfKeys
+        | Callable[[list[str]], ToldOfKeys | Awaitable[ToldOfKeys]],
+    ]
+    """Who answers for a provider, by its name."""
+
 __all__ = [
     "Answer",
+    "Excuse",
     "InvalidInputError",
     "InvalidPoliciesError",
     "NoVerdictError",
@@ -64,6 +89,7 @@ __all__ = [
     "Rego",
     "UnknownPathError",
     "Violation",
+    "Violations",
     "WaddleError",
 ]
 
@@ -102,11 +128,35 @@ class Violation:
     message: str
     details: Any
     actions: tuple[str, ...]
+    existing: bool = False
+    """Whether the old object had it already, and the constraint lets it stay."""
+    excuse: Excuse | None = None
+    """The exception that excuses it, or that weakened its action; None where none is about it."""
 
     @property
     def denies(self) -> bool:
         """Whether an admission would be denied for it."""
         return "deny" in self.actions
+
+
+class Violations(list[Violation]):
+    """What was found, as a list. ``excused`` is what exceptions take out of it, each with its own.
+
+    ``remarks`` are what policies say beside their verdicts: errors that ``failurePolicy: Ignore``
+    passes over, and audit annotations.
+    """
+
+    __slots__ = ("excused", "remarks")
+
+    def __init__(
+        self,
+        violations: Iterable[Violation] = (),
+        excused: Iterable[Violation] = (),
+        remarks: Iterable[str] = (),
+    ) -> None:
+        super().__init__(violations)
+        self.excused = tuple(excused)
+        self.remarks = tuple(remarks)
 
 
 class ReviewOptions(TypedDict, total=False):
@@ -139,8 +189,14 @@ class Policies:
     Loaded whole. Any number of threads may share it.
     """
 
-    def __init__(self, policies: PolicySet, targets: Mapping[str, DocumentTarget]) -> None:
+    def __init__(
+        self,
+        policies: PolicySet,
+        targets: Mapping[str, DocumentTarget],
+        ask: Ask | None = None,
+    ) -> None:
         self._policies = policies
+        self._ask = ask
         self._snapshot = policies.snapshot
         self._targets = targets
         self._matched = Matched()
@@ -155,7 +211,7 @@ class Policies:
             for entry in self._snapshot.entries
             if entry.constraints
             for target in entry.targets
-        )
+        ).union([admission.NAME] if policies.foreign.keys else [])
 
     @classmethod
     def load(
@@ -164,6 +220,7 @@ class Policies:
         texts: Mapping[str, str] | None = None,
         values: Iterable[Mapping[str, Any]] = (),
         targets: Sequence[DocumentTarget] = (),
+        providers: Providers | None = None,
     ) -> Self:
         """The policies of files and folders, of texts and of values, which make one set.
 
@@ -171,29 +228,45 @@ class Policies:
         in ``.json``. ``values`` are objects as dictionaries. ``targets`` are one's own, beside
         declared ones.
 
+        ``providers`` answer ``external_data``, by their names. Each is a file of recorded answers or
+        the same as a dictionary: ``items`` by key, with a ``value`` or an ``error``. Or it is a
+        function that is given the keys and gives such a dictionary, at once or awaited. A policy that
+        asks another provider comes to no verdict.
+
         Raises :class:`InvalidPoliciesError` where any cannot be used, and where there is none.
         Warns (:class:`PolicyWarning`) of constraints that will probably never match anything.
         """
         rego = RegoDriver(disabled_builtins=NEEDS_A_DOOR)
         client = Client(targets=(*TARGETS, *targets), drivers=(CelDriver(), rego))
         given = [*_manifests(texts or {}), *_valued(values)]
-        policies, report = PolicyFiles(client, [Path(path) for path in paths], given).load()
+        policies, report = PolicyFiles(
+            client, [Path(path) for path in paths], given, foreign=foreign_parts()
+        ).load()
         if report.faults:
             raise InvalidPoliciesError([str(fault) for fault in report.faults])
-        if not report.constraints:
-            raise InvalidPoliciesError(
-                [f"no constraint in {', '.join(map(str, (*paths, *(texts or ())))) or 'values'}"]
-            )
+        foreign = policies.foreign
+        if not report.constraints and not foreign.keys:
+            named = ", ".join(map(str, (*paths, *(texts or ())))) or "the values"
+            raise InvalidPoliciesError([f"there is no constraint in {named}"])
         for one in advice_on(policies.snapshot):
             warnings.warn(str(one), PolicyWarning, stacklevel=2)
+        for kind, name, text in foreign.warnings(policies.snapshot.inventory):
+            warnings.warn(f"{kind}/{name}: {text}", PolicyWarning, stacklevel=2)
+        for line in left_out(report.read):
+            warnings.warn(line, PolicyWarning, stacklevel=2)
+        ask = _asking(providers or {})
         known = client.snapshot.targets.items()
         documents = {name: one for name, one in known if isinstance(one, DocumentTarget)}
-        return cls(policies, {**documents, **DOCUMENT_TARGETS})
+        return cls(policies, {**documents, **DOCUMENT_TARGETS}, ask)
 
     @property
     def constraints(self) -> tuple[str, ...]:
-        """Every constraint in force as ``Kind/name``."""
-        return tuple("/".join(one.key) for one in self._snapshot.constraints)
+        """Every constraint in force as ``Kind/name``, and every policy of others.
+
+        These are bound ValidatingAdmissionPolicies and Kyverno's ValidatingPolicies.
+        """
+        own = ("/".join(one.key) for one in self._snapshot.constraints)
+        return (*own, *("/".join(key) for key in self._policies.foreign.keys))
 
     @property
     def unmatched(self) -> tuple[str, ...]:
@@ -201,7 +274,10 @@ class Policies:
 
         Their verdict is not "good": they were never asked.
         """
-        return tuple("/".join(one.key) for one in self._matched.missing(self._snapshot))
+        own = ("/".join(one.key) for one in self._matched.missing(self._snapshot))
+        foreign = self._policies.foreign
+        others = (key for key in foreign.keys if key not in foreign.asked)
+        return (*own, *("/".join(key) for key in others))
 
     def review(  # what a request has
         self,
@@ -212,13 +288,13 @@ class Policies:
         old_object: Mapping[str, Any] | None = None,
         user: Mapping[str, Any] | None = None,
         seconds: float = _SECONDS,
-    ) -> list[Violation]:
+    ) -> Violations:
         """What an object of Kubernetes violates, whatever the enforcement action.
 
         It is decided as the server decides: the mutators among the policies change the object
         first, what ExpansionTemplates imply is reviewed with it, and a namespace that a Config
         excludes from the webhook is spared. An AdmissionReview is reviewed as the request that it
-        holds.
+        holds. What exceptions among the policies excuse is not in the list: it is its ``excused``.
 
         ``namespace`` is the Namespace it is in, for constraints that select by its labels.
         Without it, it is the one of that name among the policies' files. An object of a namespaced
@@ -260,7 +336,7 @@ class Policies:
 
     def review_document(
         self, value: Any, *, name: str = "", target: str = "json", seconds: float = _SECONDS
-    ) -> list[Violation]:
+    ) -> Violations:
         """What any JSON value violates, by constraints of templates for a target of documents.
 
         ``target`` is its name in templates, or ``terraform`` or ``gcp``: each change of a plan,
@@ -276,21 +352,27 @@ class Policies:
             raise InvalidInputError(str(error)) from None
         # An asset may be an object of a cluster, for policies of admission.
         self._check_asked(self._targets[target].name, *(one.target for one in documents))
-        return [violation for one in documents for violation in self._found(one, seconds)]
+        each = [self._found(one, seconds) for one in documents]
+        return Violations(
+            (violation for one in each for violation in one),
+            (violation for one in each for violation in one.excused),
+        )
 
     async def review_async(
         self, obj: Mapping[str, Any], **options: Unpack[ReviewOptions]
-    ) -> list[Violation]:
+    ) -> Violations:
         """As :meth:`review`, in a thread: an event loop goes on meanwhile."""
-        return await asyncio.to_thread(self.review, obj, **options)
+        told: Violations = await _beside(self.review, obj, **options)
+        return told
 
     async def review_document_async(
         self, value: Any, *, name: str = "", target: str = "json", seconds: float = _SECONDS
-    ) -> list[Violation]:
+    ) -> Violations:
         """As :meth:`review_document`, in a thread."""
-        return await asyncio.to_thread(
+        told: Violations = await _beside(
             self.review_document, value, name=name, target=target, seconds=seconds
         )
+        return told
 
     def _check_asked(self, *targets: str) -> None:
         if self._about.isdisjoint(targets):
@@ -305,17 +387,80 @@ class Policies:
                 self._of_requests.pop(kind, None)
                 warnings.warn(str(problem), PolicyWarning, stacklevel=3)
 
-    def _found(self, value: Any, seconds: float) -> list[Violation]:
+    def _found(self, value: Any, seconds: float) -> Violations:
         limits = Limits(deadline=time.monotonic() + seconds, observer=self._matched)
-        outcome = review(self._policies, Subject(value, limits=limits))
+        outcome = review(self._policies, Subject(value, limits=limits), ask=self._ask)
         self._matched.take(outcome.responses)
         _refuse_without_verdict(outcome)
-        return [
-            Violation(
-                "/".join(result.constraint.key), result.msg, result.details, tuple(result.actions)
-            )
-            for result in outcome.responses.results
-        ]
+        responses = outcome.responses
+        return Violations(
+            map(_violation, responses.results),
+            map(_violation, responses.excused),
+            outcome.remarks,
+        )
+
+
+def _violation(result: Result) -> Violation:
+    return Violation(
+        "/".join(result.constraint.key),
+        result.msg,
+        result.details,
+        tuple(result.actions),
+        result.existing,
+        result.excuse,
+    )
+
+
+def _asking(providers: Providers) -> RecordedAnswers:
+    """Who answers for these providers; raises :class:`InvalidInputError`."""
+    known: dict[str, RecordedProvider | Callable[[ProviderRequest], RecordedProvider]] = {}
+    for name, given in providers.items():
+        place = f"providers[{name!r}]"
+        try:
+            if isinstance(given, Mapping):
+                known[name] = recorded_provider(plain(given, place), place)
+            elif callable(given):
+                known[name] = partial(_called, given, place)
+            else:
+                known[name] = read_answers(Path(given))
+        except InvalidAnswers as error:
+            raise InvalidInputError(str(error)) from None
+    return RecordedAnswers(known, "give its answers with providers={{{!r}: ...}}")
+
+
+_LOOP: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("loop", default=None)
+"""The event loop whose caller waits for a review: functions for providers run there."""
+
+
+async def _awaited(told: Awaitable[Mapping[str, Any]]) -> Mapping[str, Any]:
+    return await told
+
+
+async def _beside(function: Callable[..., Violations], *args: Any, **options: Any) -> Any:
+    """Call a function in a thread, which knows the event loop."""
+    _LOOP.set(asyncio.get_running_loop())
+    return await asyncio.to_thread(function, *args, **options)
+
+
+def _called(
+    function: Callable[[list[str]], ToldOfKeys | Awaitable[ToldOfKeys]],
+    place: str,
+    request: ProviderRequest,
+) -> RecordedProvider:
+    """What a caller's function says of keys; what it raises leaves the review."""
+    told = function(list(request.keys))
+    if inspect.isawaitable(told):
+        loop = _LOOP.get()
+        awaited = _awaited(told)
+        told = (
+            asyncio.run(awaited)
+            if loop is None
+            else asyncio.run_coroutine_threadsafe(awaited, loop).result()
+        )
+    try:
+        return recorded_provider(plain(told, place), place)
+    except InvalidAnswers as error:
+        raise InvalidInputError(str(error)) from None
 
 
 def _object(obj: Mapping[str, Any], place: str) -> dict[str, Any]:

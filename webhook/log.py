@@ -6,16 +6,19 @@ Text of users and policies is data: characters that a terminal would obey are
 escaped, C1 controls and line separators too, which JSON does not ask for.
 
 structlog filters, binds and chains; what is ours is the form of a line and the
-write. Any thread may log: a line is one write.
+write. Any thread may log: a line is in one write.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
 import re
+import select
 import sys
+import threading
 import time
 import traceback
 from typing import TYPE_CHECKING, Any, Final
@@ -24,7 +27,7 @@ import orjson
 import structlog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, MutableMapping
+    from collections.abc import Callable, Iterator, MutableMapping
 
     from structlog.typing import FilteringBoundLogger
 
@@ -168,7 +171,7 @@ class _Lines:
 class Log:
     """Where events go, and from which level on."""
 
-    __slots__ = ("_capital", "_form", "_level_key", "_root", "_write", "level")
+    __slots__ = ("_capital", "_form", "_gathered", "_level_key", "_root", "_write", "level")
 
     def __init__(
         self,
@@ -182,11 +185,13 @@ class Log:
         """With ``words`` lines are for people, and only then :meth:`say` says anything."""
         self.level = LEVELS[level]
         self._write = write
+        self._gathered: dict[int, list[bytes]] = {}
+        """Of threads whose lines are written together."""
         self._form = words_line if words else encode_line
         self._level_key = "level" if words else level_key
         self._capital = encoder == "capital"
         self._root: FilteringBoundLogger = structlog.wrap_logger(
-            _Lines(write),
+            _Lines(self._put),
             processors=[self._line],
             wrapper_class=structlog.make_filtering_bound_logger(self.level),
             context_class=dict,
@@ -195,7 +200,29 @@ class Log:
 
     def logger(self, name: str, **fields: Any) -> Logger:
         """A logger with a name and fields that each of its events carries."""
-        return Logger(self._root.bind(logger=name, **fields))
+        return Logger(self._root.bind(logger=name, **fields), self)
+
+    def _put(self, line: bytes) -> None:
+        if self._gathered and (lines := self._gathered.get(threading.get_ident())) is not None:
+            lines.append(line)
+        else:
+            self._write(line)
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """Write what this thread logs within in few pieces: for each it gives up the interpreter.
+
+        No piece is longer than what a pipe takes whole, but where a line is.
+        """
+        thread = threading.get_ident()
+        lines: list[bytes] = []
+        self._gathered[thread] = lines
+        try:
+            yield
+        finally:
+            del self._gathered[thread]
+            for piece in _pieces(lines):
+                self._write(piece)
 
     @property
     def is_words(self) -> bool:
@@ -218,18 +245,33 @@ class Log:
         return self._form(first | dict(event))
 
 
+def _pieces(lines: list[bytes]) -> Iterator[bytes]:
+    """Lines put together as long as a pipe takes them whole."""
+    piece: list[bytes] = []
+    size = 0
+    for line in lines:
+        if piece and size + len(line) > select.PIPE_BUF:
+            yield b"".join(piece)
+            piece, size = [], 0
+        piece.append(line)
+        size += len(line)
+    if piece:
+        yield b"".join(piece)
+
+
 class Logger:
     """A named source of events."""
 
-    __slots__ = ("_bound", "debug", "error", "info", "warning")
+    __slots__ = ("_bound", "debug", "error", "info", "together", "warning")
 
-    def __init__(self, bound: FilteringBoundLogger) -> None:
+    def __init__(self, bound: FilteringBoundLogger, log: Log) -> None:
         """Each level takes the message and the event's fields.
 
         ``debug`` is for developers; ``info`` is what an operator may want to know, ``warning``
         what one should look at, ``error`` what someone must see to.
         """
         self._bound = bound
+        self.together = log.together
         self.debug = bound.debug
         self.info = bound.info
         self.warning = bound.warning

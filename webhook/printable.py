@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from types import NoneType
 from typing import Final
 
 # Messages come from policies and from the objects they see: an escape sequence among them
@@ -62,6 +64,38 @@ def is_printable(text: str) -> bool:
 def _written_out(match: re.Match[str], group: int = 0) -> str:
     code = ord(match[group])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+_ADDRESSES: Final = re.compile(r"\('|\[Errno")
+"""asyncio lists what it tried in place of what is wrong."""
+
+_OF_OPENSSL: Final = re.compile(r"^\[[A-Z0-9_: ]+\] | \(_ssl\.c:\d+\)$")
+
+
+def reason_of(error: Exception) -> str:
+    """Why something cannot be read, without Python's words for it."""
+    if isinstance(error, OSError) and error.strerror:
+        told = error.strerror
+        if (error.errno or 0) > 0 and _ADDRESSES.search(told):
+            return os.strerror(error.errno)  # type: ignore[arg-type]
+        return _OF_OPENSSL.sub("", told)
+    if isinstance(error, UnicodeDecodeError):
+        return f"not UTF-8 at byte {error.start}: save the file as UTF-8"
+    return "nested too deeply" if isinstance(error, RecursionError) else str(error)
+
+
+_TYPES: Final = {
+    NoneType: "null",
+    bool: "a boolean",
+    str: "a text",
+    list: "a list",
+    dict: "an object",
+}
+
+
+def type_of(value: object) -> str:
+    """What a value of JSON is, in words."""
+    return _TYPES.get(type(value), "a number")
 
 
 def quantity(number: int, one: str, many: str = "") -> str:

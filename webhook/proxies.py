@@ -42,11 +42,11 @@ def read_proxy(text: str) -> Proxy:
         parts = urlsplit(f"http://{text}")
     try:
         if parts.scheme not in _PORTS or not parts.hostname:
-            raise InvalidProxy(f"{_shown(parts)} is no http:// or https:// proxy")
+            raise InvalidProxy(f"{_shown(parts)} is not an http:// or https:// proxy")
         host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
         port = parts.port or _PORTS[parts.scheme]
     except ValueError as error:
-        raise InvalidProxy(f"{_shown(parts)} is no proxy: {error}") from None
+        raise InvalidProxy(f"{_shown(parts)} is not a proxy: {error}") from None
     headers = {}
     if parts.username is not None:
         pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"

@@ -64,7 +64,11 @@ class Installation:
         )
 
     def gatekeeper(
-        self, core: int | None = None, *, operations: Sequence[str] = OPERATIONS
+        self,
+        core: int | None = None,
+        *,
+        operations: Sequence[str] = OPERATIONS,
+        flags: Sequence[str] = (),
     ) -> AbstractContextManager[Server]:
         """A Gatekeeper that serves admission, on one core and one thread at a time."""
         port, health, metrics = free_ports(3)
@@ -83,6 +87,7 @@ class Installation:
             "--disable-cert-rotation",
             "--log-level=ERROR",
             "--shutdown-delay=0",
+            *flags,
         ]
         environment = {"GOMAXPROCS": "1", "POD_NAME": POD, "POD_NAMESPACE": NAMESPACE}
         return running(

@@ -90,12 +90,13 @@ class Generator:
         requests: int,
         rounds: int,
         expected: str,
+        apart: bool = True,
     ) -> list[list[dict[str, float]]]:
         """So many requests to each server in turn, round by round: what each took in each round.
 
-        ``body`` is for all, or one for each; a server may be there several times. ``cpu_us`` is the
-        CPU of a server's whole process from round to round, for each request, and ``own_cpu_us``
-        that while it was asked itself.
+        ``body`` is for all, or one for each; a server may be there several times. Without ``apart``
+        several bodies are sent in turn to all. ``cpu_us`` is the CPU of a server's whole process
+        from round to round, for each request, and ``own_cpu_us`` that while it was asked itself.
         """
         urls, pids = (",".join(each) for each in zip(*map(_place, servers), strict=True))
         bodies = [body] if isinstance(body, Path) else body
@@ -104,7 +105,10 @@ class Generator:
             [
                 *("taskset", "--cpu-list", str(self.core), build("loadgen")),
                 *(f"-url={urls}", f"-pid={pids}", f"-expect={verdicts}"),
-                *(f"-body={','.join(map(str, bodies))}", f"-apart={str(len(bodies) > 1).lower()}"),
+                *(
+                    f"-body={','.join(map(str, bodies))}",
+                    f"-apart={str(apart and len(bodies) > 1).lower()}",
+                ),
                 *(f"-c={connections}", f"-n={requests}", f"-rounds={rounds}"),
                 f"-d={COUNT_SECONDS_MAX}s",
             ],
@@ -115,7 +119,7 @@ class Generator:
             check=False,
         )
         if finished.returncode != 0:
-            names = ", ".join(one.name for one in bodies)
+            names = ", ".join(one.name for one in bodies[:8])
             raise RuntimeError(f"{names}: {finished.stderr.strip()}")
         taken: list[list[dict[str, float]]] = json.loads(finished.stdout)
         return taken

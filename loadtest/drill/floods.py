@@ -1,17 +1,21 @@
 """Floods of requests beside ordinary ones: what both attacks and rows of the shipped manifests use."""
 
 import contextlib
+import http.client
 import json
+import multiprocessing
 import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from typing import Any
 
 from loadtest.drill.attacks.bytes_in_flight import send, whole
 from loadtest.drill.drill import LIMIT_MIB, Bystander, Row, elsewhere, rss_mib
-from tests.behaviour.serving import Server, pod, review
+from tests.behaviour.serving import Answer, Server, pod, review, unverified
+from tests.patience import PATIENCE_SECONDS
 
 RATIO_MAX = 3.0
 """How much longer others may wait than while nothing else happens."""
@@ -90,35 +94,65 @@ def beside(
         yield Row(name, "memory that stays", rss_mib(running) - quiet.rest_mib, KEPT_MIB_MAX, "MiB")
 
 
-def let_in(
-    running: Server,
-    documents: Sequence[Mapping[str, Any]],
-    threads: int = 1,
-    path: str = "/v1/admit?timeout=3s",
-) -> tuple[int, int]:
+@dataclass(frozen=True, slots=True)
+class Tries:
+    """Violating objects, each tried once."""
+
+    documents: Sequence[Mapping[str, Any]]
+    threads: int = 1
+    path: str = "/v1/admit?timeout=3s"
+
+    def carry_out(self, port: int, told: Connection) -> None:
+        """Try them all, and tell how many are stored with Ignore, and with Fail."""
+        waiting = [json.dumps(one).encode() for one in self.documents]
+        lock = threading.Lock()
+        stored = [0, 0]
+
+        def take() -> None:
+            while True:
+                with lock:
+                    if not waiting:
+                        return
+                    raw = waiting.pop()
+                is_denied, is_allowed = tried(port, self.path, raw)
+                with lock:
+                    stored[0] += not is_denied
+                    stored[1] += is_allowed
+
+        workers = [threading.Thread(target=take) for _ in range(self.threads)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        told.send(tuple(stored))
+
+
+def tried(port: int, path: str, raw: bytes) -> tuple[bool, bool]:
+    """Whether a review is denied, and whether it is allowed; neither where it is not decided."""
+    connection = http.client.HTTPSConnection(
+        "127.0.0.1", port, context=unverified(), timeout=PATIENCE_SECONDS
+    )
+    with contextlib.closing(connection), contextlib.suppress(OSError, ssl.SSLError):
+        connection.request("POST", path, raw, {"Content-Type": "application/json"})
+        answer = Answer(connection.getresponse())
+        is_allowed = answer.status == 200 and answer.verdict["allowed"] is True
+        return answer.status == 200 and not is_allowed, is_allowed
+    return False, False
+
+
+@contextlib.contextmanager
+def trying(running: Server, tries: Tries) -> Iterator[Callable[[], tuple[int, int]]]:
+    """Try objects from another process, as a flood comes; gives what waits for how many are stored.
+
+    A hundred threads beside those that measure would be what is measured.
+    """
+    heard, told = multiprocessing.get_context("spawn").Pipe(duplex=False)
+    with elsewhere(tries.carry_out, running.ports["admission"], told):
+        told.close()  # A process that fails is heard of.
+        yield heard.recv
+
+
+def let_in(running: Server, tries: Tries) -> tuple[int, int]:
     """How many of these violating objects are stored with Ignore, and with Fail."""
-    waiting = [json.dumps(one).encode() for one in documents]
-    stored = {"Ignore": 0, "Fail": 0}
-    lock = threading.Lock()
-
-    def take() -> None:
-        while True:
-            with lock:
-                if not waiting:
-                    return
-                raw = waiting.pop()
-            denied = allowed = False
-            with contextlib.suppress(OSError, ssl.SSLError):
-                answer = running.post(raw, path)
-                allowed = answer.status == 200 and answer.verdict["allowed"] is True
-                denied = answer.status == 200 and not allowed
-            with lock:
-                stored["Ignore"] += not denied
-                stored["Fail"] += allowed
-
-    workers = [threading.Thread(target=take) for _ in range(threads)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    return stored["Ignore"], stored["Fail"]
+    with trying(running, tries) as await_stored:
+        return await_stored()

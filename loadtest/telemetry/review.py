@@ -23,7 +23,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import repeat
 from pathlib import Path
 
 from webhook.constraint.client import Client
@@ -47,6 +48,7 @@ ROUNDS = 3000
 """With the noise of a busy machine, a tenth for a slice, the interval is half a hundredth wide."""
 
 SETS = 6
+BODY_MAX = 40 * 1024 * 1024
 WARM_UP = 40
 """Slices before any is counted: code is specialised, policies' regular parts are compiled."""
 
@@ -63,25 +65,40 @@ def _log() -> Logger:
     return Log(lambda _: None).logger("loadtest")
 
 
-def serving() -> Serving:
+POLICIES = ROOT / "policies" / "p12"
+
+
+def serving(policies: Path = POLICIES) -> Serving:
     """Policies in force."""
     found, registry = Serving(), Registry()
     loader = PolicyLoader(
         Client(targets=[AdmissionTarget()], drivers=[CelDriver(), RegoDriver()]),
-        (ROOT / "policies" / "p12",),
+        (policies,),
         found,
         registry=registry,
         log=_log(),
         retries=0,
     )
-    loader.load()
+    assert loader.load(), loader.faults()
     return found
+
+
+def endpoint_over(policies: Path, decoding: Decoding) -> ReviewEndpoint:
+    """What answers by policies of files, without tracing."""
+    registry, log = Registry(), _log()
+    admission = Admission(serving(policies), AdmissionOptions(10.0), registry, log)
+    return ReviewEndpoint(admission, registry, log, decoding=decoding)
 
 
 def slice_seconds(endpoint: ReviewEndpoint, body: bytes, count: int = REQUESTS) -> float:
     """The processor's seconds for so many requests."""
+    return seconds_for(endpoint, repeat(body, count))
+
+
+def seconds_for(endpoint: ReviewEndpoint, bodies: Iterable[bytes]) -> float:
+    """The processor's seconds for these requests."""
     began = time.process_time()
-    for _ in range(count):
+    for body in bodies:
         scope = {
             "method": "POST",
             "path": "/v1/admit",
@@ -204,13 +221,12 @@ WORDS = {
 def slices(way: str, collector: str) -> None:
     """Processor time of a slice, each when a line of standard input asks for it; traces are sent."""
     registry, log = Registry(), _log()
-    decoding = Decoding(body_max=40 * 1024 * 1024)
+    decoding = Decoding(body_max=BODY_MAX)
     body = (ROOT / "bodies" / "pod.json").read_bytes()
     endpoint: ReviewEndpoint
     tracer = delivery = None
     if way == "plain":
-        admission = Admission(serving(), AdmissionOptions(10.0), registry, log)
-        endpoint = ReviewEndpoint(admission, registry, log, decoding=decoding)
+        endpoint = endpoint_over(POLICIES, decoding)
     else:
         from webhook.server.traced import TracedEndpoint  # noqa: PLC0415  # as a replica: if asked
         from webhook.serving.trace import CurrentTrace, Tracing  # noqa: PLC0415
@@ -226,7 +242,11 @@ def slices(way: str, collector: str) -> None:
         tracer, current = SampledTracer(million, per_second_max=10**9), CurrentTrace()
         admission = Admission(serving(), AdmissionOptions(10.0), registry, log, current=current)
         endpoint = TracedEndpoint(
-            admission, registry, log, decoding=decoding, tracing=Tracing(tracer, current)
+            admission,
+            registry,
+            log,
+            decoding=decoding,
+            tracing=Tracing(tracer, current),
         )
     gc.freeze()  # as a replica once its policies are loaded: what is loaded is not looked at again
     while sys.stdin.readline():

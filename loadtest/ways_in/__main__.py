@@ -42,8 +42,16 @@ def _search(options: argparse.Namespace) -> Found:
     # The real API server is built where it is not yet there: only for whom asks for it.
     from loadtest.ways_in.api_server import installed, search_installed  # noqa: PLC0415
 
-    with installed(policy=options.api_server, guarded=guarded) as plane:
-        return search_installed(plane, *chosen, first_only=not guarded)
+    with installed(policy=options.api_server, guarded=guarded) as (plane, given_up):
+        found = search_installed(plane, *chosen, first_only=not guarded)
+        calls = given_up()
+        longest = max(calls.held_seconds, default=0.0)
+        print("what the API server gave up:")
+        print(f"  connections on which it had sent no call yet: {calls.unsent}")
+        print(
+            f"  calls: {len(calls.held_seconds)}, which a replica had for {longest:.1f} s at most"
+        )
+        return found
 
 
 if __name__ == "__main__":

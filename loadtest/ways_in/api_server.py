@@ -7,7 +7,7 @@ import random
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ import yaml
 
 from loadtest.drill.drill import library
 from loadtest.slow_objects import container
-from loadtest.ways_in.balancer import balanced
+from loadtest.ways_in.balancer import GivenUp, balanced
 from loadtest.ways_in.objects import BODY_BYTES_MAX, EXPANSION, MUTATORS, encoded, valid, violating
 from loadtest.ways_in.search import REPLICAS, Found, choices
 from tests.behaviour.serving import pod
@@ -83,8 +83,11 @@ class Writer:
 
 
 @contextmanager
-def installed(*, policy: str, guarded: bool) -> Iterator[Plane]:
-    """Three replicas with the library's policies, asked by an API server with this failurePolicy."""
+def installed(*, policy: str, guarded: bool) -> Iterator[tuple[Plane, Callable[[], GivenUp]]]:
+    """Three replicas with the library's policies, asked by an API server with this failurePolicy.
+
+    With who says what the API server gave up.
+    """
     with tempfile.TemporaryDirectory(prefix="waddle-ways-in-") as name, ExitStack() as stack:
         plane = stack.enter_context(control_plane(Path(name)))
         environment = {} if guarded else {VARIABLE: BLAME_NOBODY}
@@ -106,9 +109,10 @@ def installed(*, policy: str, guarded: bool) -> Iterator[Plane]:
             return before == digests and len(set(digests.values())) == 1
 
         until(agree, "all replicas have the same policies")
-        port = stack.enter_context(balanced([item.ports["admission"] for item in running]))
+        ports = [item.ports["admission"] for item in running]
+        port, given_up = stack.enter_context(balanced(ports))
         _register(plane, port, policy)
-        yield plane
+        yield plane, given_up
 
 
 def _apply(plane: Plane) -> None:

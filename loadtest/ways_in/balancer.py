@@ -1,23 +1,50 @@
-"""Kube-proxy's place between an API server and replicas: connections in turn, in a process of its own."""
+"""Kube-proxy's place between an API server and replicas: connections in turn, in a process of its own.
+
+It also sees what no log says: for how long a replica had had a call that the API server gave up.
+"""
 
 import asyncio
 import itertools
 import multiprocessing
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
-from typing import cast
+from typing import Final, cast
 
 import uvloop
+
+ALERT_BYTES_MAX: Final = 64
+"""A record of TLS that only ends a connection has 24 bytes; the end of a call has more."""
+
+HANDSHAKE_REPLIES: Final = 2
+"""What a replica says before the first call: its hello, and the tickets of the session."""
+
+
+@dataclass(slots=True)
+class GivenUp:
+    """The calls that the API server ended without an answer."""
+
+    unsent: int = 0
+    """Connections that were made and ended without a call: its time was over before it could ask."""
+    held_seconds: list[float] = field(default_factory=list)
+    """For how long a replica had had nothing more to read of each call that had begun."""
 
 
 class _Half(asyncio.Protocol):
     """One side of a connection, which writes what the other side reads."""
 
-    def __init__(self, other: "_Half | None" = None) -> None:
+    def __init__(self, given_up: GivenUp, other: "_Half | None" = None) -> None:
         self.other = other
+        self.is_client = other is None
         self.transport: asyncio.Transport | None = None
         self.early = b""
+        self._given_up = given_up
+        self.said_at = 0.0
+        """When this side last said something that the other has not replied to; 0 for never."""
+        self.replies = 0
+        """How often the other side said something in return."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """It is open: send what came before."""
@@ -29,16 +56,31 @@ class _Half(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Hand on."""
         other = self.other
-        if other is None or other.transport is None:
-            assert other is not None
+        assert other is not None
+        if len(data) > ALERT_BYTES_MAX:
+            self.said_at = time.monotonic()
+        if other.said_at:
+            other.said_at = 0.0
+            other.replies += 1
+        if other.transport is None:
             other.early += data
         elif not other.transport.is_closing():
             other.transport.write(data)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # asyncio's signature
         """The other side ends, too."""
+        if self.is_client:
+            self._note_end()
         if self.other is not None and self.other.transport is not None:
             self.other.transport.close()
+
+    def _note_end(self) -> None:
+        if self.replies < HANDSHAKE_REPLIES or (
+            self.replies == HANDSHAKE_REPLIES and not self.said_at
+        ):
+            self._given_up.unsent += 1
+        elif self.said_at:
+            self._given_up.held_seconds.append(time.monotonic() - self.said_at)
 
     def pause_writing(self) -> None:
         """Read no more for a side that is not read."""
@@ -52,6 +94,7 @@ class _Half(asyncio.Protocol):
 
 
 async def _serve(ports: Sequence[int], told: Connection) -> None:
+    given_up = GivenUp()
     loop = asyncio.get_running_loop()
     turn = itertools.cycle(ports)
     dialling: set[asyncio.Task[None]] = set()
@@ -64,8 +107,8 @@ async def _serve(ports: Sequence[int], told: Connection) -> None:
                 client.transport.abort()
 
     def accept() -> _Half:
-        client = _Half()
-        client.other = _Half(client)
+        client = _Half(given_up)
+        client.other = _Half(given_up, client)
         task = loop.create_task(dial(client, client.other))
         dialling.add(task)
         task.add_done_callback(dialling.discard)
@@ -73,7 +116,15 @@ async def _serve(ports: Sequence[int], told: Connection) -> None:
 
     server = await loop.create_server(accept, "127.0.0.1", 0)
     told.send(server.sockets[0].getsockname()[1])
-    await loop.run_in_executor(None, told.poll, None)  # until its parent has had enough, or is gone
+    while True:
+        await loop.run_in_executor(None, told.poll, None)
+        try:
+            is_asked = told.recv()
+        except EOFError:
+            return
+        if not is_asked:
+            return
+        told.send(given_up)
 
 
 def _run(ports: Sequence[int], told: Connection) -> None:
@@ -81,15 +132,21 @@ def _run(ports: Sequence[int], told: Connection) -> None:
 
 
 @contextmanager
-def balanced(ports: Sequence[int]) -> Iterator[int]:
-    """The port at which these are asked in turn."""
+def balanced(ports: Sequence[int]) -> Iterator[tuple[int, Callable[[], GivenUp]]]:
+    """The port at which these are asked in turn, and who says what the API server gave up."""
     ours, theirs = multiprocessing.Pipe()
     context = multiprocessing.get_context("spawn")
     process = context.Process(target=_run, args=(ports, theirs), daemon=True)
     process.start()
     try:
-        yield int(ours.recv())
+        port = int(ours.recv())
+
+        def given_up() -> GivenUp:
+            ours.send(True)
+            return cast("GivenUp", ours.recv())
+
+        yield port, given_up
     finally:
-        ours.send(None)
+        ours.send(False)
         process.join(10)
         process.kill()

@@ -34,6 +34,7 @@ def is_whole(console: RunningConsole) -> bool:
     return (
         "deployments-have-owners" in str(console.json("/rollouts"))
         and "always-pull" in str(console.json("/policies"))
+        and len(console.json("/exceptions")["exceptions"]) == len(living.EXCEPTIONS)
         and living.FAULT in health
         and health.count("It enforces everything.") == len(living.REPLICAS) - 1
     )
@@ -78,4 +79,28 @@ def test_a_walk_from_a_roll_out_by_its_exception_to_mutators_and_the_replica_tha
     assert living.FAULT in text
     assert text.count("It enforces everything.") == len(living.REPLICAS) - 1
     come_to(browser, "RequiredLabel/pods-have-teams", "pods-have-teams")
+    assert browser.complaints(console.address) == []
+
+
+def test_a_walk_from_exceptions_to_the_group_that_they_are_from_and_back(
+    browser: Browser, console: RunningConsole
+) -> None:
+    browser.go(console.address)
+    text = come_to(browser, "Exceptions", "Exceptions")
+    assert text.index("shop/moving") < text.index("shop/forgotten"), "what ends first"
+    assert "it ends at 2098-01-01T00:00:00Z" in text
+    assert "it has excused nothing for 40 days" in text
+
+    text = come_to(browser, "ConstraintGroup/either-label", "either-label")
+    assert "owner() || team()" in text
+    assert "What is excused" in text
+    assert "shop/moving" in text
+    for replica in living.REPLICAS:
+        assert replica in text
+
+    text = come_to(browser, "Policies", "Policies")
+    assert "ConstraintGroup/either-label" in text
+    come_to(browser, "Exceptions", "Exceptions")
+    text = come_to(browser, "PolicyException/shop/moving", "moving")
+    assert "it must" in text, "the reason"
     assert browser.complaints(console.address) == []

@@ -83,7 +83,7 @@ def test_a_pair_that_does_not_fit_leaves_the_one_before(policies: Path, secret: 
         server.ready()
         mixed = CertificatePair(make_pair("two").certificate, make_pair("other").key)
         publish(secret, 2, mixed)
-        server.wait_for("certificate cannot be used; the one before stays")
+        server.wait_for("certificate cannot be used; the last good one stays")
         assert served_name(server) == "one"
         assert server.admit(pod())["allowed"] is False
         assert server.metric('waddle_reload_failing{subject="certificate"}') == 1

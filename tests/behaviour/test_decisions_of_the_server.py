@@ -178,10 +178,10 @@ def test_the_configuration_is_read_again_when_it_changes(
         config = tmp_path / "decisions.yaml"
         settings = json.loads(config.read_text())
         config.write_text("sidecarURL: [broken")
-        server.wait_for("decision log configuration not taken")
+        server.wait_for("the decision log's configuration was rejected; the last good one stays")
         assert server.metric('waddle_reload_failing{subject="decision_log"}') == 1
         config.write_text(json.dumps({**settings, "rules": [{"verdicts": ["deny"]}]}))
-        server.wait_for("decision log configuration taken")
+        server.wait_for("the decision log's configuration was loaded")
         server.admit(pod())
         server.admit(pod(owner="me"))
         assert [record["verdict"] for record in decisions(receiver, 2)] == ["deny", "warn"]
@@ -335,7 +335,7 @@ def test_recorded_traffic_is_shown_counted_and_replayed(
 
     same = waddle("decisions", "replay", recorded, "--policies", tmp_path / "policies")
     assert same.returncode == 0, same.stderr
-    assert "6 replayed, 0 verdicts changed" in same.stdout
+    assert "6 decisions replayed, 0 verdicts changed" in same.stdout
 
     others = write_policies(tmp_path / "others", REQUIRED_LABELS, constraint("needs-team", "team"))
     changed = waddle("decisions", "replay", recorded, "--policies", others)

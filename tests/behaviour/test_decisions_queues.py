@@ -138,7 +138,7 @@ def test_a_sidecar_whose_disk_fails_at_its_start_waits_for_it(
         full.touch()
         sidecar.start(SEED_OF_FAILURES, str(full))
         until = time.monotonic() + PATIENCE_SECONDS
-        while sidecar.log.read_text().count("queue cannot be opened") < 2:
+        while sidecar.log.read_text().count("the queue cannot be opened; trying again") < 2:
             assert time.monotonic() < until, sidecar.log.read_text()
             assert sidecar.process is not None
             assert sidecar.process.poll() is None, sidecar.log.read_text()

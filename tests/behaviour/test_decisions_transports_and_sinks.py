@@ -160,7 +160,13 @@ def test_a_client_without_a_certificate_of_the_ca_is_not_heard(
 
         def refused() -> None:
             until = time.monotonic() + PATIENCE_SECONDS
-            while not log.exists() or log.read_text().count("decisions disconnected") < 2:
+            while (
+                not log.exists()
+                or log.read_text().count(
+                    "the decision log is not connected to its sidecar; trying again"
+                )
+                < 2
+            ):
                 assert time.monotonic() < until
                 time.sleep(0.02)
 
@@ -191,7 +197,7 @@ def test_a_server_without_its_certificate_decides_and_is_heard_once_it_has_one(
         with Server(policies, f"--decision-log-config={config}") as server:
             server.ready()
             assert not server.admit(pod())["allowed"]
-            told = server.wait_for("decisions disconnected")
+            told = server.wait_for("the decision log is not connected to its sidecar; trying again")
             assert str(later / "ca.crt") in told["error"]
             later.symlink_to(authority)
             with receiver.changed:
@@ -449,7 +455,7 @@ def test_an_extra_that_is_not_installed_is_named(tmp_path: Path, broken: bool) -
         check=False,
     )
     assert done.returncode == 1
-    assert "type kafka needs waddle-admission[kafka]" in done.stderr
+    assert f"type kafka needs an extra: pip install '{ROOT}[kafka]'" in done.stderr
 
 
 @pytest.mark.parametrize("half", ["serve", "sidecar"])
@@ -473,7 +479,7 @@ def test_grpc_without_its_extra_is_said_at_the_start(tmp_path: Path, half: str) 
         timeout=PATIENCE_SECONDS,
     )
     assert done.returncode != 0
-    assert "grpc:// needs waddle-admission[grpc]" in done.stderr
+    assert f"grpc:// needs an extra: pip install '{ROOT}[grpc]'" in done.stderr
 
 
 def test_https_sinks_verify_their_peer(tmp_path: Path, authority: Path) -> None:

@@ -139,7 +139,9 @@ def test_a_mutator_that_cannot_be_applied_is_left_out_with_a_warning(mutating: S
     (warning,) = verdict["warnings"]
     assert "Assign.mutations.gatekeeper.sh /broken is not applied: mismatch" in warning
     assert (mutating.metric('waddle_mutators_skipped_total{mutator_kind="Assign"}') or 0) > 0
-    mutating.wait_for("mutator not applied", mutator="Assign.mutations.gatekeeper.sh /broken")
+    mutating.wait_for(
+        "a mutator could not be applied", mutator="Assign.mutations.gatekeeper.sh /broken"
+    )
 
 
 def test_a_request_without_an_object_is_refused(mutating: Server) -> None:

@@ -100,7 +100,7 @@ def test_readiness_goes_first_and_serving_goes_on(policies: Path) -> None:
         server.wait_for("draining: not ready from now on")
         ready = server.get("health", "/readyz")
         assert ready.status == 503
-        assert b"[-]shutdown failed: the process was told to stop" in ready.body
+        assert b"[-]shutdown failed: the process was asked to stop" in ready.body
         assert server.get("health", "/healthz").status == 200
         answer = server.post(review(pod()), connection=kept)
         assert answer.verdict["status"]["code"] == 403

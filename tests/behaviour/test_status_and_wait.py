@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.behaviour.stages import LONG, SHORT, TEMPLATES
+from tests.behaviour.stages import LONG, SHORT, TEMPLATES, retry
 from tests.conformance.gatekeeper import waddle
 from tests.patience import PATIENCE_SECONDS
+from tests.policies import exception
 from webhook.api.pod_status import StatusError
 
 
@@ -121,6 +122,8 @@ def test_wait_needs_a_replica_and_counts_no_starting_one(stage):
         (["wait", "NoSuchKind/x"], "there is no such object"),
         (["wait", "nonsense"], "expected KIND/NAME"),
         (["wait"], "nothing to wait for"),
+        (["wait", "PolicyException/x"], "expected PolicyException/NAMESPACE/NAME"),
+        (["wait", "PolicyException/waddle/absent"], "there is no such object"),
         (["wait", "--for=love", "K/x"], "only enforced"),
         (["wait", "--timeout=soon", "K/x"], "invalid duration"),
     ],
@@ -200,6 +203,84 @@ def test_status_gives_programs_everything(stage):
         "errors": [],
     }
     assert [item["state"] for item in mine["replicas"]] == ["enforced", "missing"]
+
+
+def excepted(stage, name, ends, status=None):
+    """An exception of the stage's namespace, with a status as a replica writes it."""
+    made = exception(name, f"{stage.kind}/{stage.name}", namespace=stage.name, expires=ends)
+    path = f"/apis/waddle.dev/v1alpha1/namespaces/{stage.name}/policyexceptions"
+    made = retry(lambda: stage.api.request("POST", path, made))
+    if status is not None:
+        seen = {"observedGeneration": made["metadata"]["generation"], **status}
+        made = stage.api.request("PUT", f"{path}/{name}/status", made | {"status": seen})
+    return made
+
+
+def test_status_shows_exceptions_and_those_that_end_first_before_the_others(stage):
+    last = "2026-01-02T03:04:05Z"
+    soon = {"state": "Active", "message": "it ends at 2098-01-01T00:00:00Z", "lastUsed": last}
+    unused = {"state": "Unused", "message": "it has excused nothing for 31 days"}
+    broken = {"state": "Invalid", "message": "spec.parts names \x1b[31mno containers"}
+    excepted(stage, "unused", "2099-01-01T00:00:00Z", unused)
+    excepted(stage, "soon", "2098-01-01T00:00:00Z", soon)
+    excepted(stage, "broken", "2100-01-01T00:00:00Z", broken)
+    excepted(stage, "new", "2100-02-01T00:00:00Z")
+    table = waddle("status", *stage.options())
+    assert table.returncode == 0, table.stderr
+    mine = f"PolicyException/{stage.name}/"
+    rows = [line.removeprefix(mine) for line in table.stdout.splitlines() if mine in line]
+    assert [" ".join(row.split()) for row in rows] == [
+        f"soon Active 2098-01-01T00:00:00Z {last}",
+        "unused Unused 2099-01-01T00:00:00Z -",
+        "broken Invalid 2100-01-01T00:00:00Z -",
+        "new not seen yet 2100-02-01T00:00:00Z -",
+        "soon: it ends at 2098-01-01T00:00:00Z",
+        "unused: it has excused nothing for 31 days",
+        "broken: spec.parts names \\x1b[31mno containers",
+    ]
+    found = json.loads(waddle("status", "-o", "json", *stage.options()).stdout)["exceptions"]
+    assert {
+        "kind": "PolicyException",
+        "namespace": stage.name,
+        "name": "soon",
+        "state": "Active",
+        "message": soon["message"],
+        "expires": "2098-01-01T00:00:00Z",
+        "lastUsed": last,
+        "constraints": [f"{stage.kind}/{stage.name}"],
+    } in found
+
+
+def test_wait_ends_when_an_exception_is_in_force(stage):
+    excepted(stage, "later", "2099-01-01T00:00:00Z")
+    shown = f"PolicyException/{stage.name}/later"
+    unseen = stage.wait(shown)
+    assert unseen.returncode == 1
+    assert "not seen yet" in unseen.stderr
+
+    path = f"/apis/waddle.dev/v1alpha1/namespaces/{stage.name}/policyexceptions/later"
+
+    def says(state, message=""):
+        made = stage.api.request("GET", path)
+        told = {"state": state, "observedGeneration": 1, "message": message}
+        stage.api.request("PUT", f"{path}/status", made | {"status": told})
+
+    says("Pending", "it begins at 2098-01-01T00:00:00Z")
+    pending = stage.wait(shown)
+    assert pending.returncode == 1
+    assert "Pending: it begins at 2098-01-01T00:00:00Z" in pending.stderr
+
+    program = Path(sys.executable).with_name("waddle")
+    command = [program, "wait", shown, "--timeout", LONG, *stage.options()]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as waiting:
+        says("Active")
+        out, _ = waiting.communicate(timeout=PATIENCE_SECONDS)
+    assert (waiting.returncode, out) == (0, f"{shown}: in force until 2099-01-01T00:00:00Z\n")
+
+    stage.api.request(
+        "PATCH", path, {"spec": {"effect": "warn"}}, content_type="application/merge-patch+json"
+    )
+    assert stage.wait(shown).returncode == 1, "the status is of what was there before"
 
 
 def test_a_cluster_that_does_not_answer_is_an_error(tmp_path):

@@ -27,6 +27,7 @@ PAGES = {
     "Policies": "/policies",
     "Violations": "/violations",
     "Decisions": "/decisions",
+    "Exceptions": "/exceptions",
     "Roll-outs": "/rollouts",
     "Playground": "/playground",
     "Health": "/health",

@@ -14,6 +14,7 @@ from tests.behaviour.stages import CRDS, ROOT, TEMPLATES, Stage, retry
 from tests.cluster import write_kubeconfig
 from tests.manifests import constraint_crd
 from tests.patience import PATIENCE_SECONDS, until
+from tests.policies import exception
 from tests.ports import free_port
 from tests.programs import of_the_system
 from tests.webhook.console.identity import RunningProvider
@@ -117,6 +118,35 @@ def test_violations_come_from_policy_reports_and_go_with_them(stage: Stage):
         assert console.json(resource)["rows"] == [row]
         stage.api.request("DELETE", f"{reports}/r")
         until(lambda: not console.json(where)["rows"], "it is gone")
+
+
+def test_a_group_and_exceptions_from_it_are_shown_with_what_is_said_of_each(stage: Stage):
+    pod = stage.replica("a")
+    root, name = "/apis/waddle.dev/v1alpha1", stage.name
+    group = {
+        "apiVersion": "waddle.dev/v1alpha1",
+        "kind": "ConstraintGroup",
+        "metadata": {"name": name},
+        "spec": {"members": {"one": {"kind": stage.kind}}, "expression": "one()"},
+    }
+    group = retry(lambda: stage.api.request("POST", f"{root}/constraintgroups", group))
+    stage.say(pod, group)
+    own = exception("own", f"ConstraintGroup/{name}", namespace=name, reason=SCRIPT)
+    retry(lambda: stage.api.request("POST", f"{root}/namespaces/{name}/policyexceptions", own))
+    path = f"/policy?kind=ConstraintGroup&name={name}"
+    try:
+        with over(stage) as console:
+            console.ready()
+            until(lambda: console.get(path).status == 200, "the group")
+            until(lambda: console.json(path)["policy"]["state"] == "active", "it is enforced")
+            until(lambda: console.json(path)["exceptions"], "the exception from it")
+            [shown] = console.json(path)["exceptions"]
+            assert (shown["name"], shown["reason"]) == (f"{name}/own", SCRIPT)
+            listed = console.json("/exceptions")["exceptions"]
+            assert f"{name}/own" in {one["name"] for one in listed}
+            assert SCRIPT.encode() not in console.get("/exceptions").body
+    finally:
+        stage.api.request("DELETE", f"{root}/constraintgroups/{name}")
 
 
 def test_the_playground_decides_by_what_the_cluster_holds(stage: Stage):
@@ -319,7 +349,7 @@ def test_an_object_is_reviewed_as_it_is_now_by_the_policies_in_force(stage: Stag
             assert console.json(where)["live"] == {"error": "there is no such object now"}
             for name in ("..", ".", "a/b", "%2e%2e"):
                 odd = where.replace("name=settings", f"name={quote(name)}")
-                assert "no name that an object" in console.json(odd)["live"]["error"]
+                assert "not a valid name of an object" in console.json(odd)["live"]["error"]
     finally:
         stage.api.request("DELETE", f"{TEMPLATES}/{template['metadata']['name']}")
         stage.api.request("DELETE", f"{CRDS}/{kind.lower()}.constraints.gatekeeper.sh")

@@ -75,6 +75,7 @@ def test_the_overview_counts_policies_by_state_and_violations(console: RunningCo
     assert found["policies"]["byState"] == {
         "error": 1,
         "degraded": 0,
+        "not asked": 0,
         "pending": 0,
         "not for admission": 0,
         "active": 3,

@@ -50,7 +50,7 @@ def test_a_broken_rule_is_named_with_its_line(first: Path) -> None:
 def test_every_waddle_command_of_a_page_is_a_command_with_those_flags() -> None:
     """In all pages: what a reader copies must not be refused for its words."""
     known = PAGES["command-line.md"]() + PAGES["flags.md"]()
-    headings = set(re.findall(r"^## waddle ([\w ]+)$", known, re.MULTILINE)) | {"serve"}
+    headings = set(re.findall(r"^## waddle ([\w -]+)$", known, re.MULTILINE)) | {"serve"}
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "policies/README.md"]
     wrong, tried = [], 0
     for page in pages:

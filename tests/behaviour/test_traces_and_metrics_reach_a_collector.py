@@ -183,13 +183,15 @@ def test_a_collector_that_is_not_there_or_refuses_costs_no_decision(policies):
         with Server(policies, *flags) as server:
             server.ready()
             assert not server.post(review(pod()), headers=SAMPLED).verdict["allowed"]
-            server.wait_for("collector does not take telemetry", signal="traces")
+            server.wait_for(
+                "the collector does not accept telemetry; trying again", signal="traces"
+            )
             await_true(lambda: server.metric('waddle_traces_total{outcome="failed"}') == 1)
     flags = ("--otlp-endpoint=grpc://127.0.0.1:1", "--enable-tracing")
     with Server(policies, *flags) as server:
         server.ready()
         assert not server.post(review(pod()), headers=SAMPLED).verdict["allowed"]
-        server.wait_for("collector does not take telemetry", signal="traces")
+        server.wait_for("the collector does not accept telemetry; trying again", signal="traces")
         assert server.stop() == 0
 
 
@@ -203,7 +205,9 @@ def test_a_collector_that_never_answers_does_not_keep_the_process_from_ending_we
             server.ready()
             assert not server.post(review(pod()), headers=SAMPLED).verdict["allowed"]
             assert server.stop() == 0  # its last message is under way, and is given up
-            server.wait_for("collector does not take telemetry", signal="traces")
+            server.wait_for(
+                "the collector does not accept telemetry; trying again", signal="traces"
+            )
 
 
 WITHOUT = """

@@ -26,11 +26,21 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_policy_can_be_used_and_its_suite_passes(folder: Path) -> None:
     assert len(FILES) == 5
-    check, verify = (line.split() for line in re.findall(r"^\$ waddle (.*)$", PAGE, re.MULTILINE))
+    check, verify, _ = (
+        line.split() for line in re.findall(r"^\$ waddle (.*)$", PAGE, re.MULTILINE)
+    )
     assert waddle(*check).returncode == 0
     verified = waddle(*verify)
     assert verified.returncode == 0, verified.stdout
     assert "2 cases: 2 passed" in verified.stdout
+
+
+def test_the_page_shows_what_the_policies_read(folder: Path) -> None:
+    reads = re.findall(r"^\$ waddle (.*--reads)$", PAGE, re.MULTILINE)[0].split()
+    told = waddle(*reads).stdout.splitlines()
+    shown = re.search(r"```text\n(2 policies.*?)```", PAGE, re.DOTALL)
+    assert shown is not None
+    assert {line for line in shown[1].splitlines() if "…" not in line} <= set(told)
 
 
 def test_the_suite_fails_when_the_message_changes(folder: Path) -> None:

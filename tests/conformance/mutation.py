@@ -12,9 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from tests.json_patch import apply_patch
+from webhook.external_data.exchange import (
+    UNKNOWN_PROVIDER,
+    Answering,
+    ProviderRequest,
+    ProviderResponse,
+    failure,
+)
 from webhook.mutation.annotations import annotated
 from webhook.mutation.errors import InvalidMutator, MutationError
-from webhook.mutation.external import Answers, ProviderAnswer, resolved, wanted
+from webhook.mutation.external import settled, wanted
 from webhook.mutation.location import Field, Location, canonical, parse
 from webhook.mutation.mutator import MutatorId
 from webhook.mutation.patch import make_patch
@@ -104,29 +111,26 @@ def _load(case: dict[str, Any]) -> Mutators:
     return mutators
 
 
-def _answers(case: dict[str, Any]) -> dict[str, Answers]:
-    answers: dict[str, Answers] = {}
-    for name, said in (case.get("providers") or {}).items():
+def _known(case: dict[str, Any]) -> Answering:
+    """What the providers say; those that are not named are not there."""
+    providers = case.get("providers") or {}
+
+    def known(request: ProviderRequest) -> ProviderResponse:
+        said = providers.get(request.provider)
+        if said is None:
+            return failure("key is not found in provider cache", UNKNOWN_PROVIDER)
         if said.get("sendError"):
-            fault = f"failed to send external data request to provider {name}: {said['sendError']}"
-        elif (said.get("systemError") or "").strip():
-            fault = (
-                f"failed to validate external data response from provider {name}: "
-                f"non-empty system error: {said['systemError'].strip()}"
-            )
-        elif not said.get("idempotent"):
-            fault = (
-                f"failed to validate external data response from provider {name}: "
-                "non-idempotent response"
-            )
-        else:
-            fault = ""
-        items = {
-            item.get("key", ""): ProviderAnswer(item.get("value"), item.get("error") or "")
-            for item in said.get("items") or ()
-        }
-        answers[name] = Answers(items, fault)
-    return answers
+            return failure(said["sendError"])
+        items = {item.get("key", ""): item for item in said.get("items") or ()}
+        return ProviderResponse(
+            tuple((k, one.get("value")) for k, one in items.items() if not one.get("error")),
+            tuple((k, one["error"]) for k, one in items.items() if one.get("error")),
+            200,
+            said.get("systemError") or "",
+            bool(said.get("idempotent")),
+        )
+
+    return known
 
 
 def run_case(case: dict[str, Any]) -> None:
@@ -153,7 +157,7 @@ def run_case(case: dict[str, Any]) -> None:
     try:
         mutated = snapshot.mutate(obj, context)
         iterations, asked = mutated.iterations, wanted(mutated)
-        after = resolved(mutated, _answers(case))
+        after = settled(mutated, _known(case))
         if case.get("annotations") and mutated.iterations:
             after = annotated(after, mutated.passes, ZERO_ID)
         error = ""
@@ -213,8 +217,8 @@ def main(arguments: Iterable[str]) -> int:
     for path in parser.parse_args(list(arguments)).files:
         count, failures = run_file(path)
         passed, failed = passed + count, failed + len(failures)
-        for failure in failures:
-            print(f"FAILED {failure}")
+        for fault in failures:
+            print(f"FAILED {fault}")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 

@@ -25,6 +25,7 @@ from tests.webhook.policies.wrong_types import (
 )
 from webhook.cli.extensions.run import Extending
 from webhook.constraint import structural
+from webhook.constraint.snapshot import Snapshot
 from webhook.policies.extensions import Extensions
 from webhook.policies.manifests import Manifest
 from webhook.policies.suite import InvalidSuite, find_suites
@@ -184,7 +185,8 @@ def expanded_here(document: dict[str, Any]) -> Any:
     manifests = [Manifest(one, "a.yaml") for one in (document, expands())]
     if extensions.load(manifests):
         return "refused"
-    extending = Extending(extensions.mutations, extensions.expansion, {"a": NAMESPACE})
+    snapshot = Snapshot(targets={}, namespaces={"a": NAMESPACE})
+    extending = Extending(extensions.policy_set(snapshot))
     (made,) = extending.implied(DEPLOYMENT)
     return made["metadata"].get("labels"), made["spec"]
 

@@ -46,7 +46,7 @@ def every_field() -> list[Object]:
         enforced=True,
         additions=additions
         | {"enforcementPointsStatus": [point]}
-        | {"enforcementAction": "warn", "lastViolation": "2026-01-01T00:00:00Z"}
+        | {"enforcementAction": "warn", "lastViolation": "2026-01-01T00:00:00Z", "signature": "s"}
         | warned,
     )
     config = pod_status.pod_status(

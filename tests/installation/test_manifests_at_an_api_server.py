@@ -44,7 +44,12 @@ WHOLE = (
 ADDED = (
     ("components/autoscaling", "components/alerts", "components/pod-monitor", "dashboards"),
     ("components/validate-policy", "components/mutation", "components/service-monitor"),
-    ("components/api-server-only",),
+    ("components/api-server-only", "components/admission-policies"),
+    ("components/provider-trust",),
+    ("components/kyverno-policies",),
+    ("components/failure-policy-by-constraint",),
+    ("components/image-provider",),
+    ("components/webhook-rules-from-policies",),
     ("components/openshift",),
     (HOST_NETWORK,),
     ("components/console", "components/console-login", "components/console-live-review"),
@@ -74,6 +79,9 @@ def test_the_api_server_takes_every_object(installed, folder):
 @pytest.mark.parametrize("components", ADDED)
 def test_the_api_server_takes_every_component(installed, components, tmp_path):
     objects = with_components(tmp_path, *components)
+    for namespace in {place for _, place, _ in objects} - {"", NAMESPACE}:  # providers have one
+        made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+        apply(installed, made, dry_run=False)
     for item in objects.values():
         if item["kind"] not in FOREIGN:
             apply(installed, item, dry_run=True)
@@ -150,6 +158,9 @@ def test_replicas_that_were_scaled_by_hand_stay_when_autoscaling_begins(installe
 @pytest.mark.slow(20)
 def test_the_api_server_takes_each_two_values_of_the_chart_together(installed, tmp_path):
     file = tmp_path / "values.yaml"
+    # Where providers trust our authorities is a namespace of theirs.
+    theirs = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "varied-providers"}}
+    apply(installed, theirs, dry_run=False)
     for values in rows():
         file.write_text(yaml.safe_dump(as_document(values)))
         for item in templated("--values", str(file)).values():

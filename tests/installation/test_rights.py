@@ -34,6 +34,10 @@ NEEDED = [
     ("watch", ("constraints.gatekeeper.sh", "anything", "", "")),
     ("watch", ("syncset.gatekeeper.sh", "syncsets", "", "")),
     ("watch", ("", "namespaces", "", "")),
+    *((verb, ("externaldata.gatekeeper.sh", "providers", "", "")) for verb in ("list", "watch")),
+    ("update", ("externaldata.gatekeeper.sh", "providers/status", "p", "")),
+    ("create", ("status.gatekeeper.sh", "providerpodstatuses", "", NAMESPACE)),
+    ("create", ("authorization.k8s.io", "subjectaccessreviews", "", "")),
     ("watch", ("config.gatekeeper.sh", "configs", "", "")),
     ("update", ("config.gatekeeper.sh", "configs/status", "config", NAMESPACE)),
     ("update", ("templates.gatekeeper.sh", "constrainttemplates/status", "t", "")),
@@ -43,11 +47,19 @@ NEEDED = [
     ("update", ("apiextensions.k8s.io", "customresourcedefinitions", "c", "")),
     *((verb, REVISIONS) for verb in ("list", "watch", "create", "patch", "delete")),
     *((verb, ("", "events", "", "default")) for verb in ("create", "patch")),
+    # Of exceptions, which are in namespaces.
+    *((verb, ("", "events", "", "elsewhere")) for verb in ("create", "patch")),
     *((verb, STATUSES) for verb in ("list", "watch", "create", "update", "delete")),
     ("watch", ("", "pods", "", NAMESPACE)),
     *((verb, CERTIFICATE) for verb in ("get", "list", "watch", "update")),
     *((verb, KEYS) for verb in ("get", "update")),
     *((verb, WEBHOOKS) for verb in ("get", "list", "watch", "update")),
+    # Which policies nobody is asked about is seen by all of them.
+    *(
+        (verb, (WEBHOOKS[0], plural, "", ""))
+        for plural in ("validatingwebhookconfigurations", "mutatingwebhookconfigurations")
+        for verb in ("list", "watch")
+    ),
     *(
         (verb, (WEBHOOKS[0], plural, "", ""))
         for plural in ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
@@ -70,7 +82,7 @@ FORBIDDEN = [
     ("delete", ("constraints.gatekeeper.sh", "anything", "c", "")),
     ("update", REVISIONS),
     ("delete", ("", "events", "", NAMESPACE)),
-    ("create", ("", "events", "", "elsewhere")),
+    ("delete", ("", "events", "", "elsewhere")),
     ("delete", ("", "events", "", "default")),
     ("create", ("", "pods", "", NAMESPACE)),
     ("delete", ("", "pods", "p", NAMESPACE)),

@@ -71,9 +71,8 @@ def made_up() -> World:
         "metadata": {"name": "c"},
         "spec": {"match": {"kinds": [{"apiGroups": ["apps"], "kinds": ["Deployment"]}]}},
     }
-    return World(
-        1, (template, constraint, excuse(), *policies), (*objects("web"), *objects("shop"))
-    )
+    subjects = (*objects("web"), *objects("shop"))
+    return World(1, (template, constraint, excuse(), *policies), subjects, subjects)
 
 
 def at_doors(folder: Path) -> None:

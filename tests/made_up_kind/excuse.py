@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from webhook.constraint.result import Responses
-    from webhook.constraint.snapshot import Snapshot
-    from webhook.review.policy_set import ResultStage
+    from webhook.review.policy_set import Examination, ResultStage
 
 
 class InvalidExcuse(ConstraintFrameworkError):
@@ -36,9 +35,9 @@ def excusing(places: Iterable[str]) -> ResultStage:
     """Passes over what was found in these namespaces."""
     excused = frozenset(places)
 
-    def excuse(snapshot: Snapshot, value: Any, responses: Responses) -> Responses:
-        del snapshot
-        place = (object_of_value(value) or {})["metadata"].get("namespace", "")
+    def excuse(examined: Examination, responses: Responses) -> Responses:
+        obj: dict[str, Any] = object_of_value(examined.value) or {}
+        place = obj["metadata"].get("namespace", "")
         return responses._replace(results=()) if place in excused else responses
 
     return excuse

@@ -1,6 +1,49 @@
 """Commands of the pages that other tests run, and those that no test runs, each with its reason."""
 
 HELD = {
+    "waddle export --static admission policies/ --allow-user ops@example.com"
+    " --allow-group platform": (
+        "tests/webhook/cli/test_export.py",
+        "waddle(*command.split(), cwd=tmp_path)",
+    ),
+    "waddle audit --once --admission-policies": (
+        "tests/system/test_admission_policies_of_a_cluster.py",
+        'waddle("audit", "--once", "--admission-policies"',
+    ),
+    "waddle check --cluster": (
+        "tests/system/test_admission_policies_of_a_cluster.py",
+        'waddle("check", "-f", file, "--cluster"',
+    ),
+    "waddle check --decisions": (
+        "tests/webhook/admission_policies/test_doors.py",
+        'waddle("check", "-f", file, "--decisions"',
+    ),
+    "waddle check --reads": (
+        "tests/webhook/cli/test_check_reads.py",
+        'waddle("check", "-f", policies(tmp_path), "--reads")',
+    ),
+    "waddle verify-image -f images/ registry.example/team/app:1.4": (
+        "tests/behaviour/test_signed_images_are_what_the_page_says.py",
+        "waddle(*TYPED.split()",
+    ),
+    "waddle provider images -f images/ --cert-dir certs/": (
+        "tests/webhook/images/test_provider_process.py",
+        '"webhook", "provider", "images"',
+    ),
+    "helm upgrade waddle manifests/helm/waddle --namespace waddle-system --reuse-values"
+    " --set imageProvider.enabled=true --set 'imageProvider.keySecrets={release}'"
+    ' --set imageProvider.caBundle="$(base64 -w0 tls.crt)"': (
+        "tests/test_manifests.py",
+        "imageProvider.enabled=true,imageProvider.keySecrets={release,security}",
+    ),
+    "kubectl create secret tls waddle-images-tls -n waddle-system --cert=tls.crt --key=tls.key": (
+        "tests/webhook/images/served.py",
+        'certificates / "tls.crt"',
+    ),
+    "kubectl create secret generic release -n waddle-system --from-file=cosign.pub": (
+        "tests/system/test_signed_images.py",
+        '"secrets" / "release" / "cosign.pub"',
+    ),
     "make run": ("tests/behaviour/test_the_readme_is_true.py", '"--assume-old=setup", "run"'),
     "curl -sk https://127.0.0.1:8443/v1/admit -H 'Content-Type: application/json'"
     " -d @docs/examples/bad-pod.json": (
@@ -21,13 +64,61 @@ HELD = {
         "tests/behaviour/test_the_first_policy.py",
         "waddle(*test)",
     ),
+    "waddle test -f excused/": (
+        "tests/behaviour/test_exceptions_excuse_what_the_page_says.py",
+        "waddle(*command.split())",
+    ),
+    "waddle check -f excused/": (
+        "tests/behaviour/test_exceptions_excuse_what_the_page_says.py",
+        "waddle(*command.split())",
+    ),
+    "waddle except denial.txt --object Pod/db -n shop -f excused/ --reason 'moves in May'": (
+        "tests/behaviour/test_exceptions_excuse_what_the_page_says.py",
+        "waddle(*split(command))",
+    ),
     "waddle test -f first/template.yaml -f owners/": (
-        "tests/behaviour/test_exceptions_leave_out_what_the_page_says.py",
+        "tests/behaviour/test_what_is_left_out_is_what_the_page_says.py",
         "waddle(*typed.split())",
+    ),
+    "waddle test -f policies/general/allowed-registries/template.yaml"
+    " -f policies/general/image-digests/template.yaml -f groups/": (
+        "tests/behaviour/test_groups_do_what_the_page_says.py",
+        "waddle(*typed())",
+    ),
+    "kubectl apply -f policies/general/allowed-registries/template.yaml": (
+        "tests/system/test_groups.py",
+        "put_template",
+    ),
+    "kubectl apply -f policies/general/image-digests/template.yaml": (
+        "tests/system/test_groups.py",
+        "put_template",
+    ),
+    "kubectl apply -f groups/images.yaml": ("tests/system/test_groups.py", "groups/images.yaml"),
+    "waddle test -f first/template.yaml -f ratchet/": (
+        "tests/behaviour/test_denying_from_today_does_what_the_page_says.py",
+        "waddle(*TYPED.split())",
+    ),
+    "waddle except --baseline --constraint no-privileged --for 2160h"
+    " --reason 'from before the policy' > baseline.yaml": (
+        "tests/system/test_baseline.py",
+        '"--baseline", "--constraint"',
+    ),
+    "kubectl apply -f baseline.yaml": ("tests/system/test_baseline.py", "clusterpolicyexceptions"),
+    "kubectl get policyexceptions,clusterpolicyexceptions -A -l waddle.dev/baseline": (
+        "tests/system/test_baseline.py",
+        "labelSelector",
+    ),
+    "waddle wait ConstraintGroup/images-we-trust": (
+        "tests/system/test_groups.py",
+        "ConstraintGroup/images-we-trust",
     ),
     "waddle check -f tags/template.yaml -f tags/samples/constraint.yaml": (
         "tests/behaviour/test_writing_policies.py",
         "waddle(*check)",
+    ),
+    "waddle check -f tags/template.yaml -f tags/samples/constraint.yaml --reads": (
+        "tests/behaviour/test_writing_policies.py",
+        "waddle(*reads)",
     ),
     "waddle verify tags --verbose": (
         "tests/behaviour/test_writing_policies.py",
@@ -46,6 +137,11 @@ HELD = {
     "waddle serve --kubernetes --operation=audit": (
         "tests/system/test_decisions_of_an_installation.py",
         '"audit"',
+    ),
+    "waddle test -f template.yaml -f constraint.yaml -f pod.yaml"
+    " --provider signatures=answers.yaml": (
+        "tests/webhook/cli/test_external_data_page.py",
+        "waddle(*typed, cwd=folder)",
     ),
     "waddle mutate -f mutators/ -f pod.yaml": (
         "tests/webhook/cli/test_mutation_page.py",
@@ -92,6 +188,13 @@ HELD = {
     "waddle wait --for=enforced AssignImage/registry": (
         "tests/system/test_mutators.py",
         "--for=enforced",
+    ),
+    "kubectl get providers": ("tests/system/test_providers.py", "PROVIDERS"),
+    "kubectl get provider signatures -o yaml": ("tests/system/test_providers.py", "by_pod(PATH)"),
+    "helm upgrade waddle manifests/helm/waddle --namespace waddle-system --reuse-values"
+    " --set externalData.trust.namespace=signing": (
+        "tests/chart_values.py",
+        "externalData.trust.namespace",
     ),
     "helm uninstall waddle --namespace waddle-system": (
         "tests/system/test_installed_by_helm.py",
@@ -141,6 +244,64 @@ REGISTRY = "asks a registry that is the reader's"
 OURS = "a target of this repository: it is there by tests/test_repository.py, and people run it"
 LOAD = "minutes of load: tests/loadtest has its parts"
 
+REGISTRIES = {
+    "conftest push registry.example/team/rego:v1 -p policy/": (
+        "tests/conformance/test_registries.py",
+        '"push", f"{host}/ours", "-p", "policy"',
+    ),
+    "conftest pull oci://registry.example/team/rego:v1": (
+        "tests/conformance/test_registries.py",
+        '"pull", f"oci://{host}/theirs:v1"',
+    ),
+    "conftest doc policy/": ("tests/conformance/test_registries.py", '["doc", "policy"]'),
+    "waddle policy push registry.example/team/policies:v1 -f policies/": (
+        "tests/webhook/cli/test_policy.py",
+        '"policy", "push", image, "-f", folder',
+    ),
+    "waddle policy pull registry.example/team/policies:v1 -d policies": (
+        "tests/webhook/cli/test_policy.py",
+        '"policy", "pull", image, "-d"',
+    ),
+    "waddle policy pull registry.example/team/policies:v1 -d policies --verification-policy keys/": (
+        "tests/webhook/cli/test_policy_sources.py",
+        'return "--verification-policy"',
+    ),
+    "waddle policy list catalogue.yaml": (
+        "tests/webhook/cli/test_policy_sources.py",
+        'waddle("policy", "list", file)',
+    ),
+    "waddle policy install baseline --catalogue catalogue.yaml": (
+        "tests/webhook/cli/test_policy_sources.py",
+        '"policy", "pull", "labels", "--catalogue", file',
+    ),
+    "waddle test --image registry.example/team/policies:v1 -f manifest.yaml": (
+        "tests/webhook/cli/test_policy.py",
+        '"test", "--image", image, "-f"',
+    ),
+    "waddle verify --image registry.example/team/policies:v1": (
+        "tests/webhook/cli/test_policy.py",
+        '"verify", "--image", image',
+    ),
+    "waddle check --image registry.example/team/policies:v1 --cluster": (
+        "tests/webhook/cli/test_policy.py",
+        '"check", "--image", image',
+    ),
+    "waddle policy install registry.example/team/policies:v1": (
+        "tests/system/test_policies_from_registries.py",
+        'policy("install", first)',
+    ),
+    """kubectl patch k8srequiredlabels owner --type=merge -p '{"spec": {"enforcementAction": "deny"}}'""": (
+        "tests/system/test_policies_from_registries.py",
+        '{"spec": {"enforcementAction": "warn"}}',
+    ),
+    "waddle policy upgrade registry.example/team/policies:v2": (
+        "tests/system/test_policies_from_registries.py",
+        'policy("upgrade", second)',
+    ),
+}
+HELD |= REGISTRIES
+"""Of pages about registries: no registry is at that address."""
+
 LEFT = {
     "make test": "is what runs this",
     "make test-all": "is what runs this",
@@ -179,7 +340,7 @@ LEFT = {
     ),
     "export KUBECONFIG=...": "the reader's own file",
     **dict.fromkeys(
-        ("pip install 'waddle-admission[jsonnet]'",),
+        ("pip install '.[jsonnet]'", "pip install '.[oidc]'", "pip install '.[otlp]'"),
         REGISTRY,
     ),
     **dict.fromkeys(

@@ -1,6 +1,7 @@
 """The folders that the pages' commands are typed in: whatever their words name is there."""
 
 import json
+import re
 import shutil
 import tarfile
 from collections.abc import Callable
@@ -118,6 +119,15 @@ def cel(folder: Path) -> None:
         shutil.copytree(ROOT / "policies" / "general" / name, folder / "policies" / name)
 
 
+def admission_policies(folder: Path) -> None:
+    """The files of the page about ValidatingAdmissionPolicies."""
+    page = (ROOT / "docs" / "admission-policies.md").read_text()
+    policies, deployment, *_ = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (labels,) = re.findall(r"`labels.yaml`:\n\n```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    files = {"vap/replicas.yaml": policies, "deployment.yaml": deployment, "labels.yaml": labels}
+    write(folder, **files)
+
+
 def conftest(folder: Path) -> None:
     """A policy about several formats, and files of them."""
     write(
@@ -178,6 +188,40 @@ def migrating(folder: Path) -> None:
             "gatekeeper.log": json.dumps(LOGGED) + "\n",
         },
     )
+
+
+def kyverno(folder: Path) -> None:
+    """A policy of Kyverno's in CEL, with its test."""
+    rule = '{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}'
+    write(
+        folder,
+        **{
+            "kyverno-policies/policy.yaml": (
+                "apiVersion: policies.kyverno.io/v1\nkind: ValidatingPolicy\n"
+                "metadata: {name: no-host-network}\nspec:\n"
+                f"  matchConstraints: {{resourceRules: [{rule}]}}\n"
+                '  validations: [{expression: "!object.spec.?hostNetwork.orValue(false)"}]\n'
+            ),
+            "kyverno-policies/pod.yaml": POD,
+            "manifests/pod.yaml": POD.replace("{containers", "{hostNetwork: true, containers", 1),
+            "kyverno-policies/kyverno-test.yaml": (
+                "kind: Test\nmetadata: {name: one}\npolicies: [policy.yaml]\n"
+                "resources: [pod.yaml]\nresults:\n- {policy: no-host-network, result: pass}\n"
+            ),
+        },
+    )
+
+
+def kubewarden(folder: Path) -> None:
+    """A policy group of Kubewarden's."""
+    policies = {"own": {"module": "registry://registry.example.com/my-policy:v1"}}
+    document = {
+        "apiVersion": "policies.kubewarden.io/v1",
+        "kind": "ClusterAdmissionPolicyGroup",
+        "metadata": {"name": "own"},
+        "spec": {"policies": policies, "expression": "own()"},
+    }
+    write(folder, **{"groups.yaml": json.dumps(document), "policies/README.md": ""})
 
 
 Scene = Callable[[Path], None]

@@ -35,6 +35,15 @@ class Typed:
 
 
 HERE = {
+    "waddle test -f vap/ -f deployment.yaml": Typed(
+        scenes.admission_policies, 1, "[binding replicas-everywhere] at most 3 replicas"
+    ),
+    "waddle check -f vap/ -f deployment.yaml": Typed(
+        scenes.admission_policies, 0, "ValidatingAdmissionPolicy/replicas: 0 violations now, 1 then"
+    ),
+    "waddle mutate -f labels.yaml -f deployment.yaml -o patch": Typed(
+        scenes.admission_policies, 0, "MutatingAdmissionPolicy/labels"
+    ),
     "waddle cel check 'object.spec.replicas > 1 && 1 == \"a\"'": Typed(
         scenes.cel, 1, "found no matching overload for '_==_' applied to '(int, string)'"
     ),
@@ -55,6 +64,7 @@ HERE = {
         scenes.rego, 0, "no owner"
     ),
     "waddle rego check --strict policy/": Typed(scenes.rego, 0),
+    "waddle rego parse --format json policy/p.rego": Typed(scenes.rego, 0, '"package"'),
     "waddle rego test policy/ --coverage --threshold 90": Typed(scenes.rego, 0, "coverage"),
     "waddle rego test policy/ --var-values": Typed(scenes.rego, 0, "PASS"),
     "waddle rego eval -b bundle.tar.gz -i input.json --explain fails -f pretty"
@@ -80,12 +90,21 @@ HERE = {
     ),
     "waddle test --target=gcp --library policy-library/lib -f policy-library/policies"
     " -f assets.json": Typed(scenes.targets, 1, "is only text"),
+    "waddle migrate kubewarden -f groups.yaml --kind my-policy=MyPolicy > policies/groups.yaml": (
+        Typed(scenes.kubewarden, 0)
+    ),
+    "waddle verify kyverno-policies/": Typed(scenes.kyverno, 0, "1 passed, 0 failed"),
+    "waddle migrate kyverno -f kyverno-policies/": Typed(scenes.kyverno, 0, "as it is"),
+    "waddle migrate kyverno -f kyverno-policies/ --converted policies.yaml": Typed(
+        scenes.kyverno, 0, "as it is"
+    ),
+    "waddle test -f kyverno-policies/ -f manifests/": Typed(scenes.kyverno, 1, "ValidatingPolicy/"),
     "waddle migrate gatekeeper -f policies/": Typed(scenes.migrating, 0, "as it is"),
     "waddle test -f policies/ -f deployment.yaml": Typed(
         scenes.migrating, 1, "label <owner> is missing"
     ),
     "waddle check -f policies/ --decisions decisions.jsonl": Typed(
-        scenes.migrating, 0, "1 recorded decisions, 0 would be another"
+        scenes.migrating, 0, "1 recorded decision, 0 would be another"
     ),
     "waddle decisions compare decisions.jsonl --gatekeeper-log gatekeeper.log": Typed(
         scenes.migrating, 0, "1 violation that both found"

@@ -60,6 +60,8 @@ class ApiServer:
         """How likely a connection breaks instead of an answer, after the work was done."""
         self.slow = 0.0
         """How long an answer may take, in seconds."""
+        self.late: dict[str, float] = {}
+        """By how much longer objects of a plural are waited for, in seconds."""
         self.forgetful = 0.0
         """How likely the history is compacted before a list's next page is answered."""
         self.watch_lists = True
@@ -116,6 +118,8 @@ class _Connection(asyncio.Protocol):
         server.requests += 1
         chance = server.loop.random
         delay = chance.random() * (0.002 if chance.random() < 0.8 else server.slow)
+        for plural, seconds in server.late.items():
+            delay += seconds if method == "GET" and f"/{plural}" in target else 0.0
         server.loop.call_later(
             delay, self._answer, method, target, rest[:length], context=server.process.context
         )

@@ -10,6 +10,8 @@ from tests.simulation.control_plane import CONFIG_MAPS, TEMPLATES
 from tests.simulation.loop import Loop
 from tests.simulation.policies import is_broken
 from tests.simulation.process import Process
+from webhook.api.names import OURS
+from webhook.constraint.group import TEMPLATE as GROUPS
 from webhook.constraint.snapshot import Snapshot
 from webhook.metrics.registry import Registry
 from webhook.serving.revision import Serving
@@ -77,7 +79,7 @@ class Enforcement:
 
     def _happened(self, change: Happened) -> None:
         served, before, after = change.served, change.before, change.after
-        if served not in FOLLOWED and served.group != CONSTRAINTS:
+        if served not in FOLLOWED and served.group not in (CONSTRAINTS, OURS):
             return
         if before is None or after is None or before.get("spec") != after.get("spec"):
             item = after or before
@@ -111,6 +113,8 @@ class Enforcement:
             self._look_at(replica, item.kind, item.name, item.document)
         for entry in snapshot.entries:
             template = entry.template
+            if template is GROUPS:
+                continue
             self._look_at(replica, TEMPLATES.kind, template.name, template.document)
         self._look_for_losses(replica, snapshot)
 
@@ -133,6 +137,8 @@ class Enforcement:
         """What was in force once, in whatever state, is until it is gone, or its template is."""
         before, owners = replica.owners, {}
         for entry in snapshot.entries:
+            if entry.template is GROUPS:
+                continue  # what is lost of them is what their members lost
             uid = entry.template.document["metadata"]["uid"]
             owners[uid,] = entry.template.name
             for item in entry.constraints:
@@ -178,7 +184,8 @@ class Enforcement:
             (item.kind, item.name): item.document for item in snapshot.constraints
         }
         for entry in snapshot.entries:
-            serves[TEMPLATES.kind, entry.template.name] = dict(entry.template.document)
+            if entry.template is not GROUPS:
+                serves[TEMPLATES.kind, entry.template.name] = dict(entry.template.document)
         held = dict(self.held())
         for key, item in held.items():
             template = (TEMPLATES.kind, key[0].lower()) if key[0] != TEMPLATES.kind else key

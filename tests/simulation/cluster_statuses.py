@@ -67,6 +67,7 @@ def _in_force(replica: Replica) -> dict[tuple[str, str], int]:
     found = {
         (TEMPLATES.kind, entry.template.name): _generation(entry.template.document)
         for entry in revision.snapshot.entries
+        if entry.template.document
     }
     return found | {
         (item.kind, item.name): _generation(item.document) for item in revision.snapshot.constraints
@@ -83,7 +84,7 @@ def _lie(item: Json, entry: Json, in_force: dict[tuple[str, str], int]) -> str:
         return f"another generation than {active}, which is in force"
     if key[0] != TEMPLATES.kind and entry.get("enforced") is not (active > 0):
         return f"what is not so, whether it is enforced: {active > 0}"
-    is_wrong = is_broken(item["spec"]) or active == 0
+    is_wrong = is_broken(item["spec"]) or active != _generation(item)
     if bool(entry.get("errors")) is not is_wrong:
         return f"what is not so, whether something is wrong: {is_wrong}"
     return ""

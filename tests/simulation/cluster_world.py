@@ -8,7 +8,7 @@ rests, nothing is written.
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 
 import orjson
@@ -20,6 +20,7 @@ from tests.simulation.cluster_enforcement import (
     RETRIES_SECONDS,
     SILENCE_SECONDS,
     Enforcement,
+    Key,
     Replica,
 )
 from tests.simulation.cluster_statuses import fights, lies, orphans
@@ -36,6 +37,7 @@ from tests.simulation.policies import (
 )
 from tests.simulation.process import Process
 from webhook import log as product_log
+from webhook.api.names import CONSTRAINT_GROUP
 from webhook.api.pod_status import Pod
 from webhook.app.cluster import generation_options
 from webhook.cluster.client import ClusterClient
@@ -108,6 +110,8 @@ class ClusterWorld:
 
     replicas_chosen: Sequence[int] = REPLICAS
     """How many there are at the beginning, by chance."""
+
+    rests_seconds: Sequence[float] = RESTS_SECONDS
 
     def __init__(self, loop: Loop) -> None:
         code_cache()
@@ -191,6 +195,7 @@ class ClusterWorld:
                 certificate_writes=None,
                 generation=generation_options(ServeSettings()),
                 trier=trier,
+                tells_not_asked=False,
                 tick_seconds=self.tick_seconds,
             )
             await following.run()
@@ -388,7 +393,7 @@ class ClusterWorld:
         if self.storage.idle_writes > len(self.replicas) and not self.disturbed:
             loop.fail(f"{self.storage.idle_writes} writes changed nothing")
         written = self.storage.version, self.storage.writes
-        await asyncio.sleep(loop.random.choice(RESTS_SECONDS))
+        await asyncio.sleep(loop.random.choice(self.rests_seconds))
         if (self.storage.version, self.storage.writes) != written:
             changes = [
                 f"{change.served.kind} {(change.after or change.before or {})['metadata']['name']}"
@@ -403,10 +408,15 @@ class ClusterWorld:
 
     # --- what holds ----------------------------------------------------------------------------
 
+    def _has_broken(self, held: Mapping[Key, Json]) -> bool:
+        """Whether something there is that has to have an earlier revision to be enforced."""
+        return any(is_broken(item["spec"]) for item in held.values())
+
     def _unsettled(self) -> str:
         held = dict(self.enforcement.held())
         templates = {name for kind, name in held if kind == TEMPLATES.kind}
-        left = [key for key in held if key[0] != TEMPLATES.kind and key[0].lower() not in templates]
+        others = (TEMPLATES.kind, CONSTRAINT_GROUP)
+        left = [key for key in held if key[0] not in others and key[0].lower() not in templates]
         if left:
             return f"the garbage collector has not taken {left} yet"
         for replica in self.replicas:
@@ -416,7 +426,7 @@ class ClusterWorld:
             if why := self.enforcement.gaps(replica, math.inf, math.inf):
                 return why
         writing = self.replicas if "status" in self.operations else []
-        broken = any(is_broken(item["spec"]) for item in held.values())
+        broken = self._has_broken(held)
         if writing or not broken:  # elsewhere who has started since has no last good revision
             snapshots = [
                 replica.serving.revision.snapshot

@@ -205,7 +205,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Reflector.run",
         "await self._pause(random.uniform(0, 0.2))",
         "await self._pause(3600.0)",
-        found_by=36,
+        found_by=126,
     ),
     "a status that is written without comparing": Fault(
         "cluster",
@@ -213,7 +213,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "overlay_status",
         "return None",
         "pass",
-        found_by=1,
+        found_by=0,
     ),
     "a byPod that is taken back by who has not heard": Fault(
         "cluster",
@@ -221,7 +221,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Overwrites.until",
         "began = self._doubted.setdefault(subject, now)",
         "return 0.0",
-        found_by=150,
+        found_by=867,
     ),
     "an authority that signs before it is trusted": Fault(
         "certificates",
@@ -273,7 +273,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "policy_status",
         "state.active > 0",
         "True",
-        found_by=17,
+        found_by=105,
     ),
     "a watch whose silence is not noticed": Fault(
         "cluster",
@@ -281,12 +281,17 @@ FAULTS: Final[dict[str, Fault]] = {
         "Reflector._events",
         "inactivity = settings.inactivity_seconds * 2**self._silences_in_row",
         "inactivity = 3600.0",
-        found_by=35,
+        found_by=149,
     ),
     "a watch that goes on after etcd was restored": Fault(
         *("cluster", "webhook.cluster.reflector", "Reflector._compare"),
-        *("self._take_restore(version) or ", ""),
-        found_by=44,
+        *("self._take_restore(version, known) or ", ""),
+        found_by=1546,
+    ),
+    "a write that etcd was restored without, and of which an answer alone has told": Fault(
+        *("trials", "webhook.cluster.reflector", "Reflector._known_version"),
+        *("answered != self._overtaken", "False"),
+        found_by=5518,
     ),
     "a list of which only the last page counts": Fault(
         "cluster",
@@ -302,7 +307,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Reflector._pages",
         "objects, size, query, sized = [], 0, dict(self._query), whole",
         "return objects, version",
-        found_by=1,
+        found_by=14,
     ),
     "a watch of a definition that went": Fault(
         "cluster",
@@ -310,7 +315,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Following._crds_changed",
         "self._manager.restart(gvk)",
         "self._manager.wake(gvk)",
-        found_by=646,
+        found_by=831,
     ),
     "a turn that nobody takes over": Fault(
         "cluster",
@@ -318,7 +323,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Keeper.waits_for_turn",
         "since + self._turn_seconds * rank",
         "since + 3600.0 * rank",
-        found_by=801,
+        found_by=1284,
     ),
     "data that stays though it is deleted": Fault(
         "cluster",
@@ -326,7 +331,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "SyncController.data",
         "self._remove(known)",
         "pass",
-        found_by=107,
+        found_by=230,
     ),
     "a Namespace that stays though it is deleted": Fault(
         "cluster",
@@ -334,7 +339,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Reconciler.__init__",
         "client.set_namespace(key.name, document)",
         "client.set_namespace(key.name, document or {'metadata': {'uid': ''}})",
-        found_by=98,
+        found_by=230,
     ),
     "statuses of a Pod that has failed": Fault(
         "cluster",
@@ -342,7 +347,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Orphans._settle_one",
         "self.keeper.waits_for_turn(key, rank)",
         "self.keeper.waits_for_turn(key, rank) or True",
-        found_by=161,
+        found_by=601,
     ),
     "a kind that counts as absent though nobody could be asked": Fault(
         "cluster",
@@ -350,7 +355,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Manager.statistics",
         "absent=watch.is_absent",
         "absent=True",
-        found_by=648,
+        found_by=5143,
     ),
     "a mutator that stays though it is deleted": Fault(
         "extensions",
@@ -358,7 +363,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "MutatorPart.remove",
         "self._mutators.remove(MutatorId(*key))",
         "pass",
-        found_by=11,
+        found_by=13,
     ),
     "a circle of expansions that stays though it is broken": Fault(
         "extensions",
@@ -366,7 +371,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "ExpansionSet.remove",
         "self._expansion = None",
         "pass",
-        found_by=36,
+        found_by=84,
     ),
     "a conflict that stays though one of its mutators went": Fault(
         "extensions",
@@ -374,7 +379,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Mutators._unbind",
         "self._schemas.pop(binding, None)",
         "pass",
-        found_by=16,
+        found_by=13,
     ),
     "a last good mutator that says nothing of it is in force": Fault(
         "extensions",
@@ -382,7 +387,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "ExtensionController.take",
         "replace(before, document=document)",
         "ExtensionState(document)",
-        found_by=14,
+        found_by=63,
     ),
     "a conflict that the other mutator does not tell of": Fault(
         "extensions",
@@ -390,7 +395,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "ExtensionController.published",
         "before.get(key) != self._shared.get(key)",
         "False",
-        found_by=16,
+        found_by=34,
     ),
     "a previewed mutator that says it is enforced": Fault(
         "extensions",
@@ -405,7 +410,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Prevalidation._claim",
         'await self._say(held, "trying")',
         "None",
-        found_by=105,
+        found_by=762,
     ),
     "an outcome that is not told": Fault(
         "trials",
@@ -413,7 +418,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Prevalidation._try_here",
         "await self._say(held, tried.verdict, tried, seconds=WRITE_SECONDS)",
         "pass",
-        found_by=35,
+        found_by=264,
     ),
     "a change that is held for ever": Fault(
         "trials",
@@ -421,7 +426,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Prevalidation._settle",
         "self._release(held.event)",
         "pass",
-        found_by=2,
+        found_by=3,
     ),
     "a word that is not taken back": Fault(
         "trials",
@@ -429,7 +434,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Prevalidation._forget",
         "self._tasks.create_task(self._withdraw(held.revision))",
         "pass",
-        found_by=2447,
+        found_by=5518,
     ),
     "a generated policy that stays though its template asks no more": Fault(
         "generated",
@@ -437,7 +442,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "GenerationKeeper._is_stale",
         "return is_owned_by(document, self._plan.owners)",
         "return False",
-        found_by=358,
+        found_by=682,
     ),
     "a generated policy that somebody changed and nobody puts right": Fault(
         "generated",
@@ -445,7 +450,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "Rewrites.__call__",
         "if not self.differs(wanted, current) or",
         "if True or",
-        found_by=72,
+        found_by=119,
     ),
     "generated policies that wait though all is known": Fault(
         "generated",
@@ -453,7 +458,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "ObjectWriter.synced",
         "self._listener(())",
         "pass",
-        found_by=432,
+        found_by=711,
     ),
     "a revision that counts whoever has written it": Fault(
         "forged",
@@ -461,7 +466,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "KeyRing.forged",
         'else "wrong_signature"',
         "else None",
-        found_by=32,
+        found_by=48,
     ),
     "a record of a roll-out that counts whoever has written it": Fault(
         "forged",
@@ -469,7 +474,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "RolloutRecords.take",
         "self._keys.can_sign and",
         "False and",
-        found_by=10,
+        found_by=11,
     ),
     "a record of a roll-out that is believed as the status has it": Fault(
         "forged",
@@ -477,7 +482,15 @@ FAULTS: Final[dict[str, Fault]] = {
         "Following._verified",
         "self._rollouts.verified(document)",
         "document",
-        found_by=10,
+        found_by=7,
+    ),
+    "a third copy of roll-outs that nobody reads": Fault(
+        "forged",
+        "webhook.controllers.revisions.rollout_records",
+        "RolloutRecords._take_copies",
+        "self._keys.can_sign",
+        "False",
+        found_by=1,
     ),
     "a status that counts whatever its name": Fault(
         "forged",
@@ -485,7 +498,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "StatusIndex._change",
         "is_named_for_owner(self.kind, change.object)",
         "True",
-        found_by=9,
+        found_by=17,
     ),
     "a forged revision that stays in the way of ours": Fault(
         "forged",
@@ -493,6 +506,61 @@ FAULTS: Final[dict[str, Fault]] = {
         "RevisionKeeper.make",
         "self._known.ignored_uid(name)",
         "None",
-        found_by=1050,
+        found_by=48,
+    ),
+    "an exception that stays though it is deleted": Fault(
+        "exceptions",
+        "webhook.policy_kinds.parts",
+        "CollectedPart.remove",
+        "self._objects.pop(key, None)",
+        "self._objects.get(key)",
+        found_by=8,
+    ),
+    "exceptions of one name in two namespaces that are taken for one": Fault(
+        "exceptions",
+        "webhook.policy_kinds.parts",
+        "_key_of_exception",
+        "namespaced=gvk_of(document).kind == EXCEPTION",
+        "namespaced=False",
+        found_by=8,
+    ),
+    "an exception that has ended and is told to be active": Fault(
+        "exceptions",
+        "webhook.exceptions.state",
+        "judge",
+        "item.ends <= now",
+        "False",
+    ),
+    "an exception that is told to be invalid though its constraint has come": Fault(
+        "exceptions",
+        "webhook.controllers.status.exception_keeper",
+        "ExceptionKeeper.follow",
+        "self.keeper.add(key, DEBOUNCE_SECONDS)",
+        "pass",
+        found_by=136,
+    ),
+    "a group that goes on asking members as they were": Fault(
+        "groups",
+        "webhook.constraint.client",
+        "Client._resolve",
+        "known is not None and all(map(operator.is_, known[0], parts))",
+        "known is not None and known[0][0] is constraint",
+        found_by=1,
+    ),
+    "a group that does not hear of its members": Fault(
+        "groups",
+        "webhook.controllers.apply.policies",
+        "PolicyController._apply_groups",
+        "kind.lower() in templates_of(state.document)",
+        "False",
+        found_by=1,
+    ),
+    "a group that lacks a member, and is enforced by an earlier text": Fault(
+        "groups",
+        "webhook.constraint.client",
+        "Client._is_in_force",
+        "return self._resolve(constraint).is_good",
+        "return constraint.is_good",
+        found_by=208,
     ),
 }

@@ -4,9 +4,13 @@ PolicyRevisions with outcomes and claims, records of roll-outs, and the statuses
 what audits found; but no policies, and not the Secret of keys. What holds is what holds of trials,
 but that something may be tried again: no replica ever enforces what the forger has written, is kept
 from what the API server holds, or loses what was in force; and no statuses say so in the end. Every
-constraint is rolled out, and stays at its first stage.
+constraint is rolled out, and stays at its first stage. At the end one reaches its last stage, every
+replica ends, and the forger writes an earlier record of it, once genuine, back into both places.
 """
 
+import asyncio
+import contextlib
+import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,15 +19,19 @@ from typing import Any
 from tests.simulation.api_server import Json, Refusal, Served, Storage
 from tests.simulation.cluster_enforcement import CONSTRAINTS, Enforcement, Key, Replica
 from tests.simulation.cluster_users import NAMESPACE
-from tests.simulation.control_plane import STATUS_GROUP, TEMPLATES
+from tests.simulation.cluster_world import KEY_SECRET
+from tests.simulation.control_plane import PODS, SECRETS, STATUS_GROUP, TEMPLATES
+from tests.simulation.ends import killed
 from tests.simulation.loop import Loop
-from tests.simulation.policies import BROKEN, constraint, template
+from tests.simulation.policies import BROKEN, constraint, is_broken, template
 from tests.simulation.trial_world import REVISIONS, TrialEnforcement, TrialUsers, TrialWorld
 from webhook import __version__
 from webhook.api.pod_status import POD_LABEL
 from webhook.api.revision import digest_of, revision_object
 from webhook.api.revision_outcome import VERDICTS, TrialOutcome
 from webhook.constraint.rollout import ANNOTATION, staged
+from webhook.controllers.revisions.keys import COPIES
+from webhook.controllers.revisions.rollout_copies import read_copies
 
 FORGED_VARIANT = 77
 """Of policies that nobody has ever written but the forger."""
@@ -40,6 +48,9 @@ FORGED_SHARE = 0.75
 FORGED_MAX = 2
 """How often one status that a replica has written is altered: what it says goes back each time."""
 
+REACHED_SECONDS = 120.0
+"""In which a roll-out has come to its last stage that nothing holds up, and replicas are ready."""
+
 COPY = "-copy"
 """With this the name of a copy ends, which has a signature that would hold for the first."""
 
@@ -47,15 +58,19 @@ COPY = "-copy"
 class ForgedEnforcement(TrialEnforcement):
     """Constraints are enforced at the first stage of their roll-outs, whatever their records say."""
 
+    moves: Key | None = None
+    """But for this one, which goes on to its last stage, and stays there."""
+
     def held(self) -> Iterator[tuple[Key, Json]]:
         """As they are to be enforced."""
         for key, item in super().held():
-            yield key, item if key[0] == TEMPLATES.kind else dict(staged(item, None))
+            is_first = key[0] != TEMPLATES.kind and key != self.moves
+            yield key, dict(staged(item, None)) if is_first else item
 
     def _look_at(self, replica: Replica, kind: str, name: str, document: Mapping[str, Any]) -> None:
         spec = document["spec"]
         if kind != TEMPLATES.kind:
-            if spec["enforcementAction"] != "dryrun":
+            if spec["enforcementAction"] != "dryrun" and (kind, name) != self.moves:
                 self.loop.fail(f"{replica.name} enforces {kind} {name} at a stage of the forger's")
             spec = {**spec, "enforcementAction": "deny"}
         super()._look_at(replica, kind, name, {**document, "spec": spec})
@@ -69,7 +84,82 @@ class ForgedWorld(TrialWorld):
         self.users = Forger(loop.random, self.storage, self._objects)
 
     def _watched(self) -> Enforcement:
-        return ForgedEnforcement(self.loop, self.storage)
+        self.forged = ForgedEnforcement(self.loop, self.storage)
+        return self.forged
+
+    async def main(self) -> None:
+        """The whole story, and then what the forger does while nobody is there."""
+        await super().main()
+        moving = next(self._moving(), None)
+        if moving is None or self.dead or self.loop.failures:
+            return  # A roll-out waits for a Pod that is lost.
+        served, current = moving
+        earlier, name = current["status"]["rollout"], current["metadata"]["name"]
+        self.forged.moves = served.kind, name
+        self._annotate(served, name, "dryrun after=0s")
+        await self._until(lambda: self._is_copied(current), "the roll-out goes on")
+        self._annotate(served, name, "dryrun")
+        for replica in list(self.replicas):
+            await killed(self.loop, replica.process)
+            self.storage.delete(PODS, NAMESPACE, replica.name)
+            self.replicas.remove(replica)
+        self._write_back(served, current, earlier)
+        self.start_replica()
+        fresh = self.replicas[0]
+        await self._until(lambda: fresh.was_ready, "a replica is ready")
+        await asyncio.sleep(REACHED_SECONDS)
+        if why := self.enforcement.gaps(fresh, math.inf, math.inf):
+            self.loop.fail(f"after an earlier record was written back {why}")
+
+    def _moving(self) -> Iterator[tuple[Served, Json]]:
+        """The constraints that are enforced as they are, at a stage that a replica has recorded."""
+        for kind, name in sorted(dict(self.enforcement.held())):
+            if (served := self.storage.kinds.get((CONSTRAINTS, kind.lower()))) is None:
+                continue
+            item = self.storage.get(served, "", name)
+            generation = item["metadata"]["generation"]
+            record = (item.get("status") or {}).get("rollout") or {}
+            enforced = {one.enforced.get((kind, name)) for one in self.replicas}
+            if (
+                record.get("observedGeneration") == generation
+                and enforced == {(item["metadata"]["uid"], generation)}
+                and not is_broken(self.storage.get(TEMPLATES, "", kind.lower())["spec"])
+                and not is_broken(item["spec"])
+            ):
+                yield served, item
+
+    def _annotate(self, served: Served, name: str, rollout: str) -> None:
+        item = self.storage.get(served, "", name)
+        metadata = {**item["metadata"], "annotations": {ANNOTATION: rollout}}
+        self.storage.replace(served, "", name, {**item, "metadata": metadata}, "")
+
+    def _is_copied(self, of: Json) -> bool:
+        """Whether the Secret has the last stage of a constraint; until then both are right."""
+        self.forged.changed[of["kind"], of["metadata"]["name"]] = self.loop.now()
+        data = self.storage.get(SECRETS, NAMESPACE, KEY_SECRET).get("data") or {}
+        copies = read_copies(data.get(COPIES, "")).get(of["metadata"]["uid"], [])
+        return bool(copies) and copies[-1].get("action") == "deny"
+
+    async def _until(self, holds: Callable[[], bool], what: str) -> None:
+        until = self.loop.now() + REACHED_SECONDS
+        while not holds():
+            if self.loop.now() > until:
+                self.loop.fail(f"not within {REACHED_SECONDS:.0f} seconds: {what}")
+                return
+            await asyncio.sleep(0.5)
+
+    def _write_back(self, served: Served, of: Json, record: Json) -> None:
+        """Write a record of a constraint wherever who may write statuses can."""
+        name, storage = of["metadata"]["name"], self.storage
+        item = storage.get(served, "", name)
+        status = {**item["status"], "rollout": record}
+        storage.replace(served, "", name, {**item, "status": status}, "status")
+        revisions = storage.kinds[REVISIONS]
+        for (_, kept), revision in sorted(storage.items(revisions).items()):
+            if revision["spec"]["subject"]["uid"] == of["metadata"]["uid"]:
+                status = {**revision["status"], "rollout": record}
+                storage.replace(revisions, "", kept, {**revision, "status": status}, "")
+        self.loop.tell("forger", f"writes an earlier record of {served.kind} {name} back")
 
     def _objects(self) -> list[Json]:
         return [item for _, item in self.enforcement.held()]
@@ -101,11 +191,11 @@ class Forger(TrialUsers):
 
     def write(self) -> None:
         """A change of policy, or a forgery or two beside it."""
+        idle = self.storage.idle_writes
         while self.chance.random() < FORGED_SHARE:
-            try:
+            with contextlib.suppress(Refusal):
                 self._forge(self.storage)
-            except Refusal:
-                continue
+        self.storage.idle_writes = idle  # It may say the same twice.
         super().write()
 
     def _apply(self, served: Served, namespace: str, body: Json) -> None:

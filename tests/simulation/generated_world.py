@@ -16,6 +16,7 @@ from tests.simulation.loop import Loop
 from tests.simulation.policies import KINDS, asks_for_policy, is_broken, native_template
 from webhook.app.cluster import generation_options
 from webhook.constraint.enforcement import action_of
+from webhook.controllers.generate.keeper import COMPARE_SECONDS
 from webhook.controllers.generate.objects import owner_of, says_the_same
 from webhook.generation.plan import Enforced, Planner
 from webhook.generation.scope import scope_of
@@ -29,6 +30,9 @@ BINDINGS = Served(
 CONFIGURATIONS = Served(
     GROUP, "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration"
 )
+
+LATE_SECONDS = 5.0
+"""By how much these kinds may be known after all others: a plan of them waits for nothing else."""
 
 MEDDLED_MAX = 2
 """How often somebody else changes one of them: who does so more often is let be."""
@@ -79,6 +83,7 @@ class GeneratedWorld(ClusterWorld):
     """One world."""
 
     replicas_chosen = (1, 1, 1, 2, 2)
+    rests_seconds = (4.0, COMPARE_SECONDS + 1.0)  # what waits for its next comparison writes in it
     users: GenerationUsers
 
     def __init__(self, loop: Loop) -> None:
@@ -88,6 +93,17 @@ class GeneratedWorld(ClusterWorld):
         self.control_plane.owning |= set(KINDS)
         self.users = GenerationUsers(loop.random, self.storage)
         self.storage.listeners.append(self._happened)
+
+    def _start_server(self) -> None:
+        super()._start_server()
+        assert self.server is not None
+        if self.loop.random.random() < 0.5:
+            self.server.late = dict.fromkeys([POLICIES.plural, BINDINGS.plural], LATE_SECONDS)
+
+    async def _heal(self) -> None:
+        assert self.server is not None
+        self.server.late = {}
+        await super()._heal()
 
     def _happened(self, change: Happened) -> None:
         """What was generated is not deleted while it is wanted."""

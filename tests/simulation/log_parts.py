@@ -94,7 +94,7 @@ class LogParts:
                 self.loop.tell(process.name, f"{event['msg']} {fields or ''}")
                 if "stacktrace" in event and not event["error"].startswith("OSError"):
                     self.loop.fail(f"{process.name}: {event['msg']} {fields}")
-                if event["msg"] == "records lost":
+                if event["msg"] == "records were lost":
                     if not self.drop_oldest:
                         self.loop.fail(f"{process.name}: {event['msg']} {fields}")
                     told = event["dropped"] + event["corrupt"]

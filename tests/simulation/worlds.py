@@ -23,6 +23,8 @@ WORLDS: Final = {
     "trials": "tests.simulation.trial_world:TrialWorld",
     "forged": "tests.simulation.forged_world:ForgedWorld",
     "extensions": "tests.simulation.extension_world:ExtensionWorld",
+    "exceptions": "tests.simulation.exception_world:ExceptionWorld",
+    "groups": "tests.simulation.group_world:GroupWorld",
 }
 
 ALL: Final = tuple(name for name in WORLDS if name != "contract")

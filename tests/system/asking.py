@@ -1,8 +1,15 @@
-"""Asks one replica."""
+"""Asks one replica, or another server of admissions."""
 
+import base64
+import http.client
+import json
+from typing import Any
+
+from tests.behaviour.serving import unverified
 from tests.cluster import ApiError
+from tests.json_patch import apply_patch
 from tests.manifests import CONFIGURATION
-from tests.patience import until
+from tests.patience import PATIENCE_SECONDS, until
 from tests.system.installed import InstalledServer
 from tests.system.replicas import PATIENT_SECONDS, WEBHOOKS, WORKLOADS, Plane
 
@@ -28,3 +35,47 @@ def is_asked(plane: Plane, replica: InstalledServer) -> bool:
             raise
         return False
     return True
+
+
+class Asked:
+    """One server, asked over a connection that stays."""
+
+    def __init__(self, port: int) -> None:
+        self._connection = http.client.HTTPSConnection(
+            "127.0.0.1", port, timeout=PATIENCE_SECONDS, context=unverified()
+        )
+
+    def __call__(self, review: dict[str, Any]) -> dict[str, Any]:
+        """The answer, but for the order of what several constraints say."""
+        response = self._post("/v1/admit", review)
+        status = response.get("status") or {}
+        return {
+            "allowed": response["allowed"],
+            "code": status.get("code"),
+            "messages": sorted(status.get("message", "").split("\n")),
+            "warnings": sorted(response.get("warnings") or ()),
+        }
+
+    def mutate(self, review: dict[str, Any]) -> dict[str, Any]:
+        """What becomes of the object, or why nothing does."""
+        response = self._post("/v1/mutate", review)
+        status = response.get("status") or {}
+        patch = json.loads(base64.b64decode(response.get("patch") or "W10="))
+        return {
+            "allowed": response["allowed"],
+            "code": status.get("code"),
+            "message": status.get("message", ""),
+            "object": apply_patch(review["request"]["object"], patch),
+        }
+
+    def _post(self, path: str, review: dict[str, Any]) -> dict[str, Any]:
+        body = json.dumps(review).encode()
+        headers = {"Content-Type": "application/json"}
+        self._connection.request("POST", f"{path}?timeout=30s", body, headers)
+        answer = self._connection.getresponse()
+        response: dict[str, Any] = json.loads(answer.read())["response"]
+        return response
+
+    def close(self) -> None:
+        """Leave."""
+        self._connection.close()

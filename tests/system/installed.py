@@ -117,7 +117,7 @@ class InstalledPod:
                 if error.status not in optional:
                     raise
                 return
-            for key, text in secret["data"].items():
+            for key, text in (secret.get("data") or {}).items():
                 (folder / key).write_bytes(base64.b64decode(text))
 
 

@@ -11,13 +11,14 @@ import secrets
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import yaml
 
 from tests import policies
+from tests.asking_everything import ask_for_everything
 from tests.behaviour.serving import Server, review
 from tests.cluster import Api, ApiError, Cluster, serves
 from tests.patience import until
@@ -229,6 +230,7 @@ class Plane:
         named = {"name": KEY_SECRET, "namespace": NAMESPACE}
         keys = {"apiVersion": "v1", "kind": "Secret", "metadata": named, "type": "Opaque"}
         self.api.apply(KEYS, keys)
+        ask_for_everything(self.api)
 
     def make_pod(self, name: str, labels: Mapping[str, str] | None = None) -> str:
         """The UID of a new Pod object, by default one of a webhook's."""
@@ -278,8 +280,10 @@ class Plane:
         name: str = "waddle-system-tests",
         *,
         timeout_seconds: int = PATIENT_SECONDS,
+        resources: Sequence[str] = ("configmaps",),
+        groups: Sequence[str] = ("",),
     ) -> None:
-        """Have ConfigMaps of one namespace, and policies, reviewed at a port of loopback."""
+        """Have ``resources`` of ``groups`` in one namespace, and policies, reviewed at a port of loopback."""
         webhook = {
             "name": "validation.gatekeeper.sh",
             "admissionReviewVersions": ["v1"],
@@ -299,13 +303,17 @@ class Plane:
             ],
             "rules": [
                 {
-                    "apiGroups": [""],
+                    "apiGroups": list(groups),
                     "apiVersions": ["v1"],
                     "operations": ["CREATE", "UPDATE"],
-                    "resources": ["configmaps"],
+                    "resources": list(resources),
                 },
                 {
-                    "apiGroups": ["templates.gatekeeper.sh", "constraints.gatekeeper.sh"],
+                    "apiGroups": [
+                        "templates.gatekeeper.sh",
+                        "constraints.gatekeeper.sh",
+                        "waddle.dev",
+                    ],
                     "apiVersions": ["*"],
                     "operations": ["CREATE", "UPDATE"],
                     "resources": ["*"],

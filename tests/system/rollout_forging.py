@@ -5,9 +5,12 @@ from typing import Any
 
 from tests.patience import until
 from tests.system.conftest import ALL_OPERATIONS, StartReplica
-from tests.system.replicas import CONSTRAINTS, Plane, Replica, constraint, template
+from tests.system.replicas import CONSTRAINTS, NAMESPACE, Plane, Replica, constraint, template
 from tests.system.revisions import MERGE, REVISIONS
 from webhook.constraint.rollout import ANNOTATION
+from webhook.controllers.revisions.keys import COPIES
+from webhook.controllers.revisions.rollout_copies import read_copies
+from webhook.settings.serve import KEY_SECRET
 
 LATEST = 10**15
 """A sequence that no record reaches."""
@@ -75,3 +78,17 @@ def copy_of(plane: Plane, kind: str) -> dict[str, Any]:
     items = plane.api.request("GET", REVISIONS)["items"]
     kept = [item for item in items if item["spec"]["subject"]["kind"] == kind]
     return {} if not kept else dict((kept[0].get("status") or {}).get("rollout", {}))
+
+
+def forge_copy(plane: Plane, kind: str, written: Mapping[str, Any]) -> None:
+    """Write a record into the constraint's revision by the right on ``policyrevisions/status``."""
+    for item in plane.api.request("GET", REVISIONS)["items"]:
+        if item["spec"]["subject"]["kind"] == kind:
+            forged = {**item, "status": {**item["status"], "rollout": dict(written)}}
+            plane.api.request("PUT", f"{REVISIONS}/{item['metadata']['name']}", forged)
+
+
+def in_secret(plane: Plane, uid: str) -> list[dict[str, Any]]:
+    """The records of an object that the Secret of keys has."""
+    secret = plane.api.request("GET", f"/api/v1/namespaces/{NAMESPACE}/secrets/{KEY_SECRET}")
+    return read_copies((secret.get("data") or {}).get(COPIES, "")).get(uid, [])

@@ -114,7 +114,7 @@ def test_the_exit_code_says_whether_anything_would_be_denied(
     assert "the cluster has no ConstraintTemplates: name some with --policies" in found.stderr
     found = waddle("audit", "--kubeconfig", str(audited_plane.cluster.kubeconfig))
     assert found.returncode == 64
-    assert "say --once" in found.stderr
+    assert "add --once" in found.stderr
 
 
 @pytest.mark.parametrize("levels", [1_100, 9_000])

@@ -120,7 +120,7 @@ def shows_itself(plane: Plane, replicas: list[Replica]) -> None:
     assert "since when is not known: the CRDs of statuses are Gatekeeper's own" in table[-1]
     for replica in replicas:
         event = replica.wait_for(
-            "the CRD is another product's: fields of ours are left out of statuses",
+            "the CRD is another product's: statuses lack the fields that only Waddle has",
             crd="constraintpodstatuses.status.gatekeeper.sh",
         )
         assert {"activeGeneration", "since"} <= set(event["fields"])

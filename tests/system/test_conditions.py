@@ -1,12 +1,12 @@
 """Conditions, Events and metrics tell what all replicas together do about a policy."""
 
 import signal
-from typing import Any
 
 import pytest
 
 from tests.cluster import ApiError
 from tests.patience import until
+from tests.system.condition_reading import conditions, events, holds, says
 from tests.system.conftest import ALL_OPERATIONS, StartReplica
 from tests.system.replicas import (
     CONSTRAINTS,
@@ -24,44 +24,11 @@ from tests.system.rounds import rest
 from webhook.api.pod_status import CONSTRAINT, Pod, StatusError, pod_status, status_subject
 from webhook.app.fault_injection import VARIABLE
 
-EVENTS = "/api/v1/namespaces/default/events"
 CONFLICT = 409
 
 CRD_WRITTEN = " customresourcedefinitions/ contested."
 
 BROKEN = "package broken\nviolation[{"
-
-
-def conditions(plane: Plane, path: str) -> dict[str, dict[str, Any]]:
-    """The conditions of an object by type."""
-    status = plane.api.request("GET", path).get("status") or {}
-    return {item["type"]: item for item in status.get("conditions") or ()}
-
-
-def holds(plane: Plane, path: str, *types: str) -> bool:
-    """Whether exactly these conditions hold, of the object's present generation."""
-    document = plane.api.request("GET", path)
-    found = (document.get("status") or {}).get("conditions") or ()
-    return {item["type"] for item in found if item["status"] == "True"} == set(types) and all(
-        item["observedGeneration"] == document["metadata"]["generation"] for item in found
-    )
-
-
-def says(plane: Plane, path: str, condition: str, words: str) -> bool:
-    """Whether a condition's message begins with these words.
-
-    It is true or false as soon as one replica has spoken, so that who wants to hear all waits for
-    their number.
-    """
-    return conditions(plane, path).get(condition, {}).get("message", "").startswith(words)
-
-
-def events(plane: Plane, uid: str) -> dict[str, dict[str, Any]]:
-    """The Events about an object by reason; there must be one of each."""
-    items = plane.api.request("GET", f"{EVENTS}?fieldSelector=involvedObject.uid={uid}")["items"]
-    found = {item["reason"]: item for item in items}
-    assert len(found) == len(items)
-    return found
 
 
 def test_one_faulty_replica_is_named_and_when_its_pod_is_gone_all_is_well(

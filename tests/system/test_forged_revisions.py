@@ -74,7 +74,7 @@ def test_a_fresh_replica_enforces_no_forged_revision_of_a_policy_that_did_not_br
     until(lambda: outcome(plane, genuine) in ("", "passed"), "it is said to be good again")
     assert plane.api.request("GET", f"{REVISIONS}/{forged}")["spec"]["generation"] == 2
     until(lambda: (fresh.metric(f'{IGNORED}{{why="unsigned"}}') or 0) >= 1, "it is counted")
-    fresh.wait_for("revision ignored")
+    fresh.wait_for("a PolicyRevision was ignored")
     assert fresh.denies("fresh")
     plane.delete_template("fresh")
     plane.api.request("DELETE", f"{REVISIONS}/{forged}")
@@ -175,7 +175,7 @@ def test_without_its_secret_a_replica_serves_and_says_that_nothing_is_kept(
     plane.api.request("DELETE", KEYS)
     replica = start("unsigned", *ALL_OPERATIONS)
     replica.wait_ready()
-    replica.wait_for("no key of revisions")
+    replica.wait_for("the key that signs revisions cannot be used")
     until(lambda: "Active" in states(plane, f"{TEMPLATES}/unsigned", 1), "it is enforced")
     assert kept(plane, "ConstraintTemplate", "unsigned") == []
     replica.process.send_signal(signal.SIGKILL)

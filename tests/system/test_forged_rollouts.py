@@ -1,13 +1,30 @@
 """Who may write a constraint's status, and nothing else, moves no roll-out, at any replica."""
 
+import signal
+from typing import Any
+
 import pytest
 
 from tests.patience import until
 from tests.system.conftest import ALL_OPERATIONS, StartReplica
-from tests.system.replicas import Plane
-from tests.system.revisions import REVISIONS, first_verdict, kill
-from tests.system.rollout_forging import annotate, begun, copy_of, forge, reach, record, unsigned
+from tests.system.replicas import STATUSES, Plane, constraint, template
+from tests.system.revisions import MERGE, REVISIONS, first_verdict, kill
+from tests.system.rollout_forging import (
+    annotate,
+    begun,
+    copy_of,
+    forge,
+    forge_copy,
+    in_secret,
+    path,
+    reach,
+    record,
+    unsigned,
+)
+from webhook.api.pod_status import pack_name
+from webhook.constraint.rollout import ANNOTATION
 
+FORGED = f"{STATUSES}/constraintpodstatuses"
 IGNORED = "waddle_rollout_records_ignored_total"
 
 
@@ -73,6 +90,81 @@ def test_replicas_that_start_believe_no_earlier_record(plane: Plane, start: Star
     until(lambda: copy_of(plane, kind) == latest, "the copy is made anew")
     plane.delete_template("restarted")
     kill([last])
+
+
+def test_both_copies_written_back_together_bring_no_earlier_stage(
+    plane: Plane, start: StartReplica
+) -> None:
+    """By who may write statuses and revisions, while no replica is there; the Secret has a third."""
+    kind = "Twice"
+    replicas = begun(plane, start, kind, "dryrun")
+    earlier = reach(plane, kind, "dryrun")
+    annotate(plane, kind, "dryrun after=0s")
+    latest = reach(plane, kind, "deny")
+    uid = plane.api.request("GET", path(kind))["metadata"]["uid"]
+    until(
+        lambda: [one["action"] for one in in_secret(plane, uid)] == ["deny"],
+        "the Secret of keys has the record",
+    )
+    kill(replicas)
+    for written in (earlier, {**latest, "steps": []}):
+        forge(plane, kind, written)
+        forge_copy(plane, kind, written)
+        assert copy_of(plane, kind) == written
+        (fresh,) = [start(f"twice-again-{written is earlier}".lower(), *ALL_OPERATIONS)]
+        assert first_verdict(fresh, "twice")["allowed"] is False
+        fresh.wait_ready()
+        until(lambda: record(plane, kind) == latest, "the status is put right")
+        until(lambda: copy_of(plane, kind) == latest, "the revision is put right")
+        assert first_verdict(fresh, "twice")["allowed"] is False
+        kill([fresh])
+    (last,) = [start("twice-last", *ALL_OPERATIONS)]
+    last.wait_ready()
+    plane.delete_template("twice")
+    kill([last])
+
+
+def test_a_status_in_a_replica_s_name_hurries_no_step(plane: Plane, start: StartReplica) -> None:
+    """One that stands still has not reached the stage, whatever somebody writes of it."""
+    kind = "Awaited"
+    plane.put_template(template(kind))
+    replicas = [start(f"awaited-{number}", *ALL_OPERATIONS) for number in range(3)]
+    for replica in replicas:
+        replica.wait_ready()
+    staged = constraint("words", kind.lower(), kind)
+    staged["metadata"]["annotations"] = {ANNOTATION: "dryrun"}
+    plane.put_constraint(staged)
+    reach(plane, kind, "dryrun")
+    until(lambda: len(plane.by_pod(path(kind))) == len(replicas), "each says so")
+    still = replicas[0]
+    still.process.send_signal(signal.SIGSTOP)
+    try:
+        annotate(plane, kind, "dryrun after=0s, warn after=0s")
+        reached = ("warn", "Progressing")
+        until(
+            lambda: tuple(record(plane, kind).get(one) for one in ("action", "state")) == reached,
+            "the next stage begins, which one does not reach",
+        )
+        name = pack_name(still.name, kind.lower(), "words")
+        for message in ("", "again"):  # the second is told of after the first was judged
+            said: dict[str, Any] = {"enforcementAction": "warn", "errors": None}
+            if message:
+                said["enforcementPointsStatus"] = [{"enforcementPoint": message, "state": "x"}]
+            plane.api.request("PATCH", f"{FORGED}/{name}", {"status": said}, content_type=MERGE)
+            until(
+                lambda said=said: any(
+                    entry["id"] == still.name
+                    and all(entry.get(field) == value for field, value in said.items())
+                    for entry in plane.by_pod(path(kind))
+                ),
+                "the others have heard of it",
+            )
+            assert record(plane, kind)["action"] == "warn"
+    finally:
+        still.process.send_signal(signal.SIGCONT)
+    reach(plane, kind, "deny")
+    plane.delete_template("awaited")
+    kill(replicas)
 
 
 def test_a_roll_out_that_was_taken_away_begins_anew_whatever_was_recorded(

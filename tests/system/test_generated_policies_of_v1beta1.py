@@ -9,9 +9,9 @@ from tests.patience import until
 from tests.system.conftest import control_plane
 from tests.system.generated import UNLIKE, constraint, refusal, template
 from tests.system.replicas import Plane, Replica, config_map
+from webhook.admission_policies.kinds import GROUP
 from webhook.controllers.generate.objects import says_the_same
 from webhook.generation.plan import Enforced, Options, Planner
-from webhook.generation.policy import GROUP
 from webhook.generation.scope import PolicyScope
 
 PLACE = f"/apis/{GROUP}/v1beta1"

@@ -235,7 +235,7 @@ def test_an_upgrade_replaces_nothing_and_an_uninstall_leaves_nothing_and_blocks_
     removal.join()
     refusal = waddle("uninstall", "--policies", "--yes", f"--kubeconfig={plane.cluster.kubeconfig}")
     assert refusal.returncode == 1
-    assert "Pods of it in waddle-system (waddle-webhook-0)" in refusal.stderr
+    assert "Pods of Waddle in waddle-system (waddle-webhook-0)" in refusal.stderr
     plane.api.request("DELETE", f"{PODS}/{pod.name}?gracePeriodSeconds=0")
     assert try_request(plane.api, "GET", f"{CONSTRAINTS}/denied/denied"), "policies outlive it"
 
@@ -251,7 +251,7 @@ def test_an_upgrade_replaces_nothing_and_an_uninstall_leaves_nothing_and_blocks_
     until(lambda: writer.written > written + 3, "and writes go on")
     writer.stop()
     assert writer.refused == []
-    assert waddle(*options).stdout == "nothing of Waddle is in this cluster\n"
+    assert waddle(*options).stdout == "this cluster holds nothing of Waddle\n"
 
 
 def test_turning_autoscaling_on_sets_no_fewer_replicas_than_there_are(plane, program, tmp_path):
@@ -273,7 +273,7 @@ def test_turning_autoscaling_on_sets_no_fewer_replicas_than_there_are(plane, pro
     values = "webhook.failClosed=true,webhook.failurePolicy=Fail"
     told = helm("upgrade", "waddle", CHART, "--set", values)
     assert "calico-system" not in told, "it is not spared where everything is refused"
-    assert f"spared:\n\n  {NAMESPACE}, kube-system\n" in told
+    assert f"except in these namespaces:\n\n  {NAMESPACE}, kube-system\n" in told
 
 
 @pytest.fixture

@@ -346,4 +346,7 @@ def wait_for(plane: Plane, name: str, replicas: int = 1) -> None:
     run = waddle(
         "wait", name, f"--timeout={PATIENCE_SECONDS:.0f}s", "--kubeconfig", plane.cluster.kubeconfig
     )
-    assert run.stdout == f"{name}: enforced by {replicas} of {replicas} replicas\n", run.stderr
+    assert (
+        run.stdout
+        == f"{name}: enforced by {replicas} of {replicas} replica{'s' * (replicas != 1)}\n"
+    ), run.stderr

@@ -1,7 +1,7 @@
 """A mutator of a wrong type, and policies that fail on a Secret: nothing that is kept has its value.
 
 What is asked is the API server: Events, statuses, reports, and its own answer; beside it log,
-metrics and the console of who made them.
+metrics and the console of who made them. Each page of `waddle console` over the same cluster, too.
 """
 
 import base64
@@ -19,12 +19,14 @@ from tests.system.conftest import ALL_OPERATIONS, control_plane
 from tests.system.mutating import MUTATORS
 from tests.system.replicas import (
     CONSTRAINTS,
+    NAMESPACE,
     STATUSES,
     WORKLOADS,
     Plane,
     Replica,
     review_of,
 )
+from tests.webhook.console.running import RunningConsole
 from tests.webhook.mutation.documents import modify_set
 
 MARKER = "hunter2xyz"
@@ -129,6 +131,37 @@ def kept(plane: Plane) -> list[Any]:
     return [events(plane), *(plane.api.request("GET", place) for place in places)]
 
 
+def pages(plane: Plane) -> list[str]:
+    """Each page of a console over the cluster, for people and as JSON, once it tells of the Secret."""
+    about = f"?apiVersion=v1&kind=Secret&namespace={WORKLOADS}&name={NAME}"
+    named = [f"/policy?kind={kind}&name={kind.lower()}" for kind in EXPRESSIONS]
+    named += [f"/policy?kind=ConstraintTemplate&name={kind.lower()}" for kind in EXPRESSIONS]
+    places = ("/", "/policies", "/rollouts", "/health", "/decisions", "/playground", "/violations")
+    options = (f"--kubeconfig={plane.cluster.kubeconfig}", "-n", NAMESPACE)
+    with RunningConsole(*options) as console:
+        console.ready()
+        rows = f"/violations?namespace={WORKLOADS}"
+        until(lambda: NAME in str(console.json(rows)["rows"]), "it tells of the Secret")
+        for kind in FAIL:
+            until(
+                lambda kind=kind: kind in console.get("/").body.decode().lower(),
+                "of each that fails",
+            )
+        shown = []
+        for place in (
+            *places,
+            *named,
+            rows,
+            f"/resource{about}",
+            "/policy?kind=ModifySet&name=wrong-type",
+        ):
+            answer = console.get(place)
+            assert answer.status == 200, place
+            shown += [answer.body.decode(), json.dumps(console.json(place))]
+        shown += [json.dumps(event) for event in console.events]
+    return shown
+
+
 def test_neither_events_nor_statuses_nor_reports_nor_logs_have_it(plane: Plane) -> None:
     plane.api.request("POST", SECRETS, SECRET)
     wrong = modify_set("wrong-type", "data.token", "merge", ["x"])
@@ -168,6 +201,7 @@ def test_neither_events_nor_statuses_nor_reports_nor_logs_have_it(plane: Plane) 
             shown.append(one.get("metrics", "/metrics").body.decode())
             shown.append(one.get("health", "/readyz?verbose").body.decode())
         shown += [json.dumps(item) for item in kept(plane)]
+        shown += pages(plane)
         for one in (replica, audit):
             shown += [json.dumps(event) for event in one.events]
     assert any("quotes a value of a Secret and is left out" in text for text in shown)

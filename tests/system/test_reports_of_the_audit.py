@@ -279,7 +279,7 @@ def test_there_are_no_more_reports_than_allowed_and_it_is_said(plane, audit):
     assert metric(replica, "waddle_report_limit_reached") == 1
     assert metric(replica, "waddle_report_outcomes_total", outcome="limit") > 0
     replica.wait_for(
-        "no report is made for more resources: --report-max-resources is reached; reports that exist are kept up to date"
+        "no more resources get a report: --report-max-resources is reached; reports that exist are kept up to date"
     )
     kept = set(by_scope(plane, "capped"))
     plane.put_constraint(another)

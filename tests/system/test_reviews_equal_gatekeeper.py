@@ -1,6 +1,5 @@
 """The real Gatekeeper and a replica in one cluster: the same random reviews, the same answers."""
 
-import http.client
 import itertools
 import json
 import os
@@ -8,15 +7,14 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from loadtest.bench.gatekeeper import NAMESPACE as GATEKEEPER_NAMESPACE
 from tests.behaviour import serving
-from tests.behaviour.serving import unverified
 from tests.patience import PATIENCE_SECONDS, until
 from tests.system import audited, random_reviews
+from tests.system.asking import Asked
 from tests.system.conftest import control_plane
 from tests.system.peer import Gatekeeper
 from tests.system.replicas import NAMESPACE, Plane, Replica
@@ -57,34 +55,6 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
             path, config = audited.config(namespace)
             audited.apply(made, path, config | {"spec": random_reviews.CONFIG})
         yield made
-
-
-class Asked:
-    """One server, asked over a connection that stays."""
-
-    def __init__(self, port: int) -> None:
-        self._connection = http.client.HTTPSConnection(
-            "127.0.0.1", port, timeout=PATIENCE_SECONDS, context=unverified()
-        )
-
-    def __call__(self, review: dict[str, Any]) -> dict[str, Any]:
-        """The answer, but for the order of what several constraints say."""
-        body = json.dumps(review).encode()
-        headers = {"Content-Type": "application/json"}
-        self._connection.request("POST", "/v1/admit?timeout=30s", body, headers)
-        answer = self._connection.getresponse()
-        response = json.loads(answer.read())["response"]
-        status = response.get("status") or {}
-        return {
-            "allowed": response["allowed"],
-            "code": status.get("code"),
-            "messages": sorted(status.get("message", "").split("\n")),
-            "warnings": sorted(response.get("warnings") or ()),
-        }
-
-    def close(self) -> None:
-        """Leave."""
-        self._connection.close()
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ import yaml
 
 import webhook
 from tests.patience import PATIENCE_SECONDS
+from tests.policies import exception
 from tests.programs import ROOT
 from tests.webhook.constraint.policies import constraint, pod, template
 from webhook import (
@@ -23,6 +24,7 @@ from webhook import (
     Policies,
     PolicyWarning,
     Rego,
+    Violations,
     WaddleError,
 )
 from webhook.rego import EvaluationError, RegoErrors
@@ -166,6 +168,26 @@ def test_what_is_reviewed_is_what_would_be_stored(tmp_path):
 
     assert policies.review(pod()) == []
     assert policies.review(pod(), operation="DELETE") != []
+
+
+@pytest.mark.parametrize("effect", ["skip", "warn"])
+def test_what_is_excused_is_told_with_its_exception(effect):
+    opened = constraint(name="closed")
+    opened["metadata"]["annotations"] = {"waddle.dev/exceptions": "all"}
+    agent = exception(
+        "agent", "K8sDeny/closed", namespace="shop", match={"name": "web"}, effect=effect
+    )
+    policies = Policies.load(values=[template(), opened, agent])
+    found = policies.review(pod("web", namespace="shop"))
+    assert isinstance(found, Violations)
+    [one] = [*found, *found.excused]
+    assert (found == []) is (effect == "skip")
+    assert one.excuse.title == "PolicyException shop/agent"
+    assert (one.excuse.reason, one.excuse.effect) == (agent["spec"]["reason"], effect)
+    assert one.actions == (("deny",) if effect == "skip" else ("warn",))
+    other = asyncio.run(policies.review_async(pod("db", namespace="shop")))
+    assert [(each.excuse, each.denies) for each in other] == [(None, True)]
+    assert other.excused == ()
 
 
 def test_a_namespace_that_a_config_excludes_is_spared(tmp_path):

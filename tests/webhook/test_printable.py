@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -10,7 +11,7 @@ from webhook.cli.formats.document import as_yaml
 from webhook.cli.table import table
 from webhook.conftest.output import FORMATS, OutputOptions, written
 from webhook.conftest.result import CheckResult, RuleResult
-from webhook.printable import printable, printable_name, printable_xml
+from webhook.printable import printable, printable_name, printable_xml, reason_of
 
 HOSTILE = "a\n::error::x\r\n  ##vso[task.x]y\n##[group]z\x1b[31m"
 
@@ -47,3 +48,29 @@ def test_nor_of_any_form_of_conftest(form):
         for line in commands(shown)
         if own not in line and line != "##[group]See conftest results"
     ] == []
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (
+            FileNotFoundError(errno.ENOENT, "No such file or directory", "x"),
+            "No such file or directory",
+        ),
+        (OSError(errno.ECONNREFUSED, "Connect call failed ('::1', 1, 0, 0)"), "Connection refused"),
+        (
+            OSError(
+                1, "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: expired (_ssl.c:9)"
+            ),
+            "certificate verify failed: expired",
+        ),
+        (
+            UnicodeDecodeError("utf-8", b"a\xff", 1, 2, "?"),
+            "not UTF-8 at byte 1: save the file as UTF-8",
+        ),
+        (RecursionError("maximum recursion depth exceeded"), "nested too deeply"),
+        (ValueError("it is no number"), "it is no number"),
+    ],
+)
+def test_a_reason_has_no_words_of_python(error, told):
+    assert reason_of(error) == told

@@ -254,5 +254,5 @@ def test_the_kubeconfigs_own_proxy_holds_whatever_the_environment_says(
     monkeypatch.setenv("NO_PROXY", "*")
     ask_api_server("http://a.waddle.invalid", tmp_path, **{"proxy-url": proxy.url})
     assert proxy.asked
-    with pytest.raises(CredentialsError, match="the way to the API server: socks5"):
+    with pytest.raises(CredentialsError, match="the proxy to the API server: socks5"):
         load_credentials(kubeconfig(tmp_path, "http://a", **{"proxy-url": "socks5://b:1"}))

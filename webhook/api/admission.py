@@ -71,16 +71,22 @@ class AdmissionResponse(NamedTuple):
     """A JSON Patch that makes the object what it should be, in base64; None for no change."""
 
 
+TEXT_CHARACTERS_MAX: Final = 4 * 1024 * 1024
+"""Of one text in a large review: an API server takes objects of 3 MiB. To put one together is a
+single call, a millisecond for each MiB, for which all other threads wait."""
+
+
 def decode_review(
-    body: bytes | bytearray, *, max_bytes: int | None = None, in_pieces: bool = False
+    body: bytes | bytearray, *, max_bytes: int | None = None, large: list[Any] | None = None
 ) -> AdmissionRequest:
     """The request of an AdmissionReview; raises :class:`InvalidReview`.
 
-    ``in_pieces`` lets other threads run meanwhile, and takes longer.
+    With ``large`` other threads run meanwhile, and it takes longer; there the document's large
+    arrays and objects are put, the outermost first.
     """
     try:
-        if in_pieces and (max_bytes is None or len(body) <= max_bytes):
-            document = decode_in_pieces(body)
+        if large is not None and (max_bytes is None or len(body) <= max_bytes):
+            document = decode_in_pieces(body, text_max=TEXT_CHARACTERS_MAX, large=large)
         else:
             document = decode(body, max_bytes=max_bytes)
     except BeyondBounds as error:

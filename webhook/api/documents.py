@@ -30,6 +30,13 @@ _TYPES: Final[dict[type, str]] = {
 }
 
 
+_ESCAPES: Final = re.compile(
+    r"\\(?:u(?:[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    r"|(?P<half>[dD][89a-fA-F][0-9a-fA-F]{2}))|.)"
+)
+"""Each escape of a text."""
+
+
 class InvalidDocument(ValueError):
     """A file that is no YAML or JSON of objects; the message names the line where it can."""
 
@@ -46,6 +53,7 @@ def read_documents(text: str, dialect: Dialect = "kubernetes") -> list[FileDocum
 
 def read_json(text: str) -> list[FileDocument]:
     """JSON documents, one after the other as kubectl takes them; raises :class:`InvalidDocument`."""
+    text = _ESCAPES.sub(_whole_escape, text) if "\\u" in text else text
     try:
         return [FileDocument(decode(text), 1)]
     except DecodeError as error:
@@ -56,6 +64,11 @@ def read_json(text: str) -> list[FileDocument]:
         return [FileDocument(decode(part), line) for part, line in parts]
     except DecodeError as error:
         raise InvalidDocument(str(error)) from None
+
+
+def _whole_escape(escape: re.Match[str]) -> str:
+    """An escape; half a surrogate pair is U+FFFD in Go."""
+    return "\\ufffd" if escape["half"] else escape[0]
 
 
 def _blanks(text: str, at: int) -> int:

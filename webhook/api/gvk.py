@@ -13,7 +13,7 @@ class GroupKind(NamedTuple):
 
 
 class GroupVersionKind(NamedTuple):
-    """A kind at one version of its group."""
+    """What an object is, and the version that its fields are written in."""
 
     group: str
     version: str
@@ -107,3 +107,13 @@ def labels_of(obj: Any) -> dict[str, str]:
 def _coerced(labels: dict[str, Any]) -> dict[str, str]:
     result = {name: "" if value is None else value for name, value in labels.items()}
     return result if all(type(value) is str for value in result.values()) else {}
+
+
+def plural_of(kind: str) -> str:
+    """The resource of a kind, as Kubernetes guesses it (meta.UnsafeGuessKindToResource)."""
+    name = kind.lower()
+    if name.endswith("endpoints"):
+        return name
+    if name.endswith("s"):
+        return f"{name}es"
+    return f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"

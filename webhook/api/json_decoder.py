@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from webhook.api.long_texts import decode_text, end_of_text
+from webhook.api.long_texts import LongText, decode_text, end_of_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,12 +104,18 @@ _FAULTS: Final = (
 """What orjson's words mean, where they mean more than that it is no JSON."""
 
 
-def decode_in_pieces(raw: bytes | bytearray) -> Any:
-    """Decode a document of any depth up to :data:`DEPTH_MAX`; raises :class:`DecodeError`."""
+def decode_in_pieces(
+    raw: bytes | bytearray, *, text_max: int = sys.maxsize, large: list[Any] | None = None
+) -> Any:
+    """Decode a document of any depth up to :data:`DEPTH_MAX`; raises :class:`DecodeError`.
+
+    ``large`` is given each array and object that is longer than a piece, with what is around it,
+    the outermost first.
+    """
     begin = _after_blanks(raw, 0)
     if raw[begin : begin + 1] not in (b"[", b"{"):
         return decode_piece(raw)
-    return _Decoder(raw, begin).decode()
+    return _Decoder(raw, begin, text_max, [] if large is None else large).decode()
 
 
 def _after_blanks(raw: bytes | bytearray, at: int) -> int:
@@ -134,10 +141,13 @@ class _Frame:
 class _Decoder:
     """One document on its way."""
 
-    def __init__(self, raw: bytes | bytearray, begin: int) -> None:
+    def __init__(self, raw: bytes | bytearray, begin: int, text_max: int, large: list[Any]) -> None:
         self._raw = raw
         self._view = memoryview(raw)
         self._frames = [_Frame(raw[begin], "")]
+        self._text_max = text_max
+        self._large = large
+        large.append(self._frames[0].value)
         self._run = begin + 1  # where the innermost frame's members begin that are not decoded yet
         self._opens: list[int] = []  # the containers open within it
         self._levels = _PIECE_DEPTH  # of those, at which they are put together here
@@ -260,7 +270,9 @@ class _Decoder:
 
     def _text(self, start: int, end: int) -> str:
         try:
-            return decode_text(self._raw, start + 1, end - 1)
+            return decode_text(self._raw, start + 1, end - 1, self._text_max)
+        except LongText as error:
+            raise BeyondBounds(f"{error}: the text from byte {start}") from None
         except ValueError as error:
             raise DecodeError(f"{error}: in the text from byte {start}") from None
 
@@ -303,6 +315,7 @@ class _Decoder:
             elif not self._is_blank(member, opened):
                 raise DecodeError(f"unexpected content: byte {member}")
             self._frames.append(_Frame(raw[opened], key))
+            self._large.append(self._frames[-1].value)
             self._run = opened + 1
         self._levels = min(_PIECE_DEPTH, DEPTH_MAX - len(self._frames) + 1)
         last = self._members[-1]

@@ -18,6 +18,10 @@ _CHARACTERS: Final = re.compile(
 )
 
 
+class LongText(ValueError):
+    """A text of more characters than are taken."""
+
+
 def end_of_text(raw: bytes | bytearray, start: int) -> int:
     """Where the text is over that is open at ``start``, behind its quote; -1 where it is not."""
     size = len(raw)
@@ -33,14 +37,17 @@ def end_of_text(raw: bytes | bytearray, start: int) -> int:
     return -1
 
 
-def decode_text(raw: bytes | bytearray, start: int, end: int) -> str:
-    """The text between two quotes; raises ValueError for what is none."""
-    parts = []
+def decode_text(raw: bytes | bytearray, start: int, end: int, most: int) -> str:
+    """The text between two quotes; raises ValueError for what is none, or longer than that."""
+    parts: list[str] = []
     while start < end:
         stop = min(start + LOOK_BYTES, end)
         if stop < end:
             stop = _cut(raw, start, stop)
         parts.append(orjson.loads(b'"' + raw[start:stop] + b'"'))
+        most -= len(parts[-1])
+        if most < 0:
+            raise LongText("longer than any that an API server takes")
         start = stop
     return "".join(parts)
 

@@ -7,6 +7,15 @@ from typing import Final
 CONSTRAINTS: Final = "constraints.gatekeeper.sh"
 """The group of constraints."""
 
+OURS: Final = "waddle.dev"
+"""The group of policies that Gatekeeper does not know."""
+
+OURS_VERSION: Final = "v1alpha1"
+"""Of their kinds."""
+
+CONSTRAINT_GROUP: Final = "ConstraintGroup"
+"""The kind of what decides by several policies as one constraint."""
+
 WEBHOOK: Final = "validation.gatekeeper.sh"
 AUDIT: Final = "audit.gatekeeper.sh"
 """Gatekeeper's enforcement points in a cluster."""

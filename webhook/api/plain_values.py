@@ -29,7 +29,7 @@ def _converted(value: Any, place: str) -> Any:
         return int(value)
     if isinstance(value, float):
         if not isfinite(value):
-            raise InvalidInputError(f"{place or 'the value'}: {value} is no number of JSON")
+            raise InvalidInputError(f"{place or 'the value'}: {value} is not a number of JSON")
         return float(value)
     if isinstance(value, Mapping):
         for name in value:
@@ -41,4 +41,4 @@ def _converted(value: Any, place: str) -> Any:
         }
     if isinstance(value, list | tuple):
         return [_converted(inner, f"{place}[{at}]") for at, inner in enumerate(value)]
-    raise InvalidInputError(f"{place or 'the value'}: {type(value).__name__} is no type of JSON")
+    raise InvalidInputError(f"{place or 'the value'}: {type(value).__name__} is not a type of JSON")

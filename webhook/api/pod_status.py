@@ -25,6 +25,9 @@ VERSION: Final = "v1beta1"
 LABEL_PREFIX: Final = "internal.gatekeeper.sh/"
 POD_LABEL: Final = f"{LABEL_PREFIX}pod"
 
+SIGNATURE: Final = "signature"
+"""The field of a status that says at which stage of a roll-out its replica is."""
+
 MESSAGE_CHARACTERS_MAX: Final = 4096
 """Of one error. An expression of 100,000 characters in a line is in what is told of it with a mark
 below; ``status.byPod`` has it from every replica, and an API server keeps no object beyond 1.5 MB."""
@@ -119,6 +122,10 @@ class StatusKind:
     counted_as: str = ""
     says_enforced: bool = False
     """Whether it has a field of whether its subject is enforced."""
+    says_active: bool = False
+    """Whether it says that its subject is active, and when that and each error came to be."""
+    error_type: str = ""
+    """The type of an error in the subject itself, where errors have one."""
     is_of_namespaced: bool = False
     """Whether its subject is in a namespace, which is a part of its name then."""
 
@@ -138,7 +145,7 @@ CONSTRAINT: Final = StatusKind(
     "constraint-name",
     "constraint-kind",
     own_fields=_POLICY
-    | {"audit", "breaker", "enforcementAction", "expressionWarnings", "lastViolation"},
+    | {"audit", "breaker", "enforcementAction", "expressionWarnings", "lastViolation", SIGNATURE},
     counted_as="constraint",
     says_enforced=True,
 )
@@ -156,7 +163,7 @@ MUTATOR: Final = StatusKind(
     "mutatorUID",
     "mutator-name",
     "mutator-kind",
-    own_fields=_IN_FORCE | {"preview", "fighting", "warnings"},
+    own_fields=_IN_FORCE | {"preview", "fighting", "warnings", SIGNATURE},
     counted_as="mutator",
     says_enforced=True,
 )
@@ -166,6 +173,15 @@ EXPANSION: Final = StatusKind(
     "templateUID",
     "expansiontemplate-name",
     counted_as="expansion_template",
+)
+PROVIDER: Final = StatusKind(
+    "ProviderPodStatus",
+    "providerpodstatuses",
+    "providerUID",
+    "provider-name",
+    counted_as="provider",
+    says_active=True,
+    error_type="UpsertCache",
 )
 
 

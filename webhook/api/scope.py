@@ -33,6 +33,7 @@ _KINDS: Final = {
     "policy.waddle.dev": "PolicyRevision",
     "syncset.gatekeeper.sh": "SyncSet",
     "templates.gatekeeper.sh": "ConstraintTemplate",
+    "waddle.dev": "ClusterPolicyException ConstraintGroup",
 }
 
 CLUSTER_SCOPED: Final = frozenset(

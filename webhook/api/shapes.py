@@ -33,7 +33,7 @@ def texts_of(value: object) -> list[str]:
 
 
 def integer_of(value: object) -> int:
-    """The integer, or 0."""
+    """A value that is an integer, and 0 for anything else, booleans among it."""
     return value if type(value) is int else 0
 
 

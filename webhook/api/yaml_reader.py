@@ -86,7 +86,7 @@ class NotFinite(InvalidYaml):
     """A number that JSON does not have; ``value`` is how Go writes it."""
 
     def __init__(self, text: str) -> None:
-        super().__init__(f"{text} is no JSON number")
+        super().__init__(f"{text} is not a number of JSON")
         self.value = NOT_FINITE[text]
 
 

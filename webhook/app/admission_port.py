@@ -24,12 +24,14 @@ from webhook.cluster import authorization
 from webhook.cluster.discovery import UnknownKind
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import NAMESPACE
+from webhook.constraint.failure_policy import FAILURE_POLICIES
 from webhook.constraint.inventory import kinds_of
 from webhook.constraint.limits import Budget
 from webhook.metrics.admission import BREAKERS
 from webhook.metrics.mutation import MUTATORS_FIGHTING
 from webhook.metrics.server import CONNECTIONS, HANDSHAKES, IN_FLIGHT, WAITING_BYTES
 from webhook.server.admission import Admission, AdmissionOptions
+from webhook.server.admission_telling import ReviewLogOptions
 from webhook.server.application import make_application
 from webhook.server.decoding import Decoding, Memory
 from webhook.server.http.crowding import places_of
@@ -38,7 +40,7 @@ from webhook.server.http.limits import ConnectionLimits
 from webhook.server.http.listener import Listener
 from webhook.server.mutation import Mutation, MutationOptions
 from webhook.server.namespace_label import Exemptions
-from webhook.server.preparation import Preparations
+from webhook.server.preparation import AccessAnswer, Preparations
 from webhook.server.responsibility import ProcessorTime
 from webhook.server.validation import (
     ANSWER_SECONDS,
@@ -54,12 +56,15 @@ from webhook.trials.validated import validated
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.api.shapes import Json
     from webhook.app.cluster import ClusterThread
     from webhook.app.decisions import DecisionLog
+    from webhook.app.memo import AdmissionMemo
+    from webhook.app.providers import ProviderThread
     from webhook.certificates.loader import CertificateLoader
     from webhook.cluster.client import ClusterClient
     from webhook.constraint.breaker import BreakerView
@@ -80,9 +85,9 @@ STALLED_SECONDS: Final = 60.0
 """Twice the longest time a review may have: an admission thread silent for longer hangs."""
 
 _CHANGES: Final = {
-    "open": "constraint suspended: it took too long repeatedly",
-    "half-open": "suspended constraint is tried",
-    "closed": "constraint is evaluated again",
+    "open": "a constraint is suspended: it took too long repeatedly",
+    "half-open": "a suspended constraint is tried again",
+    "closed": "a constraint is evaluated again",
 }
 
 _ACCOUNTS: Final = ("waddle", "gatekeeper-admin")
@@ -143,6 +148,35 @@ class CertifiedCallers:
         access: Future[Access] = Future()
         access.set_result(Access(200, reads=True))
         return access
+
+
+class ClusterRights:
+    """Asks the API server what somebody may."""
+
+    def __init__(self, cluster: ClusterThread) -> None:
+        self._cluster = cluster
+
+    def lacking(
+        self, user: Mapping[str, Any], rights: Sequence[Json], seconds: float
+    ) -> Future[AccessAnswer]:
+        """Which of these rights somebody has not; called by any thread."""
+        asked = self._cluster.ask(lambda client: self._lacking(client, user, rights, seconds))
+        if asked.done() and (error := asked.exception()) is not None:
+            asked = Future()
+            asked.set_result(AccessAnswer(fault=str(error)))
+        return asked
+
+    async def _lacking(
+        self, client: ClusterClient, user: Mapping[str, Any], rights: Sequence[Json], seconds: float
+    ) -> AccessAnswer:
+        try:
+            async with asyncio.timeout(seconds):
+                for number, right in enumerate(rights):
+                    if not await authorization.may(client, user, right):
+                        return AccessAnswer(number)
+        except (ApiError, ApiUnreachable, TimeoutError) as error:
+            return AccessAnswer(fault=str(error) or "no answer in time")
+        return AccessAnswer()
 
 
 class ClusterCallers:
@@ -210,6 +244,7 @@ class AdmissionPort:
         *,
         cluster: ClusterThread | None,
         decisions: DecisionLog | None,
+        providers: ProviderThread | None = None,
         make_plain_client: Callable[[], Client],
         trials: Trials,
         registry: Registry,
@@ -220,6 +255,7 @@ class AdmissionPort:
         self._hub = _hub(settings, registry, log)
         self._serving = serving
         self._make_plain_client = make_plain_client
+        self._providers = providers
         self._trials = trials
         self._validation: ValidationThread | None = None
         self._compilation = self._compile_thread(settings, cluster)
@@ -230,6 +266,8 @@ class AdmissionPort:
         guard.tell = self._tell
         times, memory = ProcessorTime(), Memory()
         times.places_of = partial(places_of, hub=self._hub)
+        self._memo = _memo(settings, registry, log)
+        self._kept = None if self._memo is None else self._memo.memo
         self._slow_reviews = SlowReviews(seconds, guard, times, ReviewMemory(lambda: memory.taken))
         self._application = self._make_application(
             settings, cluster, decisions, tracing, times, memory
@@ -257,11 +295,11 @@ class AdmissionPort:
         seconds = min(settings.evaluation_budget_seconds, FAST_SECONDS)
         budget = Budget.of(seconds, guard=serving.guard, deferrable=True)
         blames = not blames_nobody(settings, os.environ)
-        preparations = Preparations(cluster, self._compilation, self._slow_reviews)
+        preparations = self._preparations(cluster)
         recorder = None if decisions is None else decisions.recorder
         admission = Admission(
             serving,
-            replace(admission_options(settings), budget=budget, blames=blames),
+            replace(admission_options(settings), budget=budget, blames=blames, memo=self._kept),
             registry,
             log,
             recorder_of(cluster, decisions),
@@ -292,6 +330,7 @@ class AdmissionPort:
                 give_back=heap.give_back,
                 times=times,
             ),
+            parts={f"/v1/admit/{one}": admission.part(one) for one in FAILURE_POLICIES},
             mutate=mutation,
             answer_unmutated=None if mutation is None else mutation.answer_unread,
             validation=self._validation_endpoint(settings, cluster),
@@ -299,6 +338,11 @@ class AdmissionPort:
             answer_unread=admission.answer_unread,
             tracing=tracing,
         )
+
+    def _preparations(self, cluster: ClusterThread | None) -> Preparations:
+        """What a review may wait for."""
+        rights = None if cluster is None else ClusterRights(cluster)
+        return Preparations(cluster, self._compilation, self._slow_reviews, self._providers, rights)
 
     def _compile_thread(
         self, settings: ServeSettings, cluster: ClusterThread | None
@@ -348,6 +392,8 @@ class AdmissionPort:
             self._validation.stop()
         self._application.stop()
         self._slow_reviews.stop()
+        if self._memo is not None:
+            self._memo.stop()
         if self._compilation is not None:
             self._compilation.stop()
 
@@ -365,6 +411,8 @@ class AdmissionPort:
         registry.set(WAITING_BYTES, hub.waiting_bytes)
         registry.set(CONNECTIONS, len(hub.connections))
         registry.set(HANDSHAKES, len(hub.handshakes))
+        if self._memo is not None:
+            self._memo.refresh()
         guard, revision = self._serving.guard, self._serving.revision
         if revision is not None and guard.breakers:
             guard.keep(constraint.key for constraint in revision.snapshot.constraints)
@@ -394,6 +442,16 @@ def recorder_of(cluster: ClusterThread | None, decisions: DecisionLog | None) ->
     parts = () if cluster is None else (cluster.events, cluster.reports)
     listeners = [part.note for part in parts if part is not None]
     return ListenedRecorder(listeners, recorder) if listeners else recorder
+
+
+def _memo(settings: ServeSettings, registry: Registry, log: Logger) -> AdmissionMemo | None:
+    """What keeps results, where it is on."""
+    if not settings.memo_bytes:
+        return None
+    # Here and not above: who keeps nothing shall not pay for it.
+    from webhook.app.memo import AdmissionMemo  # noqa: PLC0415
+
+    return AdmissionMemo(settings.memo_bytes, registry, log)
 
 
 def connection_limits(settings: ServeSettings) -> ConnectionLimits:
@@ -437,9 +495,10 @@ def admission_options(settings: ServeSettings) -> AdmissionOptions:
     """How to decide, as set."""
     return AdmissionOptions(
         review_timeout_seconds=settings.review_timeout_seconds,
-        log_denies=settings.log_denies,
+        logged=ReviewLogOptions(log_denies=settings.log_denies),
         any_action=settings.disable_enforcementaction_validation,
         expands=settings.enable_generator_resource_expansion,
+        exceptions_longest_seconds=settings.exceptions_longest_seconds,
         mutation_on_error=mutation_options(settings).on_error,
         own_users=_own_users(settings),
     )

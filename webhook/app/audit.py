@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from webhook.app.decisions import DecisionLog
     from webhook.audit.sink import AuditSink
     from webhook.audit.tally import ConstraintKey
+    from webhook.external_data.exchange import AskAsync
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.serving.revision import Serving
@@ -53,11 +54,14 @@ class AuditThread:
         *,
         decisions: DecisionLog | None,
         tell: Callable[[Mapping[ConstraintKey, Json | None]], None],
+        ask: AskAsync | None = None,
     ) -> None:
         """Read the credentials; raises :class:`~webhook.cluster.credentials.CredentialsError`.
 
-        ``tell`` takes, from any thread, what one share of several found.
+        ``tell`` takes, from any thread, what one share of several found; ``ask`` has providers
+        answer.
         """
+        self._ask = ask
         self._tell = tell
         self._settings = settings
         self._serving = serving
@@ -104,7 +108,7 @@ class AuditThread:
                     tasks.create_task(sweeps.sweep_forever(interval, self._tick))
             except Exception as error:  # noqa: BLE001  # the thread's boundary: its end is not silent
                 self._registry.count(AUDIT_SWEEPS, "failed")
-                self._log.fault("bug: the sweep ended; beginning anew", error, process="audit")
+                self._log.fault("bug: the audit ended; it begins again", error, process="audit")
             await asyncio.sleep(backoff.next_seconds())
 
     def _sweeps(self, client: ClusterClient, tasks: asyncio.TaskGroup) -> Sweeps:
@@ -134,6 +138,7 @@ class AuditThread:
                 settings.audit_continuous,
                 settings.audit_from_cache,
                 settings.report_mutation_drift,
+                settings.admission_policies == "audit",
             ),
             shares,
             limits,
@@ -142,6 +147,7 @@ class AuditThread:
             sinks=sinks,
             events=events,
             tell=self._tell,
+            ask=self._ask,
         )
 
     def _events(self, client: ClusterClient) -> AuditEvents:
@@ -171,6 +177,7 @@ class AuditThread:
             limits,
             registry=self._registry,
             process="audit",
+            ask=self._ask,
         )
         tasks.create_task(reports.run())
         settings = self._settings

@@ -32,7 +32,13 @@ def certificate_place(settings: ServeSettings) -> CertificatePlace:
         settings.validating_webhook_configuration_name,
         _service_names(settings),
         settings.mutating_webhook_configuration_name if settings.mutates else "",
+        _named(settings.provider_ca_secret),
     )
+
+
+def _named(secret: str) -> tuple[str, str] | None:
+    namespace, _, name = secret.partition("/")
+    return (namespace, name) if name else None
 
 
 def _service_names(settings: ServeSettings) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ from webhook.controllers.generate.scope import GenerationOptions
 from webhook.generation.plan import Options
 from webhook.generation.scope import exempted_patterns
 from webhook.metrics.cluster import CLUSTER_FAULTS
-from webhook.policy_kinds.known import TEMPLATE
+from webhook.policy_kinds.known import GROUPS, TEMPLATE
 from webhook.serving.revision import NamespaceAnswer
 
 if TYPE_CHECKING:
@@ -35,11 +35,14 @@ if TYPE_CHECKING:
     from typing import Any
 
     from webhook.api.shapes import Json
+    from webhook.audit.admission_policies import AdmissionPolicyReader
     from webhook.certificates.loader import CertificateLoader
     from webhook.constraint.client import Client
     from webhook.controllers.apply.prevalidation import Trier
+    from webhook.controllers.rules_keeper import RuleOptions
     from webhook.controllers.status.rollout_keeper import RecordEvent
     from webhook.events.admissions import AdmissionEvents
+    from webhook.external_data.exchange import AskAsync
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.reports.feed import AdmissionReports
@@ -92,10 +95,24 @@ def generation_options(settings: ServeSettings) -> GenerationOptions:
     )
 
 
+def rule_options(settings: ServeSettings) -> RuleOptions | None:
+    """Whose rules follow policies; None where they stay as they were applied."""
+    if settings.webhook_rules != "policies" or not settings.serves_admission:
+        return None
+    # Only if they do: an import that nobody asked for would cost memory and start-up.
+    from webhook.controllers.rules_keeper import RuleOptions  # noqa: PLC0415
+
+    return RuleOptions(
+        settings.validating_webhook_configuration_name,
+        settings.mutating_webhook_configuration_name if settings.mutates else "",
+        sorted(GROUPS),
+    )
+
+
 class ClusterThread:
     """Follows a cluster from :meth:`start` to :meth:`stop`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # the parts it joins, each named
         self,
         settings: ServeSettings,
         make_client: Callable[[], Client],
@@ -106,12 +123,15 @@ class ClusterThread:
         *,
         record: RecordEvent,
         trier: Trier,
+        ask: AskAsync | None = None,
     ) -> None:
         """Read the credentials; raises :class:`~webhook.cluster.credentials.CredentialsError`.
 
         ``make_client`` gives an empty client for each beginning; ``record`` takes
-        events for the decision log; ``trier`` says how what is new is tried.
+        events for the decision log; ``trier`` says how what is new is tried; ``ask`` has
+        providers answer.
         """
+        self._ask_providers = ask
         self._record = record
         self._trier = trier
         self._settings = settings
@@ -127,6 +147,7 @@ class ClusterThread:
         )
         self.reports = self._admission_reports()
         """What writes reports of admitted resources, where that is on."""
+        self._admission_policies = self._admission_policy_reader()
         self.events = self._admission_events()
         """What writes Events of admissions, where that is on."""
         self._state = "policies are not loaded yet"
@@ -148,8 +169,28 @@ class ClusterThread:
             settings.review_timeout_seconds, settings.evaluation_budget_seconds, rest=give_way
         )
         return AdmissionReports(
-            report_options(settings), self._serving, limits, self._registry, self._log
+            report_options(settings),
+            self._serving,
+            limits,
+            self._registry,
+            self._log,
+            self._ask_providers,
         )
+
+    def _admission_policy_reader(self) -> AdmissionPolicyReader | None:
+        """What reads the API server's own policies, where audit or reports go by them."""
+        settings = self._settings
+        reviews = "audit" in settings.operation or settings.reports
+        if settings.admission_policies != "audit" or not reviews:
+            return None
+        # Only if they are on: it brings CEL.
+        from webhook.audit.admission_policies import (  # noqa: PLC0415
+            READ_SECONDS,
+            AdmissionPolicyReader,
+        )
+
+        seconds = min(READ_SECONDS, max(1.0, float(settings.audit_interval_seconds)))
+        return AdmissionPolicyReader(self._serving, self._registry, self._log, seconds)
 
     def _admission_events(self) -> AdmissionEvents | None:
         settings = self._settings
@@ -199,7 +240,9 @@ class ClusterThread:
         except (ApiError, ApiUnreachable, TimeoutError, CancelledError) as error:
             if not (isinstance(error, ApiError) and error.is_absent):
                 why = str(error) or "no answer in time"
-                self._log.warning("template not read", template=name, error=why)
+                self._log.warning(
+                    "a template cannot be read from the API server", template=name, error=why
+                )
             return None
 
     def ask(
@@ -230,7 +273,7 @@ class ClusterThread:
             except Exception as error:  # noqa: BLE001  # the thread's boundary: its end is not silent
                 self._registry.count(CLUSTER_FAULTS)
                 self._faults = (f"internal error: {type(error).__name__}", *self._faults)
-                self._log.fault("bug: the cluster is no longer followed; beginning anew", error)
+                self._log.fault("bug: the cluster is no longer followed; trying again", error)
             await asyncio.sleep(backoff.next_seconds())
 
     async def _follow(self) -> None:
@@ -253,13 +296,20 @@ class ClusterThread:
                 keep_up("certificate", self._certificate.run)
             if self.reports is not None:
                 keep_up("reports", self.reports.run)
+            if self._admission_policies is not None:
+                keep_up("admission policies", self._admission_policies.run)
             keep_up("unserved kinds", self._tell_unserved)
             if self.events is not None:
                 keep_up("events", self.events.run)
             tasks.create_task(self._follow_policies(client))
 
     async def _tell_unserved(self, client: ClusterClient) -> None:
-        await tell_unserved(client, self._registry, self._log)
+        await tell_unserved(
+            client,
+            self._registry,
+            self._log,
+            external_data=self._settings.enable_external_data,
+        )
 
     async def _follow_policies(self, client: ClusterClient) -> None:
         following = Following(
@@ -277,6 +327,11 @@ class ClusterThread:
             record=self._record,
             certificate_writes=None if self._certificate is None else self._certificate.writes,
             generation=generation_options(self._settings),
+            exceptions_keep_seconds=self._settings.exceptions_keep_seconds,
+            external_data=self._settings.enable_external_data,
+            kyverno=self._settings.kyverno_policies,
+            tells_not_asked=self._settings.tell_not_asked,
+            rules=rule_options(self._settings),
             trier=self._trier,
         )
         self._following = following
@@ -290,7 +345,7 @@ class ClusterThread:
 
         def failed(error: str) -> None:
             self._state = f"waiting for our own Pod, to learn its UID: {error}"
-            self._log.warning("our own Pod cannot be read", error=error)
+            self._log.warning("this replica's Pod cannot be read; trying again", error=error)
 
         name, namespace = self._settings.pod_name, self._settings.pod_namespace
         uid = self._settings.pod_uid or await uid_of_pod(client, name, namespace, failed)

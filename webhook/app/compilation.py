@@ -63,7 +63,9 @@ class CodeProcess:
         except (OSError, subprocess.SubprocessError, ValueError, EOFError, TypeError) as error:
             # What was refused is refused here in CPython's words; a machine that can start no
             # process compiles all the same, if slower for others.
-            self._log.debug("not compiled in another process", error=str(error))
+            self._log.debug(
+                "code is compiled in this process: no other could be started", error=str(error)
+            )
             return compile_parts(parts)
         return tuple(
             next(compiled) if len(part) >= LARGE_CHARACTERS else compile_parts([part])[0]

@@ -96,7 +96,10 @@ class DecisionLog:
             settings = read_settings(load(self._path))
         except InvalidConfiguration as error:
             self._registry.set(RELOAD_FAULT, 1, "decision_log")
-            self._log.error("decision log configuration not taken", error=str(error))
+            self._log.error(
+                "the decision log's configuration was rejected; the last good one stays",
+                error=str(error),
+            )
             return False
         self._registry.set(RELOAD_FAULT, 0, "decision_log")
         if settings != self._exporter.settings:
@@ -125,4 +128,6 @@ class DecisionLog:
 
     def _configure(self, settings: ExporterSettings) -> None:
         self._exporter.configure(settings)
-        self._log.info("decision log configuration taken", scheme=settings.address.scheme)
+        self._log.info(
+            "the decision log's configuration was loaded", scheme=settings.address.scheme
+        )

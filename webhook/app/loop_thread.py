@@ -20,8 +20,17 @@ STOP_SECONDS: Final = 5.0
 class LoopThread:
     """Runs one coroutine from :meth:`start` to :meth:`stop`."""
 
-    def __init__(self, name: str, main: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """``main`` answers for its faults: one that leaves it ends the thread with a traceback."""
+    def __init__(
+        self,
+        name: str,
+        main: Callable[[], Coroutine[Any, Any, None]],
+        begin: Callable[[], None] = stand_behind,
+    ) -> None:
+        """``main`` answers for its faults: one that leaves it ends the thread with a traceback.
+
+        ``begin`` says which place the thread has among the others.
+        """
+        self._begin = begin
         self._main = main
         self._task: asyncio.Task[None] | None = None
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -42,7 +51,7 @@ class LoopThread:
             self._thread.join(timeout=STOP_SECONDS)
 
     def _run(self) -> None:
-        stand_behind()
+        self._begin()
         with asyncio.Runner(loop_factory=EventLoop) as runner:
             try:
                 runner.run(self._enter())

@@ -18,13 +18,15 @@ from webhook.app.compilation import CodeProcess
 from webhook.app.fault_injection import FaultRefused, RefusingDriver, refused_kind
 from webhook.app.isolation import isolation
 from webhook.app.priority import BEHIND, SWITCH_INTERVAL_SECONDS, go_first
+from webhook.app.providers import ProviderThread
 from webhook.app.specialisation import SpecialisingThread
 from webhook.app.telemetry import Telemetry, UnusableTelemetry
 from webhook.app.threads import ProbeThread, ReloadThread
-from webhook.certificates.loader import CertificateLoader
+from webhook.certificates.loader import CertificateLoader, ShownPair
 from webhook.cluster.event_loop import new_event_loop
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.cel import CelDriver
+from webhook.constraint.drivers.external_data import NAME as EXTERNAL_DATA
 from webhook.constraint.drivers.rego import NEEDS_A_DOOR, RegoDriver
 from webhook.constraint.targets.known import ADMISSION_ALONE, TARGETS
 from webhook.file_changes import Watched
@@ -34,6 +36,7 @@ from webhook.metrics.server import BUILD, READY
 from webhook.policies.engine_faults import EngineFaults
 from webhook.policies.loader import PolicyLoader
 from webhook.policies.metered import MeteredClient
+from webhook.printable import reason_of
 from webhook.rego import program as _  # noqa: F401  # the compiler, now and not beside admissions
 from webhook.rego.code_cache import CodeCache, UnsafeDirectory
 from webhook.server.http.bound_socket import bind
@@ -52,6 +55,7 @@ if TYPE_CHECKING:
     from webhook.app.cluster import ClusterThread
     from webhook.app.decisions import DecisionLog
     from webhook.constraint.driver import Driver
+    from webhook.external_data.exchange import AskAsync
     from webhook.log import Log
     from webhook.settings.serve import ServeSettings
 
@@ -136,6 +140,10 @@ class Process:
         self._specialising = self._specialising_thread()
         self._engine_faults = EngineFaults(self._registry, self._log)
         self._disabled = NEEDS_A_DOOR.union(settings.disable_opa_builtin)
+        self._shown: CertificateLoader | ShownPair | None = self._certificate
+        if self._certificate is None and settings.cert_dir:
+            self._shown = ShownPair(Path(settings.cert_dir), self._log)
+        self._providers = self._provider_thread(lines)
         self._trials = self._make_trials()
         self._driver = self._make_driver()
         self._refused_kind = self._injected_fault()
@@ -161,12 +169,21 @@ class Process:
             self._bound["pprof"] = profiling
             applications.append((profiling, make_profiling_application()))
         self._probes = ProbeThread(applications, self._log)
-        if self._certificate is not None and self._certificate.paths:
-            subjects.insert(0, Watched(self._certificate.paths, self._certificate.load))
+        if self._shown is not None and self._shown.paths:
+            subjects.insert(0, Watched(self._shown.paths, self._shown.load))
         if self._decisions is not None:
             path = Path(settings.decision_log_config).absolute()
             subjects.append(Watched((path,), self._decisions.reload))
         self._reload = ReloadThread(subjects, self._log, settings.poll_interval_seconds)
+
+    def _provider_thread(self, lines: Log) -> ProviderThread | None:
+        """What asks providers; without it nobody may call for it."""
+        settings = self._settings
+        if not settings.enable_external_data:
+            self._disabled |= {EXTERNAL_DATA}
+            return None
+        log = lines.logger("providers")
+        return ProviderThread(settings, self._serving, self._registry, log, self._shown)
 
     def _make_trials(self) -> Trials:
         """What tries policies before they are enforced."""
@@ -189,6 +206,7 @@ class Process:
             registry=self._registry,
             log=self._log,
             retries=self._settings.readiness_retries,
+            kyverno=self._settings.kyverno_policies,
         )
         return loader, Watched(paths, loader.load)
 
@@ -207,7 +225,7 @@ class Process:
     async def run(self) -> int:
         """Serve until a signal says to stop, then drain; the exit code."""
         for notice in self._settings.notices:
-            self._log.warning("flag without effect", notice=notice)
+            self._log.warning("a flag has no effect", notice=notice)
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -245,6 +263,14 @@ class Process:
                 await asyncio.wait(answering)  # the last answer has its record
             if self._decisions is not None:
                 await self._decisions.drain()
+        self._stop_threads()
+        await self._telemetry.stop()
+        self._probes.stop()
+        self._log.info("stopped")
+        return 0
+
+    def _stop_threads(self) -> None:
+        """End what runs beside admission, once that has ended."""
         if self._cluster is not None:
             self._cluster.stop()
         if self._admission is not None:
@@ -253,10 +279,8 @@ class Process:
             self._specialising.stop()
         self._reload.stop()
         self._trials.stop()
-        await self._telemetry.stop()
-        self._probes.stop()
-        self._log.info("stopped")
-        return 0
+        if self._providers is not None:
+            self._providers.stop()
 
     async def _warm_trials(self) -> None:
         """Have ready what tries policies, once they are served: a cluster's change at any time."""
@@ -329,7 +353,9 @@ class Process:
             try:
                 cache = CodeCache(Path(settings.compiled_policies_dir))
             except (OSError, UnsafeDirectory) as error:
-                raise CannotStart(f"--compiled-policies-dir: {error}") from None
+                raise CannotStart(
+                    f"--compiled-policies-dir={settings.compiled_policies_dir}: {reason_of(error)}"
+                ) from None
         driver = RegoDriver(
             disabled_builtins=self._disabled,
             cache=cache,
@@ -365,6 +391,7 @@ class Process:
                 self._certificate,
                 record=self._record_event,
                 trier=Trier(self._trials, self._settings.evaluation_budget_seconds),
+                ask=self._ask_providers,
             )
         except CredentialsError as error:
             raise CannotStart(str(error)) from None
@@ -404,6 +431,7 @@ class Process:
             self._certificate,
             cluster=self._cluster,
             decisions=self._decisions,
+            providers=self._providers,
             make_plain_client=self._make_plain_client,
             trials=self._trials,
             registry=self._registry,
@@ -435,7 +463,13 @@ class Process:
             lines.logger("controller"),
             decisions=self._decisions,
             tell=self._cluster.audited,
+            ask=self._ask_providers,
         )
+
+    @property
+    def _ask_providers(self) -> AskAsync | None:
+        """Has providers answer, unless they are switched off."""
+        return None if self._providers is None else self._providers.ask_all
 
     def _is_answering(self) -> bool:
         """Whether admissions are being answered, which compiling must not hold up."""
@@ -463,7 +497,7 @@ class Process:
     # --- checks, asked by the probes' thread -----------------------------------------------------
 
     def _shutting_down(self) -> str:
-        return "the process was told to stop" if self._draining else ""
+        return "the process was asked to stop" if self._draining else ""
 
     def _refresh(self) -> None:
         """Bring gauges up to date for a scrape."""
@@ -472,6 +506,8 @@ class Process:
         if self._decisions is not None:
             self._decisions.refresh()
         self._telemetry.refresh()
+        if self._providers is not None:
+            self._providers.refresh()
         self._registry.set(
             READY,
             int(not any(check() for check in self._ready.values())),

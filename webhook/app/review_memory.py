@@ -107,7 +107,7 @@ class ReviewMemory:
                 )
 
     def end(self, review: object) -> None:
-        """A review has ended."""
+        """Give its memory back, and let the next one on if it was alone."""
         with self._changed:
             if self._alone is not review:
                 return

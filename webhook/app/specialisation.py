@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from webhook.app.priority import stand_behind
+from webhook.app.jobs_thread import JobsThread
 from webhook.constraint.drivers.specialisation import Specialiser
 from webhook.metrics.policies import (
     SPECIALISATIONS_REFUSED,
@@ -21,33 +20,26 @@ if TYPE_CHECKING:
 
 
 class SpecialisingThread:
-    """One thread, started when a constraint first asks; the specialiser bounds what waits."""
+    """Started when a constraint first asks; the specialiser bounds what waits."""
 
     def __init__(self, evaluations: int, registry: Registry, log: Logger) -> None:
         """``evaluations`` is after how many a constraint asks."""
+        self._jobs = JobsThread("specialise", "a constraint gets no code of its own", log)
         self.specialiser = Specialiser(self._submit, evaluations=evaluations)
         self._registry = registry
-        self._log = log
-        self._executor = ThreadPoolExecutor(
-            max_workers=1, thread_name_prefix="specialise", initializer=stand_behind
-        )
 
     def stop(self) -> None:
         """Write no more; what is being written is not waited for."""
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        self._jobs.stop()
 
     def _submit(self, job: Callable[[], None]) -> None:
-        try:
-            self._executor.submit(self._run, job)
-        except RuntimeError:
-            self._log.debug("no code for a constraint: stopping")  # a review during shutdown
+        self._jobs.submit(lambda: self._run(job))
 
     def _run(self, job: Callable[[], None]) -> None:
         try:
             job()
-        except Exception as error:  # noqa: BLE001  # the thread's boundary: the general code stays
-            self._log.fault("bug: no code for a constraint", error)
-        specialiser = self.specialiser
-        self._registry.set(SPECIALISED_CONSTRAINTS, specialiser.constraints)
-        self._registry.set(SPECIALISED_BYTES, specialiser.bytes)
-        self._registry.set(SPECIALISATIONS_REFUSED, specialiser.refused)
+        finally:
+            specialiser = self.specialiser
+            self._registry.set(SPECIALISED_CONSTRAINTS, specialiser.constraints)
+            self._registry.set(SPECIALISED_BYTES, specialiser.bytes)
+            self._registry.set(SPECIALISATIONS_REFUSED, specialiser.refused)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from webhook import __version__
 from webhook.app.priority import stand_behind
+from webhook.extras import install_command
+from webhook.printable import reason_of
 from webhook.settings.telemetry import read_endpoint
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ class Telemetry:
             from webhook.telemetry.sending import Sending, SendingOptions  # noqa: PLC0415
         except ImportError as error:
             raise UnusableTelemetry(
-                f"--otlp-endpoint needs waddle-admission[otlp]: {error}"
+                f"--otlp-endpoint needs an extra: {install_command('otlp')} ({error})"
             ) from None
         tracer = None
         if traces:
@@ -81,7 +83,9 @@ class Telemetry:
                 begin=stand_behind,
             )
         except OSError as error:
-            raise UnusableTelemetry(f"--otlp-ca-file={settings.otlp_ca_file}: {error}") from None
+            raise UnusableTelemetry(
+                f"--otlp-ca-file={settings.otlp_ca_file}: {reason_of(error)}"
+            ) from None
 
     def start(self) -> None:
         """Begin to send."""

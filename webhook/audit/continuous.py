@@ -150,7 +150,7 @@ class Continuous:
             except (ApiError, ApiUnreachable) as error:
                 # Its Namespace cannot be read now; the next sweep reviews it.
                 self._log.warning(
-                    "changed object not reviewed",
+                    "a changed object was not reviewed; the next audit reviews it",
                     kind=str(gvk),
                     name=identity.name,
                     error=str(error),

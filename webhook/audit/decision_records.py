@@ -71,7 +71,13 @@ class DecisionRecords:
         """A record of each object with a violation, without a verdict, or allowed if that is asked."""
         responses = audited.responses
         allows = self._exporter.settings.audit_allows and not audited.excluded
-        if allows or responses.results or responses.faults or responses.undecided:
+        if (
+            allows
+            or responses.results
+            or responses.excused
+            or responses.faults
+            or responses.undecided
+        ):
             self._waiting.append(audited)
             if len(self._waiting) >= TOGETHER or not audited.audit_id:
                 await self._flush()
@@ -133,4 +139,5 @@ class DecisionRecords:
             audited.responses,
             outcome,
             include_objects=self._exporter.settings.include_objects,
+            include_answers=self._exporter.settings.include_answers,
         )

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.audit.tally import truncated
 from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, ApiUnreachable
-from webhook.constraint.constraint import GROUP
 from webhook.events.counted import CountedEvents, event_name
 
 if TYPE_CHECKING:
@@ -90,7 +89,9 @@ class AuditEvents:
             await self._events.write(event)
         except (ApiError, ApiUnreachable) as error:
             self.outcomes["failed"] += 1
-            self._log.warning("Event not written", name=event["metadata"]["name"], error=str(error))
+            self._log.warning(
+                "an Event was not written", name=event["metadata"]["name"], error=str(error)
+            )
         else:
             self.outcomes["written"] += 1
 
@@ -145,12 +146,12 @@ def _name(identity: Identity, result: Result) -> str:
 
 def _annotations(audited: Audited, result: Result) -> dict[str, str]:
     gvk, constraint = audited.identity.gvk, result.constraint
-    version = str(constraint.document.get("apiVersion", "")).rpartition("/")[2]
+    group, _, version = str(constraint.document.get("apiVersion", "")).rpartition("/")
     return {
         "process": "audit",
         "auditTimestamp": audited.audit_id,
         "event_type": "violation_audited",
-        "constraint_group": GROUP,
+        "constraint_group": group,
         "constraint_api_version": version,
         "constraint_kind": constraint.kind,
         "constraint_name": constraint.name,

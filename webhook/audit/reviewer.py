@@ -15,6 +15,7 @@ from webhook.constraint import enforcement
 from webhook.constraint.breaker import Guard
 from webhook.constraint.limits import Budget, Limits
 from webhook.constraint.review import AugmentedObject
+from webhook.external_data.exchange import Unanswered, nobodys, nothing_asked
 from webhook.mutation.drift import drifts_of
 from webhook.mutation.errors import MutationError
 from webhook.mutation.mutator import UNMUTATED_GROUPS
@@ -22,13 +23,20 @@ from webhook.review.loops import NamespaceGone, review_async
 from webhook.review.subject import Subject
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from webhook.api.resource import Resource
     from webhook.audit.namespaces import Namespaces
     from webhook.audit.scope import Scope
     from webhook.cluster.store import Object
     from webhook.constraint.result import Responses
+    from webhook.external_data.exchange import (
+        AskAsync,
+        AskedSoFar,
+        ProviderAnswers,
+        ProviderRequest,
+        ProviderResponse,
+    )
     from webhook.log import Logger
     from webhook.mutation.drift import Drift
 
@@ -60,13 +68,28 @@ PATIENCE: Final = 10
 more is suspended for the audit alone."""
 
 
+ASKED_TOGETHER: Final = 128
+"""Requests to providers at a time: of those that one provider takes at once half are admissions'."""
+
+
+async def set_aside(requests: tuple[ProviderRequest, ...]) -> ProviderAnswers:
+    """Ask nobody here: raise what is missing to the one who reviews."""
+    raise Unanswered(requests)
+
+
 class Reviewer:
     """Reviews objects for one sweep, or by one revision of policies."""
 
     def __init__(
-        self, scope: Scope, namespaces: Namespaces, log: Logger, limits: Callable[[], Limits]
+        self,
+        scope: Scope,
+        namespaces: Namespaces,
+        log: Logger,
+        limits: Callable[[], Limits],
+        ask: AskAsync | None = None,
     ) -> None:
-        """``limits`` gives those of a review that begins now."""
+        """``limits`` gives those of a review that begins now; ``ask`` has providers answer."""
+        self._ask = ask
         self._scope = scope
         self._policies = scope.policies
         self._namespaces = namespaces
@@ -86,6 +109,27 @@ class Reviewer:
         :class:`~webhook.cluster.errors.ApiUnreachable` where the Namespace cannot
         be read.
         """
+        asked = nothing_asked()
+        while True:
+            try:
+                return await self.attempt(resource, obj, asked)
+            except Unanswered as wanting:
+                requests = wanting.requests
+            asked = await self.ask(asked, requests)
+
+    async def ask(self, asked: AskedSoFar, requests: Sequence[ProviderRequest]) -> AskedSoFar:
+        """Have providers answer one more round: of many requests some at a time."""
+        answers: dict[ProviderRequest, ProviderResponse] = {}
+        for at in range(0, len(requests), ASKED_TOGETHER):
+            some = tuple(requests[at : at + ASKED_TOGETHER])
+            answers |= nobodys(some) if self._ask is None else await self._ask(some)
+        return asked.more(answers)
+
+    async def attempt(self, resource: Resource, obj: Object, asked: AskedSoFar) -> Responses | None:
+        """As :meth:`review`, by what was asked so far.
+
+        Raises :class:`~webhook.external_data.exchange.Unanswered` for more.
+        """
         subject = Subject(
             AugmentedObject(obj, None, "", "Original", resource.plural),
             point=enforcement.AUDIT,
@@ -95,9 +139,12 @@ class Reviewer:
             mutates=False,
             reads_namespace=True,
             on_expansion_error="skip",
+            answers=asked.answers,
+            rounds=asked.rounds,
+            moment=asked.moment,
         )
         try:
-            outcome = await review_async(self._policies, subject, self._namespaces.get)
+            outcome = await review_async(self._policies, subject, self._namespaces.get, set_aside)
         except NamespaceGone:
             return None
         responses = outcome.responses
@@ -119,6 +166,19 @@ class Reviewer:
         Raises :class:`~webhook.cluster.errors.ApiError` and
         :class:`~webhook.cluster.errors.ApiUnreachable` where its Namespace cannot be read.
         """
+        asked = nothing_asked()
+        while True:
+            try:
+                return await self.attempt_drifts(obj, asked)
+            except Unanswered as wanting:
+                requests = wanting.requests
+            asked = await self.ask(asked, requests)
+
+    async def attempt_drifts(self, obj: Object, asked: AskedSoFar) -> tuple[Drift, ...]:
+        """As :meth:`drifts`, by what was asked so far.
+
+        Raises :class:`~webhook.external_data.exchange.Unanswered` for more.
+        """
         scope, gvk = self._scope, gvk_of(obj)
         if not scope.tells_drift or gvk.group in UNMUTATED_GROUPS:
             return ()
@@ -130,7 +190,8 @@ class Reviewer:
         if place and not is_namespace:
             namespace = await self._namespaces.get(place)
         try:
-            return drifts_of(scope.mutations, obj, namespace, place)
+            known = None if self._ask is None else asked.known
+            return drifts_of(scope.mutations, obj, namespace, place, known)
         except MutationError as error:
             self._tell_once(f"drift: {error}", str(error), obj)
             return ()
@@ -140,7 +201,7 @@ class Reviewer:
         if what not in self._told and len(self._told) < 100:  # a bound of memory
             self._told.add(what)
             self._log.warning(
-                "object not decided by every policy",
+                "an object was not decided by every policy",
                 error=error,
                 resource_kind=obj.get("kind"),
                 resource_namespace=namespace_of(obj),

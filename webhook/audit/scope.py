@@ -71,7 +71,7 @@ class Scope:
         return self.policies.exclusions.mutation
 
     def is_listed(self, gvk: GroupVersionKind) -> bool:
-        """Whether objects of a kind are looked at: some constraint, or mutator, is about it."""
-        if is_matchable(self.snapshot, self.expansion, gvk):
+        """Whether objects of a kind are looked at: some constraint, mutator or policy of others is about it."""
+        if is_matchable(self.snapshot, self.expansion, gvk) or self.policies.foreign.concerns(gvk):
             return True
         return self.tells_drift and names_kind(self.mutations, gvk)

@@ -13,13 +13,11 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.fitting import first_of, status_room
-from webhook.api.gvk import GroupVersionKind
-from webhook.api.resource import Resource
 from webhook.api.shapes import status_of
 from webhook.audit.patience import is_passing
 from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, ApiUnreachable
-from webhook.constraint.constraint import GROUP, STORED_VERSION
+from webhook.policy_kinds.known import constraints_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,8 +63,7 @@ class ConstraintStatuses:
                 tasks.create_task(work())
 
     async def _write(self, constraint: Constraint, end: SweepEnd, count: Count) -> None:
-        gvk = GroupVersionKind(GROUP, STORED_VERSION, constraint.kind)
-        resource = Resource(gvk, constraint.kind.lower(), namespaced=False)
+        resource = constraints_of(constraint.kind)
         expected = constraint.document.get("metadata") or {}
 
         unaudited = end.unaudited.get(constraint.key, 0)
@@ -89,7 +86,7 @@ class ConstraintStatuses:
                 if not passes or time.monotonic() > until:
                     self.failures += 1
                     self._log.error(
-                        "audit results not written",
+                        "the audit results of a constraint were not written",
                         constraint_kind=constraint.kind,
                         constraint_name=constraint.name,
                         error=str(error),

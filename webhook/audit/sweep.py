@@ -11,15 +11,16 @@ import asyncio
 import time
 from collections import Counter
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.api.gvk import name_of, namespace_of
 from webhook.audit.kinds import undecided, unseen
-from webhook.audit.reviewer import Reviewer
+from webhook.audit.reviewer import ASKED_TOGETHER, Reviewer
 from webhook.audit.sink import Audited, SweepEnd, SweepStart, identity_of
 from webhook.audit.source import UnreadableKind
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.constraint.result import Responses
+from webhook.external_data.exchange import Unanswered, nothing_asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from webhook.audit.source import AuditSource
     from webhook.cluster.store import Object
     from webhook.constraint.limits import Limits
+    from webhook.external_data.exchange import AskAsync, AskedSoFar, ProviderRequest
     from webhook.log import Logger
     from webhook.mutation.drift import Drift
 
@@ -45,10 +47,17 @@ TURN_SECONDS: Final = 0.02
 """How long objects are reviewed before the event loop has a turn."""
 
 
+class _Wanting(NamedTuple):
+    """Objects that were set aside, and what providers are to be asked for them."""
+
+    objects: list[Object]
+    requests: dict[ProviderRequest, None]
+
+
 class Sweep:
     """One sweep; :meth:`run` it once."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # the parts it joins, each named
         self,
         audit_id: str,
         scope: Scope,
@@ -59,15 +68,19 @@ class Sweep:
         *,
         limits: Callable[[], Limits],
         tick: Callable[[], None] = lambda: None,
+        ask: AskAsync | None = None,
     ) -> None:
-        """``limits`` gives those of each review; ``tick`` is called between them."""
+        """``limits`` gives those of each review; ``tick`` is called between them.
+
+        ``ask`` has providers answer.
+        """
         self._audit_id = audit_id
         self._scope = scope
         self._source = source
         self._sink = sink
         self._log = log
         self._tick = tick
-        self._reviewer = Reviewer(scope, namespaces, log, limits)
+        self._reviewer = Reviewer(scope, namespaces, log, limits, ask)
         self._complete: set[GroupVersionKind] = set()
         self._failed: dict[GroupVersionKind, str] = {}
         self._unreadable: set[GroupVersionKind] = set()
@@ -141,11 +154,12 @@ class Sweep:
         try:
             async with aclosing(self._source.pages(self._scope.snapshot, resource)) as pages:
                 async for page in pages:
-                    while page:
-                        await self._one(resource, page.pop())
+                    await self._page(resource, page)
         except UnreadableKind as error:
             self._unreadable.add(gvk)
-            self._log.warning("kind not audited", kind=str(gvk), error=str(error))
+            self._log.warning(
+                "a kind was not audited: it cannot be listed", kind=str(gvk), error=str(error)
+            )
         except ApiError as error:
             if error.is_absent:
                 self._absent.append(resource)
@@ -157,6 +171,24 @@ class Sweep:
             if gvk not in self._failed:
                 self._complete.add(gvk)
 
+    async def _page(self, resource: Resource, page: list[Object]) -> None:
+        """Review a page's objects: those for which providers are asked again, with their answers."""
+        wanting, asked = _Wanting([], {}), nothing_asked()
+        while page:
+            await self._one(resource, page.pop(), asked, wanting)
+            if len(wanting.requests) >= ASKED_TOGETHER:
+                await self._answered(resource, wanting, asked)
+                wanting = _Wanting([], {})
+        await self._answered(resource, wanting, asked)
+
+    async def _answered(self, resource: Resource, wanting: _Wanting, asked: AskedSoFar) -> None:
+        """Have providers answer, and review what was set aside until nothing is."""
+        while wanting.objects:
+            asked = await self._reviewer.ask(asked, tuple(wanting.requests))
+            objects, wanting = wanting.objects, _Wanting([], {})
+            while objects:
+                await self._one(resource, objects.pop(), asked, wanting)
+
     def _look_for_unseen(self, seen: list[GroupVersionKind]) -> None:
         """Constraints of which nothing is looked at have no total: it would be 0."""
         scope = self._scope
@@ -164,7 +196,7 @@ class Sweep:
         self._unseen = unseen(scope.snapshot, scope.expansion, seen, kinds)
         if self._unseen:
             self._log.warning(
-                "constraints not audited: no kind that they match is synced; "
+                "constraints were not audited: no kind that they match is synced; "
                 "name such kinds in a SyncSet, or audit without --audit-from-cache",
                 constraints=sorted(f"{kind}/{name}" for kind, name in self._unseen),
             )
@@ -174,7 +206,7 @@ class Sweep:
         self._stranded[gvk] += 1
         if self._stranded.total() <= STRANDED_TOLD_MAX:
             self._log.warning(
-                "an object is not audited: its Namespace is not there",
+                "an object was not audited: its Namespace does not exist",
                 resource_kind=str(gvk),
                 resource_namespace=namespace,
                 resource_name=name,
@@ -183,12 +215,24 @@ class Sweep:
     def _fail(self, gvk: GroupVersionKind, reason: str) -> None:
         if gvk not in self._failed:
             self._failed[gvk] = reason
-            self._log.error("kind not wholly audited", kind=str(gvk), error=reason)
+            self._log.error(
+                "a kind was not audited as a whole: its results are not published",
+                kind=str(gvk),
+                error=reason,
+            )
 
-    async def _one(self, resource: Resource, item: Object) -> None:
-        """Review one object and tell of it; what it raises that nobody foresaw ends here."""
+    async def _one(
+        self, resource: Resource, item: Object, asked: AskedSoFar, wanting: _Wanting
+    ) -> None:
+        """Review one object and tell of it; what it raises that nobody foresaw ends here.
+
+        It is set aside where providers have to be asked first.
+        """
         try:
-            await self._object(resource, item)
+            await self._object(resource, item, asked)
+        except Unanswered as missing:
+            wanting.objects.append(item)
+            wanting.requests.update(dict.fromkeys(missing.requests))
         except (ApiError, ApiUnreachable):
             raise
         except Exception as error:  # noqa: BLE001  # the object's boundary: named, counted, left out
@@ -202,7 +246,7 @@ class Sweep:
                     resource_name=name_of(item),
                 )
 
-    async def _object(self, resource: Resource, item: Object) -> None:
+    async def _object(self, resource: Resource, item: Object, asked: AskedSoFar) -> None:
         """Review one object and tell of it."""
         gvk, metadata = resource.gvk, item["metadata"]
         namespace: str = metadata.get("namespace", "")
@@ -220,12 +264,13 @@ class Sweep:
             await self._tell(obj, Responses(), 0, excluded=True)
             return
         begun = time.monotonic_ns()
-        responses = await self._reviewer.review(resource, obj)
+        # First, as nothing is counted by it: with answers an object is gone through again.
+        drifts = await self._reviewer.attempt_drifts(obj, asked)
+        responses = await self._reviewer.attempt(resource, obj, asked)
         if responses is None:
             self._strand(gvk, namespace, metadata["name"])
             return
         self._violations += len(responses.results)
-        drifts = await self._reviewer.drifts(obj)
         await self._tell(obj, responses, time.monotonic_ns() - begun, drifts=drifts)
 
     async def _tell(

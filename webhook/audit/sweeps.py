@@ -23,6 +23,7 @@ from webhook.audit.totals import Totals
 from webhook.audit.violation_log import ViolationLog
 from webhook.audit.watches import ObjectWatches
 from webhook.cluster.errors import ApiError, ApiUnreachable
+from webhook.metrics.audit import EXCUSED_VIOLATIONS
 from webhook.metrics.mutation import MUTATION_DRIFT
 from webhook.values import dataclass
 
@@ -40,9 +41,11 @@ if TYPE_CHECKING:
     from webhook.audit.totals import TotalsReceiver
     from webhook.cluster.client import ClusterClient
     from webhook.constraint.limits import Limits
+    from webhook.external_data.exchange import AskAsync
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.mutation.mutator import MutatorId
+    from webhook.serving.exception_uses import ExceptionUses
     from webhook.serving.revision import Revision, Serving
 
 
@@ -150,6 +153,43 @@ class DriftTotals:
         return sorted(mutator for mutator, _ in self._objects.most_common(20))
 
 
+class ExcusedTotals:
+    """A sink of the audit: what exceptions excuse, and that they are used. Used by one task."""
+
+    def __init__(self, registry: Registry, uses: ExceptionUses) -> None:
+        self._registry = registry
+        self._uses = uses
+        self._counts: Counter[tuple[str, str]] = Counter()
+
+    async def start(self, start: SweepStart) -> None:
+        """A sweep begins."""
+        del start
+        self._counts.clear()
+
+    async def audited(self, audited: Audited) -> None:
+        """Count what is excused of an object."""
+        responses = audited.responses
+        if not responses.excused and not responses.results:
+            return
+        self._uses.note(responses)
+        if audited.audit_id:
+            self._counts.update(
+                (one.constraint.kind, one.excuse.effect)
+                for one in (*responses.excused, *responses.results)
+                if one.excuse is not None
+            )
+
+    async def gone(self, identity: Identity) -> None:
+        """Nothing: the next sweep does not come across it."""
+
+    async def end(self, end: SweepEnd) -> None:
+        """Tell the numbers of a sweep of every kind."""
+        if end.is_whole:
+            self._registry.replace(
+                EXCUSED_VIOLATIONS, {(*key,): float(number) for key, number in self._counts.items()}
+            )
+
+
 def _every_kind(gvk: GroupVersionKind) -> bool:
     del gvk
     return True
@@ -169,6 +209,8 @@ class SweepOptions:
     """Whether synced objects alone are reviewed, as policies have them."""
     tells_drift: bool = False
     """Whether it is told what mutators would change in what exists."""
+    admission_policies: bool = False
+    """Whether the API server's own policies are reviewed by, too."""
 
 
 class Sweeps:
@@ -187,12 +229,14 @@ class Sweeps:
         sinks: Sequence[AuditSink],
         events: AuditEvents | None,
         tell: Callable[[Mapping[ConstraintKey, Json | None]], None],
+        ask: AskAsync | None = None,
     ) -> None:
         """``sinks`` hear of each object, ``events`` among them where there are any.
 
         ``limits`` gives those of a review that begins; ``tell`` takes what one share of
-        several found, for this replica's own statuses.
+        several found, for this replica's own statuses; ``ask`` has providers answer.
         """
+        self._ask = ask
         self._client = client
         self._serving = serving
         self._options = options
@@ -208,8 +252,14 @@ class Sweeps:
         violations = ViolationLog(log)
         receivers: list[TotalsReceiver] = [self._metrics, self._results]
         every: list[AuditSink] = [self._metrics, *sinks]
+        every.append(ExcusedTotals(registry, serving.uses))
         if options.tells_drift:
             every.append(DriftTotals(registry, log))
+        if options.admission_policies:
+            # Only then: it brings CEL.
+            from webhook.audit.admission_policies import AdmissionPolicyTotals  # noqa: PLC0415
+
+            every.append(AdmissionPolicyTotals(registry, log))
         self._ledger = AuditLedger(limit) if options.continuous else None
         self._watches = ObjectWatches(client) if options.continuous else None
         self._continuous: Continuous | None = None
@@ -232,10 +282,12 @@ class Sweeps:
 
         By the policies in force, once there are any; ``tick`` is called as long as it goes on.
         """
-        while (revision := self._serving.revision) is None:  # noqa: ASYNC110  # another thread's
+        while (  # noqa: ASYNC110  # another thread's
+            revision := self._serving.revision
+        ) is None or self._serving.awaits_admission_policies:
             await asyncio.sleep(AWAIT_SECONDS)
         if not interval_seconds:
-            self._log.info("no audit: --audit-interval=0", process="audit")
+            self._log.info("audits are off: --audit-interval=0", process="audit")
             return
         due = time.monotonic()
         while True:
@@ -272,13 +324,16 @@ class Sweeps:
                 self._log,
                 limits=self._limits,
                 tick=tick,
+                ask=self._ask,
             )
             await sweep.run()
             self._continue(revision, time.monotonic())
         except (ApiError, ApiUnreachable) as error:
             self._metrics.failed()
             self._log.error(
-                "no sweep: the cluster cannot be asked", error=str(error), process="audit"
+                "an audit failed; the next one begins at its interval",
+                error=str(error),
+                process="audit",
             )
         self._metrics.refresh(self._statuses, self._events)
 
@@ -287,7 +342,8 @@ class Sweeps:
     ) -> Scope:
         """What is audited by a revision, in a sweep and after it."""
         tells_drift = self._options.tells_drift
-        return Scope(revision.policies, self._shares.is_ours, kinds, tells_drift)
+        policies = self._serving.audited(revision)
+        return Scope(policies, self._shares.is_ours, kinds, tells_drift)
 
     async def _watch(self, scope: Scope, looked: tuple[Resource, ...]) -> None:
         """Watch what is audited, from before it is listed: no change falls between the two."""
@@ -334,7 +390,7 @@ class Sweeps:
             return
         scope = self._scope(revision)
         namespaces = Namespaces(self._client, revision.snapshot.namespaces)
-        reviewer = Reviewer(scope, namespaces, self._log, self._limits)
+        reviewer = Reviewer(scope, namespaces, self._log, self._limits, self._ask)
         self._continuous = Continuous(
             revision,
             scope,

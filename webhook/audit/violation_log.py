@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.api.gvk import labels_of
 from webhook.audit.tally import truncated
-from webhook.constraint.constraint import GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,9 +97,9 @@ class ViolationLog:
 
 
 def _constraint(constraint: Constraint) -> dict[str, str]:
-    version = str(constraint.document.get("apiVersion", "")).rpartition("/")[2]
+    group, _, version = str(constraint.document.get("apiVersion", "")).rpartition("/")
     return {
-        "constraint_group": GROUP,
+        "constraint_group": group,
         "constraint_api_version": version,
         "constraint_kind": constraint.kind,
         "constraint_name": constraint.name,

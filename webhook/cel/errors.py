@@ -30,6 +30,10 @@ class ShownError(EvaluationError):
         self.after = after
 
 
+class NobodyAnswers(EvaluationError):
+    """One that asks who may do what, where nobody was there to answer."""
+
+
 class Unsure(Exception):
     """What the fast form leaves to the exact one."""
 

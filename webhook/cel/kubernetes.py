@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from webhook.cel.check.environment import Environment
+from webhook.cel.check.environment import JSON_PATCH, Environment, Overload
 from webhook.cel.check.types import (
     BOOL,
     BYTES,
@@ -40,6 +41,11 @@ _STATUS: Final = _message("kubernetes.NamespaceStatus")
 _CONDITION: Final = _message("kubernetes.NamespaceCondition")
 _NAMESPACE: Final = _message("kubernetes.Namespace")
 _VARIABLES: Final = _message(VARIABLES)
+_AUTHORIZERS: Final = {
+    "authorizer": Type("kubernetes.authorization.Authorizer"),
+    "authorizer.requestResource": Type("kubernetes.authorization.ResourceCheck"),
+}
+_PATCH: Final = {"op": STRING, "path": STRING, "from": STRING, "value": DYN}
 
 _MESSAGES: Final[dict[str, dict[str, Type]]] = {
     _KIND.name: {"group": STRING, "version": STRING, "kind": STRING},
@@ -109,10 +115,13 @@ def as_declared(of: Type) -> Type:
     return DYN
 
 
-def admission(variables: Mapping[str, Type], *, params: bool) -> Environment:
+def admission(
+    variables: Mapping[str, Type], *, params: bool, authorizer: bool = False
+) -> Environment:
     """The environment of an expression, with the composed variables that it may read.
 
-    ``params`` for those where the resource of parameters has a name of its own.
+    ``params`` for those where the resource of parameters has a name of its own, ``authorizer`` for
+    those that may ask who may do what.
     """
     declared = {
         "object": DYN,
@@ -123,13 +132,31 @@ def admission(variables: Mapping[str, Type], *, params: bool) -> Environment:
     }
     if params:
         declared["params"] = DYN
+    if authorizer:
+        declared |= _AUTHORIZERS
     composed = {name: as_declared(of) for name, of in variables.items()}
     return Environment(declared, {**_MESSAGES, VARIABLES: composed})
+
+
+def mutations(variables: Mapping[str, Type], *, params: bool) -> Environment:
+    """The environment of what a policy mutates by: it may write objects and JSON Patches."""
+    made = admission(variables, params=params, authorizer=True)
+    return replace(
+        made,
+        messages={**made.messages, JSON_PATCH: _PATCH},
+        functions={
+            **made.functions,
+            "jsonpatch.escapeKey": (
+                Overload(member=False, args=(STRING,), result=STRING, free=()),
+            ),
+        },
+        patches=True,
+    )
 
 
 def match_conditions(*, params: bool = True) -> Environment:
     """The environment of a policy's match conditions: no composed variables, but an authorizer."""
     declared = dict(admission({}, params=params).variables)
     del declared["variables"]
-    declared["authorizer"] = Type("kubernetes.authorization.Authorizer")
+    declared |= _AUTHORIZERS
     return Environment(declared, _MESSAGES)

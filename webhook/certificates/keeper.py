@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import datetime as dt
 import functools
 import random
@@ -24,9 +23,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from webhook.backoff import Backoff
 from webhook.certificates import plan as planning
+from webhook.certificates.authorities_copy import AuthoritiesCopy
 from webhook.certificates.pairs import CERTIFICATE, KEY
 from webhook.certificates.plan import CertificatePlace, Lifetimes
-from webhook.certificates.reading import NEXT_CA_CERTIFICATE
+from webhook.certificates.reading import NEXT_CA_CERTIFICATE, decoded, secret_data
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import MUTATING_CONFIGURATIONS, SECRETS, WEBHOOK_CONFIGURATIONS
 from webhook.cluster.reflector import ObjectSelection, Reflector
@@ -134,7 +134,8 @@ class ServingCertificate:
         self._place = place
         self._install = install
         self._log = log
-        self._lifetimes = lifetimes or Lifetimes()
+        stands = dt.timedelta(0) if place.provider_secret is None else planning.STANDS
+        self._lifetimes = lifetimes or Lifetimes(stands=stands)
         self._check_seconds = check_seconds
         self._queue: WorkQueue[str] = WorkQueue(
             backoff=lambda: Backoff(initial_seconds=0.1, max_seconds=10.0)
@@ -153,6 +154,11 @@ class ServingCertificate:
         self._configurations = [
             _Configuration(client, resource, name, self._wake, settings) for resource, name in named
         ]
+        self._copy = None
+        if place.provider_secret is not None:
+            self._copy = AuthoritiesCopy(
+                client, *place.provider_secret, self._wake, log, settings=settings
+            )
         self._statistics = CertificateStatistics(
             self._secret.statistics(), self._configurations[0].reflector.statistics()
         )
@@ -191,6 +197,8 @@ class ServingCertificate:
             tasks.create_task(self._secret.run())
             for configuration in self._configurations:
                 tasks.create_task(configuration.reflector.run())
+            if self._copy is not None:
+                tasks.create_task(self._copy.run())
             await self._secret.wait_synced()
             self._wake()
             tasks.create_task(self._queue.run(self._settle, 1))
@@ -216,7 +224,9 @@ class ServingCertificate:
             self._statistics.conflicts += 1
             return
         self._statistics.failures += 1
-        self._log.warning("certificate not kept", error=str(error))
+        self._log.warning(
+            "the certificate cannot be kept up to date; trying again", error=str(error)
+        )
 
     async def _step(self) -> None:
         document = self._secret.store.get(self._place.namespace, self._place.secret)
@@ -238,13 +248,15 @@ class ServingCertificate:
             if current is not None and not _trusts(current, data):
                 await self._write_bundle(configuration)
         self._note_trust(data)
+        if self._copy is not None:
+            await self._copy.keep(data, planning.bundle(data, _now()))
 
     # --- the Secret ---------------------------------------------------------------------------
 
     def _decode(self, document: Json) -> dict[str, bytes]:
         """The Secret's data; those of the document that was asked for last are kept."""
         if document is not self._decoded[0]:
-            self._decoded = document, _data(document)
+            self._decoded = document, secret_data(document)
         return self._decoded[1]
 
     def _plan(self, data: Mapping[str, bytes]) -> CertificatePlan:
@@ -263,7 +275,7 @@ class ServingCertificate:
         """
 
         def planned(document: Json) -> Json | None:
-            data = _data(document)
+            data = secret_data(document)
             current = plan if data == seen else self._plan(data)
             if current.secret is None:
                 return None
@@ -299,7 +311,7 @@ class ServingCertificate:
     def _tell_fault(self, fault: str) -> None:
         before, self._fault = self._fault, fault
         if fault != before:
-            self._log.error("no certificate", error=fault)
+            self._log.error("the certificate cannot be used", error=fault)
 
     # --- the webhook configuration ------------------------------------------------------------
 
@@ -308,7 +320,7 @@ class ServingCertificate:
         place = self._place
         configuration = await self._client.get(seen.resource, seen.name)
         # Read after the configuration: at least as new as what made that one's bundle.
-        data = _data(await self._client.get(SECRETS, place.secret, place.namespace))
+        data = secret_data(await self._client.get(SECRETS, place.secret, place.namespace))
         if _trusts(configuration, data):
             return
         wanted = _with_bundle(configuration, planning.bundle(data, _now()))
@@ -345,18 +357,6 @@ def _now() -> dt.datetime:
     return dt.datetime.now(tz=dt.UTC)
 
 
-def _data(secret: Mapping[str, Any]) -> dict[str, bytes]:
-    return {name: _decoded(value) for name, value in (secret.get("data") or {}).items()}
-
-
-def _decoded(text: str | None) -> bytes:
-    """Bytes of base64; none for what is not, which then is made anew."""
-    try:
-        return base64.b64decode(text or "", validate=True)
-    except (binascii.Error, ValueError):
-        return b""
-
-
 def _trusts(configuration: Mapping[str, Any], data: Mapping[str, bytes]) -> bool:
     """Whether every webhook's bundle is right for this Secret."""
     now = _now()
@@ -369,7 +369,7 @@ def _trusts(configuration: Mapping[str, Any], data: Mapping[str, bytes]) -> bool
 @functools.lru_cache(maxsize=4)  # of each configuration what it holds, and what it is to hold
 def _decoded_bundle(text: str | None) -> bytes:
     """A webhook's bundle, which every check of it reads anew."""
-    return _decoded(text)
+    return decoded(text)
 
 
 def _with_bundle(configuration: Json, bundle: bytes) -> Json:

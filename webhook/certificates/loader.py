@@ -14,6 +14,7 @@ from webhook.metrics.server import CERT_NOT_AFTER
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable
     from pathlib import Path
 
@@ -36,6 +37,44 @@ class CertificateOptions:
     """The file with the authorities of clients; without it any client is let in."""
     api_server_ca: Path | None = None
     """The file with the authorities of API servers, which are told from other clients by them."""
+
+
+class ShownPair:
+    """A directory's pair for whoever serves nothing: providers that ask are shown it, once it is there."""
+
+    def __init__(self, directory: Path, log: Logger) -> None:
+        self._directory = directory
+        self._log = log
+        self._fault = ""
+        self.version: CertificatePair | None = None
+        self.load()
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """What to watch."""
+        return (self._directory.absolute(),)
+
+    def load(self) -> bool:
+        """Read the directory again; whether its pair can be used. What was read before stays else."""
+        before = self._fault
+        try:
+            pair = pairs.read_pair(self._directory)
+            pairs.make_context(pair)
+        except InvalidCertificate as error:
+            self._fault = str(error)
+            if self._fault != before:
+                self._log.info("no certificate to show to providers", error=self._fault)
+            return False
+        self._fault, self.version = "", pair
+        return True
+
+    def lend(self, context: ssl.SSLContext) -> None:
+        """Have a client's context show the pair, if there is one; any thread may call.
+
+        Raises :class:`~webhook.certificates.pairs.InvalidCertificate`.
+        """
+        if self.version is not None:
+            pairs.show(context, self.version)
 
 
 class CertificateLoader:
@@ -69,6 +108,18 @@ class CertificateLoader:
         """What to watch."""
         paths = (self._directory, self._api_server_ca)
         return tuple(path.absolute() for path in paths if path is not None)
+
+    @property
+    def version(self) -> CertificatePair:
+        """The pair that is served now."""
+        return self._served
+
+    def lend(self, context: ssl.SSLContext) -> None:
+        """Have a client's context show the pair that is served now; any thread may call.
+
+        Raises :class:`~webhook.certificates.pairs.InvalidCertificate`.
+        """
+        pairs.show(context, self._served)
 
     def not_ready(self) -> str:
         """Why the certificate in use cannot be trusted, or an empty text; any thread may ask."""
@@ -107,8 +158,14 @@ class CertificateLoader:
         except InvalidCertificate as error:
             self._known_fault = str(error)
             if self._known_fault != before:
-                known = "what was read before stays" if self._known else "no client is known as one"
-                self._log.error(f"authorities of API servers not read: {known}", error=str(error))
+                known = (
+                    "the last good ones stay"
+                    if self._known
+                    else "no client counts as an API server"
+                )
+                self._log.error(
+                    f"authorities of API servers cannot be read: {known}", error=str(error)
+                )
 
     def _read(self) -> CertificatePair | None:
         """The directory's pair if it can be used; what is wrong is kept and logged otherwise."""
@@ -122,7 +179,7 @@ class CertificateLoader:
             self._registry.count(RELOADS, "certificate", "error")
             self._registry.set(RELOAD_FAULT, 1, "certificate")
             if self._fault != before:
-                stays = "" if self._installed is None else "; the one before stays"
+                stays = "" if self._installed is None else "; the last good one stays"
                 self._log.error(f"certificate cannot be used{stays}", error=self._fault)
             return None
         self._fault = ""

@@ -88,11 +88,7 @@ def make_context(pair: CertificatePair, min_version: str = "1.3") -> ssl.SSLCont
     context.set_ciphers("ECDHE+AESGCM:ECDHE+CHACHA20")
     # The API server speaks nothing newer to webhooks (client-go sets NextProtos so).
     context.set_alpn_protocols(["http/1.1"])
-    try:
-        with _as_file(pair.certificate + b"\n" + pair.key) as path:
-            context.load_cert_chain(path, password=_no_password)
-    except (ssl.SSLError, OSError, ValueError) as error:
-        raise InvalidCertificate(f"certificate and key cannot be used: {_why(error)}") from None
+    show(context, pair)
     if pair.client_authorities:
         _trust(context, pair.client_authorities)
         context.verify_mode = ssl.CERT_REQUIRED
@@ -100,6 +96,15 @@ def make_context(pair: CertificatePair, min_version: str = "1.3") -> ssl.SSLCont
         _trust(context, pair.known_authorities)
         context.verify_mode = ssl.CERT_OPTIONAL
     return context
+
+
+def show(context: ssl.SSLContext, pair: CertificatePair) -> None:
+    """Have a context show this pair from its next handshake on; raises :class:`InvalidCertificate`."""
+    try:
+        with _as_file(pair.certificate + b"\n" + pair.key) as path:
+            context.load_cert_chain(path, password=_no_password)
+    except (ssl.SSLError, OSError, ValueError) as error:
+        raise InvalidCertificate(f"certificate and key cannot be used: {_why(error)}") from None
 
 
 def _trust(context: ssl.SSLContext, authorities: bytes) -> None:
@@ -210,7 +215,7 @@ def _end_of(der: bytes) -> dt.datetime:
     if tag == _UTC_TIME:  # two digits of the year: 1950 to 2049
         text = f"{'20' if text < '50' else '19'}{text}"
     elif tag != _GENERALIZED_TIME:
-        raise ValueError("notAfter is no time")
+        raise ValueError("notAfter is not a time")
     return dt.datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=dt.UTC)
 
 

@@ -58,6 +58,11 @@ TRUST_SECONDS: Final = 60.0
 """How long a new authority is trusted before it signs what is served: API servers watch webhook
 configurations and follow within a second or two; a minute is for one that is slow."""
 
+STANDS: Final = dt.timedelta(hours=24)
+"""How long a new authority stands in the Secret of providers before it signs: a kubelet projects a
+Secret within minutes, and those who read it at their start alone are restarted within a day by
+whoever is told to."""
+
 SecretData = dict[str, bytes]
 
 
@@ -71,6 +76,8 @@ class CertificatePlace:
     names: tuple[str, ...]
     mutating_configuration: str = ""
     """The name of a MutatingWebhookConfiguration; empty where nothing is mutated."""
+    provider_secret: tuple[str, str] | None = None
+    """Namespace and name of the Secret in which providers of external data find whom to trust."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +88,8 @@ class Lifetimes:
     serving: dt.timedelta = dt.timedelta(days=SERVING_DAYS)
     lookahead: dt.timedelta = dt.timedelta(days=LOOKAHEAD_DAYS)
     trust_seconds: float = TRUST_SECONDS
+    stands: dt.timedelta = dt.timedelta(0)
+    """How old an authority is before it signs, for those who copy it in their own time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +121,8 @@ def plan(
         data, reason = _anew(names, now, lifetimes), "there is no authority that can be used"
         return CertificatePlan(data, reason, bundle(data, now))
     coming = _in_force(reading.coming, now)
-    if coming is not None and trusted_seconds >= lifetimes.trust_seconds:
+    is_trusted_now = trusted_seconds >= lifetimes.trust_seconds
+    if coming is not None and is_trusted_now and _has_stood(coming, authority, now, lifetimes):
         data = _promoted(secret, coming, names, now, lifetimes)
         return CertificatePlan(data, "the new authority is trusted", bundle(data, now))
     if not _serves(reading.serving, authority, names, now, lifetimes):
@@ -181,6 +191,17 @@ def _in_force(authority: Authority | None, now: dt.datetime) -> Authority | None
     if authority is None or not authority.begins <= now < authority.ends:
         return None
     return authority
+
+
+def _has_stood(
+    coming: Authority, authority: Authority, now: dt.datetime, lifetimes: Lifetimes
+) -> bool:
+    """Whether an authority was there for as long as others need to copy it.
+
+    Not for longer than half of what the one in force had left.
+    """
+    made = coming.begins + BACKDATED
+    return now - made >= min(lifetimes.stands, (authority.ends - made) / 2)
 
 
 def _serves(

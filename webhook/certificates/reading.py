@@ -7,8 +7,10 @@ verified, once for each Secret.
 
 from __future__ import annotations
 
+import base64
+import binascii
 import functools
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -69,6 +71,19 @@ class SecretReading:
     coming: Authority | None
     """The authority to come."""
     serving: ServingPair | None
+
+
+def secret_data(secret: Mapping[str, Any]) -> dict[str, bytes]:
+    """What a Secret holds."""
+    return {name: decoded(value) for name, value in (secret.get("data") or {}).items()}
+
+
+def decoded(text: str | None) -> bytes:
+    """Bytes of base64; none for what is not, which then is made anew."""
+    try:
+        return base64.b64decode(text or "", validate=True)
+    except (binascii.Error, ValueError):
+        return b""
 
 
 def known_authorities(secret: Mapping[str, bytes]) -> tuple[DatedCertificate, ...]:

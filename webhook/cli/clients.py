@@ -17,9 +17,10 @@ from webhook.trials.driver import TriedDriver, TriedRegoDriver
 from webhook.trials.trials import Trials
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from webhook.constraint.driver import Driver
+    from webhook.constraint.drivers.rego_trace import RegoTrace
     from webhook.constraint.target import Target
 
 CACHE_VARIABLE: Final = "WADDLE_CACHE"
@@ -34,6 +35,7 @@ def new_client(
     native_failure_policy: str = "Fail",
     targets: Sequence[Target] = (),
     asked: Collection[str] | None = None,
+    trace: Callable[[RegoTrace], None] | None = None,
 ) -> Client:
     """A client of every target and driver, with nothing in it; ``targets`` are declared ones.
 
@@ -41,7 +43,7 @@ def new_client(
 
     ``http_hosts`` are those that policies may reach with ``http.send``, which is not there without
     any. Without ``native_validation`` code in CEL is as if it were not there;
-    ``native_failure_policy`` holds where it has none.
+    ``native_failure_policy`` holds where it has none. ``trace`` gets each evaluation in Rego.
     """
     disabled = frozenset(disabled_builtins) | (frozenset() if http_hosts else NEEDS_A_DOOR)
     driver = RegoDriver(
@@ -51,6 +53,10 @@ def new_client(
     )
     trials = _trials(disabled) if hasattr(os, "fork") else None  # Windows cannot bound a process so
     drivers: list[Driver] = [driver if trials is None else TriedRegoDriver(driver, trials)]
+    if trace is not None:
+        from webhook.constraint.drivers.rego_trace import TracingDriver  # noqa: PLC0415  # for few
+
+        drivers = [TracingDriver(drivers[0], driver.options, trace)]
     if native_validation:
         cel = CelDriver(fails=native_failure_policy == "Fail")
         drivers.insert(0, cel if trials is None else TriedDriver(cel, trials))

@@ -24,7 +24,7 @@ PAGE_OBJECTS: Final = 500
 """As many as client-go asks for at once."""
 
 TEMPLATES: Final = table.TEMPLATES.resource
-EXTENSIONS: Final = tuple(row.resource for row in known.EXTENSIONS)
+EXTENSIONS: Final = tuple(row.resource for row in known.EXTENSIONS if row.status is not None)
 """Policies beside templates and constraints."""
 
 
@@ -103,3 +103,23 @@ async def list_objects(
         if not token:
             return objects
         parameters["continue"] = token
+
+
+async def await_served(
+    client: ClusterClient, resource: Resource, *, within_seconds: float, again_seconds: float
+) -> None:
+    """Return once the API server serves a kind; raises TimeoutError, and ApiError for another fault."""
+    import asyncio  # noqa: PLC0415  # --help needs none of it
+
+    from webhook.cluster.errors import ApiError  # noqa: PLC0415  # as above
+
+    async with asyncio.timeout(within_seconds):
+        while True:
+            try:
+                await client.request("GET", resource.collection(), query={"limit": "1"})
+            except ApiError as error:
+                if not error.is_absent:
+                    raise
+            else:
+                return
+            await asyncio.sleep(again_seconds)

@@ -16,6 +16,7 @@ from webhook.constraint import constraint, rollout
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.log import Log
 from webhook.policy_kinds.known import EXTENSIONS, kind_of_document
+from webhook.policy_kinds.table import CONSTRAINT_GROUPS, KYVERNO_KINDS
 from webhook.settings.serve import KEY_SECRET
 
 if TYPE_CHECKING:
@@ -42,11 +43,12 @@ async def read_constraints(
     documents: list[Mapping[str, Any]] = []
     for resource in await Discovery(client).kinds(constraint.GROUP, "v1beta1"):
         documents += await list_objects(client, resource)
+    documents += await list_objects(client, CONSTRAINT_GROUPS.resource)
     staged = [
         rollout.staged(item, item.get("status"))
         for item in await _verified(client, namespace, documents)
     ]
-    faults += add_each(staged, policies.add_constraint)
+    faults += add_each(staged, policies.add_constraint)  # groups last: they need the others
     return len(templates), faults
 
 
@@ -64,6 +66,16 @@ async def read_extensions(
                 raise
             unreadable.append(f"no right to list: {row.gvk}")
     return [_staged(item) for item in await _verified(client, namespace, documents)], unreadable
+
+
+async def read_kyverno(client: ClusterClient) -> list[dict[str, Any]]:
+    """Kyverno's policies in CEL, at whatever version they are served."""
+    discovery, documents = Discovery(client), []
+    for row in KYVERNO_KINDS:
+        with contextlib.suppress(UnknownKind):
+            resource = await discovery.of_versions(row.gvk, row.versions)
+            documents += [dict(item) for item in await list_objects(client, resource)]
+    return documents
 
 
 async def _verified(

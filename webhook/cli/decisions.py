@@ -12,15 +12,16 @@ import click
 from webhook.cli import exit_codes
 from webhook.cli.formats import words
 from webhook.cli.formats.words import output_option
-from webhook.cli.policy_options import InputPath
+from webhook.cli.policy_options import PROVIDERS, InputPath
 from webhook.cli.table import table
 from webhook.cli.terminal import complain, listed, styled, write
-from webhook.decisions.source import RecordSource
+from webhook.decisions.source import RecordSource, excused_by
 from webhook.printable import printable, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from webhook.policies.recorded_answers import RecordedAnswers
     from webhook.policies.replay import ChangedReview, Replay
 
 _COLOURS = {"deny": "red", "error": "magenta", "warn": "yellow", "dryrun": "cyan", "allow": "green"}
@@ -32,9 +33,13 @@ _TAIL = """Show decisions, one line each with its violations below.
 
 SOURCE is a file of records, a sidecar's queue directory, or - for standard input."""
 
-_STATS = """Count decisions by verdict and namespace, and violations by policy."""
+_STATS = """Count decisions and violations.
 
-_COMPARE = """Compare violations at admission with those that Gatekeeper logged, beside which this runs.
+Decisions are counted by verdict and namespace, violations by policy and action."""
+
+_COMPARE = """Compare violations with those that Gatekeeper logged.
+
+It is for a cluster where both run.
 
 \b
   kubectl logs -n gatekeeper-system deploy/gatekeeper-controller-manager > gatekeeper.log
@@ -43,9 +48,10 @@ _COMPARE = """Compare violations at admission with those that Gatekeeper logged,
 Gatekeeper logs them with --log-denies. Its lines name no request: a violation is known by constraint,
 action, object, user and message, and counted. Let both begin and end with the same requests."""
 
-_REPLAY = """Try recorded reviews on other policies and print the verdicts that change.
+_REPLAY = """Try recorded reviews on other policies.
 
-Only records with their object can be replayed (includeObjects)."""
+The verdicts that change are printed. Only records with their object can be replayed
+(includeObjects)."""
 
 
 class _NoAnswer(click.ClickException):
@@ -88,7 +94,9 @@ def stats(source: Path, *, output: str, top: int) -> None:
     if output == "json":
         write(as_json(document))
     else:
-        write(f"{document['decisions']} decisions, {document['duplicates']} delivered twice")
+        write(
+            f"{quantity(document['decisions'], 'decision')}, {document['duplicates']} delivered twice"
+        )
         _table("verdict", [(name, number) for name, number in document["verdicts"].items()], top)
         _table(
             "namespace, verdict",
@@ -119,23 +127,26 @@ def stats(source: Path, *, output: str, top: int) -> None:
     type=InputPath(),
     help="Directory or file with the policies to try; repeatable.",
 )
+@PROVIDERS
 @output_option(*words.SHORT)
-def replay(source: Path, *, paths: Sequence[Path], output: str) -> int:
+def replay(source: Path, *, paths: Sequence[Path], ask: RecordedAnswers, output: str) -> int:
     """Review again and print."""
     from webhook.cli.clients import new_client  # noqa: PLC0415  # the engine, for this one only
     from webhook.policies.policy_files import PolicyFiles  # noqa: PLC0415  # likewise
     from webhook.policies.replay import replay as run  # noqa: PLC0415  # likewise
+    from webhook.policy_kinds.known import kyverno_parts  # noqa: PLC0415  # likewise
 
     client = new_client()
-    policies, report = PolicyFiles(client, paths).load()
+    foreign = kyverno_parts("enforce")
+    policies, report = PolicyFiles(client, paths, foreign=foreign).load()
     if report.faults:
         raise _NoAnswer("\n".join(printable(str(fault)) for fault in report.faults))
     if report.skipped:
         complain(f"skipped, because it is not a Kubernetes object: {listed(report.skipped)}")
     records = _open(source)
-    replayed = run(_read(records, source), policies)
-    if replayed.replayed and not client.snapshot.constraints:
-        raise _NoAnswer("nothing was replayed: there is no constraint in what was given")
+    replayed = run(_read(records, source), policies, ask)
+    if replayed.replayed and not (client.snapshot.constraints or policies.foreign.keys):
+        raise _NoAnswer("nothing was replayed: the given files hold no constraint")
     _show_replay(replayed, as_json=output == "json")
     _complain_of_unreadable(records)
     if not replayed.replayed:
@@ -205,6 +216,11 @@ def describe(record: Mapping[str, Any]) -> list[str]:
         where = f"{constraint.get('kind', '')}/{constraint.get('name', '')}"
         text = f"[{where}] {result.get('enforcementAction', '')}: {result.get('message', '')}"
         lines.append("    " + _one_line(text))
+    for item in record.get("excused", ()):
+        named = item.get("constraint", {})
+        where = f"{named.get('kind', '')}/{named.get('name', '')}"
+        text = f"[{where}] excused by {excused_by(item)}: {item.get('message', '')}"
+        lines.append("    " + _one_line(text))
     lines += ["    " + _one_line(f"error: {text}") for text in record.get("errors", ())]
     return lines
 
@@ -244,7 +260,7 @@ def _read(records: RecordSource, source: Path) -> Iterator[dict[str, Any]]:
 
 def _complain_of_unreadable(records: RecordSource) -> None:
     if records.unreadable:
-        complain(f"{records.unreadable} lines were no records")
+        complain(f"skipped, because they are not records: {quantity(records.unreadable, 'line')}")
 
 
 def _table(title: str, rows: Sequence[tuple[str, int]], top: int) -> None:
@@ -258,6 +274,8 @@ def _table(title: str, rows: Sequence[tuple[str, int]], top: int) -> None:
 
 
 def _show_replay(replayed: Replay, *, as_json: bool) -> None:
+    from webhook.policies.replay import excusal_line  # noqa: PLC0415  # see replay
+
     if as_json:
         from webhook.cli.formats.document import as_json as document_json  # noqa: PLC0415  # here
 
@@ -270,12 +288,16 @@ def _show_replay(replayed: Replay, *, as_json: bool) -> None:
         for sign, violations in (("+", change.added), ("-", change.removed)):
             for kind, name, message in violations:
                 write("    " + _one_line(f"{sign} [{kind}/{name}] {message}"))
+        for item in change.excused:
+            write("    " + _one_line(excusal_line(item)))
         for error in change.errors:
             write("    " + _one_line(f"! {error}"))
     write(
-        f"{replayed.replayed} replayed, {quantity(len(replayed.changes), 'verdict')} changed, "
+        f"{quantity(replayed.replayed, 'decision')} replayed, {quantity(len(replayed.changes), 'verdict')} changed, "
         f"{replayed.other_violations} with other violations and the same verdict"
     )
+    for line in replayed.totals():
+        write("  " + _one_line(line))
     for number, why in (
         (replayed.without_object, "recorded without an object"),
         (replayed.without_review, "not reviewed when they were recorded"),
@@ -290,6 +312,7 @@ def _replay_document(replayed: Replay) -> dict[str, Any]:
         "replayed": replayed.replayed,
         "changed": [_change_document(change) for change in replayed.changes],
         "otherViolations": replayed.other_violations,
+        **replayed.document(),
         "withoutObject": replayed.without_object,
         "withoutReview": replayed.without_review,
         "masked": replayed.masked,
@@ -297,6 +320,8 @@ def _replay_document(replayed: Replay) -> dict[str, Any]:
 
 
 def _change_document(change: ChangedReview) -> dict[str, Any]:
+    from webhook.policies.replay import excusal_document  # noqa: PLC0415  # see replay
+
     def listed(violations: Sequence[tuple[str, str, str]]) -> list[dict[str, str]]:
         return [
             {"kind": kind, "name": name, "message": message} for kind, name, message in violations
@@ -309,5 +334,6 @@ def _change_document(change: ChangedReview) -> dict[str, Any]:
         "after": change.after,
         "added": listed(change.added),
         "removed": listed(change.removed),
+        "excused": [excusal_document(item) for item in change.excused],
         "errors": list(change.errors),
     }

@@ -44,6 +44,11 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
         UNKNOWN: "not everything could be audited: what was found is shown, standard error says "
         "what is missing",
     },
+    "bench": {
+        OK: "measured; with --compare: nothing got worse",
+        NO: "something got worse",
+        UNKNOWN: "nothing could be measured, or compared",
+    },
     "cel check": {OK: "all can be used", NO: "one cannot"},
     "cel eval": {
         OK: "evaluated",
@@ -56,10 +61,14 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
         UNKNOWN: "the check could not be made",
     },
     "completion": {OK: "printed"},
+    "conftest doc": {OK: "written", NO: "a page could not be made: standard error says why"},
     "conftest parse": {
         OK: "shown",
         NO: "a file cannot be read: standard error names it and the line",
     },
+    "conftest pull": {OK: "fetched", NO: "something could not be fetched: standard error says why"},
+    "conftest push": {OK: "pushed", NO: "nothing was tagged: standard error says why"},
+    "conftest reformat": {OK: "written", NO: "these are no results: standard error says why"},
     "conftest test": {
         OK: "no failures; warnings count only with --fail-on-warn",
         NO: "failures, with --fail-on-warn warnings; or, as with conftest, something could not be "
@@ -86,7 +95,17 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
     "decisions stats": {OK: "counted", UNKNOWN: "the source cannot be read"},
     "decisions tail": {OK: "shown", UNKNOWN: "the source cannot be read"},
     "demo": {OK: "stopped by a signal, and ended", NO: _NOT_STARTED},
+    "except": {
+        OK: "written",
+        NO: "there is no violation in it",
+        UNKNOWN: "it cannot be read: standard error says why",
+    },
     "expand": {OK: "printed", UNKNOWN: "a file or policy cannot be used, or a resource expanded"},
+    "export": {
+        OK: "each constraint is written",
+        NO: "some are not: the reasons are listed; what can be written is",
+        UNKNOWN: "the files cannot be read, hold a policy that cannot be used, or cannot be written",
+    },
     "init": _WRITTEN,
     "krm": {
         OK: "nothing is denied",
@@ -99,12 +118,45 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
         NO: "something is missing",
         UNKNOWN: "nothing of Gatekeeper was found, or a file cannot be read",
     },
+    "migrate kubewarden": {
+        OK: "every group is written",
+        NO: "a group is not written: standard error says which member has no equivalent",
+        UNKNOWN: "no group was found, or a file cannot be read",
+    },
+    "migrate kyverno": {
+        OK: "every policy runs, as it is or converted",
+        NO: "something is missing: its line says what takes its place",
+        UNKNOWN: "no policy of Kyverno was found, or a file cannot be read",
+    },
     "mutate": {OK: "printed", UNKNOWN: "a file or mutator cannot be used, or a resource mutated"},
     "new constraint": _WRITTEN,
     "new mutator": _WRITTEN,
     "new suite": _WRITTEN,
     "new template": _WRITTEN,
+    "policy install": {
+        OK: "installed, every constraint at dryrun",
+        NO: "nothing was changed: the policies cannot be used, or are not this package's",
+        UNKNOWN: "the registry or the cluster cannot be asked",
+    },
+    "policy list": {OK: "shown", NO: "the catalogue cannot be used: standard error says why"},
+    "policy pull": {
+        OK: "written",
+        NO: "a file is there already and differs, or cannot be written",
+        UNKNOWN: "the registry gave nothing that may be used: standard error says why",
+    },
+    "policy push": {
+        OK: "pushed",
+        NO: "nothing was pushed: the policies cannot be used",
+        UNKNOWN: "the registry did not take it: standard error says why",
+    },
+    "policy upgrade": {
+        OK: "upgraded; each constraint does what it did",
+        NO: "nothing was changed: the policies cannot be used, or are not this package's",
+        UNKNOWN: "the registry or the cluster cannot be asked",
+    },
+    "provider images": {OK: "stopped by a signal, and drained", NO: _NOT_STARTED},
     "rego check": {OK: "all can be used", NO: "something cannot"},
+    "rego parse": {OK: "printed", NO: "the source cannot be parsed"},
     "rego eval": {
         OK: "evaluated",
         NO: "what --fail or --fail-defined says",
@@ -127,6 +179,11 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
     "simulate": {OK: "computed", UNKNOWN: "what was measured cannot be read"},
     "size": {OK: "computed", NO: "no number of replicas does it"},
     "status": {OK: "shown", UNKNOWN: "the cluster cannot be asked"},
+    "sync test": {
+        OK: "all data that templates need is synced",
+        NO: "some is not",
+        UNKNOWN: "nothing was compared: no template, no GVKManifest, or a file that cannot be read",
+    },
     "test": {
         OK: "nothing is denied",
         NO: "something is; or, as with gator, the check could not be made: a file that cannot be "
@@ -142,6 +199,11 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
         OK: "all passed",
         NO: "some failed; or, as with gator, a suite cannot be read",
         UNKNOWN: "no case was found to run",
+    },
+    "verify-image": {
+        OK: "all images are signed as every policy about them asks",
+        NO: "one is not, or no policy is about it",
+        UNKNOWN: "a policy cannot be used, or a registry did not answer: standard error says why",
     },
     "version": {OK: "printed"},
     "wait": {

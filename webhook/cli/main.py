@@ -17,33 +17,11 @@ from webhook import __version__, garbage
 from webhook.cli import exit_codes
 from webhook.cli.subcommands import COMPLETE, Subcommands
 from webhook.cli.terminal import complain
-
-OF_MODULES: Final = {
-    "aiohttp": "cluster",
-    "authlib": "oidc",
-    "confluent_kafka": "kafka",
-    "google": "grpc",
-    "grpc": "grpc",
-    "joserfc": "oidc",
-    "kubernetes": "cluster",
-    "_jsonnet": "jsonnet",
-    "opentelemetry": "grpc",
-}
-"""Modules that a plain installation does not have; pyproject.toml has the packages."""
-
-
-def extra_of(error: ImportError) -> str:
-    """The extra that brings the module which is missing; nothing where none does."""
-    return OF_MODULES.get((error.name or "").partition(".")[0], "")
-
-
-def how_to_install(extra: str) -> str:
-    """The command that installs an extra."""
-    return f"pip install 'waddle-admission[{extra}]'"
-
+from webhook.extras import extra_of, install_command
 
 _COMMANDS: Final = {
     "audit": ("webhook.cli.audit.command", "Review what is in a cluster already."),
+    "bench": ("webhook.cli.bench.command", "Measure how long policies take."),
     "cel": ("webhook.cli.cel.group", "Check and evaluate expressions in CEL, as Kubernetes does."),
     "check": (
         "webhook.cli.check.command",
@@ -57,16 +35,23 @@ _COMMANDS: Final = {
     ),
     "decisions": ("webhook.cli.decisions", "Read, count, compare and replay the decision log."),
     "demo": ("webhook.cli.demo.command", "Show all of it at once on this machine."),
+    "except": ("webhook.cli.except_.command", "Write exceptions for what was found."),
     "expand": ("webhook.cli.extensions.expand", "Print what resources would make."),
+    "export": (
+        "webhook.cli.export.command",
+        "Write constraints as policies of an API server without a webhook.",
+    ),
     "init": ("webhook.cli.scaffold.init", "Make a folder of policies, with tests and a pipeline."),
     "krm": (
         "webhook.cli.krm.command",
         "Validate a ResourceList, as a function of kustomize and kpt.",
     ),
     "man": ("webhook.cli.pages.man", "Print manual pages."),
-    "migrate": ("webhook.cli.migrate.group", "Say what of Gatekeeper's policies runs as it is."),
+    "migrate": ("webhook.cli.migrate.group", "Say what of another product's policies runs here."),
     "mutate": ("webhook.cli.extensions.mutate", "Print resources as mutators would leave them."),
     "new": ("webhook.cli.scaffold.new", "Write a new template, constraint, suite or mutator."),
+    "policy": ("webhook.cli.policy.group", "Keep policies in registries, and install them."),
+    "provider": ("webhook.cli.images.group", "Run a provider that policies ask."),
     "rego": ("webhook.cli.rego.group", "Test, evaluate and check plain Rego, as OPA does."),
     "report": ("webhook.cli.report.command", "Show the top violations of policy reports."),
     "serve": ("webhook.cli.serve", "Serve admission decisions from directories of policies."),
@@ -74,12 +59,14 @@ _COMMANDS: Final = {
     "simulate": ("webhook.cli.simulate.command", "Show what so many replicas give."),
     "size": ("webhook.cli.size.command", "Say how many replicas a load needs."),
     "status": ("webhook.cli.status.command", "Show which replicas enforce which policies."),
+    "sync": ("webhook.cli.sync", "Look after the data that is synced for policies."),
     "test": (
         "webhook.cli.test.command",
         "Check manifests, or any JSON document, against policies.",
     ),
     "uninstall": ("webhook.cli.uninstall.command", "Remove what is left of Waddle in a cluster."),
     "verify": ("webhook.cli.verify.command", "Run the test suites of policies."),
+    "verify-image": ("webhook.cli.images.verify", "Say whether images are signed as asked."),
     "version": ("webhook.cli.version", "Show the version, and what it is made of."),
     "wait": ("webhook.cli.wait", "Wait until all replicas enforce a policy."),
 }
@@ -135,7 +122,7 @@ def _lacking(error: ModuleNotFoundError) -> str:
     """What is missing, and what to do; raises the error itself where it is a fault of ours."""
     extra = extra_of(error)
     if extra:
-        return f"{error.name} is not installed, which this needs: {how_to_install(extra)}"
+        return f"{error.name} is not installed, which this needs: {install_command(extra)}"
     if error.name in _OF_UNIX:
         return "this command needs Linux or macOS; in WSL or a container it runs on Windows, too"
     raise error

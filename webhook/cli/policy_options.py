@@ -91,3 +91,39 @@ NATIVE_FAILURE_POLICY = click.option(
     show_default=True,
     help="What an error of CEL is where a template has no failurePolicy: Fail makes it a violation.",
 )
+
+
+def _read_providers(context: click.Context, _parameter: click.Parameter, value: Any) -> Any:
+    """``NAME=FILE``, each once, as who answers."""
+    if context.resilient_parsing:  # for completion, which reads no file
+        return None
+    # Here and not above: --help, completion and a mistyped option need none of it.
+    from webhook.policies.recorded_answers import (  # noqa: PLC0415
+        InvalidAnswers,
+        RecordedAnswers,
+        read_answers,
+    )
+
+    providers = {}
+    for one in value:
+        name, separator, file = one.partition("=")
+        if not (name and separator and file):
+            raise click.BadParameter(f"{one!r} is not NAME=FILE: a provider and its answers")
+        if name in providers:
+            raise click.BadParameter(f"the answers of {name} are given twice")
+        try:
+            providers[name] = read_answers(Path(STANDARD_INPUT if file == "-" else file))
+        except InvalidAnswers as error:
+            raise click.BadParameter(str(error)) from None
+    return RecordedAnswers(providers, "give its answers with --provider {}=FILE")
+
+
+PROVIDERS = click.option(
+    "--provider",
+    "ask",
+    metavar="NAME=FILE",
+    multiple=True,
+    callback=_read_providers,
+    help="What a provider of external data answers: a file with items, each with a value or an "
+    "error by its key. Without it what asks the provider comes to no verdict. Repeatable.",
+)

@@ -11,6 +11,7 @@ import click
 
 from webhook.cli import exit_codes
 from webhook.cli.policy_options import InputPath
+from webhook.printable import reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,7 +71,8 @@ def command(config: tuple[Path, ...], *, wait: bool, check: bool) -> None:
     try:
         asyncio.run(run_sidecar(settings, lines.logger("sidecar")))
     except OSError as error:
-        raise click.ClickException(str(error)) from None
+        place = f"{error.filename}: " if error.filename else ""
+        raise click.ClickException(f"{place}{reason_of(error)}") from None
 
 
 def _wait_for(read: Callable[[], SidecarSettings], logger: Logger) -> SidecarSettings:
@@ -90,5 +92,5 @@ def _wait_for(read: Callable[[], SidecarSettings], logger: Logger) -> SidecarSet
             return settings
         if told != fault:
             told = fault
-            logger.error("configuration cannot be used", error=told)
+            logger.error("the configuration cannot be used; waiting for one that can", error=told)
         time.sleep(LOOK_SECONDS)

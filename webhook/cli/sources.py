@@ -24,11 +24,13 @@ from webhook.policies.manifests import (
     find_files,
     has_format,
     is_object,
+    is_of_samples,
     parse,
     read_values,
     text_of,
 )
 from webhook.policies.supporting_files import IGNORED_GROUPS, SUITES, is_input, suite_inputs
+from webhook.printable import type_of
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -94,8 +96,8 @@ def read_sources(
     Standard input is read where it is no terminal, as gator reads it: what is piped
     into a check must never be left out of it; without ``standard_input`` only where a path is
     ``-``. With ``any_value`` only templates and
-    constraints are manifests, everything else is a document. A file that is named is
-    read; of what lies in a folder, the inputs of test suites are not. With ``keep_going``
+    constraints are manifests, everything else is a document. A file, or a folder of samples,
+    that is named is read; of what lies in another folder, the inputs of test suites are not. With ``keep_going``
     what cannot be read is among the faults, and the rest is read.
     """
     sources = Sources()
@@ -108,6 +110,7 @@ def read_sources(
                 texts += _read_path(path, sources, any_value=any_value, keep_going=keep_going)
         except (UnreadableFile, OSError) as error:
             _refuse(sources, _told(path, error), keep_going=keep_going)
+    sources.left_out[:] = [name for name in sources.left_out if Path(name) not in paths]
     inputs = suite_inputs((file, text.value) for file, text, _ in texts)
     for file, text, named in texts:
         if not named and is_input(file, inputs):
@@ -170,8 +173,8 @@ def _read_path(
     path: Path, sources: Sources, *, any_value: bool, keep_going: bool
 ) -> list[tuple[str, FileDocument, bool]]:
     """The documents of a file, or of those below a folder, each with whether its file was named."""
-    named = path.is_file()
-    if named and path.suffix not in EXTENSIONS and not (any_value and has_format(path)):
+    named = path.is_file() or is_of_samples(path)
+    if path.is_file() and path.suffix not in EXTENSIONS and not (any_value and has_format(path)):
         raise CannotTest(f'reading: path "{path}" must be of extensions: [{" ".join(EXTENSIONS)}]')
     folders: list[Path] = []
     files = find_files(path, left_out=folders)
@@ -195,8 +198,7 @@ def _sort(sources: Sources, text: FileDocument, file: str, *, any_value: bool) -
             manifests = [item for item in manifests if not declares_target(item.document)]
             if not manifests:
                 return
-        groups = {item.gvk.group for item in manifests}
-        if not any_value or groups & {template.GROUP, constraint.GROUP}:
+        if not any_value or any(map(_is_policy, manifests)):
             sources.manifests.extend(item for item in manifests if _is_wanted(item))
             if not all(_is_wanted(item) or item.gvk.group == SUITES for item in manifests):
                 _add_once(sources.skipped, file)
@@ -204,7 +206,7 @@ def _sort(sources: Sources, text: FileDocument, file: str, *, any_value: bool) -
     if not any_value:
         raise CannotTest(
             f'reading: reading file "{file}": line {text.line}: expected an object, '
-            f"got {type(value).__name__}"
+            f"got {type_of(value)}"
         )
     if not (type(value) is dict and gvk_of(value).group in IGNORED_GROUPS):
         shown = file if text.line == 1 else f"{file}:{text.line}"
@@ -213,6 +215,10 @@ def _sort(sources: Sources, text: FileDocument, file: str, *, any_value: bool) -
 
 def _is_wanted(manifest: Manifest) -> bool:
     return is_object(manifest.document) and manifest.gvk.group not in IGNORED_GROUPS
+
+
+def _is_policy(manifest: Manifest) -> bool:
+    return manifest.gvk.group == template.GROUP or constraint.is_constraint(manifest.gvk)
 
 
 def _add_once(names: list[str], name: str) -> None:

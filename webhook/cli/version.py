@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import platform
-from importlib import metadata
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +15,7 @@ from webhook.cli.formats import words
 from webhook.cli.formats.words import output_option
 from webhook.cli.table import table
 from webhook.cli.terminal import write
+from webhook.extras import installed_from
 
 OPA_LEVEL: Final = "1.22.0"
 """The OPA whose Rego this is."""
@@ -23,8 +23,6 @@ OPA_LEVEL: Final = "1.22.0"
 KUBERNETES_LEVEL: Final = "1.35"
 """The Kubernetes whose CEL this is (docs/cel.md)."""
 
-
-_DISTRIBUTION: Final = "waddle-admission"
 
 _COMMIT_CHARACTERS: Final = 40
 
@@ -76,11 +74,7 @@ def _of_build() -> str:
 
 def _of_installation() -> str:
     """As pip and uv note it of what they install from a repository (PEP 610)."""
-    try:
-        text = metadata.distribution(_DISTRIBUTION).read_text("direct_url.json")
-        noted = json.loads(text or "{}").get("vcs_info", {}).get("commit_id", "")
-    except (metadata.PackageNotFoundError, ValueError, AttributeError):
-        return ""
+    noted = installed_from().get("vcs_info", {}).get("commit_id", "")
     return noted if _is_commit(noted) else ""
 
 

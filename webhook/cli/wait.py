@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+import contextlib
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
+from webhook.api import pod_status
+from webhook.api.shapes import is_deleted
 from webhook.cli import exit_codes
 from webhook.cli.cluster_access import EXTENSIONS, TEMPLATES, cluster_options
 from webhook.cli.terminal import complain, write
 from webhook.cluster.kinds import PODS
-from webhook.controllers.status.convergence import TEMPLATE_KIND, converge, status_kind_of
+from webhook.controllers.status.convergence import (
+    IN_FORCE,
+    TEMPLATE_KIND,
+    ExceptionStanding,
+    converge,
+)
 from webhook.controllers.status_kinds import name_label, status_resource
-from webhook.policy_kinds.known import constraints_of
-from webhook.printable import printable
+from webhook.policy_kinds.known import constraints_of, kind_of
+from webhook.policy_kinds.table import EXCEPTION_KINDS
+from webhook.printable import printable, quantity
 from webhook.replicas.pods import WEBHOOK_PODS, replica
 from webhook.settings.flags import InvalidFlag, read_duration
+from webhook.webhook_rules.asking import REASON
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,19 +35,27 @@ if TYPE_CHECKING:
     from webhook.api.resource import Resource
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.reflector import Reflector
-    from webhook.cluster.store import Change
+    from webhook.cluster.store import Change, Object
     from webhook.controllers.status.convergence import Convergence
+    from webhook.webhook_rules.asking import AskedState
+
+CONFIGURATION_SECONDS: Final = 1.0
+"""Between two looks at the configurations, while they send nothing that the object is for."""
 
 _HELP = """Wait until every replica of Waddle enforces each KIND/NAME as it is now.
 
-KIND is ConstraintTemplate, the kind of a constraint or of a mutator, or ExpansionTemplate;
-its case does not matter. Every
+KIND is ConstraintTemplate, the kind of a constraint, of a mutator or of an exception, or
+ExpansionTemplate; its case does not matter. Every
 replica that is ready, or terminating and not yet finished, must say that it enforces
-the object's present generation, without errors; one that terminates never does.
+the object's present generation, without errors; one that terminates never does. The rules of the
+webhook configuration must send something that the object is for: else it is NotAsked.
+
+An exception has one status for all replicas, and is waited for until that says Active (or Unused).
 
 \b
   kubectl apply -f constraint.yaml
   waddle wait --for=enforced K8sRequiredLabels/ns-must-have-owner --timeout 60s
+  waddle wait PolicyException/shop/agent
 """
 
 
@@ -90,26 +108,49 @@ def command(
         return exit_codes.UNKNOWN
 
 
-def _named(text: str) -> tuple[Resource, str]:
-    """The resource and name of ``KIND/NAME``; the kind may carry its group, as kubectl prints it."""
-    kind, slash, name = text.partition("/")
+class _Named(NamedTuple):
+    """An object to wait for; ``namespace`` is empty where its kind is in none."""
+
+    resource: Resource
+    namespace: str
+    name: str
+
+    @property
+    def shown(self) -> str:
+        return "/".join(filter(None, (self.resource.gvk.kind, self.namespace, self.name)))
+
+
+def _named(text: str) -> _Named:
+    """What ``KIND/NAME`` is; the kind may carry its group, as kubectl prints it."""
+    kind, _, name = text.partition("/")
     kind, _, group = kind.partition(".")
-    if not slash or not kind or not name or "/" in name:
+    row = next((row for row in EXCEPTION_KINDS if row.kind.lower() == kind.lower()), None)
+    namespace = ""
+    if row is not None and row.namespaced:
+        namespace, _, name = name.partition("/")
+        if not namespace or not name or "/" in name:
+            raise ValueError(f"expected {row.kind}/NAMESPACE/NAME, got {text!r}")
+    if not kind or not name or "/" in name:
         raise ValueError(f"expected KIND/NAME, got {text!r}")
+    resource = _resource(kind, group) if row is None else row.resource
+    return _Named(resource, namespace, name)
+
+
+def _resource(kind: str, group: str) -> Resource:
     if kind.lower() in {TEMPLATE_KIND.lower(), "constrainttemplates"}:
-        return TEMPLATES, name
+        return TEMPLATES
     if group.partition(".")[0] != "constraints":
         for resource in EXTENSIONS:
             if kind.lower() == resource.gvk.kind.lower():
-                return resource, name
-    return constraints_of(kind), name
+                return resource
+    return constraints_of(kind)
 
 
 async def _wait_for_all(
-    client: ClusterClient, wanted: Sequence[tuple[Resource, str]], namespace: str, seconds: float
+    client: ClusterClient, wanted: Sequence[_Named], namespace: str, seconds: float
 ) -> int:
     """The exit code; each object's last state has been told."""
-    waits = [_Wait(client, resource, name, namespace) for resource, name in wanted]
+    waits = [_Wait(client, named, namespace) for named in wanted]
     results: list[int] = []
     try:
         async with asyncio.timeout(seconds), asyncio.TaskGroup() as tasks:
@@ -123,16 +164,14 @@ async def _wait_for_all(
 class _Wait:
     """One object, followed until it is enforced."""
 
-    def __init__(
-        self, client: ClusterClient, resource: Resource, name: str, namespace: str
-    ) -> None:
+    def __init__(self, client: ClusterClient, named: _Named, namespace: str) -> None:
+        """``namespace`` is Waddle's."""
         self._client = client
-        self._resource = resource
-        self._name = name
+        self._named = named
         self._namespace = namespace
         self._news = asyncio.Event()
         self._watches: dict[str, Reflector] = {}
-        self._shown = f"{resource.gvk.kind}/{name}"
+        self._shown = named.shown
         self._fault = "the API server has not answered"
         self._result: int | None = None
 
@@ -178,7 +217,9 @@ class _Wait:
         backoff = Backoff(initial_seconds=0.2, max_seconds=5.0)
         while True:
             try:
-                await self._client.get(self._resource, self._name)
+                await self._client.get(
+                    self._named.resource, self._named.name, self._named.namespace
+                )
             except (ApiError, ApiUnreachable) as error:
                 if isinstance(error, ApiError) and error.status < 500:
                     absent = "there is no such object" if error.is_absent else str(error)
@@ -192,16 +233,16 @@ class _Wait:
     def _make_watches(self) -> dict[str, Reflector]:
         from webhook.cluster.reflector import ObjectSelection, Reflector  # noqa: PLC0415  # see command
 
-        kind = _status_kind(self._resource)
-        statuses, label = status_resource(kind), name_label(kind)
-        selections = {
-            "object": (self._resource, ObjectSelection(fields=f"metadata.name={self._name}")),
-            "pods": (PODS, ObjectSelection(self._namespace, labels=WEBHOOK_PODS)),
-            "statuses": (
+        resource, namespace, name = self._named
+        chosen = ObjectSelection(namespace, fields=f"metadata.name={name}")
+        selections = {"object": (resource, chosen)}
+        if (kind := _status_kind(resource)) is not None:
+            statuses, label = status_resource(kind), name_label(kind)
+            selections["pods"] = (PODS, ObjectSelection(self._namespace, labels=WEBHOOK_PODS))
+            selections["statuses"] = (
                 statuses,
-                ObjectSelection(self._namespace, labels=f"{label}={self._name}"),
-            ),
-        }
+                ObjectSelection(self._namespace, labels=f"{label}={name}"),
+            )
         return {
             name: Reflector(self._client, resource, self, selection=selection)
             for name, (resource, selection) in selections.items()
@@ -212,22 +253,51 @@ class _Wait:
             await watch.wait_synced()
         while True:
             self._news.clear()
-            state = self._look()
-            if state is None:
+            document = self._watches["object"].store.get(self._named.namespace, self._named.name)
+            if document is None:
                 complain(f"{self._shown}: it was deleted")
                 return exit_codes.UNKNOWN
-            if state.enforced:
+            kind = _status_kind(self._named.resource)
+            asking = None
+            if kind is None:
+                said, self._fault = _of_exception(document)
+            else:
+                state = self._look(document, kind)
+                asking = await self._asking(document) if state.enforced else None
                 count = len(state.counted)
-                write(printable(f"{self._shown}: enforced by {count} of {count} replicas"))
+                said = f"enforced by {count} of {quantity(count, 'replica')}"
+                self._fault = "" if state.enforced else _faults(state)
+            if asking is not None and asking.extent == "not at all":
+                self._fault = f"{REASON}: {asking.text}"
+                await self._pause()
+                continue
+            if not self._fault:
+                write(printable(f"{self._shown}: {said}"))
                 return 0
-            self._fault = _faults(state)
             await self._news.wait()
 
-    def _look(self) -> Convergence | None:
-        document = self._watches["object"].store.get("", self._name)
-        if document is None:
+    async def _asking(self, document: Object) -> AskedState | None:
+        """How far the API server asks about the object, as its configurations are now."""
+        from webhook.cli.asked import read_cluster  # noqa: PLC0415  # see command
+        from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415  # see command
+        from webhook.policies.asked import is_judged, who_is_asked  # noqa: PLC0415  # see command
+
+        if not is_judged(document):
             return None
-        uid_field = _status_kind(self._resource).uid_field
+        try:
+            standing, read = await read_cluster(self._client, self._namespace)
+        except (ApiError, ApiUnreachable):
+            return None
+        return who_is_asked(standing, self._namespace, read)(document)
+
+    async def _pause(self) -> None:
+        """Until something is heard of the object, or a configuration may be another one."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CONFIGURATION_SECONDS):
+                await self._news.wait()
+
+    def _look(self, document: Object, kind: StatusKind) -> Convergence:
+        uid_field = kind.uid_field
         uid = document["metadata"]["uid"]
         # Constraints of other kinds may have this name; the UID tells them apart.
         statuses = [
@@ -238,9 +308,22 @@ class _Wait:
         return converge(document, statuses, [replica(pod) for pod in self._watches["pods"].store])
 
 
-def _status_kind(resource: Resource) -> StatusKind:
-    gvk = resource.gvk
-    return status_kind_of({"apiVersion": gvk.group_version, "kind": gvk.kind})
+def _status_kind(resource: Resource) -> StatusKind | None:
+    """The kind of the statuses of each replica; None for exceptions, which have one for all."""
+    row = kind_of(resource.gvk)
+    return pod_status.CONSTRAINT if row is None else row.status
+
+
+def _of_exception(document: Object) -> tuple[str, str]:
+    """How an exception is in force, and why not: one of them is empty."""
+    if is_deleted(document):
+        return "", "it is being deleted"
+    standing = ExceptionStanding.of(document)
+    if standing.state in IN_FORCE:
+        until = f" until {standing.expires}" if standing.expires else ""
+        return f"in force{until}", ""
+    message = f": {standing.message}" if standing.message else ""
+    return "", f"{standing.state}{message}"
 
 
 def _faults(state: Convergence) -> str:

@@ -16,6 +16,7 @@ import aiohttp
 
 from webhook import __version__
 from webhook.api.encoding import DecodeError, decode, encode
+from webhook.api.gvk import text
 from webhook.backoff import Backoff
 from webhook.cluster.credentials import CredentialsError
 from webhook.cluster.errors import AnswerTooLarge, ApiError, ApiUnreachable, api_error
@@ -78,6 +79,9 @@ class ClusterClient:
         self._in_flight = asyncio.Semaphore(IN_FLIGHT_MAX)
         self.requests = 0
         self.unauthorized = 0
+        self.answered: dict[str, str] = {}
+        """The version of what was written last of each kind, by its path: it is known before any
+        watch tells of it."""
 
     def kept(self, obj: Object) -> Object:
         """An object as policies may read it when it is kept in memory; ``obj`` may be changed."""
@@ -299,8 +303,7 @@ class ClusterClient:
     async def create(self, resource: Resource, body: Object, namespace: str = "") -> Object:
         """Make an object. Raises :class:`ApiError` with ``is_conflict`` where it exists."""
         path, query = resource.collection(namespace), {"fieldManager": FIELD_MANAGER}
-        made: Object = await self.request("POST", path, query=query, body=body)
-        return made
+        return self._answered(resource, await self.request("POST", path, query=query, body=body))
 
     async def replace(self, resource: Resource, body: Object, *, subresource: str = "") -> Object:
         """Compare and swap: write the object if its ``resourceVersion`` is still the current one."""
@@ -309,10 +312,8 @@ class ClusterClient:
         path = resource.path(
             metadata["name"], metadata.get("namespace", ""), subresource=subresource
         )
-        made: Object = await self.request(
-            "PUT", path, query={"fieldManager": FIELD_MANAGER}, body=body
-        )
-        return made
+        made = await self.request("PUT", path, query={"fieldManager": FIELD_MANAGER}, body=body)
+        return self._answered(resource, made)
 
     async def update(
         self,
@@ -355,10 +356,8 @@ class ClusterClient:
             metadata["name"], metadata.get("namespace", ""), subresource=subresource
         )
         query = {"fieldManager": FIELD_MANAGER, "force": "true" if force else "false"}
-        made: Object = await self.request(
-            "PATCH", path, query=query, body=body, content_type=_APPLY
-        )
-        return made
+        made = await self.request("PATCH", path, query=query, body=body, content_type=_APPLY)
+        return self._answered(resource, made)
 
     async def merge(
         self,
@@ -372,10 +371,14 @@ class ClusterClient:
         """A JSON merge patch, for fields that have one writer."""
         path = resource.path(name, namespace, subresource=subresource)
         query = {"fieldManager": FIELD_MANAGER}
-        made: Object = await self.request(
-            "PATCH", path, query=query, body=patch, content_type=_MERGE
-        )
-        return made
+        made = await self.request("PATCH", path, query=query, body=patch, content_type=_MERGE)
+        return self._answered(resource, made)
+
+    def _answered(self, resource: Resource, made: Any) -> Object:
+        if version := text(made, "metadata", "resourceVersion"):
+            self.answered[resource.collection()] = version
+        answer: Object = made
+        return answer
 
     async def delete(
         self, resource: Resource, name: str, namespace: str = "", *, uid: str = ""
@@ -420,7 +423,7 @@ def _decoded(method: str, path: str, content: bytes) -> Any:
         return decode(content) if content else None
     except DecodeError as error:
         # A proxy's page, or the body of a server that is going down.
-        raise ApiUnreachable(f"{method} {path}: the answer is no JSON: {error}") from error
+        raise ApiUnreachable(f"{method} {path}: the answer is not JSON: {error}") from error
 
 
 def _described(error: BaseException) -> str:

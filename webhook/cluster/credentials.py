@@ -124,14 +124,14 @@ def _proxy(own: str | None, server: str, environment: Mapping[str, str]) -> Prox
     try:
         return read_proxy(own) if own else proxy_for(server, environment)
     except InvalidProxy as error:
-        raise CredentialsError(f"the way to the API server: {error}") from None
+        raise CredentialsError(f"the proxy to the API server: {error}") from None
 
 
 def _tls(configuration: Any) -> ssl.SSLContext:
     if not configuration.verify_ssl:
         raise CredentialsError(
-            "the kubeconfig turns verification off (insecure-skip-tls-verify): an API server that "
-            "anyone can play is not where policies come from"
+            "the kubeconfig turns verification off (insecure-skip-tls-verify): anyone "
+            "could pose as this API server and send policies"
         )
     try:
         context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)

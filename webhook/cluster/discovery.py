@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections import defaultdict
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 from webhook.api.gvk import GroupVersionKind, text
 from webhook.api.resource import Resource, group_path
@@ -15,7 +17,7 @@ from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from webhook.cluster.client import ClusterClient
 
@@ -58,6 +60,16 @@ class Discovery:
             raise UnknownKind(f"the API server serves no {gvk}")
         return listed
 
+    async def of_versions(self, gvk: GroupVersionKind, versions: Iterable[str]) -> Resource:
+        """The kind's resource at the first of some versions that is served.
+
+        Raises :class:`UnknownKind`, and what requests raise.
+        """
+        for version in versions:
+            with contextlib.suppress(UnknownKind):
+                return await Discovery.resource(self, gvk._replace(version=version))
+        raise UnknownKind(f"the API server serves no {gvk.kind} of {gvk.group}")
+
     def _believed(self, gvk: GroupVersionKind) -> _Served | None:
         """What is known of the kind's group, if it is fresh enough to answer by."""
         served = self._groups.get((gvk.group, gvk.version))
@@ -74,6 +86,23 @@ class Discovery:
         """Every kind of a group and version; none where it is not served."""
         served = await self._look_up(group, version)
         return list(served.resources.values())
+
+    async def of_kind(self, group: str, kind: str) -> list[Resource]:
+        """The resources of a kind in all versions of a group; none where it is not served."""
+        try:
+            answer = await self._client.request("GET", f"/apis/{quote(group, safe='')}")
+        except ApiError as error:
+            if error.is_absent:
+                return []
+            raise
+        versions = [text(one, "version") for one in objects_of(object_of(answer).get("versions"))]
+        return [
+            resource
+            for version in versions
+            if version
+            for resource in await self.kinds(group, version)
+            if resource.gvk.kind == kind
+        ]
 
     async def _look_up(self, group: str, version: str) -> _Served:
         served = _Served(time.monotonic())
@@ -99,7 +128,7 @@ def _resources(answer: Any, path: str, group: str, version: str) -> Iterator[Res
     """
     entries = object_of(answer).get("resources", ())
     if entries is not None and type(entries) is not list:  # Go writes an empty one as null.
-        raise ApiUnreachable(f"{path}: the answer is no list of resources")
+        raise ApiUnreachable(f"{path}: the answer is not a list of resources")
     for entry in objects_of(entries):
         plural, kind = text(entry, "name"), text(entry, "kind")
         namespaced = entry.get("namespaced") or False

@@ -8,6 +8,7 @@ from shutil import which
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.yaml_reader import KUBERNETES, InvalidYaml, read_first
+from webhook.printable import reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -53,7 +54,7 @@ def faults_of(named: str | Path | None, context: str | None) -> Iterator[str]:
                 line = error.line or 1
                 yield f"{file}:{line}: this is not a kubeconfig, because it is not YAML: {error.message}"
             except (OSError, ValueError) as error:
-                yield f"{file}: no kubeconfig: {error}"
+                yield f"{file}: no kubeconfig: {reason_of(error)}"
             else:
                 if not isinstance(document, dict) or not document:
                     yield f"{file}: no kubeconfig: it holds no clusters, users and contexts"
@@ -86,7 +87,7 @@ def _faults(place: str, documents: Sequence[dict[str, Any]], context: str | None
     cluster = _named(documents, "clusters", "cluster").get(contexts[name].get("cluster"), {})
     server = str(cluster.get("server", ""))
     if cluster and not server.startswith(("https://", "http://")):
-        yield f"{place}: cluster {contexts[name]['cluster']}: its server {server!r} is no https:// address"
+        yield f"{place}: cluster {contexts[name]['cluster']}: its server {server!r} is not an https:// address"
     user = _named(documents, "users", "user").get(contexts[name].get("user"), {})
     command = (user.get("exec") or {}).get("command")
     if command and which(str(command)) is None:

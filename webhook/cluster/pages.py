@@ -30,7 +30,7 @@ def read_page(page: Any, path: str) -> tuple[list[Any], str, str]:
     if items is None and (version or token):
         items = []
     if type(page) is not dict or type(items) is not list:
-        raise ApiUnreachable(f"{path}: the answer is no list")
+        raise ApiUnreachable(f"{path}: the answer is not a list")
     return items, version, token
 
 
@@ -45,7 +45,7 @@ def read_event(line: bytes, path: str) -> tuple[str, Any]:
         raise ApiUnreachable(f"{path}: the watch was torn: {error}") from error
     kind = text(event, "type")
     if not kind or "object" not in event:
-        raise ApiUnreachable(f"{path}: the watch was torn: {line[:100]!r} is no event")
+        raise ApiUnreachable(f"{path}: the watch was torn: {line[:100]!r} is not an event")
     return kind, event["object"]
 
 
@@ -58,4 +58,4 @@ def check_object(item: Any) -> None:
         raise ValueError("no object with a name")
     for field in ("labels", "annotations"):
         if type(metadata.get(field) or {}) is not dict:
-            raise ValueError(f"metadata.{field} is no object")
+            raise ValueError(f"metadata.{field} is not an object")

@@ -10,7 +10,8 @@ bookmarks come about every minute, so everything is listed anew.
 After etcd was restored from a copy the API server is at an older version than the one
 that is known. A watch from there tells nothing until the history has passed it, and then
 leaves out what came before. So a list of one object is asked for its version before a
-watch goes on; where that is older, everything is listed anew, and compared as a whole.
+watch goes on; where that is older, everything is listed anew, and compared as a whole. Known is,
+too, what an answer to a write has said and no watch yet: it may be what the restore took away.
 """
 
 from __future__ import annotations
@@ -232,6 +233,10 @@ class Reflector:
         self._resource_version = ""
         self._newest = ""
         """The version known last, however it was lost."""
+        self._asked_at = ""
+        """The version known when a list was asked for."""
+        self._overtaken = ""
+        """The answer to a write that is of a history which is no more."""
         self._is_compared = False
         """Whether it is known that the API server still has the history of what is known."""
         self._unreachable_since: float | None = None
@@ -260,8 +265,14 @@ class Reflector:
     def renew(self) -> None:
         """Begin the list or watch anew where it stopped: nothing may come by this one any more."""
         request, self._request = self._request, None
+        self._is_compared = False
         if request is not None:
             request.reschedule(asyncio.get_running_loop().time())
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the API server has answered since the list or watch was last begun."""
+        return self._is_compared
 
     # --- the loop -----------------------------------------------------------------------------
 
@@ -302,7 +313,7 @@ class Reflector:
         self._statistics.errors += 1
         self._statistics.last_error = str(error)
         if not isinstance(error, ApiError) or not error.is_absent:
-            self._tell("a list or watch failed; it is tried again", str(error))
+            self._tell("a list or watch failed; trying again", str(error))
         is_answer = isinstance(error, ApiError) and not error.is_server_fault
         if not is_answer and self._unreachable_since is None:
             self._unreachable_since = time.monotonic()
@@ -343,21 +354,28 @@ class Reflector:
 
     async def _compare(self) -> None:
         """See whether the API server is at the version that is known, or beyond it."""
+        known = self._known_version()
         page, _ = await self._client.page(
             self._path,
             {**self._query, "limit": "1"},
             deadline_seconds=self._settings.list_seconds_max,
         )
         _, version, _ = read_page(page, self._path)
-        if self._take_restore(version) or self._was_away():
+        if self._take_restore(version, known) or self._was_away():
             self._resource_version = ""
         else:
             self._unreachable_since = None
         self._is_compared = True
 
-    def _take_restore(self, version: str) -> bool:
+    def _known_version(self) -> str:
+        """The latest version that is known; to be asked for before a request that compares."""
+        answered = self._client.answered.get(self._resource.collection(), "")
+        is_newer = answered != self._overtaken and is_older(self._newest, answered)
+        return answered if is_newer else self._newest
+
+    def _take_restore(self, version: str, known: str) -> bool:
         """Whether the API server's version is older than the one known, which is told."""
-        if not is_older(version, self._newest):
+        if not is_older(version, known):
             return False
         if not self._statistics.outdated:
             self._statistics.outdated = True
@@ -365,7 +383,7 @@ class Reflector:
             self._tell(
                 "the API server is at an older version than before, as after a restore of etcd; "
                 "everything is listed anew",
-                f"resourceVersion {version} after {self._newest}",
+                f"resourceVersion {version} after {known}",
             )
         return True
 
@@ -378,6 +396,7 @@ class Reflector:
 
     async def _list(self) -> None:
         """Get everything, by a stream where the server serves that, else page by page."""
+        self._asked_at = self._known_version()
         if self._watch_list:
             try:
                 await self._stream_from_nothing()
@@ -416,7 +435,7 @@ class Reflector:
             size = self._weigh(size + page_bytes)
             items, version, token = read_page(page, self._path)
             if not (version or token):
-                raise ApiUnreachable(f"{self._path}: the answer is no list that can be watched")
+                raise ApiUnreachable(f"{self._path}: the answer is not a list that can be watched")
             objects += self._items(items)
             if not token:
                 return objects, version
@@ -453,12 +472,18 @@ class Reflector:
         except Exception as error:  # noqa: BLE001  # the object's boundary: counted, logged, left out
             self._statistics.malformed += 1
             name = text(item, "metadata", "name")
-            self._tell("an object was left out that is none", f"{name!r:.200}: {error!r:.300}")
+            self._tell(
+                "an item was skipped: it is not an object of Kubernetes",
+                f"{name!r:.200}: {error!r:.300}",
+            )
             return None
 
     def _take_list(self, objects: Iterable[Object], version: str) -> None:
         # Of another history a version may be that of another content.
-        is_other = self._take_restore(version) or self._statistics.outdated or self._was_away()
+        is_restored = self._take_restore(version, self._asked_at)
+        is_other = is_restored or self._statistics.outdated or self._was_away()
+        if is_older(version, self._asked_at):
+            self._overtaken = self._asked_at
         self._statistics.lists += 1
         self._statistics.outdated = False
         self._statistics.absent = False

@@ -141,7 +141,7 @@ def read(paths: Iterable[str], parser: str, faults: list[FileError]) -> Iterator
 def read_one(path: str, parser: str = "") -> Configuration:
     """One file's value; raises :class:`FileError`."""
     try:
-        name = parser or parsers.name_for(path)
+        name = parser or _parser_of(path)
         parse = parsers.parser(name)
     except ParseError as error:
         raise FileError(path, f"new parser: {error.message}") from None
@@ -152,6 +152,25 @@ def read_one(path: str, parser: str = "") -> Configuration:
         raise FileError(path, f"parser unmarshal: {error.message}", error.line) from None
     except RecursionError:
         raise FileError(path, "parser unmarshal: nested too deeply") from None
+
+
+def _parser_of(path: str) -> str:
+    """The parser that a name says; a pipe that says none is YAML, as standard input is."""
+    try:
+        return parsers.name_for(path)
+    except ParseError:
+        if is_pipe(path):
+            return "yaml"
+        raise
+
+
+def is_pipe(path: str) -> bool:
+    """Whether a path is what a shell puts in place of ``<(command)``, or the like."""
+    try:
+        mode = os.stat(path).st_mode  # noqa: PTH116  # paths as they are told
+    except OSError:
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
 def _bytes_of(path: str) -> bytes:

@@ -1,16 +1,28 @@
-"""Policies fetched before a run: files, folders, and single files from the web."""
+"""Policies that are fetched: by ``pull``, and before a run (downloader/, hashicorp/go-getter).
+
+Sources are named as go-getter has it: ``git::URL//FOLDER?ref=TAG``, ``oci://…``, addresses of
+registries that are known as such, ``github.com/OWNER/NAME``, paths, and the web.
+"""
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
+import subprocess
+import tempfile
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from webhook.conftest.policies import ConftestPolicyError
+from webhook.conftest.registry import registry_options
+from webhook.printable import reason_of
 from webhook.proxies import proxy_for
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,36 +31,223 @@ BYTES_MAX: Final = 64 << 20
 """A larger file is no policy."""
 
 _SECONDS_MAX: Final = 60
+_GIT_SECONDS_MAX: Final = 300
 _WEB: Final = ("http", "https")
+_ARCHIVES: Final = (
+    ".tar.gz",
+    ".tgz",
+    ".zip",
+    ".tar.bz2",
+    ".tbz2",
+    ".tar.xz",
+    ".txz",
+    ".tar",
+    ".gz",
+)
+_REGISTRIES: Final = re.compile(
+    r"azurecr\.io|gcr\.io|registry\.gitlab\.com|pkg\.dev|^quay\.io"
+    r"|[0-9]{12}\.dkr\.ecr\.[a-z0-9-]*\.amazonaws\.com"
+    r"|(?:::1|127\.0\.0\.1|(?i:localhost)):\d{1,5}"
+)
+_GIT_SSH: Final = re.compile(r"(?:[A-Za-z0-9_.-]+@)?[A-Za-z0-9.-]+:(?!//)[^\\]+")
+_FORCED: Final = re.compile(r"([A-Za-z0-9]+)::(.+)")
 
 
-def update(folder: str, urls: Sequence[str]) -> None:
+@dataclass(frozen=True, slots=True)
+class FetchSource:
+    """Where policies are: how they are fetched, from where, and which folder of it is meant."""
+
+    kind: str
+    address: str
+    folder: str = ""
+    query: str = ""
+
+
+def update(folder: str, urls: Sequence[str], *, tls: bool | None = None) -> None:
     """Bring what the URLs name into the folder; raises :class:`ConftestPolicyError`."""
+    _fetch_all(folder, urls, tls=tls, overwrites=True, doing="update policies")
+
+
+def pull(folder: str, urls: Sequence[str], *, tls: bool | None = None) -> None:
+    """As :func:`update`, but no file that is there is replaced by one that is named."""
+    _fetch_all(folder, urls, tls=tls, overwrites=False, doing="download policies")
+
+
+def _fetch_all(
+    folder: str, urls: Sequence[str], *, tls: bool | None, overwrites: bool, doing: str
+) -> None:
     for url in urls:
         try:
-            _fetch(Path(folder), url)
-        except (OSError, ValueError) as error:
-            raise ConftestPolicyError(f"update policies: {url}: {error}") from None
+            _fetch(Path(folder), detect(url), tls=tls, overwrites=overwrites)
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
+            raise ConftestPolicyError(f"{doing}: {url}: {reason_of(error)}") from None
 
 
-def _fetch(folder: Path, url: str) -> None:
-    plain = url.removeprefix("file::")
-    parts = urlsplit(plain)
-    if parts.scheme in _WEB:
-        name = Path(unquote(parts.path)).name
-        if not name:
-            raise ValueError("the address names no file")
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(_download(plain))
+def detect(text: str) -> FetchSource:
+    """What a source's text means; raises ``ValueError`` for what is not fetched here."""
+    text = text.replace("localhost", "127.0.0.1")
+    forced = _FORCED.fullmatch(text)
+    kind, plain = (forced[1].lower(), forced[2]) if forced else ("", text)
+    plain, folder, query = _parts(plain)
+    scheme = urlsplit(plain).scheme if "://" in plain else ""
+    if not scheme and not kind:
+        if _REGISTRIES.search(plain):
+            kind = "oci"
+        elif plain.startswith("github.com/"):
+            owner, _, rest = plain.removeprefix("github.com/").partition("/")
+            name, _, below = rest.partition("/")
+            if not owner or not name:
+                raise ValueError("a repository of GitHub is github.com/OWNER/NAME")
+            kind = "git"
+            plain = f"https://github.com/{owner}/{name.removesuffix('.git')}.git"
+            folder = folder or below
+        elif _GIT_SSH.fullmatch(plain) and "@" in plain:
+            kind = "git"
+    kind = kind or ("file" if scheme in {"", "file"} else scheme)
+    if kind not in {"file", "git", "oci", *_WEB}:
+        raise ValueError(
+            f"{kind} is not supported: policies come by git, oci, http, https and from files"
+        )
+    return FetchSource(kind, plain, folder, query)
+
+
+def _parts(plain: str) -> tuple[str, str, str]:
+    """A source's address, the folder in it after ``//``, and its query."""
+    plain, _, query = plain.partition("?")
+    begin = plain.index("://") + 3 if "://" in plain else 0
+    cut = plain.find("//", begin)
+    if cut < 0:
+        return plain, "", query
+    return plain[:cut], plain[cut + 2 :].strip("/"), query
+
+
+def _fetch(folder: Path, source: FetchSource, *, tls: bool | None, overwrites: bool) -> None:
+    if source.kind == "git":
+        _fetch_git(folder, source)
         return
-    if parts.scheme not in {"", "file"}:
-        raise ValueError(f"{parts.scheme} is not supported: fetch the policies before the run")
-    source = Path(unquote(parts.path) if parts.scheme else plain)
-    if source.is_dir():
-        shutil.copytree(source, folder, dirs_exist_ok=True)
+    target = folder / Path(source.address).name
+    if not overwrites and target.exists():
+        raise ValueError(f"policy file already exists at {target}, refusing to overwrite")
+    if source.kind == "oci":
+        _fetch_oci(folder, source, tls=tls)
+    elif source.kind in _WEB:
+        _fetch_web(folder, source)
+    else:
+        _fetch_path(folder, source)
+
+
+def _fetch_path(folder: Path, source: FetchSource) -> None:
+    plain = source.address
+    place = Path(unquote(urlsplit(plain).path) if plain.startswith("file://") else plain)
+    place = place / source.folder if source.folder else place
+    if place.is_dir():
+        shutil.copytree(place, folder, dirs_exist_ok=True)
     else:
         folder.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source, folder / source.name)
+        shutil.copyfile(place, folder / place.name)
+
+
+def _fetch_web(folder: Path, source: FetchSource) -> None:
+    name = Path(unquote(urlsplit(source.address).path)).name
+    if not name:
+        raise ValueError("the address names no file")
+    if name.endswith(_ARCHIVES) or source.folder:
+        raise ValueError("archives from the web are not opened: name a file, git:: or oci://")
+    query = f"?{source.query}" if source.query else ""
+    content = _download(f"{source.address}{query}")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(content)
+
+
+def _fetch_oci(folder: Path, source: FetchSource, *, tls: bool | None) -> None:
+    from webhook.registry.errors import RegistryError  # noqa: PLC0415  # they bring aiohttp
+    from webhook.registry.package import write_files  # noqa: PLC0415
+    from webhook.registry.reference import parse_reference  # noqa: PLC0415
+    from webhook.registry.session import pull as pull_artifact  # noqa: PLC0415
+
+    try:
+        reference = parse_reference(source.address)
+        options = registry_options(reference, tls=tls)
+        pulled = pull_artifact(options, reference, archives=False)
+        if not pulled.files:
+            raise ValueError("the artifact has no files: none of its layers has a name")
+        write_files(pulled.files, folder)
+    except RegistryError as error:
+        raise ValueError(str(error)) from None
+
+
+# --- git ------------------------------------------------------------------------------------------
+
+
+def _fetch_git(folder: Path, source: FetchSource) -> None:
+    """A repository into the folder, which is its checkout then; or a folder of it."""
+    asked = parse_qs(source.query)
+    if unknown := sorted(set(asked) - {"ref", "depth"}):
+        raise ValueError(f"{unknown[0]} is not supported of git: ref and depth are")
+    ref = asked.get("ref", [""])[0]
+    if source.folder:
+        if ".." in Path(source.folder).parts:
+            raise ValueError(f"{source.folder} leads out of the repository")
+        with tempfile.TemporaryDirectory(prefix="waddle-") as temporary:
+            checkout = Path(temporary) / "checkout"
+            _clone(source.address, ref, asked, checkout)
+            inner = checkout / source.folder
+            if not inner.resolve().is_relative_to(checkout.resolve()) or not inner.is_dir():
+                raise ValueError(f"the repository has no folder {source.folder}")
+            shutil.copytree(inner, folder, dirs_exist_ok=True, symlinks=True)
+        return
+    if (folder / ".git").exists():
+        _git("-C", str(folder), "fetch", "--quiet", "origin", ref or "HEAD")
+        _git("-C", str(folder), "checkout", "--quiet", "--detach", "FETCH_HEAD")
+        return
+    if folder.exists() and any(folder.iterdir()):
+        raise ValueError(f"{folder} is no checkout, and not empty: name another folder")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    _clone(source.address, ref, asked, folder)
+
+
+def _clone(address: str, ref: str, asked: dict[str, list[str]], folder: Path) -> None:
+    if ref.startswith("-"):
+        raise ValueError(f"{ref!r} is no name of a commit, branch or tag")
+    depth = asked.get("depth", [""])[0]
+    if depth and not (depth.isascii() and depth.isdigit()):
+        raise ValueError(f"depth={depth} is no number")
+    shallow = ["--depth", depth or "1"] if depth or not ref else []
+    _git("clone", "--quiet", *shallow, "--", address, str(folder))
+    if ref:
+        if depth:
+            _git("-C", str(folder), "fetch", "--quiet", "--depth", depth, "origin", ref)
+            ref = "FETCH_HEAD"
+        _git("-C", str(folder), "checkout", "--quiet", ref)
+
+
+def _git(*arguments: str) -> None:
+    """Run git, which asks nobody and speaks no protocol that runs programs."""
+    program = shutil.which("git")
+    if program is None:
+        raise ValueError("git is not installed, by which git:: sources are fetched")
+    environment = {
+        **os.environ,
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh",
+    }
+    try:
+        subprocess.run(  # noqa: S603  # the address stands behind --
+            [program, *arguments],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_GIT_SECONDS_MAX,
+            check=True,
+        )
+    except subprocess.CalledProcessError as error:
+        said = error.stderr.strip().splitlines()
+        raise ValueError(f"git: {said[-1] if said else error.returncode}") from None
+
+
+# --- the web --------------------------------------------------------------------------------------
 
 
 class _Proxies(urllib.request.ProxyHandler):
@@ -70,8 +269,15 @@ class _Proxies(urllib.request.ProxyHandler):
 def _download(url: str) -> bytes:
     # Only what begins with http:// or https:// comes here.
     opener = urllib.request.build_opener(_Proxies({}))
+    end = time.monotonic() + _SECONDS_MAX
+    parts: list[bytes] = []
+    size = 0
     with opener.open(url, timeout=_SECONDS_MAX) as response:
-        content: bytes = response.read(BYTES_MAX + 1)
-    if len(content) > BYTES_MAX:
-        raise ValueError(f"larger than {BYTES_MAX} bytes")
-    return content
+        while part := response.read1(1 << 20):
+            parts.append(part)
+            size += len(part)
+            if size > BYTES_MAX:
+                raise ValueError(f"larger than {BYTES_MAX} bytes")
+            if time.monotonic() > end:
+                raise ValueError(f"not whole within {_SECONDS_MAX} s")
+    return b"".join(parts)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.conftest import builtins, tracing
 from webhook.conftest.result import CheckResult, QueryResult, RuleResult, finding_of
 from webhook.policies.rego_files import LoadErrors, RegoFiles, load
+from webhook.printable import reason_of
 from webhook.rego.builtins.registry import BUILTINS
 from webhook.rego.engine import UNDEFINED, CompileOptions, EvaluationContext, compile_modules
 from webhook.rego.errors import EvaluationError, RegoErrors
@@ -96,8 +97,11 @@ def _allowed(path: str) -> set[str]:
     try:
         document = json.loads(Path(path).read_bytes())
         return {one["name"] for one in document["builtins"]} | builtins.PRIVATE
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise ConftestPolicyError(f"load capabilities: {path}: {error}") from None
+    except (TypeError, KeyError):
+        why = "expected an object with a list of builtins, each with a name"
+    except (OSError, ValueError, RecursionError) as error:
+        why = reason_of(error)
+    raise ConftestPolicyError(f"load capabilities: {path}: {why}")
 
 
 def compiled(files: RegoFiles, options: PolicyOptions) -> Program:

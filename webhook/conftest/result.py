@@ -52,7 +52,7 @@ class QueryResult:
 
     @property
     def passed(self) -> bool:
-        """Whether all of it passed."""
+        """Whether no rule of the query found anything."""
         return all(finding.passed for finding in self.findings)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from webhook import parsers
+from webhook.conftest.configurations import is_pipe
 from webhook.parsers.errors import ParseError
 
 _NAME: Final = "conftest"
@@ -26,7 +27,7 @@ class SettingsError(Exception):
 def settings(config_file: str = "") -> dict[str, Any]:
     """The options by their flags' names, all lower case; raises :class:`SettingsError`."""
     named = config_file or os.environ.get(f"{_PREFIX}CONFIG_FILE", "")
-    path = Path(named) if named else _beside()
+    path = Path("/dev/stdin" if named == "-" else named) if named else _beside()
     values = {} if path is None else _read(path)
     for variable, value in os.environ.items():
         if variable.startswith(_PREFIX) and value:
@@ -41,6 +42,8 @@ def _beside() -> Path | None:
 
 def _read(path: Path) -> dict[str, Any]:
     extension = path.suffix.removeprefix(".").lower()
+    if not extension and is_pipe(str(path)):
+        extension = "toml"  # what conftest's own file is
     name = {"yml": "yaml", "env": "dotenv"}.get(extension, extension)
     if extension not in _EXTENSIONS:
         raise SettingsError(f"{path}: unsupported config type {extension!r}")

@@ -122,6 +122,7 @@ class Console:
             "/policies": ("policies", pages.policies),
             "/policy": ("policy", pages.policy),
             "/rollouts": ("rollouts", pages.rollouts),
+            "/exceptions": ("exceptions", pages.exceptions),
             "/health": ("health", pages.health),
         }
         routes = [
@@ -202,7 +203,7 @@ class Console:
             try:
                 document = view(picture, _query(request))
             except NotThere as error:
-                raise HTTPException(404, f"not known here: {error}") from None
+                raise HTTPException(404, f"not found: {error}") from None
             return self._answer(request, picture, name, path, document)
 
         return answer
@@ -295,7 +296,9 @@ class Console:
                     said, self.source.policies, picture, records
                 )
             except Busy:
-                raise HTTPException(503, "others are trying something: ask again soon") from None
+                raise HTTPException(
+                    503, "the playground is busy with other users: try again in a moment"
+                ) from None
             if said.mode == "review":
                 outcome = self._of_what_is_seen(outcome, picture)
         has_log = self.options.decisions is not None
@@ -383,7 +386,7 @@ class Console:
             status, text = error.status_code, error.detail
         elif isinstance(error, SignInRefused):
             status = error.status
-            self.log.warning("nobody signed in", reason=text)
+            self.log.warning("a sign-in failed", reason=text)
         picture = self.shown.picture if self.options.login is None else NOBODYS
         document = {"status": status, "error": text, "signIn": isinstance(error, SignInRefused)}
         return self._answer(request, picture, "error", "", document, status=status, follows=False)

@@ -17,15 +17,18 @@ from webhook.console.picture import (
     ShownPolicy,
     ShownViolation,
 )
-from webhook.console.sorts import action_of, category_of, described
+from webhook.console.sorts import action_of, category_of, described, shown_name
 from webhook.console.violations import gravity
 from webhook.console.visitor import Right
 from webhook.constraint.rollout import read_record, stage_of
 from webhook.controllers.status.convergence import by_subject, converge, subject_for
 from webhook.policies.advice import advice_on_document
+from webhook.policies.asked import is_judged, who_is_asked
+from webhook.policy_kinds.table import EXCEPTIONS
 from webhook.replicas.pods import replica
 from webhook.reports.report import finding_in, of_source, subject_in
 from webhook.values import dataclass
+from webhook.webhook_rules.asking import REASON
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from webhook.console.picture import PictureState, ShownCertificate
     from webhook.controllers.status.convergence import Convergence
     from webhook.reports.finding import ReportSubject
+    from webhook.webhook_rules.asking import AskedState
 
     Object = dict[str, Any]
 
@@ -46,7 +50,7 @@ FROM_STATUSES: Final = (
     "violations are those in the statuses of constraints, which hold the first few of each: "
     "the cluster serves no policy reports"
 )
-NOWHERE: Final = "no audit has told of any, and the cluster serves no policy reports"
+NOWHERE: Final = "no audit has published any, and the cluster serves no policy reports"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,10 @@ class ClusterObjects:
     pods: Sequence[Object] = ()
     revisions: Sequence[Object] = ()
     reports: Sequence[Object] | None = None
+    around: Sequence[Object] = ()
+    """What says who is asked about policies: configurations, Config and Namespaces."""
+    around_read: Sequence[str] = ()
+    """The kinds of configurations that have been listed."""
     kinds: Sequence[Mapping[str, Any]] = ()
     trouble: Sequence[str] = ()
     certificates: Sequence[ShownCertificate] = ()
@@ -76,13 +84,20 @@ def picture_of(objects: ClusterObjects) -> Picture:
     )
     statuses = by_subject(objects.statuses)
     revisions, spoiled = _revisions(objects.revisions)
+    asked = who_is_asked(
+        [*objects.policies, *objects.around], objects.namespace, objects.around_read
+    )
     policies = []
     for document in objects.policies:
         category = category_of(document)
         if category is None:
             continue
+        if category == EXCEPTIONS.name:
+            policies.append(_exception(document))
+            continue
         converged = converge(document, statuses.get(subject_for(document), ()), replicas)
-        policies.append(_policy(document, category, converged, revisions))
+        asking = asked(document) if is_judged(document) else None
+        policies.append(_policy(document, category, converged, revisions, asking))
     policies = described(sorted(policies, key=lambda item: (item.category, *item.key)))
     by_key = {item.key: item for item in policies}
     violations, trouble, why = _violations(objects, by_key)
@@ -111,27 +126,35 @@ def _policy(
     category: Any,
     converged: Convergence,
     revisions: Mapping[str, Sequence[PolicyRevision]],
+    asking: AskedState | None,
 ) -> ShownPolicy:
     metadata = object_of(document["metadata"])
     counted = converged.counted
+    state, gaps = _state(converged), "" if asking is None else asking.text
+    if state == "active" and asking is not None and asking.extent == "not at all":
+        state = "not asked"
     record = read_record(document.get("status")) if category == "constraint" else None
     return ShownPolicy(
         category,
         gvk_of(document).kind,
         name_of(document),
         document,
-        _state(converged),
+        state,
         action=(stage_of(document) or action_of(document)) if category == "constraint" else "",
         generation=integer_of(metadata.get("generation")),
         resource_version=text(metadata, "resourceVersion"),
         audited=_audited(document) if category == "constraint" else 0,
-        faults=tuple(
-            dict.fromkeys(one.reason for one in converged.standings if one.errors and one.reason)
+        faults=(
+            *dict.fromkeys(one.reason for one in converged.standings if one.errors and one.reason),
+            *((f"{REASON}: {gaps}",) if state == "not asked" else ()),
         ),
         advice=(
-            tuple(one.message for one in advice_on_document(document))
-            if category == "constraint"
-            else ()
+            *(
+                (one.message for one in advice_on_document(document))
+                if category == "constraint"
+                else ()
+            ),
+            *(() if asking is None else asking.notes),
         ),
         standings=tuple(
             ReplicaStanding(
@@ -143,6 +166,33 @@ def _policy(
         counted=len(counted),
         rollout=None if record is None else record.document(),
         revisions=tuple(revisions.get(text(metadata, "uid"), ())),
+    )
+
+
+_STATES_OF_EXCEPTIONS: Final[Mapping[str, PictureState]] = {
+    "Active": "active",
+    "Unused": "active",
+    "Pending": "pending",
+    "Expired": "not for admission",
+    "Invalid": "error",
+}
+
+
+def _exception(document: Object) -> ShownPolicy:
+    """An exception as its status describes it."""
+    metadata, status = object_of(document["metadata"]), status_of(document)
+    state, message = text(status, "state"), text(status, "message")
+    said = (message,) if message else ()
+    return ShownPolicy(
+        EXCEPTIONS.name,
+        gvk_of(document).kind,
+        shown_name(document),
+        document,
+        _STATES_OF_EXCEPTIONS.get(state, "pending"),
+        generation=integer_of(metadata.get("generation")),
+        resource_version=text(metadata, "resourceVersion"),
+        faults=said if state == "Invalid" else (),
+        advice=() if state == "Invalid" else said,
     )
 
 

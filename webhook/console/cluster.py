@@ -12,13 +12,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import timestamp
 from webhook.api.config import CONFIG, CONFIG_NAME
-from webhook.api.gvk import GroupVersionKind, name_of
+from webhook.api.gvk import GroupVersionKind, gvk_of, name_of
 from webhook.api.revision import GROUP, KIND, VERSION
 from webhook.api.shapes import objects_of
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.discovery import Discovery
 from webhook.cluster.errors import ApiError, ApiUnreachable
-from webhook.cluster.kinds import NAMESPACE, NAMESPACES, PODS, WEBHOOK_CONFIGURATIONS
+from webhook.cluster.kinds import (
+    MUTATING_CONFIGURATIONS,
+    NAMESPACE,
+    NAMESPACES,
+    PODS,
+    WEBHOOK_CONFIGURATIONS,
+)
 from webhook.cluster.reflector import ObjectSelection, Reflector
 from webhook.console import serving_certificate
 from webhook.console.assembly import ClusterObjects, carrier, kept_report, newest, picture_of
@@ -31,6 +37,7 @@ from webhook.controllers.status_kinds import status_resource
 from webhook.policies.extensions import Extensions, on_top
 from webhook.policy_kinds import table
 from webhook.policy_kinds.known import EXTENSIONS, STATUS_KINDS, kind_of_document
+from webhook.policy_kinds.table import CONSTRAINT_GROUPS
 from webhook.replicas.pods import WEBHOOK_PODS
 from webhook.reports.report_api import APIS
 from webhook.review.policy_set import exclusions_of
@@ -56,9 +63,13 @@ OWN: Final = frozenset((*STATUSES, PODS.gvk, CONFIG))
 """Kinds that are followed in Waddle's namespace alone."""
 
 CONFIGURATIONS: Final = WEBHOOK_CONFIGURATIONS.gvk
+MUTATING: Final = MUTATING_CONFIGURATIONS.gvk
+AROUND: Final = (CONFIGURATIONS, MUTATING, CONFIG, NAMESPACE)
+"""Kinds that say who is asked about policies."""
+
 FIXED: Final = (
-    *(TEMPLATES, *(row.gvk for row in EXTENSIONS), REVISIONS, *STATUSES),
-    *(PODS.gvk, NAMESPACE, CONFIGURATIONS, CONFIG),
+    *(TEMPLATES, CONSTRAINT_GROUPS.gvk, *(row.gvk for row in EXTENSIONS), REVISIONS, *STATUSES),
+    *(PODS.gvk, *AROUND),
 )
 PLURALS: Final = {
     **{row.gvk: row.plural for row in table.POLICY_KINDS if row.kind},
@@ -67,6 +78,7 @@ PLURALS: Final = {
     PODS.gvk: PODS.plural,
     NAMESPACE: NAMESPACES.plural,
     CONFIGURATIONS: WEBHOOK_CONFIGURATIONS.plural,
+    MUTATING: MUTATING_CONFIGURATIONS.plural,
     **{one.gvk: one.plural for api in APIS.values() for one in api.resources},
 }
 """Of the kinds whose plural is not the kind in lower case."""
@@ -274,6 +286,12 @@ class ClusterSource:
                 for item in listed
                 if category_of(item) is not None
             ],
+            around=[item for gvk in AROUND for item in groups.get(gvk, ())],
+            around_read=[
+                gvk.kind
+                for gvk in AROUND
+                if (one := statistics.get(gvk)) is not None and one.synced and not one.absent
+            ],
             statuses=[item for gvk in STATUSES for item in groups.get(gvk, ())],
             pods=groups.get(PODS.gvk, ()),
             revisions=groups.get(REVISIONS, ()),
@@ -321,13 +339,13 @@ class ClusterSource:
             else:
                 self._client.remove_constraint(kind, name)
         add = {"template": self._client.add_template, "constraint": self._client.add_constraint}
-        for category in ("template", "constraint"):
-            for item in documents.values():
-                if item.category == category:
-                    try:
-                        add[category](_staged(item))
-                    except ConstraintFrameworkError:
-                        continue  # Its state says what is wrong.
+        for item in sorted(
+            documents.values(), key=lambda one: constraint.rank(gvk_of(one.document))
+        ):
+            try:
+                add[item.category](_staged(item))
+            except ConstraintFrameworkError:
+                continue  # Its state says what is wrong.
         self._compiled = set(documents)
         for namespace in list(self._objects.get(NAMESPACE, {}).values()):
             self._client.set_namespace(name_of(namespace), namespace)

@@ -11,7 +11,7 @@ from webhook.api.shapes import object_of, objects_of
 from webhook.api.timestamp import seconds_of
 from webhook.console.listing import choices, position_of
 from webhook.console.visitor import Right
-from webhook.decisions.source import RecordSource
+from webhook.decisions.source import RecordSource, excused_by
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _uids(record: Mapping[str, Any]) -> tuple[str, ...]:
 def _words(record: Mapping[str, Any]) -> str:
     names = ("resourceName", "resourceNamespace", "resourceKind", "requestUsername")
     words = [str(record.get(name, "")) for name in names]
-    for result in objects_of(record.get("results")):
+    for result in objects_of(record.get("results")) + objects_of(record.get("excused")):
         named = object_of(result.get("constraint"))
         words += [
             str(named.get("kind", "")),
@@ -253,6 +253,15 @@ def row(record: Mapping[str, Any]) -> dict[str, Any]:
                 "message": result.get("message", ""),
             }
             for result in objects_of(record.get("results"))
+        ]
+        + [
+            {
+                "kind": object_of(item.get("constraint")).get("kind", ""),
+                "name": object_of(item.get("constraint")).get("name", ""),
+                "action": "excused",
+                "message": f"{item.get('message', '')} ({excused_by(item)})",
+            }
+            for item in objects_of(record.get("excused"))
         ],
         "errors": [str(item) for item in record.get("errors") or ()],
     }

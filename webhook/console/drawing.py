@@ -50,6 +50,7 @@ NAVIGATION: Final = (
     ("/", "Overview"),
     ("/policies", "Policies"),
     ("/violations", "Violations"),
+    ("/exceptions", "Exceptions"),
     ("/decisions", "Decisions"),
     ("/rollouts", "Roll-outs"),
     ("/playground", "Playground"),

@@ -12,8 +12,8 @@ from webhook.api.admission import InvalidReview
 from webhook.api.gvk import gvk_of, name_of, namespace_of
 from webhook.console.live import NotReadable
 from webhook.console.picture import Picture, ShownPolicy, ShownViolation
-from webhook.console.review import review
-from webhook.console.sorts import action_of, category_of, described
+from webhook.console.review import EXCUSED, review
+from webhook.console.sorts import action_of, category_of, described, shown_name
 from webhook.console.violations import gravity
 from webhook.constraint import enforcement
 from webhook.constraint.limits import Limits
@@ -30,6 +30,7 @@ from webhook.policies.manifests import (
 )
 from webhook.policies.policy_files import PolicyFiles
 from webhook.policies.validation import is_policy
+from webhook.policy_kinds.known import foreign_parts
 from webhook.review.subject import Subject, is_admission_review, shown_object, value_of
 from webhook.values import dataclass
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from webhook.console.picture import PictureState, Shown
     from webhook.console.visitor import Right
     from webhook.constraint.client import Client
+    from webhook.external_data.exchange import Ask
     from webhook.log import Logger
     from webhook.policies.manifests import Manifest, PolicyFault
     from webhook.review.policy_set import PolicySet
@@ -58,6 +60,8 @@ class Place:
 
     policies: tuple[Path, ...]
     manifests: tuple[Path, ...]
+    ask: Ask | None = None
+    """Answers for providers, where somebody has said what they do."""
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.policies))
@@ -81,7 +85,7 @@ class FileObjects:
             named = gvk_of(document), namespace_of(document), name_of(document)
             if named == (place.gvk, place.namespace, place.name):
                 return document
-        raise NotReadable("it is in no manifest that was given")
+        raise NotReadable("no given manifest contains it")
 
 
 class FilesSource:
@@ -92,7 +96,7 @@ class FilesSource:
         self._client = client
         self._shown = shown
         self._log = log
-        self._files = PolicyFiles(client, place.policies)
+        self._files = PolicyFiles(client, place.policies, foreign=foreign_parts())
         self._stop = threading.Event()
         self._policies: PolicySet | None = None
         self.objects = FileObjects()
@@ -128,7 +132,7 @@ class FilesSource:
         faults, snapshot = report.faults, policies_now.snapshot
         objects, trouble = _objects(self._place.manifests)
         self.objects = FileObjects(objects)
-        judged = _Judged(policies_now)
+        judged = _Judged(policies_now, self._place.ask)
         violations, more = judged.violations(objects)
         advice = judged.advice(are_reviewed=bool(self._place.manifests))
         policies = described(
@@ -190,7 +194,7 @@ def _policy(
     return ShownPolicy(
         category,
         gvk_of(document).kind,
-        name_of(document),
+        shown_name(document),
         document,
         state,
         action=action_of(document) if category == "constraint" else "",
@@ -226,8 +230,9 @@ def _objects(paths: Iterable[Path]) -> tuple[list[Manifest], list[str]]:
 class _Judged:
     """What objects violate, as ``waddle test`` finds it, and which constraints none of them met."""
 
-    def __init__(self, policies: PolicySet) -> None:
+    def __init__(self, policies: PolicySet, ask: Ask | None) -> None:
         self._policies = policies
+        self._ask = ask
         self._matched = Matched()
         self._alone = Matched()
         """By objects that no request brings."""
@@ -244,7 +249,7 @@ class _Judged:
                 namespaces[name_of(item.document)] = item.document
         for item in objects:
             rows, faults = self._review(item, namespaces)
-            shown += [self._violation(row, item) for row in rows]
+            shown += [self._violation(row, item) for row in rows if row["action"] != EXCUSED]
             trouble += [f"{item.file}:{item.line}: {fault}" for fault in faults]
             if len(shown) >= VIOLATIONS_MAX:
                 trouble.append(f"more than {VIOLATIONS_MAX} violations: the rest is not shown")
@@ -262,7 +267,7 @@ class _Judged:
         self._seen.add(gvk_of(shown_object(item.document)).group_kind)
         limits = Limits(observer=matched)
         subject = Subject(value, point=enforcement.COMMAND_LINE, limits=limits)
-        return review(self._policies, subject)
+        return review(self._policies, subject, ask=self._ask)
 
     def _violation(self, row: Mapping[str, Any], item: Manifest) -> ShownViolation:
         document = shown_object(item.document)

@@ -64,7 +64,7 @@ class ObjectReader:
             raise NotReadable("a Secret is never read here")
         parts = (gvk.group or "core", gvk.version, place.namespace or "none", place.name)
         if not all(_NAME.fullmatch(one) for one in parts):
-            raise NotReadable("this is no name that an object of a cluster has")
+            raise NotReadable("this is not a valid name of an object")
         try:
             async with asyncio.timeout(OBJECT_SECONDS):
                 resource = await self._discovery.resource(gvk)

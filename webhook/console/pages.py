@@ -7,8 +7,9 @@ from collections import Counter
 from difflib import unified_diff
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.gvk import text
 from webhook.api.revision import InvalidRevision
-from webhook.api.shapes import annotations_of, object_of
+from webhook.api.shapes import annotations_of, object_of, objects_of, status_of
 from webhook.api.timestamp import seconds_of
 from webhook.console import kubectl, violations
 from webhook.console.listing import PAGE_ROWS, page_of
@@ -17,6 +18,8 @@ from webhook.console.source_text import as_yaml, numbered, sources
 from webhook.console.violations import Search, counted, groups
 from webhook.constraint.errors import InvalidConstraint
 from webhook.constraint.rollout import ANNOTATION, read_rollout
+from webhook.exceptions.exception import ANY
+from webhook.policy_kinds.table import EXCEPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -234,6 +237,7 @@ def policy(picture: Picture, query: Query) -> ObjectDocument:
         ],
         "template": summary(template) if template is not None else None,
         "constraints": belonging,
+        "exceptions": _exceptions_from(picture, item),
         "violations": None
         if picture.violations is None
         else {
@@ -243,8 +247,30 @@ def policy(picture: Picture, query: Query) -> ObjectDocument:
         "rollout": item.rollout,
         "toCome": to_come(item),
         "revisions": [_revision(item, one) for one in item.revisions],
+        "reads": _reads(item, template),
         "commands": _commands(picture, kubectl.of_policy(item)),
     }
+
+
+def _reads(item: ShownPolicy, of: ShownPolicy | None) -> list[str]:
+    """What a template, or a constraint ``of`` one, depends on; none where it cannot be used."""
+    template = item if item.category == "template" else of
+    if template is None or template.faults or item.faults:
+        return []
+    # Here and not above: only this page needs the languages' compilers.
+    from webhook.constraint.drivers.reads import dependencies_of  # noqa: PLC0415
+    from webhook.constraint.errors import InvalidTemplate  # noqa: PLC0415
+    from webhook.constraint.template import read_template  # noqa: PLC0415
+
+    try:
+        read = read_template(template.document)
+    except InvalidTemplate:
+        return []
+    parameters = None
+    if item is not template:
+        parameters = object_of(object_of(item.document.get("spec")).get("parameters"))
+    dependencies = dependencies_of(read, parameters)
+    return [] if dependencies is None else dependencies.lines
 
 
 def _commands(picture: Picture, offered: Sequence[kubectl.Command]) -> list[kubectl.Command]:
@@ -362,6 +388,51 @@ def rollouts(picture: Picture, query: Query) -> ObjectDocument:
             if item.rollout is not None
         ],
     }
+
+
+def exceptions(picture: Picture, query: Query) -> ObjectDocument:
+    """All exceptions, those that end first before the others, a page at a time."""
+    listed = [item for item in picture.policies if item.category == EXCEPTIONS.name]
+    listed.sort(key=lambda item: (_spec_of(item).get("expires") or "~", item.key))
+    rows, position = page_of(listed, page_number(query), POLICIES_PAGE)
+    return {
+        "over": picture.over,
+        "exceptions": [_exception(item) for item in rows],
+        "position": position,
+    }
+
+
+def _spec_of(item: ShownPolicy) -> ObjectDocument:
+    return object_of(item.document.get("spec"))
+
+
+def _exception(item: ShownPolicy) -> ObjectDocument:
+    """An exception as a row, whatever somebody wrote into it."""
+    spec, status = _spec_of(item), status_of(item.document)
+    return {
+        **summary(item),
+        "constraints": [
+            {"kind": text(one, "kind"), "name": text(one, "name")}
+            for one in objects_of(spec.get("constraints"))
+        ],
+        "effect": text(spec, "effect") or "skip",
+        "reason": text(spec, "reason"),
+        "ticket": text(spec, "ticket"),
+        "responsible": text(spec, "owner"),
+        "expires": text(spec, "expires"),
+        "lastUsed": text(status, "lastUsed"),
+        "told": text(status, "state"),
+        "message": text(status, "message"),
+    }
+
+
+def _exceptions_from(picture: Picture, item: ShownPolicy) -> list[ObjectDocument]:
+    """The exceptions that name a constraint."""
+    if item.category != "constraint":
+        return []
+    named = ({"kind": item.kind, "name": item.name}, {"kind": item.kind, "name": ANY})
+    made = [_exception(one) for one in picture.policies if one.category == EXCEPTIONS.name]
+    return [one for one in made if any(pair in one["constraints"] for pair in named)]
 
 
 def to_come(item: ShownPolicy) -> list[str]:

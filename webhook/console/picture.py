@@ -7,7 +7,7 @@ import re
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from webhook.policy_kinds.known import PARTS
+from webhook.policy_kinds.known import PARTS_OF_FILES
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -16,20 +16,21 @@ if TYPE_CHECKING:
     from webhook.api.revision import PolicyRevision
     from webhook.console.visitor import Right
 
-PictureState = Literal["active", "degraded", "error", "not for admission", "pending"]
+PictureState = Literal["active", "degraded", "error", "not asked", "not for admission", "pending"]
 
-CATEGORIES: Final = ("template", "constraint", *(part.name for part in PARTS))
+CATEGORIES: Final = ("template", "constraint", *(part.name for part in PARTS_OF_FILES))
 """What sorts of policies there are."""
 
 STATES: Final[tuple[PictureState, ...]] = (
     "error",
     "degraded",
+    "not asked",
     "pending",
     "not for admission",
     "active",
 )
 """The gravest first. ``degraded``: an earlier revision is in force, or not every replica has this
-one; ``pending``: nobody has said anything of it yet."""
+one; ``not asked``: no webhook configuration sends anything that it is for; ``pending``: nobody has said anything of it yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ class ShownViolation:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaPod:
-    """A replica as a Pod."""
+    """What the page of health shows of a replica's Pod."""
 
     name: str
     ready: bool

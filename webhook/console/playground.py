@@ -23,6 +23,7 @@ from webhook.constraint import enforcement
 from webhook.constraint.errors import ReviewError
 from webhook.constraint.placement import namespace_for
 from webhook.constraint.review import AugmentedObject
+from webhook.policies.recorded_answers import InvalidAnswers, is_answers, typed_answers
 from webhook.review.subject import Subject, shown_object, value_of
 from webhook.trials.job import LATE, NO_MEMORY, NO_PROCESS, NoWorker
 from webhook.trials.process import Worker
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from webhook.console.decisions import Recorded
     from webhook.console.picture import Picture
     from webhook.constraint.review import AugmentedReview
+    from webhook.external_data.exchange import Ask
     from webhook.review.policy_set import PolicySet
 
 MODES: Final = ("review", "policy", "recorded", "rego", "cel")
@@ -223,7 +225,7 @@ def _ended(how: int | str) -> str:
     if how == LATE:
         return f"it was ended after {PATIENCE_SECONDS:.0f} s"
     if how == NO_PROCESS:
-        return "nothing could be tried: no process can be begun"
+        return "nothing could be tried: no process can be started"
     if how == -signal.SIGKILL:
         return "it was ended, as for want of memory"
     if how == 1:
@@ -243,17 +245,22 @@ def reviewed(text: str, policies: PolicySet | None) -> dict[str, Any]:
         return {
             "error": "there is nothing to review: an object as YAML or JSON, or an AdmissionReview"
         }
+    try:
+        ask = typed_answers(documents)
+    except InvalidAnswers as error:
+        return {"error": str(error)}
+    documents = [item for item in documents if not is_answers(item)]
     return {
-        "reviews": [_reviewed(item, policies) for item in documents[:_OBJECTS_MAX]],
+        "reviews": [_reviewed(item, policies, ask) for item in documents[:_OBJECTS_MAX]],
         "notReviewed": max(0, len(documents) - _OBJECTS_MAX),
         "constraints": len(policies.snapshot.constraints),
     }
 
 
-def _reviewed(document: Any, policies: PolicySet) -> dict[str, Any]:
+def _reviewed(document: Any, policies: PolicySet, ask: Ask) -> dict[str, Any]:
     try:
         value = _value(document, policies)
-        rows, faults = review(policies, Subject(value, point=enforcement.WEBHOOK))
+        rows, faults = review(policies, Subject(value, point=enforcement.WEBHOOK), ask=ask)
     except (InvalidReview, ReviewError) as error:
         return {"object": "", "error": str(error), "violations": [], "notDecided": []}
     obj = shown_object(document)

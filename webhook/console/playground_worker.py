@@ -15,22 +15,24 @@ from webhook.api.encoding import decode, encode
 from webhook.api.gvk import gvk_of, name_of, namespace_of
 from webhook.cel.errors import CompileError
 from webhook.cel.errors import EvaluationError as CelError
-from webhook.console.review import review
+from webhook.console.review import EXCUSED, review
 from webhook.constraint import constraint, enforcement
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.cel import CelDriver
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.constraint.group import is_group, templates_of
 from webhook.constraint.limits import UNLIMITED
 from webhook.constraint.targets.known import TARGETS
 from webhook.policies.expression import evaluate
 from webhook.policies.extensions import Extensions, on_top
 from webhook.policies.manifests import Manifest
 from webhook.policies.problem import Problem
-from webhook.policies.replay import replayed_subject, subject_of
+from webhook.policies.recorded_answers import InvalidAnswers, is_answers, typed_answers
+from webhook.policies.replay import decided_at, recorded_ask, replayed_subject, subject_of
 from webhook.policies.samples import samples
 from webhook.policies.validation import is_policy, validate
-from webhook.policy_kinds.known import is_extension
+from webhook.policy_kinds.known import is_extension, is_foreign_policy
 from webhook.rego.engine import UNDEFINED, EvaluationContext, compile_modules
 from webhook.rego.errors import EvaluationError, RegoErrors
 from webhook.rego.results import ResultQuery
@@ -81,10 +83,16 @@ def _one(text: str, what: str) -> Any:
 def _policies(job: Job) -> dict[str, Any]:
     """Templates and constraints tried on the objects given, and on samples where there are none."""
     given, client, problems, extensions = _compiled(job)
+    typed = [*given, *_documents(job["input"], "objects")]
+    try:
+        ask = typed_answers(typed)
+    except InvalidAnswers as error:
+        raise _Unfit(str(error)) from None
     objects = [
         item
-        for item in (*given, *_documents(job["input"], "objects"))
-        if isinstance(item, dict) and not is_policy(item) and not is_extension(item)
+        for item in typed
+        if isinstance(item, dict)
+        and not (is_policy(item) or is_extension(item) or is_answers(item))
     ]
     are_samples = not objects
     if are_samples:
@@ -105,7 +113,7 @@ def _policies(job: Job) -> dict[str, Any]:
         except InvalidReview as error:
             raise _Unfit(f"objects: AdmissionReview: {error}") from None
         subject = Subject(value, point=enforcement.COMMAND_LINE)
-        rows, faults = review(policies, subject, seconds=job["seconds"])
+        rows, faults = review(policies, subject, seconds=job["seconds"], ask=ask)
         shown = _shown(shown_object(item))
         reviews.append({"object": shown, "violations": rows, "notDecided": faults})
     return {
@@ -113,7 +121,7 @@ def _policies(job: Job) -> dict[str, Any]:
         "reviews": reviews,
         "samples": are_samples,
         "notReviewed": max(0, len(objects) - _REVIEWS_MAX),
-        "constraints": len(snapshot.constraints),
+        "constraints": len(snapshot.constraints) + len(policies.foreign.keys),
     }
 
 
@@ -123,13 +131,14 @@ def _compiled(job: Job) -> tuple[list[Any], Client, list[dict[str, Any]], Extens
     Mutators and ExpansionTemplates are those typed and, beside them, those in force.
     """
     given = _documents(job["policy"], "policies")
-    policies = [item for item in given if isinstance(item, dict) and is_policy(item)]
-    if not policies:
-        raise _Unfit("policies: there is no template and no constraint among them")
+    objects = [item for item in given if isinstance(item, dict)]
+    policies = [item for item in objects if is_policy(item)]
+    if not policies and not any(is_foreign_policy(gvk_of(item)) for item in objects):
+        raise _Unfit("policies: neither a template nor a constraint is among them")
     client = Client(targets=TARGETS, drivers=[CelDriver(), RegoDriver()])
     kinds = {
         gvk_of(item).kind.lower() for item in policies if gvk_of(item).group == constraint.GROUP
-    }
+    }.union(*(templates_of(item) for item in policies if is_group(item)))
     names = {name_of(item) for item in policies}
     in_force = [
         item
@@ -159,8 +168,10 @@ def _recorded(job: Job) -> dict[str, Any]:
         if subject is None or record.get("verdict") == "error":
             continue
         replayed += 1
-        again = replayed_subject(subject, enforcement.WEBHOOK, UNLIMITED)
-        rows, faults = review(policies, again, seconds=job["seconds"])
+        again = replayed_subject(subject, enforcement.WEBHOOK, UNLIMITED, decided_at(record))
+        ask = recorded_ask(record)
+        rows, faults = review(policies, again, seconds=job["seconds"], ask=ask)
+        rows = [row for row in rows if row["action"] != EXCUSED]
         undecided += bool(faults)
         others = {
             action

@@ -95,7 +95,7 @@ async def serve(
             following = [
                 tasks.create_task(source.run(), name="source") for source, _ in sources.values()
             ]
-            log.info("console", address=f"http://{shown_host(host)}:{port}/")
+            log.info("the console is ready", address=f"http://{shown_host(host)}:{port}/")
             await server.serve()
             for task in following:
                 task.cancel()

@@ -277,7 +277,7 @@ class Provider:
         try:
             proxy = proxy_for(address)
         except InvalidProxy as error:
-            raise SignInRefused(f"the way to the provider: {error}", 502) from None
+            raise SignInRefused(f"the proxy to the provider: {error}", 502) from None
         try:
             async with (
                 asyncio.timeout(PROVIDER_SECONDS),
@@ -313,7 +313,7 @@ class Provider:
         if isinstance(said, dict):
             return status, said
         if status == 200:
-            raise SignInRefused(f"the provider's answer is no JSON object: {address}", 502)
+            raise SignInRefused(f"the provider's answer is not a JSON object: {address}", 502)
         return status, {}
 
 

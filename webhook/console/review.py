@@ -11,34 +11,58 @@ from webhook.constraint.limits import Budget
 from webhook.review.loops import review as reviewed
 
 if TYPE_CHECKING:
+    from webhook.constraint.result import Remark, Result
+    from webhook.external_data.exchange import Ask
     from webhook.review.policy_set import PolicySet
     from webhook.review.subject import Subject
 
 REVIEW_SECONDS: Final = 5.0
 """Of one object."""
 
+EXCUSED: Final = "excused"
+"""The action of a row that an exception takes out of what was found; those stand behind the others."""
+
 
 def review(
-    policies: PolicySet, subject: Subject, *, seconds: float = REVIEW_SECONDS
+    policies: PolicySet,
+    subject: Subject,
+    *,
+    seconds: float = REVIEW_SECONDS,
+    ask: Ask | None = None,
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """What a review finds, and why that is not all there is; the subject's limits are set here."""
+    """What a review finds, and why that is not all there is; the subject's limits are set here.
+
+    ``ask`` answers for providers.
+    """
     limits = subject.limits._replace(deadline=time.monotonic() + seconds, budget=Budget.of(seconds))
-    outcome = reviewed(policies, replace(subject, limits=limits))
+    outcome = reviewed(policies, replace(subject, limits=limits), ask=ask)
     responses = outcome.responses
-    rows = [
-        {
-            "kind": result.constraint.kind,
-            "name": result.constraint.name,
-            "action": ",".join(result.actions),
-            "message": result.msg,
-            "severity": severity_of(result.constraint.document),
-            "details": result.details,
-        }
-        for result in responses.by_constraint()
-    ]
+    rows = [_row(result, ",".join(result.actions)) for result in responses.by_constraint()]
+    rows += [_row(result, EXCUSED) for result in responses.excused]
+    rows += [_remark(one) for one in responses.remarks]
     faults = [*outcome.faults, *map(str, responses.faults), *map(str, responses.undecided)]
     if outcome.excluded is not None:
         faults.append(f"a Config excludes the namespace {outcome.excluded}: nothing is asked of it")
     if responses.deadline_exceeded:
         faults.append(f"the review took longer than {seconds:g} s")
     return rows, faults
+
+
+def _remark(remark: Remark) -> dict[str, Any]:
+    """What a policy says beside its verdict."""
+    key = {"kind": remark.constraint.kind, "name": remark.constraint.name}
+    told = {"action": "note", "message": remark.message}
+    return {**key, **told, "severity": "", "details": {}, "exception": ""}
+
+
+def _row(result: Result, action: str) -> dict[str, Any]:
+    excuse = result.excuse
+    return {
+        "kind": result.constraint.kind,
+        "name": result.constraint.name,
+        "action": action,
+        "message": result.msg,
+        "severity": severity_of(result.constraint.document),
+        "details": result.details,
+        "exception": "" if excuse is None else excuse.title,
+    }

@@ -79,7 +79,7 @@ class Rights:
                 asked = {one: tasks.create_task(self._ask(visitor, one)) for one in missing}
         except TimeoutError:
             raise RightsUnknown(
-                f"what you may read was not answered within {RIGHTS_SECONDS:g} s"
+                f"the API server did not say what you may read within {RIGHTS_SECONDS:g} s"
             ) from None
         except ExceptionGroup as group:
             told, bugs = group.split((ApiError, ApiUnreachable))

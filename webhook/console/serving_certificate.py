@@ -92,7 +92,7 @@ async def _presented(host: str, port: int, bundle: bytes | None) -> bytes:
     finally:
         writer.transport.abort()
     if shown is None:
-        raise OSError("no certificate was shown")
+        raise OSError("no certificate was presented")
     return shown
 
 

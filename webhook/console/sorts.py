@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from webhook.api.gvk import name_of, namespace_of
 from webhook.constraint import enforcement
 from webhook.constraint.description import describe
 from webhook.constraint.errors import InvalidConstraint
@@ -24,6 +25,14 @@ def category_of(document: Mapping[str, Any]) -> str | None:
     if row is None or row.role == "configuration":
         return None
     return row.role if row.part is None else row.part.name
+
+
+def shown_name(document: Mapping[str, Any]) -> str:
+    """The name of a policy, with its namespace where its kind lives in one."""
+    row, name = kind_of_document(document), name_of(document)
+    if row is None or not row.namespaced:
+        return name
+    return f"{namespace_of(document)}/{name}"
 
 
 def severity_of(document: Mapping[str, Any]) -> str:

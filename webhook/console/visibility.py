@@ -13,6 +13,7 @@ from webhook.api.gvk import gvk_of
 from webhook.api.revision import GROUP as REVISION_GROUP
 from webhook.console.visitor import Right
 from webhook.constraint import constraint, template
+from webhook.policy_kinds.known import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -42,7 +43,8 @@ def right_of(item: ShownPolicy) -> Right:
     gvk = gvk_of(item.document)
     if item.category == "template":
         return TEMPLATES
-    return Right(gvk.group, gvk.kind.lower())
+    row = kind_of(gvk)
+    return Right(gvk.group, gvk.kind.lower() if row is None or not row.plural else row.plural)
 
 
 def broad(picture: Picture) -> list[Right]:

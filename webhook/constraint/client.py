@@ -8,13 +8,14 @@ compiles goes on enforcing its last good revision.
 
 from __future__ import annotations
 
+import operator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.encoding import encode
 from webhook.api.gvk import gvk_of, name_of
 from webhook.constraint import constraint as constraints
-from webhook.constraint import containment, enforcement, schema
+from webhook.constraint import containment, enforcement, group, schema
 from webhook.constraint.constraint import Broken
 from webhook.constraint.digest import Digest
 from webhook.constraint.entry import Entry, OtherTarget
@@ -23,9 +24,12 @@ from webhook.constraint.errors import (
     ConstraintFrameworkError,
     InvalidConstraint,
     InvalidTemplate,
+    MemberFault,
     MissingEngine,
     MissingTemplate,
 )
+from webhook.constraint.existing import allows_existing, is_allowed_to_exist
+from webhook.constraint.failure_policy import failure_policy_of, readable_failure_policy
 from webhook.constraint.inventory import Inventory
 from webhook.constraint.isolation import (
     DEFAULT,
@@ -84,6 +88,7 @@ class Client:
         self._points = tuple(enforcement_points)
         self._isolation = isolation
         self._entries: dict[str, Entry] = {}
+        self._resolved: dict[str, tuple[tuple[Any, ...], Constraint]] = {}
         self._inventory = Inventory()
         self._namespaces: dict[str, Mapping[str, Any]] | None = None
         self._namespaces_published = False
@@ -99,7 +104,7 @@ class Client:
             asked, targets = self._asked, self._targets.items()
             self._snapshot = Snapshot(
                 targets={name: of for name, of in targets if asked is None or name in asked},
-                entries=tuple(self._entries.values()),
+                entries=tuple(self._resolved_entries()),
                 inventory=self._inventory.publish(),
                 namespaces=self._publish_namespaces(),
                 enforcement_points=self._points,
@@ -117,7 +122,7 @@ class Client:
 
     def _undecidable(self) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
         """What decides differently for being broken, as the digest counts it."""
-        for entry in self._entries.values():
+        for entry in self._resolved_entries():
             for constraint in entry.constraints:
                 if entry.fault_of(constraint, self._isolation.on_error) is not None:
                     yield ("broken", *constraint.key), constraint.document
@@ -139,7 +144,7 @@ class Client:
     def adopt(self, snapshot: Snapshot) -> None:
         """Begin with what a snapshot has in force, data included; by any thread, since it is fixed."""
         kept = (*snapshot.entries, *snapshot.spare)
-        self._entries = {entry.template.name: entry for entry in kept}
+        self._entries = {entry.template.name: group.unresolved(entry) for entry in kept}
         self._inventory.adopt(snapshot.inventory)
         self._namespaces, self._namespaces_published = dict(snapshot.namespaces), False
         self._snapshot = None
@@ -255,9 +260,10 @@ class Client:
 
     def remove_template(self, name: str) -> bool:
         """Remove a template and its constraints; False if it was not there."""
-        entry = self._entries.pop(name, None)
-        if entry is None:
+        entry = self._entries.get(name)
+        if entry is None or entry.template is group.TEMPLATE:
             return False
+        del self._entries[name]
         self._digest.drop(("template", name))
         for constraint in entry.constraints:
             self._digest.drop(("constraint", *constraint.key))
@@ -305,7 +311,8 @@ class Client:
         :class:`~webhook.constraint.errors.SchemaViolation` where the schema
         refuses) and :class:`~webhook.constraint.errors.MissingTemplate`.
         """
-        self._validated(document)
+        entry = self._validated(document)
+        self._check_members(entry, self._read_constraint(entry, dict(document), None))
 
     def add_constraint(self, document: Mapping[str, Any], *, is_valid: bool = False) -> bool:
         """Add or replace a constraint; False if nothing changed. Raises as the check does.
@@ -328,11 +335,15 @@ class Client:
         constraint = self._read_constraint(entry, full, on_error_of(document))
         key = ("constraint", *constraint.key)
         old = _named(entry, constraint.name)
-        if old is not None and self._digest.holds(key, full) and old.holds(full):
-            return False
-        self._put_constraint(entry, constraint)
-        self._digest.put(key, constraint.document)
-        return True
+        is_known = old is not None and self._digest.holds(key, full) and old.holds(full)
+        if not is_known and old is not None and self._is_in_force(entry, old):
+            self._check_members(entry, constraint)
+        if not is_known:
+            self._put_constraint(entry, constraint)
+            self._digest.put(key, constraint.document)
+        # A group is there whatever becomes of its members: they may come and go in any order.
+        self._check_members(entry, constraint)
+        return not is_known
 
     def break_constraint(
         self, document: Mapping[str, Any], error: ConstraintFrameworkError
@@ -342,22 +353,30 @@ class Client:
         The revision before stays, if there is one. Otherwise what it matches
         and how it acts is taken from this one, where that can be read.
         """
-        name, gvk = name_of(document), gvk_of(document)
-        entry = self._entries.get(gvk.kind.lower())
-        if entry is None or not name or gvk.group != constraints.GROUP:
+        name = name_of(document)
+        entry = self._entry_for(document)
+        if entry is None or not name:
             return
         broken = Broken("constraint", str(error))
         if isinstance(error, BrokenTemplate) and entry.broken is not None:
             broken = entry.broken
         old = _named(entry, name)
         on_error = readable_on_error(document)
-        if old is not None and old.is_good and entry.evaluator is not None:
+        if isinstance(error, MemberFault) and not (old and self._is_in_force(entry, old)):
+            # The newest stands there as it is: what its members are is found out anew.
+            full = schema.with_defaults(document, group.CRD)
+            self._put_constraint(entry, self._read_constraint(entry, full, on_error))
+            self._digest.put(("constraint", *_key_of(full)), full)
+            return
+        if old is not None and self._is_in_force(entry, old):
             constraint = replace(old, on_error=on_error, broken=broken)
         else:
             try:
                 schema.validate_match(document, entry.matching)
-                read = self._read_constraint(entry, dict(document), on_error)
+                read = self._read_constraint(entry, dict(document), on_error, is_whole=False)
             except ConstraintFrameworkError:
+                if entry.template is group.TEMPLATE:
+                    self.remove_constraint(entry.template.kind, name)  # it never was in force
                 return  # What it is about cannot be told.
             constraint = replace(read, broken=broken, is_good=False)
         self._put_constraint(entry, constraint)
@@ -378,6 +397,8 @@ class Client:
         if entry is None:
             return None
         constraint = _named(entry, name)
+        if constraint is not None and entry.template is group.TEMPLATE:
+            constraint = self._resolve(constraint)
         broken = (constraint.broken if constraint is not None else None) or entry.broken
         if broken is None or (name and constraint is None):
             return None
@@ -406,9 +427,57 @@ class Client:
         self._snapshot = None
         return True
 
+    def _entry_for(self, document: Mapping[str, Any]) -> Entry | None:
+        """The template of a constraint, or what stands in the place of one for groups."""
+        kind = gvk_of(document).kind.lower()
+        entry = self._entries.get(kind)
+        if group.is_group(document):
+            target = self._targets.get(group.TEMPLATE.target)
+            return entry or (None if target is None else group.entry_of(target))
+        is_constraint = gvk_of(document).group == constraints.GROUP
+        return entry if is_constraint and kind != group.TEMPLATE.name else None
+
+    # --- groups ------------------------------------------------------------------------------
+
+    def _resolved_entries(self) -> Iterator[Entry]:
+        """The templates with their constraints, and groups with what evaluates their members."""
+        for entry in self._entries.values():
+            if entry.template is not group.TEMPLATE:
+                yield entry
+            elif entry.constraints:
+                yield replace(entry, constraints=tuple(map(self._resolve, entry.constraints)))
+
+    def _check_members(self, entry: Entry, constraint: Constraint) -> None:
+        """Refuse a group with a member that cannot be evaluated; raises MemberFault."""
+        if entry.template is group.TEMPLATE:
+            group.resolved(constraint, self._entries)
+
+    def _is_in_force(self, entry: Entry, constraint: Constraint) -> bool:
+        """Whether a constraint can be evaluated as it stands there; a group, if its members can."""
+        if entry.template is group.TEMPLATE:
+            return self._resolve(constraint).is_good
+        return constraint.is_good and entry.evaluator is not None
+
+    def _resolve(self, constraint: Constraint) -> Constraint:
+        """A group by its members as they are now; the same object as long as these are."""
+        if not constraint.is_good:
+            return constraint
+        parts = group.parts_of(constraint, self._entries)
+        known = self._resolved.get(constraint.name)
+        if known is not None and all(map(operator.is_, known[0], parts)):
+            return known[1]
+        try:
+            resolved = group.resolved(constraint, self._entries)
+        except MemberFault as error:
+            resolved = group.broken_by_member(constraint, error)
+        self._resolved[constraint.name] = parts, resolved
+        return resolved
+
+    # --- what is read ------------------------------------------------------------------------
+
     def _validated(self, document: Mapping[str, Any], *, is_valid: bool = False) -> Entry:
         gvk = constraints.identity_of(document)
-        entry = self._entries.get(gvk.kind.lower())
+        entry = self._entry_for(document)
         if entry is None:
             template = gvk.kind.lower()
             raise MissingTemplate(f'missing ConstraintTemplate: template "{template}" not found')
@@ -420,22 +489,33 @@ class Client:
         entry.matching.validate_constraint(document)
         read_rollout(document)
         try:
-            on_error_of(document), on_undecidable_of(document)
+            on_error_of(document), on_undecidable_of(document), allows_existing(document)
+            failure_policy_of(document, self._isolation.spared_namespaces)
         except InvalidOnError as error:
             raise InvalidConstraint(f"invalid Constraint: {error}") from None
-        if not is_valid:
+        if entry.template is group.TEMPLATE:
+            group.check_group(document)
+        elif not is_valid:
             schema.validate_constraint(document, entry.crd)
         return entry
 
     @containment.of_constraint
     def _read_constraint(
-        self, entry: Entry, document: dict[str, Any], on_error: OnError | None
+        self,
+        entry: Entry,
+        document: dict[str, Any],
+        on_error: OnError | None,
+        *,
+        is_whole: bool = True,
     ) -> Constraint:
+        """What a constraint matches and does, and with ``is_whole`` what a group is made of."""
         action = enforcement.action_of(document)
         points = enforcement.points_of(document, self._points) if action == "scoped" else {}
         spec = document.get("spec") or {}
         match = spec.get("match")
-        parameters = spec.get("parameters")
+        parameters, key = spec.get("parameters"), b""
+        if entry.template is group.TEMPLATE and is_whole:
+            parameters, key = group.read_group(document, entry.target), name_of(document).encode()
         return constraints.Constraint(
             kind=entry.template.kind,
             name=name_of(document),
@@ -444,8 +524,10 @@ class Client:
             points=points,
             match=None if match is None else entry.match(entry.target, match),
             parameters=parameters,
-            parameters_key=encode(parameters, sort_keys=True),
+            parameters_key=key or encode(parameters, sort_keys=True),
             on_error=on_error,
+            lets_existing=is_allowed_to_exist(document),
+            failure_policy=readable_failure_policy(document),
         )
 
     # --- data --------------------------------------------------------------------------------
@@ -493,6 +575,10 @@ class Client:
                 self._snapshot = None
                 handled = True
         return handled
+
+
+def _key_of(document: Mapping[str, Any]) -> tuple[str, str]:
+    return gvk_of(document).kind, name_of(document)
 
 
 def _named(entry: Entry, name: str) -> Constraint | None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.constraint.causes import FaultStage, OnError
+    from webhook.constraint.failure_policy import FailurePolicy
     from webhook.constraint.target import CompiledMatch
 
 GROUP: Final = names.CONSTRAINTS
@@ -54,6 +55,10 @@ class Constraint:
     on_error: OnError | None = field(default=None, repr=False)
     broken: Broken | None = field(default=None, repr=False)
     is_good: bool = field(default=True, repr=False)
+    lets_existing: bool = field(default=False, repr=False)
+    """Whether an update is refused only for what the old object has not."""
+    failure_policy: FailurePolicy = field(default="ignore", repr=False)
+    """What requests get that it is about, while no replica answers."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -63,6 +68,18 @@ class Constraint:
     def holds(self, document: Mapping[str, Any]) -> bool:
         """Whether this generation of it is in force, and none later is known."""
         return self.broken is None and is_same_generation(self.document, document)
+
+
+def is_constraint(gvk: GroupVersionKind) -> bool:
+    """Whether a kind is enforced as constraints are: theirs, or that of groups of policies."""
+    return gvk.group == GROUP or gvk.group_kind == (names.OURS, names.CONSTRAINT_GROUP)
+
+
+def rank(gvk: GroupVersionKind) -> int:
+    """The order in which policies are added: a constraint needs its template, a group its members."""
+    if gvk.group == GROUP:
+        return 1
+    return 2 if is_constraint(gvk) else 0
 
 
 def identity_of(document: Mapping[str, Any]) -> GroupVersionKind:
@@ -77,7 +94,7 @@ def identity_of(document: Mapping[str, Any]) -> GroupVersionKind:
         raise InvalidConstraint("invalid Constraint: missing kind")
     if is_deeper(document.get("spec")):
         raise InvalidConstraint(f"invalid Constraint: nested deeper than {DEPTH_MAX} levels")
-    if gvk.group != GROUP:
+    if not is_constraint(gvk):
         raise InvalidConstraint(
             f'invalid Constraint: wrong API Group for Constraint "{name}", '
             f'got "{gvk.group}" but need "{GROUP}"'

@@ -55,9 +55,9 @@ def points_of(constraint: Mapping[str, Any], points: Iterable[str]) -> dict[str,
     """
     actions: dict[str, set[str]] = {point: set() for point in points}
     for scoped in _scoped(constraint):
-        action = scoped.get("action", "")
+        action = scoped.get("action") or ""
         for point in scoped.get("enforcementPoints") or ():
-            name = point.get("name", "")
+            name = point.get("name") or ""
             if name == ALL:
                 for everywhere in actions.values():
                     everywhere.add(action)
@@ -72,16 +72,21 @@ def _scoped(constraint: Mapping[str, Any]) -> list[dict[str, Any]]:
         raise InvalidConstraint(
             "missing required field: spec.scopedEnforcementActions must be defined"
         )
-    for item in scoped:
-        points = item.get("enforcementPoints") if type(item) is dict else 0
-        if points is None:
-            continue
-        if type(points) is not list or not all(type(point) is dict for point in points):
-            raise InvalidConstraint(
-                "invalid Constraint: scopedEnforcementActions value must be a "
-                "[{action: string, enforcementPoints: [{name: string}]}]"
-            )
+    if not all(map(_is_scoped_action, scoped)):
+        raise InvalidConstraint(f"invalid Constraint: scopedEnforcementActions {_SHAPE}")
     return scoped
+
+
+_SHAPE: Final = "value must be a [{action: string, enforcementPoints: [{name: string}]}]"
+
+
+def _is_scoped_action(item: Any) -> bool:
+    if type(item) is not dict or type(item.get("action") or "") is not str:
+        return False
+    points = item.get("enforcementPoints") or []
+    return type(points) is list and all(
+        type(point) is dict and type(point.get("name") or "") is str for point in points
+    )
 
 
 def applies(constraint: Constraint, points: Sequence[str]) -> bool:
@@ -141,12 +146,15 @@ def _validate_scoped(constraint: Mapping[str, Any]) -> None:
         raise InvalidEnforcementAction(
             "error fetching scopedEnforcementActions: scopedEnforcementActions is required"
         )
+    if not all(map(_is_scoped_action, scoped)):
+        raise InvalidEnforcementAction(f"error fetching scopedEnforcementActions: {_SHAPE}")
     actions: list[str] = []
     points: list[str] = []
     for item in scoped:
-        if item.get("action", "") not in SCOPED_ACTIONS:
-            actions.append(item.get("action", ""))
-        named = [point.get("name", "") for point in item.get("enforcementPoints") or ()]
+        action = item.get("action") or ""
+        if action not in SCOPED_ACTIONS:
+            actions.append(action)
+        named = [point.get("name") or "" for point in item.get("enforcementPoints") or ()]
         points += [name for name in named or [""] if name not in (*KNOWN_POINTS, ALL)]
     faults = []
     if points:

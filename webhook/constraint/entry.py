@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.constraint.digest import is_same_generation
+from webhook.constraint.group_evaluation import GROUP_EVALUATOR, AskedOfGroup
 from webhook.constraint.several_targets import SeveralTargets
 from webhook.values import dataclass
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from webhook.constraint.causes import OnError
     from webhook.constraint.constraint import Broken, Constraint
     from webhook.constraint.driver import Evaluator
+    from webhook.constraint.review import Review
     from webhook.constraint.target import CompiledMatch, Target
     from webhook.constraint.template import Template
 
@@ -53,6 +55,12 @@ class Entry:
     def holds(self, document: Mapping[str, Any]) -> bool:
         """Whether this generation of the template is in force, and none later is known."""
         return self.broken is None and is_same_generation(self.template.document, document)
+
+    def asked(self, review: Review, operation: str | None = None) -> Any:
+        """What its evaluator is asked about; ``operation`` is the one that selects templates."""
+        if self.evaluator is GROUP_EVALUATOR:
+            return AskedOfGroup(review, operation)
+        return review.document
 
     def given(self, constraint: Constraint) -> Any:
         """What its evaluator is given of a constraint."""

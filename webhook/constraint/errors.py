@@ -88,6 +88,14 @@ class BrokenTemplate(MissingTemplate):
     """A constraint whose template is there and has no revision that can be used."""
 
 
+class MemberFault(ConstraintFrameworkError):
+    """A group has a member that cannot be evaluated; ``of_template`` if its template cannot."""
+
+    def __init__(self, message: str, *, of_template: bool) -> None:
+        super().__init__(message)
+        self.of_template = of_template
+
+
 class UnsupportedEnforcementPoint(ConstraintFrameworkError):
     """A review for a point the client does not serve."""
 

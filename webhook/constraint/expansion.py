@@ -162,6 +162,11 @@ class Expansion:
         return bool(self._by_kind)
 
     @property
+    def templates(self) -> frozenset[ExpansionTemplate]:
+        """Those that there are."""
+        return frozenset(item for templates in self._by_kind.values() for item in templates)
+
+    @property
     def names(self) -> frozenset[str]:
         """The templates that are in use."""
         return frozenset(item.name for templates in self._by_kind.values() for item in templates)

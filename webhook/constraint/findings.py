@@ -19,6 +19,7 @@ from webhook.constraint.result import (
     answer_order,
 )
 from webhook.constraint.secrecy import quoting_no_secret
+from webhook.external_data.exchange import Unanswered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -26,14 +27,16 @@ if TYPE_CHECKING:
     from webhook.constraint.breaker import Guard
     from webhook.constraint.causes import UndecidedCause
     from webhook.constraint.constraint import Constraint
-    from webhook.constraint.driver import DriverViolation
+    from webhook.constraint.driver import DriverViolation, Evaluator
     from webhook.constraint.entry import Entry
     from webhook.constraint.isolation import Isolation
-    from webhook.constraint.limits import Limits, Observer, OnBug
-    from webhook.constraint.plan import Plan
+    from webhook.constraint.limits import Limits, Observer, OnBug, Remembering
+    from webhook.constraint.memo import Recall
+    from webhook.constraint.plan import Plan, Planned
     from webhook.constraint.result import ResultCause
     from webhook.constraint.review import Review
     from webhook.constraint.target import Matcher, Target
+    from webhook.external_data.exchange import ProviderRequest
 
 AUTOREJECT: Final = "unable to match constraints"
 
@@ -41,6 +44,8 @@ OUT_OF_TIME: Final = "the request's time ended before it was evaluated"
 
 _NONE: Final[list[Undecided]] = []
 """What most reviews leave undecided; never changed."""
+
+_NO_REQUESTS: Final[tuple[ProviderRequest, ...]] = ()
 
 _NO_KEYS: Final[dict[str, tuple[str, str]]] = {}
 
@@ -87,6 +92,9 @@ class Findings:
     __slots__ = (
         "_is_in_order",
         "_last",
+        "_long_since",
+        "_operation",
+        "_recall",
         "_shared",
         "_shares",
         "_watches",
@@ -97,6 +105,8 @@ class Findings:
         "guard",
         "limits",
         "point",
+        "recalled",
+        "requests",
         "results",
         "snapshot",
         "undecided",
@@ -118,9 +128,15 @@ class Findings:
         self.results: list[Result] = []
         self.faults: list[Fault] = []
         self.undecided: list[Undecided] = _NONE
+        self.requests = _NO_REQUESTS
+        """What providers have to be asked before all is decided."""
         self.deadline_exceeded = False
         self.deferred = False
         self.evaluated = 0
+        self._long_since: float | None = None
+        """The thread's processor time when it had gone on for a budget."""
+        self.recalled = 0
+        self._recall: Recall | None = None
         self._watches = False
         self._is_in_order = True
         """Whether results of each action are in order of their constraints' kinds and names."""
@@ -133,6 +149,7 @@ class Findings:
         plan = self.snapshot.plan(self.point, review.target, review.key).at(review.place)
         outcomes = tuple([_outcome(matcher, review) for matcher in plan.matchers])
         operation = review.operation if self.point == enforcement.WEBHOOK else None
+        self._operation = operation
         if self.guard is not None:
             self.guard.saw(review.key, review.size)
         selection = plan.select(outcomes, operation)
@@ -152,7 +169,28 @@ class Findings:
                 self.deferred = True
                 return
             matching = self._admitted(self.guard, matching, review)
+        elif self.limits.memo is not None:
+            matching = self._recalled(self.limits.memo, selection, review)
         self._evaluate_matching(matching, review, began)
+        if self._recall is not None and self.limits.memo is not None:
+            self.limits.memo.keep(self._recall)
+            self._recall = None
+
+    def _recalled(
+        self, memo: Remembering, selection: Planned, review: Review
+    ) -> tuple[tuple[Entry, _Groups], ...]:
+        """What of a selection is left to evaluate; an observer is to see it all."""
+        matching = selection.matching
+        if self.limits.observer is not None or selection.unmatchable or not matching:
+            return matching
+        recall: Recall | None = memo.recall(self.snapshot, selection, review.document)
+        if recall is None:
+            return matching
+        self.recalled += recall.constraints
+        self.evaluated += recall.evaluated
+        if recall.is_open:
+            self._recall = recall
+        return recall.matching
 
     def _evaluate_matching(
         self, matching: tuple[tuple[Entry, _Groups], ...], review: Review, began: float
@@ -180,14 +218,20 @@ class Findings:
                 return
 
     def _is_long(self, seconds: float) -> bool:
-        """Whether a review that has taken so long is to go on elsewhere."""
+        """Whether a review that began so long ago is to go on elsewhere, for what it worked itself.
+
+        A thread that had to wait for a processor has nothing to go on elsewhere for. To ask what
+        it had of one takes a microsecond, and most reviews end before.
+        """
         budget = self.limits.budget
-        return (
-            budget is not None
-            and budget.deferrable
-            and budget.guard is not None
-            and seconds > DEFERRED_AFTER * budget.seconds
-        )
+        if budget is None or not budget.deferrable or budget.guard is None:
+            return False
+        if seconds <= budget.seconds:
+            return False
+        worked = time.thread_time()
+        if self._long_since is None:
+            self._long_since = worked
+        return worked - self._long_since > (DEFERRED_AFTER - 1) * budget.seconds
 
     def _evaluate_all(self, entry: Entry, groups: _Groups, review: Review) -> _Groups | None:
         """Evaluate one template for its matching constraints, each in its share of the time.
@@ -195,6 +239,12 @@ class Findings:
         Gives those for which the request's time was too short; None for what
         takes too long here and may elsewhere.
         """
+        if self._recall is not None and (known := self._recall.all_of(groups)) is not None:
+            for group, told in zip(groups, known, strict=True):
+                self.evaluated += len(group)
+                for constraint in group if told else ():
+                    self._add_all(review.target, constraint, told)
+            return ()
         deadline, budget = self.limits.deadline, self.limits.budget
         if not self._shares or deadline is None or budget is None:
             return self._evaluate(entry, groups, review, self.limits)
@@ -215,10 +265,9 @@ class Findings:
         """The same within limits: gives the group for which they were too short, and those after."""
         evaluator = entry.evaluator
         assert evaluator is not None  # The plan has put the others aside.
-        evaluate: _Evaluate = evaluator.evaluate
+        evaluate = self._evaluating(evaluator, groups, review)
+        asked = entry.asked(review, self._operation)
         is_whole = evaluator.reads_constraint
-        if (observer := self.limits.observer) is not None:
-            evaluate = _observed(evaluate, observer, groups, review)
         mark = len(self.results)
         left: _Groups = ()
         failure: PolicyError | None = None
@@ -229,7 +278,10 @@ class Findings:
                 if state is _UNBEGUN:
                     state = evaluator.begin(limits, self.snapshot.inventory, self._shared)
                 given = group[0].document if is_whole else group[0].parameters
-                told = evaluate(given, review.document, state)
+                told = evaluate(given, asked, state)
+            except Unanswered as wanting:
+                self.requests += wanting.requests
+                continue
             except Exception as raised:  # noqa: BLE001  # whatever it is costs this policy alone
                 error = quoting_no_secret(containment.of_evaluation(raised), review.document)
                 if error.bug is not None and self.snapshot.on_bug is not None:
@@ -249,9 +301,17 @@ class Findings:
                     self._add_all(review.target, constraint, told)
         if failure is not None:
             self._fail(entry, groups, review, failure, mark)
-        if self._watches and self.guard is not None:
+        if self._watches and self.guard is not None and not self.requests:
             self._finish(self.guard, entry, groups[: len(groups) - len(left)], review.size)
         return left
+
+    def _evaluating(self, evaluator: Evaluator, groups: _Groups, review: Review) -> _Evaluate:
+        """What evaluates groups, in this order, and tells who wants to know."""
+        if (observer := self.limits.observer) is not None:
+            return _observed(evaluator.evaluate, observer, groups, review)
+        if self._recall is not None:
+            return self._recall.evaluating(groups, evaluator.evaluate)
+        return evaluator.evaluate
 
     def _is_late(self, limits: Limits, error: PolicyError) -> bool:
         """Whether it was the request's time that ended an evaluation, and not its own budget."""
@@ -427,7 +487,9 @@ class Findings:
             self._is_in_order = False
         self._last = {**self._last, action: constraint.key}
         self.results += [
-            new(Result, (target, constraint, msg, details, action, scoped, "violation"))
+            new(
+                Result, (target, constraint, msg, details, action, scoped, "violation", None, False)
+            )
             for msg, details in told
         ]
 
@@ -468,6 +530,11 @@ class Findings:
             self.deadline_exceeded,
             self.evaluated,
             tuple(self.undecided),
+            (),
+            self.requests,
+            None,
+            (),
+            self.recalled,
         )
         return tuple.__new__(Responses, told)  # As calling it would, at a third of its cost.
 
@@ -488,6 +555,9 @@ def _observed(
         began = time.monotonic_ns()
         try:
             told = tuple(evaluate(given, document, state))
+        except Unanswered:
+            observer.evaluated(group, began, time.monotonic_ns(), 0, "")
+            raise
         except Exception as raised:
             error = quoting_no_secret(containment.of_evaluation(raised), review.document)
             observer.evaluated(group, began, time.monotonic_ns(), 0, str(error))

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from webhook.constraint.breaker import Guard
     from webhook.constraint.constraint import Constraint
+    from webhook.external_data.exchange import Answering, ReviewMoment
 
 OnBug: TypeAlias = "Callable[[str, Exception], None]"
 """Takes the kind of a template and the exception of ours that ended an evaluation of it."""
@@ -87,6 +88,16 @@ class Observer(Protocol):
         """
 
 
+class Remembering(Protocol):
+    """Keeps what evaluations found (:mod:`webhook.constraint.memo`). For one thread."""
+
+    def recall(self, snapshot: Any, selection: Any, document: Any) -> Any:
+        """What is known of a review by a snapshot's selection; None for nothing."""
+
+    def keep(self, recall: Any) -> None:
+        """Keep what was found of the rest."""
+
+
 class Limits(NamedTuple):
     """Bounds of one review, and what it lends its templates.
 
@@ -94,7 +105,9 @@ class Limits(NamedTuple):
     ``steps`` bounds the work of one template, in units of about 50 ns, None for
     the engine's own default. ``print_`` receives each line that a policy prints,
     with its place. ``budget`` bounds each evaluation apart. ``observer`` is told of each.
-    ``requester`` is who is behind the request, if anybody asks.
+    ``requester`` is who is behind the request, if anybody asks. ``known`` gives what providers
+    answered; without it nothing is. ``moment`` is that of templates which ask them. ``memo`` knows
+    what evaluations found before.
     """
 
     deadline: float | None = None
@@ -103,6 +116,9 @@ class Limits(NamedTuple):
     budget: Budget | None = None
     observer: Observer | None = None
     requester: str = ""
+    known: Answering | None = None
+    moment: ReviewMoment | None = None
+    memo: Remembering | None = None
 
 
 LEFT_PART: Final = 0.5

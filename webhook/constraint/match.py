@@ -7,9 +7,10 @@ Namespace that nobody has) only matters when those before it hold.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.config import AUDIT_PROCESS, WEBHOOK_PROCESS
 from webhook.api.gvk import labels_of, text
 from webhook.constraint import wildcard
 from webhook.constraint.errors import MatchError
@@ -53,6 +54,13 @@ class View:
         self.namespace = value if type(value := read("namespace")) is str else ""
         self._labels: Mapping[str, str] | None = None
 
+    def is_named(self, pattern: str) -> bool:
+        """Whether its name matches a wildcard, or every name that is generated for it."""
+        if wildcard.matches(pattern, self.name):
+            return True
+        prefix = self.generate_name
+        return bool(prefix) and wildcard.matches_generate_name(pattern, prefix)
+
     @property
     def labels(self) -> Mapping[str, str]:
         """The object's labels."""
@@ -90,11 +98,23 @@ class MatchSubject:
         return self._namespace_labels
 
 
-WILDCARD: Final = "*"
+def for_process(match: Mapping[str, Any], process: str) -> Mapping[str, Any]:
+    """What a ``spec.match`` is for a process: ``processes`` say where excludedNamespaces holds."""
+    processes = match.get("processes")
+    if not processes or "*" in processes or process in processes:
+        return match
+    return {name: value for name, value in match.items() if name != "excludedNamespaces"}
 
 
 def compile_match(match: Mapping[str, Any]) -> CompiledMatch:
     """Compile a ``spec.match`` that its schema has accepted."""
+    at_webhook = for_process(match, WEBHOOK_PROCESS)
+    compiled, at_audit = _compiled(at_webhook), for_process(match, AUDIT_PROCESS)
+    same = at_audit.get("excludedNamespaces") == at_webhook.get("excludedNamespaces")
+    return compiled if same else replace(compiled, audited=_compiled(at_audit))
+
+
+def _compiled(match: Mapping[str, Any]) -> CompiledMatch:
     kinds = compile_kinds(match)
     rest = _criteria(match)
     return CompiledMatch(
@@ -222,7 +242,7 @@ def compile_kinds(match: Mapping[str, Any]) -> Callable[[Hashable], bool]:
 
 def _listed(names: Sequence[str] | None) -> frozenset[str] | None:
     """The names, or None for all of them."""
-    return None if not names or WILDCARD in names else frozenset(names)
+    return None if not names or wildcard.WILDCARD in names else frozenset(names)
 
 
 def _of_kinds(kinds: Callable[[Hashable], bool]) -> Criterion:
@@ -273,12 +293,7 @@ def _namespace_selector(selector: Mapping[str, Any]) -> Criterion:
 
 
 def _name(pattern: str) -> Criterion:
-    def criterion(view: View, _: MatchSubject) -> bool:
-        return wildcard.matches(pattern, view.name) or wildcard.matches_generate_name(
-            pattern, view.generate_name
-        )
-
-    return criterion
+    return lambda view, _: view.is_named(pattern)
 
 
 def _source(wanted: str) -> Criterion:

@@ -198,9 +198,10 @@ def make_plan(
     denying = set()
     for entry in entries:
         chosen: list[tuple[Constraint, int]] = []
-        for constraint in entry.constraints:
-            if not enforcement.applies(constraint, points):
+        for written in entry.constraints:
+            if not enforcement.applies(written, points):
                 continue
+            constraint = _at_point(written, point)
             match = constraint.match
             if match is None:
                 number = -1
@@ -227,6 +228,14 @@ def make_plan(
         frozenset(denying),
         is_of_key=key is not None,
     )
+
+
+def _at_point(constraint: Constraint, point: str) -> Constraint:
+    """A constraint with what it matches there."""
+    match = constraint.match
+    if match is None or match.audited is None or point != enforcement.AUDIT:
+        return constraint
+    return replace(constraint, match=match.audited)
 
 
 def _number(match: CompiledMatch, numbers: dict[str, int], matchers: list[Matcher]) -> int:

@@ -11,9 +11,36 @@ if TYPE_CHECKING:
     from webhook.constraint.causes import UndecidedCause
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.isolation import FaultAnswer
+    from webhook.external_data.exchange import ProviderAnswers, ProviderRequest
 
 ResultCause = Literal["violation", "autoreject", "error"]
 """``autoreject``: the constraint could not be matched. ``error``: its template failed."""
+
+ExcuseEffect = Literal["skip", "warn", "dryrun"]
+"""What becomes of an excused violation: it is left out, or counts with a weaker action."""
+
+
+@dataclass(frozen=True, slots=True)
+class Excuse:
+    """The exception that excuses a violation, with what records, reports and pages show of it.
+
+    ``namespace`` is empty for one of the cluster, ``expires`` (RFC 3339) for one that never ends.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    effect: ExcuseEffect
+    reason: str
+    expires: str = ""
+    ticket: str = ""
+    owner: str = ""
+
+    @property
+    def title(self) -> str:
+        """The exception's kind and name."""
+        place = f"{self.namespace}/" if self.namespace else ""
+        return f"{self.kind} {place}{self.name}"
 
 
 # One object may have thousands: a named tuple, at half of what a frozen dataclass takes.
@@ -23,7 +50,8 @@ class Result(NamedTuple):
     ``enforcement_action`` is the constraint's own (``scoped`` among them) and
     ``scoped_actions`` are those it scopes to the enforcement point that asked,
     sorted; :attr:`actions` is what counts. ``details`` is the rule's, ``{}``
-    where it gave none, and None for what no rule reported.
+    where it gave none, and None for what no rule reported. ``excuse`` is the exception that
+    excuses it, or that weakened its action.
     """
 
     target: str
@@ -33,6 +61,9 @@ class Result(NamedTuple):
     enforcement_action: str
     scoped_actions: tuple[str, ...] = ()
     cause: ResultCause = "violation"
+    excuse: Excuse | None = None
+    existing: bool = False
+    """Whether the object had it before the update, and its constraint lets it stay."""
 
     @property
     def actions(self) -> tuple[str, ...]:
@@ -69,6 +100,22 @@ class Undecided:
 
 
 @dataclass(frozen=True, slots=True)
+class Remark:
+    """What a policy says beside its verdict.
+
+    ``ignored``: an error that the policy is told to pass over. ``annotation``: what it has written
+    into an audit log.
+    """
+
+    constraint: Constraint
+    cause: Literal["ignored", "annotation"]
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.constraint.kind}/{self.constraint.name}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
 class Fault:
     """A template or target that gave no answer, where that is not taken for a violation."""
 
@@ -87,8 +134,10 @@ class Responses(NamedTuple):
     message, ties by constraint kind and name; :meth:`by_constraint` gives the
     order of kind and name. ``evaluated`` counts the constraints that matched.
     ``undecided`` are those that matched and gave no verdict, each with its
-    answer. With ``faults``, or when ``deadline_exceeded`` with a constraint that
-    denies undecided, the review has no verdict unless something denies.
+    answer. ``excused`` are violations that exceptions take out of the results. With ``faults``, or
+    when ``deadline_exceeded`` with a constraint that denies undecided, the review has no verdict
+    unless something denies. With ``requests`` it is to be made again once providers have answered
+    them: what is here is a part.
     """
 
     results: tuple[Result, ...] = ()
@@ -96,6 +145,13 @@ class Responses(NamedTuple):
     deadline_exceeded: bool = False
     evaluated: int = 0
     undecided: tuple[Undecided, ...] = ()
+    excused: tuple[Result, ...] = ()
+    requests: tuple[ProviderRequest, ...] = ()
+    answers: ProviderAnswers | None = None
+    """What providers answered on the way, if any were asked."""
+    remarks: tuple[Remark, ...] = ()
+    recalled: int = 0
+    """How many constraints that matched took their result from the memo, without an evaluation."""
 
     def by_constraint(self) -> tuple[Result, ...]:
         """The results sorted by constraint kind and name."""

@@ -29,6 +29,7 @@ from webhook.api.timestamp import seconds_of, text_of
 from webhook.constraint import enforcement
 from webhook.constraint.errors import InvalidConstraint
 from webhook.duration import InvalidDuration, TooLongDuration, parse_duration
+from webhook.printable import type_of
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ def read_rollout(document: Mapping[str, Any]) -> Rollout | None:
     if text is None:
         return None
     if type(text) is not str:
-        raise InvalidRollout(f"{ANNOTATION}: expected a text, got {type(text).__name__}")
+        raise InvalidRollout(f"{ANNOTATION}: expected a text, got {type_of(text)}")
     if len(text) > TEXT_CHARACTERS_MAX:
         raise InvalidRollout(f"{ANNOTATION}: longer than {TEXT_CHARACTERS_MAX} characters")
     if gvk_of(document).group == MUTATORS:

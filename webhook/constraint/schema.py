@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 VERSIONS: Final = ("v1beta1", "v1alpha1")
 
-_SCOPED_ACTIONS: Final = {
+SCOPED_ACTIONS: Final = {
     "type": "array",
     "items": {
         "type": "object",
@@ -122,7 +122,7 @@ def _schema(template: Template, target: Target | SeveralTargets) -> dict[str, An
         **target.spec_schema(),
         "match": target.match_schema(),
         "enforcementAction": {"type": "string", "default": "deny"},
-        "scopedEnforcementActions": _SCOPED_ACTIONS,
+        "scopedEnforcementActions": SCOPED_ACTIONS,
     }
     if template.schema is not None:
         spec["parameters"] = template.schema

@@ -7,9 +7,10 @@ asked for (:mod:`webhook.constraint.plan`).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from webhook.constraint import enforcement
+from webhook.constraint import enforcement, group
 from webhook.constraint.errors import ReviewError, UnsupportedEnforcementPoint
 from webhook.constraint.findings import Findings
 from webhook.constraint.isolation import DEFAULT
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from webhook.constraint.constraint import Broken, Constraint
     from webhook.constraint.entry import Entry
+    from webhook.constraint.failure_policy import FailurePolicy
     from webhook.constraint.isolation import Isolation
     from webhook.constraint.limits import Limits, OnBug
     from webhook.constraint.plan import Plan
@@ -38,11 +40,13 @@ class Snapshot:
 
     __slots__ = (
         "_entries",
+        "_parts",
         "_plans",
         "digest",
         "enforcement_points",
         "inventory",
         "isolation",
+        "lets_existing",
         "namespaces",
         "on_bug",
         "revision",
@@ -79,7 +83,49 @@ class Snapshot:
         self.isolation = isolation
         self.digest = digest
         self.revision = revision
+        self.lets_existing = any(
+            constraint.lets_existing
+            for entry in self._entries.values()
+            for constraint in entry.constraints
+        )
+        """Whether a constraint lets stay what an object had before an update."""
         self._plans: dict[tuple[str, str, Hashable], Plan] = {}
+        self._parts: dict[FailurePolicy, Snapshot] = {}
+
+    def part(self, failure_policy: FailurePolicy) -> Snapshot:
+        """The same with the constraints of one failure policy alone."""
+        part = self._parts.get(failure_policy)
+        if part is None:
+            part = self._parts[failure_policy] = self._made_of(failure_policy)
+        return part
+
+    def _made_of(self, failure_policy: FailurePolicy) -> Snapshot:
+        every = (*self.spare, *self._entries.values())
+        entries = [
+            replace(
+                entry,
+                constraints=tuple(
+                    one for one in entry.constraints if one.failure_policy == failure_policy
+                ),
+            )
+            for entry in every
+        ]
+        if all(
+            len(one.constraints) == len(of.constraints)
+            for one, of in zip(entries, every, strict=True)
+        ):
+            return self  # As where no constraint says anything.
+        return Snapshot(
+            targets=self.targets,
+            entries=entries,
+            inventory=self.inventory,
+            namespaces=self.namespaces,
+            enforcement_points=self.enforcement_points,
+            isolation=self.isolation,
+            digest=self.digest,
+            revision=self.revision,
+            on_bug=self.on_bug,
+        )
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -91,7 +137,11 @@ class Snapshot:
     @property
     def templates(self) -> tuple[Template, ...]:
         """Every template, those without a revision in force included, in order of kind."""
-        return tuple(entry.template for _, entry in sorted(self._entries.items()))
+        return tuple(
+            entry.template
+            for _, entry in sorted(self._entries.items())
+            if entry.template is not group.TEMPLATE
+        )
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:

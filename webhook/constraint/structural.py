@@ -178,6 +178,8 @@ def _object_faults(value: dict[str, Any], schema: Schema, path: str) -> Iterator
             yield from faults(item, properties[name], below)
         elif type(more) is dict:
             yield from faults(item, more, below)
+        elif more is False:
+            yield invalid(_at(path), name, f"{below} in body is a forbidden property")
     for name in schema.get("required") or ():
         if name not in value:
             yield f"{_at(f'{path}.{name}' if path else name)}: Required value"

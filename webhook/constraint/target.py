@@ -33,6 +33,8 @@ class CompiledMatch:
     full: Matcher
     in_place: Callable[[str], bool] | None = None
     is_settled_by_place: bool = False
+    audited: CompiledMatch | None = None
+    """What it is for the audit, where ``processes`` make it another; None where it is this."""
 
 
 class Target(Protocol):

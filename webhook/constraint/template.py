@@ -6,6 +6,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import gvk_of
+from webhook.api.names import CONSTRAINT_GROUP
 from webhook.constraint.depth import DEPTH_MAX, is_deeper
 from webhook.constraint.errors import InvalidTemplate
 from webhook.constraint.schema_reading import has_several_items, open_schema, read_schema
@@ -20,9 +21,9 @@ REGO: Final = "Rego"
 CEL: Final = "K8sNativeValidation"
 """The engines that Gatekeeper has."""
 
-OWN_KINDS: Final = frozenset({"constrainttemplate"})
+OWN_KINDS: Final = frozenset({KIND.lower(), CONSTRAINT_GROUP.lower()})
 """Kinds that no constraint can have, in lower case: its statuses and metrics could not be told from
-those of the templates themselves."""
+those of the templates themselves, or of groups."""
 
 # Whether parameters are free unless the template says otherwise: the default of
 # legacySchema in each version of the template's CRD.

@@ -45,8 +45,10 @@ Follower: TypeAlias = Literal[
     "revision",
     "rollout",
     "extension",
+    "exception",
     "expressions",
     "generation",
+    "rules",
 ]
 """Who could not go on with an object; the metrics' label."""
 

@@ -239,7 +239,7 @@ class ObjectWriter:
             self._keeper.failures += 1
             self._tell_failed(write.name, str(error))
             self._log.warning(
-                "object not written",
+                "an object was not written; trying again",
                 kind=self._resource.gvk.kind,
                 action=write.action,
                 name=write.name,

@@ -113,7 +113,7 @@ def _of_log(lines: Iterable[str]) -> Iterator[ComparedViolation]:
     for line in lines:
         try:
             event = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if not isinstance(event, dict) or event.get("event_type") != "violation":
             continue

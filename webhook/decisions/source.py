@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import orjson
 
+from webhook.api.shapes import object_of
 from webhook.decisions.sidecar import segment
 from webhook.decisions.sidecar.disk import LOCK, OSDisk
 from webhook.decisions.sidecar.scan import read_header, scan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 POLL_SECONDS: Final = 0.2
@@ -42,16 +43,25 @@ def _is_record(value: Any) -> bool:
     if type(value) is not dict:
         return False
     results, errors = value.get("results", []), value.get("errors", [])
+    excused = value.get("excused", [])
     return (
         all(type(value.get(name, "")) is str for name in _TEXTS)
         and type(value.get("sequence", 0)) is int
         and type(errors) is list
         and type(results) is list
+        and type(excused) is list
         and all(
             type(result) is dict and type(result.get("constraint", {})) is dict
-            for result in results
+            for result in (*results, *excused)
         )
     )
+
+
+def excused_by(item: Mapping[str, Any]) -> str:
+    """The exception of an item of ``excused``, by kind and name."""
+    exception = object_of(item.get("exception"))
+    place = f"{exception['namespace']}/" if exception.get("namespace") else ""
+    return f"{exception.get('kind', '')} {place}{exception.get('name', '')}"
 
 
 class RecordSource:

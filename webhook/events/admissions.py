@@ -99,7 +99,7 @@ class AdmissionEvents:
         except (ApiError, ApiUnreachable) as error:
             self._registry.count(ADMISSION_EVENTS, "failed")
             name = document["metadata"]["name"]
-            self._log.warning("Event not written", name=name, error=str(error))
+            self._log.warning("an Event was not written", name=name, error=str(error))
         else:
             self._registry.count(ADMISSION_EVENTS, "written")
 

@@ -48,9 +48,10 @@ def event(
         "kind": "Event",
         "metadata": {
             "name": f"{metadata['name'][:_STEM_MAX].rstrip('-.')}.{digest}",
-            "namespace": CLUSTER_WIDE_NAMESPACE,
+            "namespace": metadata.get("namespace") or CLUSTER_WIDE_NAMESPACE,
         },
         "involvedObject": {
+            **({"namespace": metadata["namespace"]} if metadata.get("namespace") else {}),
             "apiVersion": document["apiVersion"],
             "kind": document["kind"],
             "name": metadata["name"],
@@ -85,4 +86,4 @@ class EventWriter:
         except (ApiError, ApiUnreachable) as error:
             self.failures += 1
             name = document["metadata"]["name"]
-            self._log.warning("event not written", name=name, error=str(error))
+            self._log.warning("an Event was not written", name=name, error=str(error))

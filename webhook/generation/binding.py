@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.admission_policies.kinds import BINDING
 from webhook.constraint.enforcement import VAP, points_of
 from webhook.generation.policy import (
     NotExpressible,
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from webhook.api.shapes import Json
 
-BINDING: Final = "ValidatingAdmissionPolicyBinding"
 
 _ACTIONS: Final = {"deny": "Deny", "warn": "Warn", "dryrun": "Audit"}
 _SCOPES: Final = frozenset({"Cluster", "Namespaced"})

@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from webhook.api import names
+from webhook.api.config import WEBHOOK_PROCESS
+from webhook.constraint.match import for_process
 from webhook.generation.literal import string, strings
 
 if TYPE_CHECKING:
@@ -30,6 +32,14 @@ _PLACE: Final = (
 """The namespace that a request concerns, a Namespace's own name, or an empty text."""
 
 
+_PROCESSES: Final = "params.spec.match.processes"
+_ELSEWHERE: Final = (
+    f"(has({_PROCESSES}) && size({_PROCESSES}) > 0"
+    f' && !("{WEBHOOK_PROCESS}" in {_PROCESSES}) && !("*" in {_PROCESSES}))'
+)
+"""That excludedNamespaces holds for other processes than an admission."""
+
+
 class _Given(Protocol):
     """How the fields of a match are read."""
 
@@ -43,6 +53,8 @@ def of_parameters() -> list[Json]:
     def given(field: str) -> tuple[str, str]:
         at = f"params.spec.match.{field}"
         absent = f"!has(params.spec) || !has(params.spec.match) || !has({at}) || size({at}) == 0"
+        if field == "excludedNamespaces":
+            absent += f" || {_ELSEWHERE}"
         return f"{absent} || ", at
 
     return _conditions(given, _kinds_of(*given("kinds")))
@@ -50,6 +62,7 @@ def of_parameters() -> list[Json]:
 
 def of_match(match: Mapping[str, Any]) -> list[Json]:
     """Conditions with a match written into them; only what it names."""
+    match = for_process(match, WEBHOOK_PROCESS)
 
     def given(field: str) -> tuple[str, str] | None:
         value = match.get(field)

@@ -14,7 +14,7 @@ from webhook.cel.cost import TEXT, estimated_cost
 from webhook.cel.engine import checked_expression
 from webhook.cel.errors import CompileError
 from webhook.cel.kubernetes import admission
-from webhook.cel.run.meter import EXPRESSION_COST, MATCH_CONDITIONS_COST
+from webhook.cel.run.meter import EXPRESSION_COST, MATCH_CONDITIONS_COST, POLICY_COST
 from webhook.constraint.drivers.cel_source import ANY_OBJECT, INVENTORY, PARAMS
 
 if TYPE_CHECKING:
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 ENTRIES: Final = 100
 """Of each list and map: what an object in use may well have. The largest that an API server stores
 has some ten thousand, where hardly a loop within a loop could be written."""
-
-POLICY_COST: Final = 10_000_000
-"""All validations of a policy for one resource of parameters (pkg/apis/cel/config.go)."""
 
 
 def cost_warnings(source: CelSource) -> list[Json]:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.constraint.enforcement import WEBHOOK, points_of
 from webhook.constraint.errors import ConstraintFrameworkError, InvalidTemplate
+from webhook.constraint.existing import ALLOW, is_allowed_to_exist
+from webhook.constraint.existing import ANNOTATION as EXISTING
 from webhook.generation.binding import binding, vap_actions
 from webhook.generation.policy import (
     NotExpressible,
@@ -51,11 +54,33 @@ class Enforced:
     action: str
 
 
+def decides_beside(given: Enforced) -> bool:
+    """Whether the webhook decides by a constraint, too; else it would have nobody."""
+    if given.action != "scoped":
+        return True
+    return bool(points_of(given.document, (WEBHOOK,)))
+
+
+def _ratcheted(document: Mapping[str, Any]) -> str:
+    """Why the webhook alone decides by a constraint that lets stay what was there."""
+    if not is_allowed_to_exist(document):
+        return ""
+    return (
+        f"withdrawn for {EXISTING}: {ALLOW}: a policy of the API server cannot compare violations "
+        "of the old object, so that the webhook alone decides"
+    )
+
+
+def _not_withdrawn(document: Mapping[str, Any]) -> str:
+    del document
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Made:
     """What became of a template or constraint: the names of its objects, or why there are none.
 
-    ``waiting`` says what a binding waits for.
+    ``waiting`` says what a binding waits for, ``withdrawn`` why there is none for now.
     """
 
     generation: int
@@ -64,6 +89,7 @@ class Made:
     warning: str = ""
     error: str = ""
     waiting: str = ""
+    withdrawn: str = ""
 
 
 @dataclass(slots=True)
@@ -118,10 +144,12 @@ class Planner:
         constraints: Mapping[tuple[str, str], Enforced],
         scope: PolicyScope,
         waits: Callable[[str], str],
+        withdrawn: Callable[[Mapping[str, Any]], str] = _not_withdrawn,
     ) -> GenerationPlan:
         """The plan for what is in force: templates by name, constraints by kind and name.
 
-        ``waits`` says what bindings of a template wait for; an empty text for nothing.
+        ``waits`` says what bindings of a template wait for, ``withdrawn`` why that of a constraint
+        is withdrawn, so that the webhook alone decides by it; an empty text for nothing.
         """
         self._templates = {
             name: self._template(name, document, scope) for name, document in templates.items()
@@ -138,7 +166,7 @@ class Planner:
             if template.policy is not None:
                 plan.policies[template.policy["metadata"]["name"]] = template.policy
         for key, one in self._constraints.items():
-            self._add(plan, key, one, waits)
+            self._add(plan, key, one, waits, withdrawn)
         return plan
 
     def _add(
@@ -147,6 +175,7 @@ class Planner:
         key: tuple[str, str],
         one: _Constraint,
         waits: Callable[[str], str],
+        withdrawn: Callable[[Mapping[str, Any]], str],
     ) -> None:
         if one.made is None:
             return
@@ -156,7 +185,11 @@ class Planner:
         if one.binding is not None:
             # A policy that has no resource of parameters waits for no kind to be served.
             reason = "" if self._options.alone else waits(key[0].lower())
-            if reason:
+            document = one.given.document
+            why = _ratcheted(document) or withdrawn(document)
+            if why and decides_beside(one.given):
+                made = Made(made.generation, policy=made.policy, withdrawn=why)
+            elif reason:
                 made = Made(made.generation, policy=made.policy, waiting=reason)
                 plan.waiting.add(one.binding["metadata"]["name"])
             else:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.admission_policies.kinds import CONDITIONS_MAX, GROUP, POLICY
 from webhook.constraint import constraint as constraints
 from webhook.constraint.drivers.cel_source import ANY_OBJECT, INVENTORY, PARAMS, read_source
 from webhook.constraint.targets.admission import NAME as ADMISSION
@@ -32,13 +33,8 @@ if TYPE_CHECKING:
     from webhook.constraint.drivers.cel_source import CelSource
     from webhook.generation.scope import PolicyScope
 
-GROUP: Final = "admissionregistration.k8s.io"
-POLICY: Final = "ValidatingAdmissionPolicy"
 NAME_PREFIX: Final = "gatekeeper-"
 OBJECT_NAME_MAX: Final = 253
-
-CONDITIONS_MAX: Final = 64
-"""Match conditions of one policy (k8s.io/apiserver, admissionregistration validation)."""
 
 _ANY_OBJECT: Final = (
     'has(request.operation) && request.operation == "DELETE" && object == null ? oldObject : object'

@@ -25,7 +25,7 @@ def fault_of_texts(source: CelSource) -> str:
     """A name or message that no policy may have; or an empty text."""
     for variable in source.variables:
         if not _IDENTIFIER.fullmatch(variable.name) or _RESERVED.fullmatch(variable.name):
-            return f'its variable is named "{variable.name}", which is no identifier of CEL'
+            return f'its variable is named "{variable.name}", which is not an identifier of CEL'
     for condition in source.match_conditions:
         faults = qualified_name_faults(condition.name)
         if faults:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.shapes import objects_of
+from webhook.api.shapes import object_of, objects_of
 from webhook.constraint.enforcement import WEBHOOK
 from webhook.values import dataclass
 
@@ -27,6 +27,10 @@ _EVERYTHING: Final[Json] = {
     "scope": "*",
 }
 """The rule of a policy where no configuration is followed, or there is none."""
+
+
+_FAILS_CLOSED: Final = "/v1/admit/fail"
+"""The path of an entry for further constraints, whose kinds may be in its rules alone."""
 
 
 class NoOperation(Exception):
@@ -55,18 +59,16 @@ class PolicyScope:
         Raises :class:`NoOperation`.
         """
         wanted = _expanded(operations)
-        rules, warning = [], ""
+        rules = []
+        sent: set[str] = set()
         for rule in self.rules:
             of_rule = list(rule.get("operations") or ())
             if operations and self.synced:
                 offered = _expanded(of_rule)
                 of_rule = [one for one in OPERATIONS if one in offered and one in wanted]
+                sent.update(of_rule)
                 if not of_rule:
-                    raise NoOperation(
-                        "no matching operations between webhook and constraint template"
-                    )
-                if set(of_rule) != wanted:
-                    warning = "operations mismatch between webhook and constraint template"
+                    continue  # It is another kind's.
             rules.append(
                 {
                     "apiGroups": list(rule.get("apiGroups") or ()),
@@ -76,6 +78,12 @@ class PolicyScope:
                     "scope": rule.get("scope") or "*",
                 }
             )
+        warning = ""
+        if operations and self.synced:
+            if not rules:
+                raise NoOperation("no matching operations between webhook and constraint template")
+            if sent != wanted:
+                warning = "operations mismatch between webhook and constraint template"
         constraints: Json = {
             "matchPolicy": self.match_policy,
             "namespaceSelector": dict(self.namespace_selector),
@@ -100,8 +108,9 @@ def scope_of(
     webhook = next((one for one in webhooks if one.get("name") == WEBHOOK), None)
     if webhook is None:
         return PolicyScope(excluded=tuple(excluded), exempted=tuple(exempted))
+    closed = (one for one in webhooks if _called(one).endswith(_FAILS_CLOSED))
     return PolicyScope(
-        tuple(objects_of(webhook.get("rules"))),
+        tuple(rule for one in (webhook, *closed) for rule in objects_of(one.get("rules"))),
         synced=True,
         namespace_selector=webhook.get("namespaceSelector") or {},
         object_selector=webhook.get("objectSelector") or {},
@@ -110,6 +119,12 @@ def scope_of(
         excluded=tuple(excluded),
         exempted=tuple(exempted),
     )
+
+
+def _called(webhook: Mapping[str, Any]) -> str:
+    """Where a webhook is asked."""
+    client = object_of(webhook.get("clientConfig"))
+    return str(client.get("url") or object_of(client.get("service")).get("path") or "")
 
 
 def exempted_patterns(

@@ -12,6 +12,7 @@ from webhook.cel.check.types import BOOL, DYN, STRING
 from webhook.cel.engine import compile_expression
 from webhook.cel.errors import CompileError, EvaluationError
 from webhook.cel.kubernetes import admission, match_conditions
+from webhook.cel.run.meter import POLICY_COST
 from webhook.constraint.drivers.cel_review import variables_of
 from webhook.constraint.drivers.cel_validator import (
     CompiledValidation,
@@ -20,7 +21,6 @@ from webhook.constraint.drivers.cel_validator import (
     violations,
 )
 from webhook.constraint.selector import compile_selector
-from webhook.generation.cost_warnings import POLICY_COST
 from webhook.values import dataclass
 
 if TYPE_CHECKING:

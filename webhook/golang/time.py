@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import field
+from functools import cache
 from typing import TYPE_CHECKING, Final
+from zoneinfo import ZoneInfo
 
 from webhook.golang.strings import utf8
 from webhook.values import dataclass
@@ -50,6 +52,32 @@ _PART: Final = re.compile(
     r"|[.,](?:0+|9+)(?![0-9])",
     re.ASCII,
 )
+
+
+NO_ZONES: Final = "this machine has no time zones: install its tzdata, or pip install tzdata"
+"""Why no zone is known: what a policy finds without its zones would be wrong, and look right."""
+
+
+class NoTimeZones(Exception):
+    """Neither the system nor Python has the database of time zones."""
+
+
+def load_zone(name: str) -> ZoneInfo | None:
+    """A zone by its name, None for an unknown one; raises :class:`NoTimeZones`."""
+    try:
+        return ZoneInfo(name)
+    except (OSError, ValueError, KeyError):
+        if not _has_zones():
+            raise NoTimeZones(NO_ZONES) from None
+        return None
+
+
+@cache
+def _has_zones() -> bool:
+    try:
+        return ZoneInfo("Etc/GMT+1") is not None
+    except (OSError, ValueError, KeyError):
+        return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import re
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
+from webhook.golang.strings import quote
 from webhook.values import dataclass
 
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f]")
@@ -125,6 +126,26 @@ def parse(text: str) -> Url:
     parts["fragment"] = plain
     parts["raw_fragment"] = "" if _escape(plain, "fragment") == fragment else fragment
     return Url(**parts)
+
+
+def fault_of_request_uri(text: str) -> str | None:
+    """Why Go's ``ParseRequestURI`` does not take a text; None where it does."""
+    if not text:
+        return 'parse "": empty url'
+    is_path, is_any = text[0] == "/", text == "*"
+    if not (is_path or is_any or _CONTROL.search(text) or _SCHEME.match(text)):
+        return f"parse {quote(text)}: invalid URI for request"
+    # A fragment is none there: its mark is a character as any other. Nor is there a host without a
+    # scheme.
+    head = text.replace("#", "%23")
+    head = f"/{head.lstrip('/')}" if is_path else head
+    try:
+        url = parse(head)
+    except ValueError as error:
+        return str(error).replace(quote(head), quote(text))
+    if not (url.scheme or is_path or is_any):
+        return f"parse {quote(text)}: invalid URI for request"
+    return None
 
 
 def _parse(text: str) -> dict[str, Any]:

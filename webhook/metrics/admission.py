@@ -42,6 +42,14 @@ VIOLATIONS: Final = Metric(
     ("constraint_kind", "constraint_name", "enforcement_action"),
 )
 
+EXCUSED: Final = Metric(
+    "waddle_excused_admission_violations",
+    "counter",
+    "Violations found at admission that exceptions excuse, by the constraint's kind and the "
+    "exception's effect.",
+    ("constraint_kind", "effect"),
+)
+
 EVALUATION_ERRORS: Final = Metric(
     "waddle_evaluation_errors",
     "counter",
@@ -110,4 +118,27 @@ ADMISSION_EVENTS: Final = Metric(
     "counter",
     "Events of violations in admissions, by what became of them.",
     ("outcome",),
+)
+
+MEMO_HITS: Final = Metric(
+    "waddle_memo_hits",
+    "counter",
+    "Constraints that a review did not evaluate, since it was known what they find.",
+)
+
+MEMO_MISSES: Final = Metric(
+    "waddle_memo_misses",
+    "counter",
+    "Constraints that were evaluated because nothing was kept for what the review has in the fields "
+    "that they read.",
+)
+
+MEMO_BYTES: Final = Metric(
+    "waddle_memo_bytes", "gauge", "Memory that kept results take, about; at most --memo-bytes."
+)
+
+MEMO_RESTING: Final = Metric(
+    "waddle_memo_resting",
+    "gauge",
+    "Constraints whose results are not kept for now, since that saves less than it takes.",
 )

@@ -39,6 +39,31 @@ AUDIT_VIOLATIONS: Final = Metric(
     gatekeeper=True,
 )
 
+EXCUSED_VIOLATIONS: Final = Metric(
+    "waddle_excused_violations",
+    "gauge",
+    "Violations in the cluster that exceptions excuse, as the last whole sweep found them, by the "
+    "constraint's kind and the exception's effect; totals are without those of effect skip.",
+    ("constraint_kind", "effect"),
+)
+
+ADMISSION_POLICIES: Final = Metric(
+    "waddle_admission_policies",
+    "gauge",
+    "ValidatingAdmissionPolicies of the cluster that the audit knows, with --admission-policies=audit: "
+    "bound; unbound, which nobody is reviewed by; and policies, bindings and kinds of parameters "
+    "that are unusable.",
+    ("state",),
+)
+
+ADMISSION_POLICY_VIOLATIONS: Final = Metric(
+    "waddle_admission_policy_violations",
+    "gauge",
+    "Violations of ValidatingAdmissionPolicies in the cluster as the last whole sweep found them, by "
+    "policy, binding and enforcement action; at most 1000 series.",
+    ("policy", "binding", "enforcement_action"),
+)
+
 AUDIT_SWEEPS: Final = Metric(
     "waddle_audit_sweeps",
     "counter",

@@ -9,8 +9,10 @@ from webhook.metrics import (
     audit,
     cluster,
     decisions,
+    images,
     mutation,
     policies,
+    providers,
     reports,
     server,
     telemetry,
@@ -18,8 +20,9 @@ from webhook.metrics import (
 from webhook.metrics.declaration import Metric
 
 _SUBJECTS: Final = (
-    *(admission, mutation, server, policies, decisions, cluster, audit, reports),
+    *(admission, mutation, providers, server, policies, decisions, cluster, audit, reports),
     telemetry,
+    images,
 )
 
 METRICS: Final = tuple(

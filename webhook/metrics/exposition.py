@@ -9,7 +9,7 @@ from webhook.metrics.catalogue import METRICS
 from webhook.metrics.mutation import MUTATOR_OUTCOMES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.metrics.declaration import Metric
     from webhook.metrics.registry import Exemplar, Histogram, LabelValues, Registry
@@ -25,9 +25,15 @@ class Refreshed(Protocol):
 class Collector:
     """The registry as prometheus-client wants to be given it."""
 
-    def __init__(self, registry: Registry, refresh: Refreshed | None = None) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        refresh: Refreshed | None = None,
+        metrics: Sequence[Metric] = METRICS,
+    ) -> None:
         self._registry = registry
         self._refresh = refresh
+        self._metrics = metrics
 
     def describe(self) -> list[Any]:
         """Nothing: that keeps registration from collecting."""
@@ -37,7 +43,7 @@ class Collector:
         """Every metric that has a value."""
         if self._refresh is not None:
             self._refresh()
-        for metric in METRICS:
+        for metric in self._metrics:
             yield from self._family(metric)
 
     def _family(self, metric: Metric) -> Iterator[Any]:
@@ -102,8 +108,14 @@ def _bound(value: float) -> str:
 class Exposition:
     """Renders a registry, and the process's own numbers, for a scrape."""
 
-    def __init__(self, registry: Registry, refresh: Refreshed | None = None) -> None:
-        self._collector = Collector(registry, refresh)
+    def __init__(
+        self,
+        registry: Registry,
+        refresh: Refreshed | None = None,
+        metrics: Sequence[Metric] = METRICS,
+    ) -> None:
+        """``metrics`` are those of the process, where it is not a replica."""
+        self._collector = Collector(registry, refresh, metrics)
         self._registry: Any = None
 
     def render(self, accept: str = "") -> tuple[bytes, str]:

@@ -54,6 +54,14 @@ CONSTRAINTS_WITHOUT_ENGINE: Final = Metric(
     "they would decide is warned about and recorded.",
 )
 
+EXCEPTIONS: Final = Metric(
+    "waddle_exceptions",
+    "gauge",
+    "PolicyExceptions and ClusterPolicyExceptions, by state: pending, active, unused, expired, "
+    "invalid.",
+    ("state",),
+)
+
 UNSERVED_OBJECTS: Final = Metric(
     "waddle_unserved_objects",
     "gauge",
@@ -94,8 +102,24 @@ SNAPSHOT: Final = Metric(
     ("digest",),
 )
 
+KYVERNO: Final = Metric(
+    "waddle_kyverno_policies",
+    "gauge",
+    "Policies and exceptions of Kyverno in the cluster (--kyverno-policies): active, or error for "
+    "those that cannot be used.",
+    ("status",),
+)
+
 SNAPSHOT_REVISION: Final = Metric(
     "waddle_snapshot_revision", "gauge", "Number of the revision in force, 0 before the first."
+)
+
+WEBHOOK_RULES_WRITES: Final = Metric(
+    "waddle_webhook_rules_writes",
+    "counter",
+    "Writes of the rules of our webhook configurations (--webhook-rules=policies), by what they did: "
+    "widened, narrowed, failed.",
+    ("change",),
 )
 
 RELOADS: Final = Metric(

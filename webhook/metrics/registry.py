@@ -133,13 +133,13 @@ class ObjectSeries:
                 counts[labels] = counts.get(labels, 0) + number
         return counts
 
-    def count(self, kind: str, name: str, action: str) -> None:
-        """Count one of an object: a violation by its action, a mutation by what became of it."""
+    def count(self, kind: str, name: str, action: str, by: int = 1) -> None:
+        """Count some of an object: violations by their action, mutations by what became of it."""
         series = self._state[0]
         if (kind, name, action) not in series:
             self._know(kind, name)
         labels = self._labels(kind, name, action)
-        series[labels] = series.get(labels, 0) + 1
+        series[labels] = series.get(labels, 0) + by
 
     def count_all(self, group: ObjectGroup, action: str) -> None:
         """Count one of each object of a group."""

@@ -9,8 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import GroupKind, gvk_of
-from webhook.mutation.errors import ApplyError
+from webhook.external_data.exchange import Unanswered
+from webhook.mutation.errors import ApplyError, MutationError
+from webhook.mutation.external import settled, unresolved
 from webhook.mutation.patch import make_patch
+from webhook.mutation.plan import Mutated
 from webhook.mutation.setting import Context, ExternalData
 from webhook.values import dataclass
 
@@ -18,7 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.api.gvk import GroupVersionKind
+    from webhook.external_data.exchange import Answering, ProviderRequest
     from webhook.mutation.mutator import Mutator, MutatorId
+    from webhook.mutation.setting import Setter
     from webhook.mutation.snapshot import MutationSnapshot
 
 OPERATION: Final = "UPDATE"
@@ -66,11 +71,14 @@ def drifts_of(
     obj: dict[str, Any],
     namespace: Mapping[str, Any] | None,
     place: str,
+    known: Answering | None = None,
 ) -> tuple[Drift, ...]:
     """What the mutators, those that are previewed included, would change, in their order.
 
-    ``place`` is the namespace that the object is in. Providers are not asked: what one would
-    change is not told. Raises :class:`~webhook.mutation.errors.MutationError`.
+    ``place`` is the namespace that the object is in. ``known`` gives what providers answered;
+    without it nothing is reported that a provider would change. Raises
+    :class:`~webhook.mutation.errors.MutationError`, and
+    :class:`~webhook.external_data.exchange.Unanswered` for what has to be asked first.
     """
     gvk = gvk_of(obj)
     everyone = mutations.preview or mutations
@@ -84,19 +92,44 @@ def drifts_of(
         item.id: item
         for one in mutated.passes
         for item in one
-        if type(item.assignment.setter) is not ExternalData
+        if _is_told(item.assignment.setter, known)
     }
-    return tuple(
-        Drift(key, paths, parties[key].is_preview)
-        for key in sorted(parties)
-        if (paths := _changed_by(parties[key], obj, context))
-    )
+    drifts: list[Drift] = []
+    missing: list[ProviderRequest] = []
+    for key in sorted(parties):
+        try:
+            paths = _changed_by(parties[key], obj, context, known)
+        except Unanswered as wanting:
+            missing += wanting.requests
+        else:
+            if paths:
+                drifts.append(Drift(key, paths, parties[key].is_preview))
+    if missing:
+        raise Unanswered(tuple(dict.fromkeys(missing)))
+    return tuple(drifts)
 
 
-def _changed_by(mutator: Mutator, obj: dict[str, Any], context: Context) -> tuple[str, ...]:
-    """The fields that a mutator changes by itself."""
+def _is_told(setter: Setter, known: Answering | None) -> bool:
+    """Whether it is known what a mutator would put: of one that asks by whoever writes it is not."""
+    if type(setter) is not ExternalData:
+        return True
+    return known is not None and setter.data_source != "Username"
+
+
+def _changed_by(
+    mutator: Mutator, obj: dict[str, Any], context: Context, known: Answering | None
+) -> tuple[str, ...]:
+    """The fields that a mutator changes by itself; none for which a provider has no answer now."""
     try:
         _, changed = mutator.assignment.apply(obj, context)
     except ApplyError:
         return ()  # What others make must be there first: they are told of.
+    if known is not None and type(mutator.assignment.setter) is ExternalData:
+        made = Mutated(changed, asks_providers=True)
+        try:
+            changed = settled(made, known, context.pace)
+        except MutationError:
+            return ()
+        if unresolved(made, known):
+            return ()
     return tuple(item["path"] for item in make_patch(obj, changed))

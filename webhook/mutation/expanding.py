@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import namespace_of
 from webhook.constraint.expansion import InvalidExpansion
+from webhook.external_data.exchange import Unanswered
 from webhook.mutation.errors import MutationError, OverBudget
-from webhook.mutation.external import resolved
+from webhook.mutation.external import settled
 from webhook.mutation.pace import UNBOUNDED
 from webhook.mutation.setting import Context
 
@@ -15,12 +16,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.constraint.expansion import Expansion, Resultant
+    from webhook.external_data.exchange import Answering, ProviderRequest
     from webhook.mutation.pace import Pace
     from webhook.mutation.passes import MutationOnError
     from webhook.mutation.snapshot import MutationSnapshot
 
+_WAITING: Final = {"kind": "-"}
+"""Stands for a resultant that answers of providers belong to: nothing is implied by it yet."""
 
-def expand(
+
+def expand(  # noqa: PLR0913  # all that a resultant hangs on
     expansion: Expansion,
     mutations: MutationSnapshot,
     obj: dict[str, Any],
@@ -29,26 +34,40 @@ def expand(
     username: str = "",
     size: int = 0,
     on_error: MutationOnError = "skip",
+    known: Answering,
     pace: Pace = UNBOUNDED,
 ) -> list[Resultant]:
     """Everything that a resource implies, what is implied by those first.
 
     Mutators see resultants as generated, and no operation. ``size`` is the
-    resource's in bytes. Raises
-    :class:`~webhook.constraint.expansion.InvalidExpansion` and
+    resource's in bytes. ``known`` gives what providers answered. Raises
+    :class:`~webhook.constraint.expansion.InvalidExpansion`,
+    :class:`~webhook.external_data.exchange.Unanswered` and
     :class:`~webhook.mutation.errors.OverBudget`.
     """
     if not mutations:
         return expansion.expand(obj, namespace)
+    missing: list[ProviderRequest] = []
 
-    def settled(resultant: dict[str, Any]) -> dict[str, Any]:
+    def made(resultant: dict[str, Any]) -> dict[str, Any]:
         context = Context("", namespace, namespace_of(resultant), username, "Generated", pace)
         try:
             mutated = mutations.mutate(resultant, context, on_error=on_error)
-            return resolved(mutated, {}, pace)
+            return settled(mutated, known, pace)
         except OverBudget:
             raise
+        except Unanswered as wanting:
+            missing.extend(wanting.requests)
+            return dict(_WAITING)
         except MutationError as error:
             raise InvalidExpansion(f"failed to mutate resultant resource: {error}") from None
 
-    return expansion.expand(obj, namespace, settled, size)
+    resultants: list[Resultant] = []
+    try:
+        resultants = expansion.expand(obj, namespace, made, size)
+    except InvalidExpansion:
+        if not missing:
+            raise
+    if missing:
+        raise Unanswered(tuple(dict.fromkeys(missing)))
+    return resultants

@@ -2,36 +2,130 @@
 
 from __future__ import annotations
 
-from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from webhook.external_data.exchange import (
+    ASKED_KEYS_MAX,
+    UNKNOWN_PROVIDER,
+    ProviderRequest,
+    Unanswered,
+    failure,
+    is_nobody,
+)
 from webhook.mutation.errors import MutationError
 from webhook.mutation.pace import UNBOUNDED
 from webhook.mutation.setting import Placeholder, is_secret
 from webhook.mutation.values import go_type
-from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from webhook.external_data.exchange import Answering, ProviderResponse
     from webhook.mutation.pace import Pace
     from webhook.mutation.plan import Mutated
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderAnswer:
-    """What a provider said of one key: a value, or an error."""
+class _Said(NamedTuple):
+    """What one provider said by key; with ``fault`` nothing that can be used."""
 
-    value: Any = None
-    error: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """What one provider said; with ``fault`` it said nothing that can be used."""
-
-    by_key: Mapping[str, ProviderAnswer] = field(default_factory=dict)
+    values: Mapping[str, Any] = {}
+    errors: Mapping[str, str] = {}
     fault: str = ""
+
+
+def settled(mutated: Mutated, known: Answering, pace: Pace = UNBOUNDED) -> dict[str, Any]:
+    """The object with every placeholder replaced by what is known of providers.
+
+    Raises :class:`~webhook.external_data.exchange.Unanswered` for what has to be asked first, and
+    :class:`~webhook.mutation.errors.MutationError` for all that failed and may not.
+    """
+    if not mutated.asks_providers:
+        return mutated.object
+    requests = [ProviderRequest(*one) for one in wanted(mutated).items()]
+    answers = {request: _response(request, known) for request in requests}
+    if missing := [request for request, response in answers.items() if response is None]:
+        raise Unanswered(missing)
+    by_name = {
+        request.provider: told
+        for request, response in answers.items()
+        if response is not None and (told := _read(request, response)) is not None
+    }
+    return _resolved(mutated, by_name, pace)
+
+
+class Unresolved(NamedTuple):
+    """A field for which a provider gave no value that can be used, and what stands there instead."""
+
+    path: str
+    provider: str
+    key: str
+    """Empty of a Secret: its values stand in no message."""
+    policy: str
+    fault: str
+
+    def __str__(self) -> str:
+        instead = "the default stands there" if self.policy == "UseDefault" else "the value stays"
+        key = f" for {self.key!r}" if self.key else ""
+        told = f"the provider {self.provider} has no answer{key}, {instead}"
+        return f"{self.path}: {told} (failurePolicy {self.policy}): {self.fault}"
+
+
+def unresolved(mutated: Mutated, known: Answering) -> tuple[Unresolved, ...]:
+    """The placeholders that have no answer by what is known, and may do without."""
+    if not mutated.asks_providers:
+        return ()
+    obj = mutated.object
+    answers = {
+        request.provider: told
+        for one in wanted(mutated).items()
+        if (response := _response(request := ProviderRequest(*one), known)) is not None
+        and (told := _read(request, response)) is not None
+    }
+    is_masked = is_secret(obj)
+    return tuple(
+        Unresolved(path, item.source.provider, key, item.source.failure_policy, fault)
+        for path, item in _placed(obj, "")
+        if item.source.failure_policy in ("Ignore", "UseDefault")
+        and (fault := _lookup(item, answers)[0])
+        for key in ("" if is_masked else item.key,)
+    )
+
+
+def _placed(value: Any, path: str) -> Iterator[tuple[str, Placeholder]]:
+    if type(value) is Placeholder:
+        yield path, value
+    elif type(value) is dict:
+        for name, item in value.items():
+            yield from _placed(item, f"{path}.{name}" if path else name)
+    elif type(value) is list:
+        for at, item in enumerate(value):
+            yield from _placed(item, f"{path}[{at}]")
+
+
+def _response(request: ProviderRequest, known: Answering) -> ProviderResponse | None:
+    count = len(request.keys)
+    if count > ASKED_KEYS_MAX:
+        return failure(f"{count} keys are asked for at once, and {ASKED_KEYS_MAX} may be")
+    return known(request)
+
+
+def _read(request: ProviderRequest, response: ProviderResponse) -> _Said | None:
+    """What a provider said, in Gatekeeper's words where it cannot be used; None where there is none."""
+    name, system_error = request.provider, response.system_error.strip()
+    if is_nobody(response):
+        return _Said(fault=system_error)
+    if response.responses is None or response.errors is None:
+        if response.status_code == UNKNOWN_PROVIDER:
+            return None
+        return _Said(
+            fault=f"failed to send external data request to provider {name}: {system_error}"
+        )
+    refused = f"failed to validate external data response from provider {name}"
+    if system_error:
+        return _Said(fault=f"{refused}: non-empty system error: {system_error}")
+    if not response.is_idempotent:
+        return _Said(fault=f"{refused}: non-idempotent response")
+    return _Said(dict(response.responses), dict(response.errors))
 
 
 def wanted(mutated: Mutated) -> dict[str, tuple[str, ...]]:
@@ -44,15 +138,7 @@ def wanted(mutated: Mutated) -> dict[str, tuple[str, ...]]:
     return {provider: tuple(keys) for provider, keys in keys_of.items()}
 
 
-def resolved(
-    mutated: Mutated, answers: Mapping[str, Answers], pace: Pace = UNBOUNDED
-) -> dict[str, Any]:
-    """The object with every placeholder replaced.
-
-    Raises :class:`~webhook.mutation.errors.MutationError` for all that failed and may not.
-    """
-    if not mutated.asks_providers:
-        return mutated.object
+def _resolved(mutated: Mutated, answers: Mapping[str, _Said], pace: Pace) -> dict[str, Any]:
     faults: list[str] = []
     obj: dict[str, Any] = _resolve(mutated.object, answers, faults, pace)
     if faults:
@@ -80,7 +166,7 @@ def _placeholders(value: Any) -> Iterator[Placeholder]:
             due.extend(reversed(item))
 
 
-def _resolve(value: Any, answers: Mapping[str, Answers], faults: list[str], pace: Pace) -> Any:
+def _resolve(value: Any, answers: Mapping[str, _Said], faults: list[str], pace: Pace) -> Any:
     """The value with its placeholders replaced; the same one where it has none."""
     if type(value) is dict:
         pace.look()
@@ -102,7 +188,7 @@ def _resolve(value: Any, answers: Mapping[str, Answers], faults: list[str], pace
     return value
 
 
-def _answer(placeholder: Placeholder, answers: Mapping[str, Answers], faults: list[str]) -> str:
+def _answer(placeholder: Placeholder, answers: Mapping[str, _Said], faults: list[str]) -> str:
     source = placeholder.source
     fault, value = _lookup(placeholder, answers)
     if not fault:
@@ -115,7 +201,7 @@ def _answer(placeholder: Placeholder, answers: Mapping[str, Answers], faults: li
     return ""
 
 
-def _lookup(placeholder: Placeholder, answers: Mapping[str, Answers]) -> tuple[str, str]:
+def _lookup(placeholder: Placeholder, answers: Mapping[str, _Said]) -> tuple[str, str]:
     """What is wrong with an answer, or empty; and its text."""
     provider = placeholder.source.provider
     said = answers.get(provider)
@@ -123,17 +209,17 @@ def _lookup(placeholder: Placeholder, answers: Mapping[str, Answers]) -> tuple[s
         return f"failed to find external data provider {provider} in responses", ""
     if said.fault:
         return said.fault, ""
-    answer = said.by_key.get(placeholder.key)
-    if answer is None:
+    if error := said.errors.get(placeholder.key):
+        return f"failed to retrieve external data item from provider {provider}: {error}", ""
+    if placeholder.key not in said.values:
         return f"failed to find external data item in response for provider {provider}", ""
-    if answer.error:
-        fault = f"failed to retrieve external data item from provider {provider}: {answer.error}"
-        return fault, ""
-    if type(answer.value) is not str:
-        kind = "float64" if type(answer.value) is int else go_type(answer.value)
+    value = said.values[placeholder.key]
+    if type(value) is not str:
+        is_number = isinstance(value, int | float) and type(value) is not bool
+        kind = "float64" if is_number else go_type(value)
         fault = (
             f"failed to convert external data item value from provider {provider} to string, "
             f"got type {kind}"
         )
         return fault, ""
-    return "", answer.value
+    return "", value

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from webhook.api import names
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.shapes import object_of
 from webhook.constraint import rollout
@@ -60,9 +61,9 @@ UNMUTATED_GROUPS: Final = frozenset(
         "expansion",
         "status",
     )
-)
-"""Policies themselves, which no mutator changes: Gatekeeper's list; syncset and connection are not
-on it."""
+) | {names.OURS}
+"""Policies themselves, which no mutator changes: Gatekeeper's list, and ours; syncset and connection
+are not on it."""
 
 MODE: Final = "waddle.dev/mode"
 """The annotation that says whether a mutator changes objects, or only says what it would change."""

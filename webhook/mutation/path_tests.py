@@ -41,7 +41,7 @@ def read_path_tests(location: Location, tests: Sequence[Any], owner: str) -> tup
     pairs: list[tuple[Location, str]] = []
     for test in tests:
         if type(test) is not dict:
-            raise InvalidMutator(f"{owner} has a path test that is no object")
+            raise InvalidMutator(f"{owner} has a path test that is not an object")
         path = test.get("subPath") or ""
         condition = test.get("condition") or ""
         if type(path) is not str or type(condition) is not str:

@@ -6,7 +6,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from webhook.mutation.errors import MutationError, OverBudget
-from webhook.mutation.external import resolved
+from webhook.mutation.external import settled
 from webhook.mutation.patch import make_patch
 from webhook.values import dataclass
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.api.gvk import GroupVersionKind
+    from webhook.external_data.exchange import Answering
     from webhook.mutation.mutator import Mutator
     from webhook.mutation.patch import Operation
     from webhook.mutation.setting import Context
@@ -40,12 +41,14 @@ def previewed(
     final: Mapping[str, Any],
     context: Context,
     gvk: GroupVersionKind,
+    known: Answering,
 ) -> Preview | None:
     """What the previewed mutators would change beyond ``final``; None where none is concerned.
 
     The whole is worked out anew from the object as it came, with all mutators in their order:
     that is what will happen once they are in force. Nothing that goes wrong here reaches the
-    request; what takes too long for this thread is :class:`~webhook.mutation.errors.OverBudget`.
+    request; what takes too long for this thread is :class:`~webhook.mutation.errors.OverBudget`, and
+    what providers have to be asked first :class:`~webhook.external_data.exchange.Unanswered`.
     """
     preview = mutations.preview
     plan = None if preview is None else preview.plan(gvk, context.operation)
@@ -53,7 +56,7 @@ def previewed(
         return None
     try:
         would = preview.mutate(original, context, on_error="skip", gvk=gvk)
-        patch = make_patch(final, resolved(would, {}, context.pace), context.pace)
+        patch = make_patch(final, settled(would, known, context.pace), context.pace)
     except OverBudget:
         raise
     except MutationError as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.config import MUTATION_PROCESS
 from webhook.api.gvk import GroupVersionKind, gvk_of, name_of
 from webhook.constraint import structural
 from webhook.constraint.depth import is_deeper
@@ -17,7 +18,7 @@ from webhook.constraint.errors import (
     MatchError,
 )
 from webhook.constraint.isolation import InvalidOnError, on_undecidable_of
-from webhook.constraint.match import compile_criteria, compile_kinds
+from webhook.constraint.match import compile_criteria, compile_kinds, for_process
 from webhook.constraint.names import POLICY_NAME_MAX
 from webhook.constraint.rollout import read_rollout
 from webhook.constraint.selector_validation import validate_selectors
@@ -83,7 +84,7 @@ def read_mutator(document: Mapping[str, Any]) -> Mutator:
     """Read a mutator; raises :class:`~webhook.mutation.errors.InvalidMutator`."""
     gvk, name = gvk_of(document), name_of(document)
     if gvk.group != GROUP or gvk.kind not in VERSIONS:
-        raise InvalidMutator(f"{gvk} is no kind of mutators")
+        raise InvalidMutator(f"{gvk} is not a kind of mutators")
     if not name:
         raise InvalidMutator(f"{gvk.kind} has no metadata.name")
     if len(name.encode()) > POLICY_NAME_MAX:
@@ -306,7 +307,7 @@ class _Reader:
         except ConstraintFrameworkError as error:
             text = str(error).removeprefix("invalid Constraint: ")
             raise InvalidMutator(f"invalid match for {self._owner}: {text}") from None
-        return {**checked, "source": source}
+        return {**for_process(checked, MUTATION_PROCESS), "source": source}
 
     def _mode(self, metadata: Mapping[str, Any]) -> str:
         annotations = self._object(metadata, "annotations")

@@ -19,7 +19,7 @@ def parse(raw: bytes, path: str = "") -> Any:
 
 
 def parse_with_comments(raw: bytes, path: str = "") -> Any:
-    """The value of a JSON text with ``//`` and ``/* */`` comments."""
+    """The value of a JSON text with ``//``, ``#`` and ``/* */`` comments."""
     del path
     return decode(without_comments(raw.decode("utf-8", "replace")), "unmarshal jsonc: ")
 
@@ -47,7 +47,7 @@ _DECODER: Final = json.JSONDecoder(
     parse_constant=_constant,
 )
 
-_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\r\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
+_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|(?://|#)[^\r\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 
 
 def without_comments(text: str) -> str:

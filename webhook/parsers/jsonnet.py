@@ -15,6 +15,7 @@ import sys
 from importlib.util import find_spec
 from typing import Any, Final
 
+from webhook.extras import install_command
 from webhook.parsers import json_text
 from webhook.parsers.errors import ParseError
 
@@ -36,7 +37,7 @@ def parse(raw: bytes, path: str = "") -> Any:
     """What the program comes to; it imports files from where it is."""
     if find_spec("_jsonnet") is None:
         raise ParseError(
-            "Jsonnet is read by a library that is not installed: pip install 'waddle-admission[jsonnet]'"
+            f"Jsonnet is read by a library that is not installed: {install_command('jsonnet')}"
         )
     try:
         done = subprocess.run(  # noqa: S603  # this interpreter, and no shell

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.parsers.errors import ParseError, line_at
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _ESCAPES: Final = {"f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _SPACE: Final = " \f\t"
@@ -16,6 +19,7 @@ def parse(raw: bytes, path: str = "") -> Any:
     del path
     text = raw.decode("utf-8", "replace")
     properties: dict[str, str] = {}
+    references: dict[str, list[str]] = {}
     at = 0
     while at < len(text):
         if text[at] in f"{_SPACE}\r\n":
@@ -30,7 +34,8 @@ def parse(raw: bytes, path: str = "") -> Any:
             at = _delimiter(text, at)
             begun = at
             properties[name], at = _piece(text, at, "\r\n")
-            _check_references(properties[name], text, begun)
+            references[name] = _references(properties[name], text, begun)
+    _check_circles(references, text)
     return properties
 
 
@@ -78,13 +83,34 @@ def _piece(text: str, at: int, ends: str) -> tuple[str, int]:
     return "".join(kept), at
 
 
-def _check_references(value: str, text: str, at: int) -> None:
+def _references(value: str, text: str, at: int) -> list[str]:
+    """The names that a value refers to."""
+    names = []
     start = value.find("${")
     while start >= 0:
         end = value.find("}", start)
         if end < 0:
             raise _fault("malformed expression", text, at)
+        names.append(value[start + 2 : end])
         start = value.find("${", end)
+    return names
+
+
+def _check_circles(references: Mapping[str, list[str]], text: str) -> None:
+    """Refuse values that refer to themselves, also by others: they have no end."""
+    done: set[str] = set()
+    for begin in references:
+        path = {begin: iter(references[begin])}
+        while path:
+            name = next(reversed(path))
+            below = next(path[name], None)
+            if below is None:
+                del path[name]
+                done.add(name)
+            elif below in path:
+                raise _fault(f"circular reference in {below}", text, text.find(below))
+            elif below not in done and below in references:
+                path[below] = iter(references[below])
 
 
 def _fault(message: str, text: str, at: int) -> ParseError:

@@ -13,27 +13,40 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api.builtin_kinds import BUILTIN_GROUPS, BUILTIN_KINDS, NEVER_ASKED
 from webhook.api.gvk import gvk_of, name_of
 from webhook.api.shapes import object_of, objects_of, texts_of
+from webhook.constraint import enforcement, group
 from webhook.constraint.targets import admission
+from webhook.kyverno.kinds import why_not_run
 from webhook.policies.problem import Problem
-from webhook.policies.request_reads import ABSENT, request_reads
+from webhook.policies.request_reads import (
+    ABSENT,
+    deciding_places,
+    is_never_there,
+    request_reads,
+)
 from webhook.policy_kinds.table import POLICY_KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from webhook.constraint.constraint import Constraint
     from webhook.constraint.entry import Entry
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
+    from webhook.policies.manifests import Manifest
 
     GroupAndKind = tuple[str, str]
 
 KINDS: Final = "kinds"
 NEVER: Final = "never_asked"
 REQUEST: Final = "request"
+GROUP: Final = "group"
 """Codes of problems."""
 
 _POLICY_KINDS: Final = frozenset((row.group, row.kind) for row in POLICY_KINDS)
+
+PLACES_SHOWN: Final = 5
+"""Rules that one line names; more would hide what to do."""
 
 _NEAR: Final = 0.8
 """How alike two names are, of 1, that one is told for the other: difflib's ratio."""
@@ -117,6 +130,43 @@ def advice_on_document(
     return problems
 
 
+def advice_on_groups(
+    snapshot: Snapshot, concerned: AbstractSet[tuple[str, str]]
+) -> Iterator[Problem]:
+    """What groups will probably not do, where they or a member of theirs are ``concerned``.
+
+    A member that is enforced itself refuses what the group accepts.
+    """
+    constraints = {one.key: one for one in snapshot.constraints}
+    for one in snapshot.constraints:
+        if one.kind != group.TEMPLATE.kind:
+            continue
+        members = one.parameters.members
+        keys = {name: (of.kind, of.name) for name, of in members.items() if of.name}
+        if one.key not in concerned and concerned.isdisjoint(keys.values()):
+            continue
+        for name, key in keys.items():
+            own = constraints.get(key)
+            if own is not None and own.enforcement_action != "dryrun":
+                shown = f"{own.kind}/{own.name} ({own.enforcement_action})"
+                yield _of_group(
+                    one,
+                    f"its member {name}, {shown}, is enforced itself and refuses what the group "
+                    "accepts: set its enforcementAction to dryrun",
+                )
+        for name in sorted(members.keys() - group.called_members(one.parameters)):
+            yield _of_group(one, f"its member {name} is never asked")
+        if one.enforcement_action == "scoped" and not any(one.points.values()):
+            yield _of_group(
+                one,
+                f"it is enforced nowhere: {enforcement.VAP} knows no groups; name another point",
+            )
+
+
+def _of_group(one: Constraint, message: str) -> Problem:
+    return Problem(*one.key, "warning", GROUP, message)
+
+
 def _never_asked(groups: Collection[str], kind: str) -> list[str]:
     """The kinds that one entry of a match names and of which no webhook is asked.
 
@@ -134,10 +184,21 @@ def advice_on_template(entry: Entry) -> Iterator[Problem]:
     """Whether a template decides by what only a request has."""
     if entry.target.name != admission.NAME:
         return
-    if read := request_reads(entry.template):
-        yield Problem(
-            "ConstraintTemplate", entry.template.name, "warning", REQUEST, _only_requests(read)
-        )
+    read = request_reads(entry.template)
+    if nothing := [one for one in read if is_never_there(one)]:
+        said = _never_there(nothing)
+    elif read:
+        said = _only_requests(read, deciding_places(entry.template))
+    else:
+        return
+    yield Problem("ConstraintTemplate", entry.template.name, "warning", REQUEST, said)
+
+
+def left_out(manifests: Iterable[Manifest]) -> Iterator[str]:
+    """A line for each policy of Kyverno that no object is reviewed by, and what to do instead."""
+    for item in manifests:
+        if why := why_not_run(item.document):
+            yield f"{item.file}:{item.line}: {item.title}: not evaluated: {why}"
 
 
 def unasked(snapshot: Snapshot, matched: Matched) -> list[Problem]:
@@ -223,10 +284,19 @@ def _shown(groups: Collection[str], kind: str) -> str:
     return f'"{kind}" of {", ".join(named)}' if named and "*" not in named else f'"{kind}"'
 
 
-def _only_requests(read: Collection[str]) -> str:
+def _never_there(read: Collection[str]) -> str:
     fields = ", ".join(sorted(read))
     return (
+        f"it decides by {fields}, which is never there: it denies nothing. A template's input has "
+        "review and parameters. Is input.review.object or input.review.operation meant?"
+    )
+
+
+def _only_requests(read: Collection[str], places: Sequence[str]) -> str:
+    fields = ", ".join(sorted(read))
+    shown = ", ".join(places[:PLACES_SHOWN]) + (", …" if len(places) > PLACES_SHOWN else "")
+    return (
         f"it decides by {fields}, which only a request has ({ABSENT}): waddle test, the audit and "
-        "reports find nothing by it. Add a rule for objects without a request, or give test an "
+        f"reports find nothing by it ({shown}). Add a rule for objects without a request, or give test an "
         "AdmissionReview"
     )

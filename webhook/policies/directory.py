@@ -15,7 +15,7 @@ from webhook.api.config import CONFIG, merged
 from webhook.api.encoding import encode
 from webhook.api.targets import declares_target
 from webhook.constraint import constraint, enforcement, template
-from webhook.constraint.errors import ConstraintFrameworkError, MissingEngine
+from webhook.constraint.errors import ConstraintFrameworkError, MemberFault, MissingEngine
 from webhook.constraint.targets.declared import InvalidTarget, read_target
 from webhook.constraint.targets.known import TARGETS
 from webhook.policies.manifests import (
@@ -108,6 +108,7 @@ class PolicyDirectory:
             "constraint": self._client.add_constraint,
             "data": self._add_data,
         }
+        steps["constraint"].sort(key=lambda item: constraint.rank(item.gvk))
         # A constraint needs its template, and that its target, so that kind by kind is an order that works.
         for kind, manifests in steps.items():
             for manifest in manifests:
@@ -220,6 +221,9 @@ class PolicyDirectory:
             faults.append(replace(_fault(manifest, str(error)), switched_off=True))
         except ConstraintFrameworkError as error:
             stays = known is not None and kind != "data"
+            if isinstance(error, MemberFault):  # what went with a member is not in force
+                view = self._client.fault_of(manifest.gvk.kind, manifest.identity[3])
+                stays = view is not None and view.answer == "lastGood"
             faults.append(replace(_fault(manifest, str(error)), stays=stays))
         except Exception as bug:  # noqa: BLE001  # of ours: one object's, and all others load
             why = f"it cannot be used for a fault of Waddle: {type(bug).__name__}"
@@ -231,7 +235,7 @@ class PolicyDirectory:
 
 
 def _fault(manifest: Manifest, message: str) -> PolicyFault:
-    of_constraints = manifest.gvk.group == constraint.GROUP
+    of_constraints = constraint.is_constraint(manifest.gvk)
     return PolicyFault(manifest.file, manifest.line, manifest.title, message, of_constraints)
 
 
@@ -247,7 +251,7 @@ def _kind(manifest: Manifest) -> str:
     group, kind = manifest.gvk.group_kind
     if group == template.GROUP:
         return "template"
-    if group == constraint.GROUP:
+    if constraint.is_constraint(manifest.gvk):
         return "constraint"
     if declares_target(manifest.document):
         return "target"

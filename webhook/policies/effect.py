@@ -7,13 +7,19 @@ does it; what one finds and the other does not is the effect.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api.gvk import gvk_of, name_of, namespace_of
+from webhook.api.shapes import object_of
+from webhook.api.shapes import objects_of as objects_in
 from webhook.constraint import enforcement, template
 from webhook.constraint.limits import Limits
 from webhook.constraint.review import AugmentedObject
+from webhook.exceptions.exception import ANY
+from webhook.policy_kinds.known import kind_of_document
+from webhook.policy_kinds.table import EXCEPTION_KINDS
 from webhook.review.loops import review
 from webhook.review.subject import Subject
 from webhook.values import dataclass
@@ -79,10 +85,25 @@ class Effect:
         self.constraints = {key: ConstraintEffect() for key in sorted(keys)}
         self.objects = 0
         """How many were reviewed."""
+        self.excused: Counter[str] = Counter()
+        """How many violations exceptions excuse, or weaken, by the exception."""
 
-    def take(self, shown: str, before: Iterable[Result], after: Iterable[Result]) -> None:
-        """Compare the results of one object, which ``shown`` names."""
+    def take(
+        self,
+        shown: str,
+        before: Iterable[Result],
+        after: Iterable[Result],
+        excused: Iterable[Result] = (),
+    ) -> None:
+        """Compare the results of one object, which ``shown`` names.
+
+        ``excused`` are those that exceptions take out of what is to come.
+        """
         self.objects += 1
+        after = tuple(after)
+        self.excused.update(
+            one.excuse.title for one in (*excused, *after) if one.excuse is not None
+        )
         old, new = self._messages(before), self._messages(after)
         for key, one in self.constraints.items():
             ours, theirs = new.get(key, set()), old.get(key, set())
@@ -110,6 +131,7 @@ class Effect:
                 {"kind": kind, "name": name, **one.document(examples=examples)}
                 for (kind, name), one in self.constraints.items()
             ],
+            **({"excused": dict(sorted(self.excused.items()))} if self.excused else {}),
         }
 
 
@@ -126,7 +148,8 @@ def effect_on_data(
             return effect, False
         subject = stored(item, before.snapshot.namespaces.get(namespace_of(item)), until)
         old, new = (review(policies, subject).responses for policies in (before, after))
-        effect.take(f"{gvk_of(item).kind} {name_of(item)}", old.results, new.results)
+        shown = f"{gvk_of(item).kind} {name_of(item)}"
+        effect.take(shown, old.results, new.results, new.excused)
     return effect, True
 
 
@@ -154,14 +177,22 @@ def objects_of(inventory: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def concerned(
     documents: Iterable[Mapping[str, Any]], keys: Iterable[ConstraintKey]
 ) -> frozenset[ConstraintKey]:
-    """The constraints among these keys that documents bring, or whose template they bring."""
+    """The constraints among these keys that documents bring or except from, or whose template they bring."""
     own: set[ConstraintKey] = set()
     templates: set[str] = set()
+    kinds: set[str] = set()
     for item in documents:
+        if kind_of_document(item) in EXCEPTION_KINDS:
+            named = objects_in(object_of(item.get("spec")).get("constraints"))
+            own |= {(str(one.get("kind")), str(one.get("name"))) for one in named}
+            kinds |= {str(one.get("kind")) for one in named if one.get("name") == ANY}
+            continue
         own.add((gvk_of(item).kind, name_of(item)))
         if gvk_of(item).group == template.GROUP:
             templates.add(name_of(item))
-    return frozenset(key for key in keys if key in own or key[0].lower() in templates)
+    return frozenset(
+        key for key in keys if key in own or key[0] in kinds or key[0].lower() in templates
+    )
 
 
 def only(client: Client, keys: Collection[ConstraintKey]) -> Snapshot:

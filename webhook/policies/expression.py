@@ -6,6 +6,7 @@ import base64
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.gvk import name_of, namespace_of
 from webhook.cel.check.types import DYN
 from webhook.cel.engine import compile_expression
 from webhook.cel.errors import TimeUp
@@ -60,15 +61,14 @@ def _request(obj: Any, old: Any, namespace: Any) -> dict[str, Any]:
     """The request of a review."""
     operation = "UPDATE" if obj and old else "DELETE" if old else "CREATE"
     about = obj or old or {}
-    metadata = about.get("metadata") or {}
     group, _, version = str(about.get("apiVersion", "")).rpartition("/")
     return {
         "operation": operation,
         "object": obj,
         "oldObject": old,
         "namespaceObject": namespace,
-        "name": metadata.get("name", ""),
-        "namespace": metadata.get("namespace", ""),
+        "name": name_of(about),
+        "namespace": namespace_of(about),
         "kind": {"group": group, "version": version, "kind": about.get("kind", "")},
     }
 

@@ -7,24 +7,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.gvk import name_of
+from webhook.admission_policies.kinds import is_answer
 from webhook.constraint import kind_schemas
+from webhook.policies.field_lines import FilesFieldLines
 from webhook.policies.manifests import Manifest, PolicyFault
 from webhook.policy_kinds.kind import REFUSALS
-from webhook.policy_kinds.known import PARTS, effectless, kind_of
+from webhook.policy_kinds.known import (
+    PARTS_OF_FILES,
+    effectless,
+    is_foreign_policy,
+    key_of_extension,
+    kind_of,
+)
 from webhook.policy_kinds.parts import policy_set
-from webhook.policy_kinds.table import EXPANSIONS, MUTATIONS
+from webhook.policy_kinds.table import ANSWERS, EXCEPTIONS, EXPANSIONS, MUTATIONS
 from webhook.review.policy_set import Exclusions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from webhook.constraint.expansion import Expansion
     from webhook.constraint.snapshot import Snapshot
+    from webhook.exceptions.exception import PolicyException
+    from webhook.exceptions.stage import Excusing
     from webhook.mutation.mutator import MutatorId
     from webhook.mutation.snapshot import MutationSnapshot
-    from webhook.policy_kinds.kind import ExtensionKey, PolicyKind, PolicyPart
+    from webhook.policy_kinds.kind import ExtensionKey, Part, PolicyKind, PolicyPart
     from webhook.review.policy_set import PolicySet
 
 
@@ -35,8 +44,9 @@ IN_FORCE: Final = ""
 class Extensions:
     """What manifests say beside templates and constraints. Used by one task."""
 
-    def __init__(self) -> None:
-        self._parts = {part: part.make() for part in PARTS}
+    def __init__(self, made: Mapping[Part, PolicyPart] | None = None) -> None:
+        """``made`` are parts in place of those that would be made here."""
+        self._parts = {part: part.make() for part in PARTS_OF_FILES} | dict(made or {})
 
     @property
     def mutations(self) -> MutationSnapshot:
@@ -50,6 +60,12 @@ class Extensions:
         expansion: Expansion = self._parts[EXPANSIONS].value
         return expansion
 
+    @property
+    def exceptions(self) -> tuple[PolicyException, ...]:
+        """The exceptions that can be used as of the last load, whenever they hold."""
+        excusing: Excusing | None = self._parts[EXCEPTIONS].value
+        return () if excusing is None else excusing.exceptions
+
     def policy_set(self, snapshot: Snapshot, exclusions: Exclusions | None = None) -> PolicySet:
         """All that decides: a snapshot, and what was loaded here."""
         values = {part: made.value for part, made in self._parts.items()}
@@ -61,15 +77,17 @@ class Extensions:
 
     def load(self, manifests: Iterable[Manifest]) -> list[PolicyFault]:
         """Take exactly these manifests' extensions; what is wrong with them."""
-        of_parts: dict[Any, dict[ExtensionKey, Manifest]] = {part: {} for part in PARTS}
+        of_parts: dict[Any, dict[ExtensionKey, Manifest]] = {part: {} for part in PARTS_OF_FILES}
         faults = []
         for item in manifests:
             row = kind_of(item.gvk)
+            if row is ANSWERS and not is_answer(item.document):
+                continue
             if row is None or row.role == "configuration":
                 stays = row is not None
                 faults += [_fault(item, text, stays=stays) for text in effectless(item.document)]
             elif row.part is not None:
-                of_parts[row.part][item.gvk.kind, name_of(item.document)] = item
+                of_parts[row.part][key_of_extension(item.document)] = item
         for part, wanted in of_parts.items():
             faults += self._load_part(self._parts[part], wanted)
         return faults
@@ -121,4 +139,7 @@ def on_top(own: Sequence[Manifest], in_force: Iterable[dict[str, Any]]) -> list[
 
 
 def _fault(manifest: Manifest, text: str, *, stays: bool = False) -> PolicyFault:
-    return PolicyFault(manifest.file, manifest.line, manifest.title, text, stays=stays)
+    line = manifest.line
+    if is_foreign_policy(manifest.gvk):  # whose texts begin with the field
+        line = FilesFieldLines().line(manifest.file, line, manifest.document, text, None)
+    return PolicyFault(manifest.file, line, manifest.title, text, stays=stays)

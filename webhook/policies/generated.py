@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.admission import InvalidReview, read_request
@@ -12,6 +13,7 @@ from webhook.constraint import enforcement
 from webhook.constraint.limits import Limits
 from webhook.constraint.placement import placed
 from webhook.constraint.review import AugmentedReview
+from webhook.exceptions.withdrawal import withdrawn_for
 from webhook.generation.plan import Enforced, Options, Planner
 from webhook.generation.scope import PolicyScope
 from webhook.generation.verdict import GeneratedPolicy, UnusablePolicy
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
     from webhook.constraint.client import Client
     from webhook.constraint.snapshot import Snapshot
+    from webhook.exceptions.exception import PolicyException
     from webhook.generation.plan import GenerationPlan
 
 _REQUESTS: Final = PolicyScope(
@@ -104,13 +107,14 @@ def agreement(
     requests: Iterable[Json],
     options: Options,
     seconds: float,
+    exceptions: Collection[PolicyException] = (),
 ) -> Agreement:
     """Ask both about the samples of these constraints, and about more requests.
 
-    A review may take so many ``seconds``.
+    A review may take so many ``seconds``. While one of ``exceptions`` holds there is no binding.
     """
     agreement = Agreement()
-    pairs = _pairs(client.snapshot, keys, options, agreement)
+    pairs = _pairs(client.snapshot, keys, options, exceptions, agreement)
     if not pairs:
         return agreement
     snapshot = _decided_everywhere(client, pairs)
@@ -139,7 +143,11 @@ def _decided_everywhere(client: Client, keys: Collection[tuple[str, str]]) -> Sn
 
 
 def _pairs(
-    snapshot: Snapshot, keys: Collection[tuple[str, str]], options: Options, agreement: Agreement
+    snapshot: Snapshot,
+    keys: Collection[tuple[str, str]],
+    options: Options,
+    exceptions: Collection[PolicyException],
+    agreement: Agreement,
 ) -> dict[tuple[str, str], _Pair]:
     constraints = {one.key: one for one in snapshot.constraints if one.key in keys}
     plan = Planner(options, "v1").plan(
@@ -147,12 +155,13 @@ def _pairs(
         {key: Enforced(one.document, one.enforcement_action) for key, one in constraints.items()},
         _REQUESTS,
         lambda _: "",
+        partial(withdrawn_for, exceptions, now=time.time()),
     )
     agreement.without = {name: made.error for name, made in plan.templates.items() if made.error}
     pairs: dict[tuple[str, str], _Pair] = {}
     for key, made in plan.constraints.items():
-        if made.error:
-            agreement.without["/".join(key)] = made.error
+        if why := made.error or made.withdrawn:
+            agreement.without["/".join(key)] = why
             continue
         try:
             pairs[key] = _pair(plan, made.binding, constraints[key].document)

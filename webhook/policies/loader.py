@@ -14,7 +14,8 @@ from webhook.metrics.policies import (
 )
 from webhook.policies.advice import advice_on_document
 from webhook.policies.policy_files import PolicyFiles
-from webhook.policy_kinds.known import BESIDE_POLICIES
+from webhook.policy_kinds.known import BESIDE_POLICIES, kyverno_parts
+from webhook.printable import quantity
 from webhook.serving.in_force import gauge, gauge_extensions, settle
 from webhook.serving.revision import Revision
 
@@ -48,10 +49,14 @@ class PolicyLoader:
         registry: Registry,
         log: Logger,
         retries: int,
+        kyverno: str = "off",
     ) -> None:
-        """After ``retries`` loads with faults the process is ready without what is broken."""
+        """After ``retries`` loads with faults the process is ready without what is broken.
+
+        ``kyverno`` says what is made of Kyverno's policies.
+        """
         self._client = client
-        self._files = PolicyFiles(client, paths)
+        self._files = PolicyFiles(client, paths, foreign=kyverno_parts(kyverno))
         self._serving = serving
         self._registry = registry
         self._log = log
@@ -124,8 +129,9 @@ class PolicyLoader:
         self._serving.revision = revision
         self._state = ""
         snapshot = revision.snapshot
-        none = f"{report.templates} templates, 0 constraints: nothing is enforced"
-        self._idle = "" if report.constraints else none
+        none = f"{quantity(report.templates, 'template')}, 0 constraints: nothing is enforced"
+        foreign = revision.policies.foreign
+        self._idle = "" if report.constraints or foreign.keys else none
         gauge(self._registry, snapshot)
         return gauge_extensions(self._registry, self._serving.fights, previous, revision)
 
@@ -163,7 +169,7 @@ class PolicyLoader:
             for problem in advice_on_document(manifest.document)
         )
         for text in sorted(advice - self._advised):
-            self._log.warning("a policy names a kind that is probably not meant", policy=text)
+            self._log.warning("a policy probably names the wrong kind", policy=text)
         self._advised = advice
         if self._told and not self._faults:
             self._log.info("all policies can be used again")

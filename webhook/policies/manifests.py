@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import parsers
+from webhook.admission_policies.kinds import name_or_digest
+from webhook.api import names
 from webhook.api.documents import (
     InvalidDocument,
     only_objects,
@@ -37,6 +39,9 @@ JSON_BYTES_MAX: Final = 256 * 1024 * 1024
 """Of a document in JSON, as Terraform's plans are: decoded it takes some five times as much."""
 
 
+_OF_CONSTRAINTS: Final = (constraint.GROUP, names.CONSTRAINT_GROUP)
+"""What a file says that holds constraints or groups."""
+
 _HELM: Final = re.compile(
     r"\{\{-? *(?:\.(?:Values|Release|Chart|Capabilities)\b|include |if |range |with )"
 )
@@ -60,7 +65,8 @@ class Manifest:
     def identity(self) -> tuple[str, str, str, str]:
         """Group, kind, namespace and name: what no two objects share."""
         gvk = self.gvk
-        return gvk.group, gvk.kind, namespace_of(self.document), name_of(self.document)
+        name = name_or_digest(self.document)
+        return gvk.group, gvk.kind, namespace_of(self.document), name
 
     @property
     def title(self) -> str:
@@ -123,6 +129,14 @@ def find_files(path: Path, *, left_out: list[Path] | None = None) -> list[Path]:
             if not _never_ends(file := Path(folder, name))
         ]
     return paths
+
+
+def is_of_samples(path: Path) -> bool:
+    """Whether a path is a folder of a suite's samples, or below one."""
+    return path.is_dir() and any(
+        one.name == _SAMPLES and (one.parent / "suite.yaml").exists()
+        for one in (path, *path.parents)
+    )
 
 
 def _never_ends(file: Path) -> bool:
@@ -214,15 +228,38 @@ def read_text(text: str, file: str, dialect: Dialect = "kubernetes") -> list[Man
 def parse(text: str, file: str, dialect: Dialect = "kubernetes") -> list[FileDocument]:
     """The documents of a text, of any type; raises :class:`UnreadableFile`."""
     try:
-        return read_json(text) if file.endswith(".json") else read_documents(text, dialect)
+        if file.endswith(".json"):
+            return _json_documents(text, dialect)
+        return read_documents(text, dialect)
     except InvalidDocument as error:
         helm = "; this is a Helm template: render it first" if _HELM.search(text) else ""
         raise _unreadable(file, f"{error}{helm}", text) from None
 
 
+def _json_documents(text: str, dialect: Dialect) -> list[FileDocument]:
+    """JSON, or what kubectl and gator read in such a file: YAML, with comments or single quotes.
+
+    Raises :class:`InvalidDocument`, about the JSON.
+    """
+    try:
+        return read_json(text)
+    except InvalidDocument as error:
+        if len(text) > FILE_BYTES_MAX:
+            raise
+        try:
+            documents = read_documents(text, dialect)
+        except InvalidDocument:
+            raise error from None
+        if not all(type(document.value) is dict for document in documents):
+            raise
+        return documents
+
+
 def _unreadable(file: str, message: str, text: str = constraint.GROUP) -> UnreadableFile:
     """The fault of a file; without a ``text`` that says otherwise it may hold constraints."""
-    return UnreadableFile(PolicyFault(file, 0, "", message, constraint.GROUP in text))
+    return UnreadableFile(
+        PolicyFault(file, 0, "", message, any(one in text for one in _OF_CONSTRAINTS))
+    )
 
 
 def is_object(document: Mapping[str, Any]) -> bool:

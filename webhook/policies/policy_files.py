@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING
 
 from webhook.policies.directory import PolicyDirectory
 from webhook.policies.extensions import Extensions
+from webhook.policy_kinds.known import part_of
 from webhook.review.policy_set import exclusions_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from webhook.constraint.client import Client
     from webhook.policies.directory import PolicyReport
     from webhook.policies.manifests import Manifest
+    from webhook.policy_kinds.kind import Part, PolicyPart
     from webhook.review.policy_set import PolicySet
 
 
@@ -27,17 +29,29 @@ class PolicyFiles:
     """The policies of some directories or files, kept in step with a client. Used by one task."""
 
     def __init__(
-        self, client: Client, paths: Sequence[Path], given: Sequence[Manifest] = ()
+        self,
+        client: Client,
+        paths: Sequence[Path],
+        given: Sequence[Manifest] = (),
+        *,
+        foreign: Mapping[Part, PolicyPart] | None = None,
     ) -> None:
-        """``given`` are objects beside those of the files."""
+        """``given`` are objects beside those of the files.
+
+        ``foreign`` are the parts of policies of others, the API server's and Kyverno's, that it is
+        reviewed by, too.
+        """
+        self._foreign = foreign or {}
         self._client = client
         self._directory = PolicyDirectory(client, paths, given)
-        self._extensions = Extensions()
+        self._extensions = Extensions(self._foreign)
 
     def load(self) -> tuple[PolicySet, PolicyReport]:
         """Read the files; what they say, and a report that has every fault of theirs."""
         report = self._directory.load()
-        broken = self._extensions.load(report.configuration)
+        extensions = list(report.configuration)
+        extensions += [item for item in report.read if part_of(item.gvk) in self._foreign]
+        broken = self._extensions.load(extensions)
         exclusions = exclusions_of(item.document for item in report.configuration)
         policies = self._extensions.policy_set(self._client.snapshot, exclusions)
         return policies, replace(report, faults=(*report.faults, *broken))

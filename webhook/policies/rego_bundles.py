@@ -208,11 +208,11 @@ def _manifest(text: str) -> _Manifest:
         raise _Refused(f"bundle load failed on manifest decode: {error.message}") from None
     manifest = _Manifest()
     if not isinstance(written, dict):
-        raise _Refused("bundle load failed on manifest decode: it is no object")
+        raise _Refused("bundle load failed on manifest decode: it is not an object")
     roots = written.get("roots")
     if roots is not None:
         if not isinstance(roots, list) or not all(isinstance(root, str) for root in roots):
-            raise _Refused("bundle load failed on manifest decode: roots are no list of texts")
+            raise _Refused("bundle load failed on manifest decode: roots are not a list of texts")
         manifest.roots = [root.strip("/") for root in roots]
     for number, root in enumerate(manifest.roots):
         for other in manifest.roots[number + 1 :]:

@@ -2,33 +2,48 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from collections import Counter
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api.admission import InvalidReview, read_request
+from webhook.api.shapes import objects_of
 from webhook.constraint import enforcement
 from webhook.constraint.limits import Limits
 from webhook.constraint.placement import placed
 from webhook.constraint.review import AugmentedObject, AugmentedReview
 from webhook.decisions.exporter.admission import verdict_of
+from webhook.external_data.exchange import ProviderRequest, ProviderResponse, nobodys
+from webhook.printable import quantity
 from webhook.review.loops import review
 from webhook.review.subject import Subject
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
+    from webhook.constraint.result import Responses
+    from webhook.external_data.exchange import Ask, ProviderAnswers
     from webhook.review.policy_set import PolicySet
 
 ReplayedViolation = tuple[str, str, str]
 """Constraint kind, constraint name, message."""
+
+Excusal = tuple[ReplayedViolation, str, str]
+"""A violation, the kind and name of the exception that excuses it, and the exception's effect."""
+
+_NOT_RECORDED: Final = "its answer was not recorded (includeAnswers)"
 
 _FROM_REQUEST: Final = (enforcement.WEBHOOK, "")
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedReview:
-    """A review whose verdict changed; ``added`` and ``removed`` are violations."""
+    """A review whose verdict changed; ``added`` and ``removed`` are violations.
+
+    ``excused`` are those that exceptions excuse, or weaken, and that were recorded without one.
+    """
 
     record: Mapping[str, Any]
     before: str
@@ -36,6 +51,14 @@ class ChangedReview:
     added: tuple[ReplayedViolation, ...]
     removed: tuple[ReplayedViolation, ...]
     errors: tuple[str, ...] = ()
+    excused: tuple[Excusal, ...] = ()
+
+
+class ReplayDifference(NamedTuple):
+    """Violations that a policy has more, and less, than were recorded."""
+
+    added: int = 0
+    removed: int = 0
 
 
 @dataclass(slots=True)
@@ -43,15 +66,70 @@ class Replay:
     """What a replay found; the counts of what was passed over say why."""
 
     replayed: int = 0
+    differences: dict[tuple[str, str], ReplayDifference] = field(default_factory=dict)
+    """Of each constraint and group, by kind and name, whether verdicts changed by it or not."""
+    excused: Counter[str] = field(default_factory=Counter)
+    """Violations that each exception excuses, or weakens, and that were recorded without it."""
     changes: list[ChangedReview] = field(default_factory=list)
     other_violations: int = 0
     masked: int = 0
     without_object: int = 0
     without_review: int = 0
 
+    def count(
+        self, added: Collection[ReplayedViolation], removed: Collection[ReplayedViolation]
+    ) -> None:
+        """Take the violations that one decision has more, and less, than were recorded."""
+        for key in {one[:2] for one in (*added, *removed)}:
+            known = self.differences.get(key, ReplayDifference())
+            more, less = (sum(one[:2] == key for one in some) for some in (added, removed))
+            self.differences[key] = ReplayDifference(known.added + more, known.removed + less)
 
-def replay(records: Iterable[Mapping[str, Any]], policies: PolicySet) -> Replay:
-    """Review again what was recorded with its object, and compare verdicts."""
+    def totals(self) -> list[str]:
+        """A line for each policy and each exception, over all that was replayed."""
+        lines = [
+            f"{kind}/{name}: +{one.added} -{one.removed}"
+            for (kind, name), one in sorted(self.differences.items())
+        ]
+        return lines + [
+            f"{title} excuses {quantity(number, 'violation')}"
+            for title, number in sorted(self.excused.items())
+        ]
+
+    def document(self) -> dict[str, Any]:
+        """The same as JSON."""
+        return {
+            "constraints": [
+                {"kind": kind, "name": name, "added": one.added, "removed": one.removed}
+                for (kind, name), one in sorted(self.differences.items())
+            ],
+            **({"excused": dict(sorted(self.excused.items()))} if self.excused else {}),
+        }
+
+
+def excusal_line(item: Excusal) -> str:
+    """For people."""
+    (kind, name, message), title, effect = item
+    return f"{effect} by {title}: {kind}/{name}: {message}"
+
+
+def excusal_document(item: Excusal) -> dict[str, str]:
+    """As JSON."""
+    (kind, name, message), title, effect = item
+    return {"kind": kind, "name": name, "message": message, "exception": title, "effect": effect}
+
+
+def replay(
+    records: Iterable[Mapping[str, Any]],
+    policies: PolicySet,
+    ask: Ask | None = None,
+    keys: Collection[tuple[str, str]] | None = None,
+) -> Replay:
+    """Review again what was recorded with its object, and compare verdicts.
+
+    Providers say what they said then, where that was recorded; else ``ask`` answers. With ``keys``,
+    kinds and names of constraints, nothing counts but what changes by these.
+    """
     replayed = Replay()
     for record in records:
         if record.get("eventType") != "decision":
@@ -66,7 +144,7 @@ def replay(records: Iterable[Mapping[str, Any]], policies: PolicySet) -> Replay:
             continue
         replayed.replayed += 1
         replayed.masked += "masked" in record
-        _compare(record, subject, policies, replayed)
+        _compare(record, subject, policies, replayed, ask, keys)
     return replayed
 
 
@@ -95,9 +173,12 @@ def subject_of(record: Mapping[str, Any]) -> AugmentedReview | AugmentedObject |
 
 
 def replayed_subject(
-    value: AugmentedReview | AugmentedObject, point: str, limits: Limits
+    value: AugmentedReview | AugmentedObject, point: str, limits: Limits, at: float | None = None
 ) -> Subject:
-    """What was recorded, to be reviewed again: mutators had changed it before."""
+    """What was recorded, to be reviewed again: mutators had changed it before.
+
+    ``at`` is when it was decided: exceptions that were in force then are in force again.
+    """
     return Subject(
         value,
         point=point,
@@ -105,7 +186,51 @@ def replayed_subject(
         process="audit" if point == enforcement.AUDIT else "webhook",
         mutates=False,
         on_expansion_error="skip",
+        at=at,
     )
+
+
+def recorded_ask(record: Mapping[str, Any], ask: Ask | None = None) -> Ask:
+    """Providers say what they said then, where that was recorded; else ``ask`` answers."""
+    recorded = answers_of(record)
+
+    def answered(requests: tuple[ProviderRequest, ...]) -> ProviderAnswers:
+        missing = tuple(request for request in requests if request not in recorded)
+        more = nobodys(missing, _NOT_RECORDED) if ask is None else ask(missing)
+        return {**more, **{one: recorded[one] for one in requests if one in recorded}}
+
+    return answered
+
+
+def answers_of(record: Mapping[str, Any]) -> dict[ProviderRequest, ProviderResponse]:
+    """What providers said on the way to a decision, where the record has it whole."""
+    answers = {}
+    for one in objects_of(record.get("externalData")):
+        provider, keys = one.get("provider"), one.get("keys")
+        if type(provider) is not str or type(keys) is not list or "idempotent" not in one:
+            continue
+        answers[ProviderRequest(provider, tuple(map(str, keys)))] = ProviderResponse(
+            _pairs(one.get("responses")),
+            _pairs(one.get("errors")),
+            int(one.get("statusCode") or 0),
+            str(one.get("systemError") or ""),
+            bool(one["idempotent"]),
+        )
+    return answers
+
+
+def _pairs(value: Any) -> tuple[tuple[str, Any], ...] | None:
+    if type(value) is not list:
+        return None
+    return tuple((pair[0], pair[1]) for pair in value if type(pair) is list and len(pair) == 2)
+
+
+def decided_at(record: Mapping[str, Any]) -> float | None:
+    """When a record was made, in seconds since the epoch; None where it does not say."""
+    try:
+        return dt.datetime.fromisoformat(str(record.get("timestamp"))).timestamp()
+    except ValueError:
+        return None
 
 
 def _request(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,7 +247,11 @@ def _request(record: Mapping[str, Any]) -> dict[str, Any]:
         "name": record.get("resourceName", ""),
         "namespace": record.get("resourceNamespace", ""),
         "operation": record.get("operation", ""),
-        "userInfo": record.get("userInfo") or {"username": record.get("requestUsername", "")},
+        "userInfo": record.get("userInfo")
+        or {
+            "username": record.get("requestUsername", ""),
+            "groups": record.get("requestUserGroups") or [],
+        },
         "object": record.get("object"),
         "oldObject": record.get("oldObject"),
         "options": record.get("requestOptions"),
@@ -135,32 +264,72 @@ def _compare(
     subject: AugmentedReview | AugmentedObject,
     policies: PolicySet,
     replayed: Replay,
+    ask: Ask | None,
+    keys: Collection[tuple[str, str]] | None,
 ) -> None:
     point = str(record.get("enforcementPoint") or enforcement.WEBHOOK)
-    outcome = review(policies, replayed_subject(subject, point, Limits()))
+    again = replayed_subject(subject, point, Limits(), decided_at(record))
+    outcome = review(policies, again, ask=recorded_ask(record, ask))
     responses = outcome.responses
     before = {
-        (
-            str(result.get("constraint", {}).get("kind", "")),
-            str(result.get("constraint", {}).get("name", "")),
-            str(result.get("message", "")),
-        )
+        violation: _actions(result)
         for result in record.get("results", ())
+        if (violation := _recorded(result)) and (keys is None or violation[:2] in keys)
     }
-    after = {(one.constraint.kind, one.constraint.name, one.msg) for one in responses.results}
+    after = {
+        (one.constraint.kind, one.constraint.name, one.msg): one.actions
+        for one in responses.results
+        if keys is None or one.constraint.key in keys
+    }
+    added, removed = after.keys() - before.keys(), before.keys() - after.keys()
+    replayed.count(added, removed)
+    excused = _excusals(record, responses, keys)
+    replayed.excused.update(title for _, title, _ in excused)
     errors = tuple(str(fault) for fault in (*responses.faults, *responses.undecided))
     verdict = "error" if errors and not responses.results else verdict_of(responses.results)
     errors += outcome.faults
-    if verdict != record.get("verdict"):
+    # What other policies once said, and are not here to say again, is no effect of these.
+    is_theirs = keys is None or before != after or bool(excused)
+    if verdict != record.get("verdict") and is_theirs:
         replayed.changes.append(
             ChangedReview(
                 record,
                 str(record.get("verdict")),
                 verdict,
-                tuple(sorted(after - before)),
-                tuple(sorted(before - after)),
+                tuple(sorted(added)),
+                tuple(sorted(removed)),
                 errors,
+                excused,
             )
         )
-    elif before != after:
+    elif added or removed:
         replayed.other_violations += 1
+
+
+def _recorded(result: Mapping[str, Any]) -> ReplayedViolation:
+    constraint = result.get("constraint", {})
+    return (
+        str(constraint.get("kind", "")),
+        str(constraint.get("name", "")),
+        str(result.get("message", "")),
+    )
+
+
+def _actions(result: Mapping[str, Any]) -> tuple[str, ...]:
+    """What was done about a recorded violation."""
+    action = str(result.get("enforcementAction", ""))
+    return tuple(result.get("enforcementActions") or ()) if action == "scoped" else (action,)
+
+
+def _excusals(
+    record: Mapping[str, Any], responses: Responses, keys: Collection[tuple[str, str]] | None
+) -> tuple[Excusal, ...]:
+    """What is excused now and was not then, by any exception."""
+    known = {_recorded(one) for one in objects_of(record.get("excused"))}
+    return tuple(
+        (violation, one.excuse.title, one.excuse.effect)
+        for one in (*responses.excused, *responses.results)
+        if one.excuse is not None
+        and (keys is None or one.constraint.key in keys)
+        and (violation := (one.constraint.kind, one.constraint.name, one.msg)) not in known
+    )

@@ -1,8 +1,9 @@
-"""Which templates decide by what only a request has: its operation, user and old object.
+"""Which templates decide by what only a request has, or nothing: fields that no input has.
 
 Audit, reports and ``waddle test`` review objects without a request. A template each of whose
 violations needs such a field finds nothing there. Where a rule allows for the absence (``not``,
 ``object.get``, ``!=`` of an operation, a comparison with what stands there) nothing is told.
+What reads ``input.request`` or ``input.object``, as policies for other tools do, never denies.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import re
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.shapes import texts_of
 from webhook.rego.errors import RegoErrors
 from webhook.rego.syntax import ast
 from webhook.rego.syntax.parser import parse_module
@@ -36,6 +38,20 @@ _FIELDS: Final = frozenset(
         "userInfo",
     }
 )
+_INPUT: Final = ("review", "parameters")
+"""The fields of a template's input."""
+
+_REVIEW: Final = _FIELDS | {
+    *("_unstable", "kind", "name", "namespace", "namespaceObject", "object", "resource", "uid"),
+    *("isGenerated", "source"),
+}
+"""Those of the review: of an AdmissionRequest, and what Gatekeeper adds."""
+
+_ELSEWHERE: Final = re.compile(
+    rf"\binput\b(?!\.parameters\b|\.review\b(?!\.(?!(?:{'|'.join(sorted(_REVIEW))})\b)))"
+)
+"""What may read another field, or give one another name."""
+
 _ALWAYS: Final = frozenset({"oldObject", "options", "userInfo"})
 """Those that stand there without a request, too, with nothing in them."""
 ABSENT: Final = "elsewhere the operation is empty, and there is no user and no old object"
@@ -46,11 +62,41 @@ _MODULE: Final = "policy.rego"
 
 
 def request_reads(template: Template) -> frozenset[str]:
-    """The fields that every violation of a template needs a request for; none where one does not."""
+    """The fields that every violation of a template needs a request for; none where one does not.
+
+    Those that no input has are among them (:func:`is_never_there`).
+    """
     code = next(iter(template.code), None)
     if code is None or type(code.source) is not dict:
         return frozenset()
     return _of_cel(code) if code.engine == "K8sNativeValidation" else _of_rego(code)
+
+
+def deciding_places(template: Template) -> list[str]:
+    """Where a template decides: its rules ``violation`` with their lines, or its validations."""
+    code = next(iter(template.code), None)
+    if code is None or type(code.source) is not dict:
+        return []
+    if code.engine == "K8sNativeValidation":
+        count = sum(1 for _ in _expressions(code.source, "validations"))
+        return [f"validations[{number}]" for number in range(count)]
+    version: RegoVersion = "v1" if code.source.get("version") == "v1" else "v0"
+    text = code.source.get("rego")
+    try:
+        module = parse_module(text if type(text) is str else "", _MODULE, version)
+    except RegoErrors:
+        return []  # The compiler reports what is wrong with it.
+    lines = [
+        rule.location.row
+        for rule in module.rules
+        if rule.head.ref.head == ast.Var("violation") and not rule.default
+    ]
+    return [f"violation in line {line} of its Rego" for line in lines]
+
+
+def is_never_there(read: str) -> bool:
+    """Whether what :func:`request_reads` gives is a field that no request has either."""
+    return read.startswith("input.") and read.removeprefix("input.review.") not in _FIELDS
 
 
 # --- Rego -----------------------------------------------------------------------------------------
@@ -59,8 +105,10 @@ def request_reads(template: Template) -> frozenset[str]:
 def _of_rego(code: Code) -> frozenset[str]:
     source = code.source
     version: RegoVersion = "v1" if source.get("version") == "v1" else "v0"
-    texts = [source.get("rego"), *(source.get("libs") or ())]
-    if not any(name in text for text in texts if type(text) is str for name in _FIELDS):
+    texts: list[Any] = [source.get("rego"), *texts_of(source.get("libs"))]
+    written = [text for text in texts if type(text) is str]
+    is_suspect = any(name in text for text in written for name in _FIELDS)
+    if not is_suspect and not any(_ELSEWHERE.search(text) for text in written):
         return frozenset()
     try:
         modules = [parse_module(text, _MODULE, version) for text in texts]
@@ -161,7 +209,7 @@ class _Needs:
         if not (isinstance(variable, ast.Var) and isinstance(value, ast.Ref)):
             return False
         whole = self._whole(value)
-        if whole is None or len(whole) > len(("review", "field")):
+        if whole is None or whole[0] != "review" or len(whole) > len(("review", "field")):
             return False
         self._aliases[variable.name] = ".".join(whole)
         return True
@@ -177,16 +225,24 @@ class _Needs:
             whole = path
         else:
             return None
-        if whole[:1] != ("review",) or (len(whole) > 1 and whole[1] not in _FIELDS):
+        if not whole or (whole[0] in _INPUT and not self._is_of_request(whole)):
             return None
         more = isinstance(term, ast.Ref) and len(term.path) > len(path)
         return (*whole, "_") if more else whole
 
+    @staticmethod
+    def _is_of_request(whole: _Path) -> bool:
+        if whole[0] == "parameters":
+            return False
+        return len(whole) == 1 or whole[1] in _FIELDS or whole[1] not in _REVIEW
+
     def _read(self, term: Any) -> str:
         """The field that a term needs of a request; empty for none."""
         whole = self._whole(term)
-        if whole is None or len(whole) == 1:
+        if whole is None or whole == ("review",):
             return ""
+        if whole[0] != "review":
+            return f"input.{whole[0]}"
         field = whole[1]
         # What stands there without a request, whole, is defined: {} and null.
         is_needed = field not in _ALWAYS or len(whole) > len(("review", "field"))
@@ -244,7 +300,7 @@ _CEL_ALLOWS: Final = re.compile(
 def _of_cel(code: Code) -> frozenset[str]:
     """What each validation, or a condition of all of them, reads of a request."""
     source = code.source
-    conditions = [frozenset(_reads(one)) for one in _expressions(source, "matchConditions")]
+    conditions = [frozenset(_reads(one)) for one in _expressions(source, "matchCondition")]
     if needed := frozenset().union(*conditions):
         return needed
     validations = [frozenset(_reads(one)) for one in _expressions(source, "validations")]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.documents import InvalidDocument, read_objects
 from webhook.api.gvk import gvk_of
@@ -11,6 +12,9 @@ from webhook.policies.assertion import Assertion, read_assertion
 from webhook.policies.manifests import find_files, is_stream
 from webhook.policies.supporting_files import SUITES
 from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 GROUP: Final = SUITES
 KIND: Final = "Suite"
@@ -31,6 +35,8 @@ class Case:
     assertions: tuple[Assertion, ...] = ()
     mutated: str = ""
     """The file of the object that the test's mutators should make of this one."""
+    providers: Mapping[str, str] = field(default_factory=dict)
+    """Files of what providers answer, by their names; before those of the test."""
     skip: bool = False
 
 
@@ -44,9 +50,13 @@ class SuiteTest:
     expansion: str = ""
     target: str = ""
     """The file of the target that the template is for, where one declares it."""
+    exceptions: str = ""
+    """The file of exceptions that excuse what the test's constraint finds."""
     mutators: str = ""
     """The file of mutators that are applied before anything is asked; with them a test may do
     without a template."""
+    providers: Mapping[str, str] = field(default_factory=dict)
+    """Files of what providers answer, by their names; before those of the suite."""
     cases: tuple[Case, ...] = ()
     invalid: bool = False
     skip: bool = False
@@ -59,6 +69,8 @@ class Suite:
     path: Path
     tests: tuple[SuiteTest, ...]
     skip: bool = False
+    providers: Mapping[str, str] = field(default_factory=dict)
+    """Files of what providers answer, by their names."""
 
     @property
     def folder(self) -> Path:
@@ -107,7 +119,7 @@ def _read(file: Path, text: str) -> Suite | None:
             _read_test(item, f"tests[{index}]")
             for index, item in enumerate(_items(document, "tests", ""))
         )
-        return Suite(file, tests, _flag(document, "skip", ""))
+        return Suite(file, tests, _flag(document, "skip", ""), _texts(document, "providers", ""))
     except ValueError as error:
         raise InvalidSuite(f"invalid yaml: {file}: {error}") from None
 
@@ -124,7 +136,9 @@ def _read_test(value: Any, path: str) -> SuiteTest:
         constraint=_text(value, "constraint", path),
         expansion=_text(value, "expansion", path),
         target=_text(value, "target", path),
+        exceptions=_text(value, "exceptions", path),
         mutators=_text(value, "mutators", path),
+        providers=_texts(value, "providers", path),
         cases=cases,
         invalid=_flag(value, "invalid", path),
         skip=_flag(value, "skip", path),
@@ -148,6 +162,7 @@ def _read_case(value: Any, path: str) -> Case:
         inventory=tuple(inventory),
         assertions=tuple(assertions),
         mutated=_text(value, "mutated", path),
+        providers=_texts(value, "providers", path),
         skip=_flag(value, "skip", path),
     )
 
@@ -176,3 +191,12 @@ def _flag(owner: dict[str, Any], name: str, path: str) -> bool:
     if value is not None and type(value) is not bool:
         raise ValueError(f"{path}.{name} must be a boolean".lstrip("."))
     return bool(value)
+
+
+def _texts(owner: dict[str, Any], name: str, path: str) -> dict[str, str]:
+    value = owner.get(name)
+    if value is None:
+        return {}
+    if type(value) is not dict or not all(type(text) is str for text in value.values()):
+        raise ValueError(f"{path}.{name} must be an object of strings".lstrip("."))
+    return value

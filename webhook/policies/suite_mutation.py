@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api.encoding import encode
 from webhook.api.gvk import gvk_of, name_of, namespace_of
 from webhook.mutation.errors import MutationError
-from webhook.mutation.external import resolved
+from webhook.mutation.external import settled
 from webhook.mutation.pace import Pace
 from webhook.mutation.patch import make_patch
 from webhook.mutation.setting import Context
 from webhook.policies.extensions import Extensions
+from webhook.review.loops import answered
 from webhook.review.mutating import EXTENSION_SECONDS, as_decoded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from webhook.external_data.exchange import Ask
     from webhook.mutation.snapshot import MutationSnapshot
     from webhook.policies.manifests import Manifest
 
@@ -47,10 +49,12 @@ def mutated_for_suite(
     mutations: MutationSnapshot,
     document: dict[str, Any],
     namespaces: Mapping[str, Mapping[str, Any]],
+    ask: Ask | None,
 ) -> dict[str, Any]:
     """The object as it would be stored when it is created; raises :class:`SuiteMutationError`.
 
-    ``namespaces`` are those of the case's inventory; another one has no labels.
+    ``namespaces`` are those of the case's inventory; another one has no labels. ``ask`` answers for
+    providers.
     """
     if not mutations:
         return document
@@ -63,7 +67,8 @@ def mutated_for_suite(
     pace = Pace(time.monotonic() + EXTENSION_SECONDS)
     context = Context("CREATE", namespace, place, pace=pace)
     try:
-        mutated = resolved(mutations.mutate(document, context), {}, pace)
+        made = mutations.mutate(document, context)
+        mutated = answered(lambda asked: settled(made, asked.known, pace), ask)
     except MutationError as error:
         raise SuiteMutationError(f"mutating {name_of(document)}: {error}") from None
     return given if mutated is document else mutated

@@ -5,12 +5,19 @@ from __future__ import annotations
 import os.path
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from webhook.admission_policies.authorizer import AuthorizerAnswer
+from webhook.admission_policies.kinds import (
+    MUTATING_BINDING,
+    MUTATING_POLICY,
+    InvalidAdmissionPolicy,
+)
 from webhook.api.admission import InvalidReview, read_request
 from webhook.api.gvk import gvk_of, name_of, namespace_of
+from webhook.api.shapes import object_of
 from webhook.api.targets import declares_target
-from webhook.constraint import constraint, enforcement, template
+from webhook.constraint import constraint, enforcement, group, template
 from webhook.constraint import expansion as expansions
 from webhook.constraint.errors import (
     ConstraintFrameworkError,
@@ -23,9 +30,13 @@ from webhook.constraint.limits import Limits
 from webhook.constraint.review import AugmentedObject, AugmentedReview, Document
 from webhook.constraint.targets.declared import InvalidTarget, read_target
 from webhook.constraint.targets.documents import DocumentTarget
+from webhook.exceptions.exception import InvalidException
+from webhook.exceptions.reading import read_exception
+from webhook.exceptions.stage import Excusing
 from webhook.mutation.snapshot import MutationSnapshot
 from webhook.policies.assertion import AssertionFailure
 from webhook.policies.manifests import UnreadableFile, is_object, read_file, read_values
+from webhook.policies.recorded_answers import InvalidAnswers, RecordedAnswers, read_answers
 from webhook.policies.suite_mutation import (
     SuiteMutationError,
     expectation_fault,
@@ -33,23 +44,38 @@ from webhook.policies.suite_mutation import (
     read_suite_mutators,
 )
 from webhook.policies.suite_result import CaseResult, SuiteResult, SuiteTestResult
+from webhook.policy_kinds.known import is_admission_policy, kind_of_document
+from webhook.policy_kinds.parts import admission_policy_part, read_admission_policy
+from webhook.policy_kinds.table import EXCEPTION_KINDS
 from webhook.review.loops import review
 from webhook.review.policy_set import PolicySet
 from webhook.review.subject import Subject, is_admission_review
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from webhook.constraint.client import Client
     from webhook.constraint.result import Responses
     from webhook.constraint.target import Target
+    from webhook.external_data.exchange import Ask
     from webhook.policies.suite import Case, Suite, SuiteTest
     from webhook.policies.suite_filter import Filter
     from webhook.review.outcome import Found
+    from webhook.review.policy_set import ResultStage
 
 
 class _Failure(Exception):
     """Why a test or case cannot go on."""
+
+
+class _Extensions(NamedTuple):
+    """What a test has beside its template and constraint."""
+
+    expansion: Expansion
+    mutations: MutationSnapshot
+    stages: tuple[ResultStage, ...]
+    ask: Ask | None = None
+    """Answers for providers, as a case has them."""
 
 
 class SuiteRunner:
@@ -67,10 +93,12 @@ class SuiteRunner:
             return SuiteResult(path, skipped=True)
         start = time.perf_counter()
         folder = suite.folder
-        tests = tuple(self._run_test(folder, test) for test in suite.tests)
+        tests = tuple(self._run_test(folder, test, suite.providers) for test in suite.tests)
         return SuiteResult(path, seconds=time.perf_counter() - start, tests=tests)
 
-    def _run_test(self, folder: Path, test: SuiteTest) -> SuiteTestResult:
+    def _run_test(
+        self, folder: Path, test: SuiteTest, providers: Mapping[str, str]
+    ) -> SuiteTestResult:
         if test.skip or not self._filter.selects_test(test):
             return SuiteTestResult(test.name, skipped=True)
         start = time.perf_counter()
@@ -79,7 +107,10 @@ class SuiteRunner:
         try:
             client = self._new_client(_targets(folder, test))
             refusal = None
-            if not test.mutators or test.template or test.constraint:
+            stages: tuple[ResultStage, ...] = ()
+            if _is_admission_policy(folder, test):
+                stages, refusal = _admission_policies(folder, test)
+            elif not test.mutators or test.template or test.constraint:
                 _add_template(client, folder, test)
                 refusal = _add_constraint(client, folder, test)
             if test.invalid:
@@ -87,14 +118,24 @@ class SuiteRunner:
             elif refusal is not None:
                 error = str(refusal)
             else:
-                cases = self._run_cases(client, folder, test)
+                answers = {**providers, **test.providers}
+                cases = self._run_cases(client, folder, test, answers, stages)
         except _Failure as failure:
             error = str(failure)
         return SuiteTestResult(test.name, error, seconds=time.perf_counter() - start, cases=cases)
 
-    def _run_cases(self, client: Client, folder: Path, test: SuiteTest) -> tuple[CaseResult, ...]:
+    def _run_cases(
+        self,
+        client: Client,
+        folder: Path,
+        test: SuiteTest,
+        providers: Mapping[str, str],
+        stages: tuple[ResultStage, ...],
+    ) -> tuple[CaseResult, ...]:
         expansion = _expansion(folder, test.expansion)
         mutations = _mutations(folder, test.mutators)
+        stages = (*_exceptions(folder, test.exceptions), *stages)
+        extensions = _Extensions(expansion, mutations, stages)
         results = []
         for case in test.cases:
             if case.skip or not self._filter.selects_case(test.name, case.name):
@@ -104,7 +145,9 @@ class SuiteRunner:
             printed: list[str] = []
             error = ""
             try:
-                _check_case(client.copy(), (expansion, mutations), folder, case, printed)
+                ask = _answers(folder, {**providers, **case.providers})
+                beside = extensions._replace(ask=ask)
+                _check_case(client.copy(), beside, folder, case, printed)
             except (_Failure, AssertionFailure) as failure:
                 error = str(failure)
             seconds = time.perf_counter() - start
@@ -114,7 +157,7 @@ class SuiteRunner:
 
 def _not_invalid(refusal: ConstraintFrameworkError | None) -> str:
     """The error of a test for an invalid constraint, unless its schema did refuse it."""
-    if isinstance(refusal, SchemaViolation):
+    if isinstance(refusal, SchemaViolation | InvalidAdmissionPolicy):
         return ""
     outcome = "no error" if refusal is None else f"error {refusal}"
     return (
@@ -140,12 +183,62 @@ def _add_template(client: Client, folder: Path, test: SuiteTest) -> None:
     if not test.template:
         raise _Failure("invalid Suite: missing template")
     document, path = _first(folder, test.template, "ConstraintTemplate")
-    if gvk_of(document).group_kind != (template.GROUP, template.KIND):
-        raise _Failure(f'path "{path}": not a ConstraintTemplate')
+    documents = _read(path, "ConstraintTemplate") if _is_of_group(folder, test) else [document]
+    for one in documents:
+        if gvk_of(one).group_kind != (template.GROUP, template.KIND):
+            raise _Failure(f'path "{path}": not a ConstraintTemplate')
+        try:
+            client.add_template(one)
+        except ConstraintFrameworkError as error:
+            raise _Failure(f"adding template: {error}") from None
+
+
+def _is_admission_policy(folder: Path, test: SuiteTest) -> bool:
+    """Whether a test is about one of the API server's own policies, in place of a template."""
+    if not test.template:
+        return False
+    return is_admission_policy(gvk_of(_first(folder, test.template, "ConstraintTemplate")[0]))
+
+
+def _admission_policies(
+    folder: Path, test: SuiteTest
+) -> tuple[tuple[ResultStage, ...], ConstraintFrameworkError | None]:
+    """The policies and bindings of a test's files; the error where a binding is refused."""
+    if not test.constraint:
+        raise _Failure("invalid Suite: missing constraint: name the file of the policy's binding")
+    path = _join(folder, test.constraint)
+    policies = _read(_join(folder, test.template), "ValidatingAdmissionPolicy")
+    bindings = _read(path, "ValidatingAdmissionPolicyBinding")
+    for one in (*policies, *bindings):
+        if not is_admission_policy(gvk_of(one)):
+            raise _Failure(f"{gvk_of(one)} is no ValidatingAdmissionPolicy and no binding of one")
+        if gvk_of(one).kind in {MUTATING_POLICY, MUTATING_BINDING}:
+            raise _Failure(
+                f"{gvk_of(one).kind}: suites try no mutating policies: waddle mutate does"
+            )
     try:
-        client.add_template(document)
-    except ConstraintFrameworkError as error:
-        raise _Failure(f"adding template: {error}") from None
+        read = [read_admission_policy(one) for one in policies]
+    except InvalidAdmissionPolicy as error:
+        raise _Failure(f"adding policy: {error}") from None
+    part = admission_policy_part()
+    for one in policies:
+        part.put(one)
+    try:
+        for one in bindings:
+            part.put(one)
+    except InvalidAdmissionPolicy as error:
+        return (), error
+    named = {one.name for one in read if not isinstance(one, AuthorizerAnswer)}
+    if all(object_of(one.get("spec")).get("policyName") not in named for one in bindings):
+        raise _Failure(f'no binding of "{path}" names a policy of the test')
+    return (part.value,), None
+
+
+def _is_of_group(folder: Path, test: SuiteTest) -> bool:
+    """Whether a test is about a group: of its files more counts than the first object."""
+    return bool(test.constraint) and group.is_group(
+        _first(folder, test.constraint, "Constraint")[0]
+    )
 
 
 def _add_constraint(
@@ -154,11 +247,13 @@ def _add_constraint(
     """Add the constraint; the error where the client refuses it."""
     if not test.constraint:
         raise _Failure("invalid Suite: missing constraint")
-    document, _ = _first(folder, test.constraint, "Constraint")
-    if gvk_of(document).group != constraint.GROUP:
-        raise _Failure("not a Constraint")
+    document, path = _first(folder, test.constraint, "Constraint")
+    documents = _read(path, "Constraint") if group.is_group(document) else [document]
     try:
-        client.add_constraint(document)
+        for one in sorted(documents, key=lambda item: constraint.rank(gvk_of(item))):
+            if not constraint.is_constraint(gvk_of(one)):
+                raise _Failure("not a Constraint")
+            client.add_constraint(one)
     except ConstraintFrameworkError as error:
         return error
     return None
@@ -207,6 +302,17 @@ def _expansion(folder: Path, name: str) -> Expansion:
         raise _Failure(str(error)) from None
 
 
+def _answers(folder: Path, files: Mapping[str, str]) -> Ask:
+    """What providers answer, by files."""
+    providers = {}
+    for name, file in files.items():
+        try:
+            providers[name] = read_answers(_join(folder, file))
+        except InvalidAnswers as error:
+            raise _Failure(f"answers of the provider {name}: {error}") from None
+    return RecordedAnswers(providers, "name a file of its answers in providers")
+
+
 def _mutations(folder: Path, name: str) -> MutationSnapshot:
     """The mutators of a test; none where it names no file."""
     if not name:
@@ -220,16 +326,28 @@ def _mutations(folder: Path, name: str) -> MutationSnapshot:
         raise _Failure(f'mutators of "{path}": {error}') from None
 
 
+def _exceptions(folder: Path, name: str) -> tuple[ResultStage, ...]:
+    """What excuses in a test; nothing where it names no file."""
+    if not name:
+        return ()
+    path = _join(folder, name)
+    documents = _read(path, "exceptions")
+    if not documents or any(kind_of_document(one) not in EXCEPTION_KINDS for one in documents):
+        raise _Failure(f'not an exception: "{path}"')
+    try:
+        return (Excusing([read_exception(document) for document in documents]),)
+    except InvalidException as error:
+        raise _Failure(str(error)) from None
+
+
 def _mutated(
-    client: Client,
-    mutations: MutationSnapshot,
-    document: dict[str, Any],
-    folder: Path,
-    expected: str,
+    client: Client, extensions: _Extensions, document: dict[str, Any], folder: Path, expected: str
 ) -> dict[str, Any]:
     """The object as it would be stored, which is what the case expects, where it says so."""
     try:
-        mutated = mutated_for_suite(mutations, document, client.snapshot.namespaces)
+        mutated = mutated_for_suite(
+            extensions.mutations, document, client.snapshot.namespaces, extensions.ask
+        )
     except SuiteMutationError as error:
         raise _Failure(str(error)) from None
     if expected:
@@ -241,12 +359,12 @@ def _mutated(
 
 def _check_case(
     client: Client,
-    extensions: tuple[Expansion, MutationSnapshot],
+    extensions: _Extensions,
     folder: Path,
     case: Case,
     printed: list[str],
 ) -> None:
-    mutations = extensions[1]
+    mutations = extensions.mutations
     if not case.object:
         raise _Failure("invalid Case: must define object")
     if case.mutated and not mutations:
@@ -274,15 +392,19 @@ def _check_case(
             if case.mutated:
                 raise _Failure("invalid Case: mutated is not for an AdmissionReview")
         else:
-            subject = _mutated(client, mutations, subject, folder, case.mutated)
+            subject = _mutated(client, extensions, subject, folder, case.mutated)
         answers = [_review(client, extensions, subject, printed)]
     else:
         policies = PolicySet(client.snapshot)
         answers = [
-            _found(policies, _subject(one, printed), one.name).responses
+            _found(policies, _subject(one, printed), one.name, extensions.ask).responses
             for one in _split(targets, documents[0], case.object)
         ]
-    messages = [result.msg for responses in answers for result in responses.results]
+    results = [result for responses in answers for result in responses.results]
+    if any(entry.template is group.TEMPLATE for entry in entries):
+        # The constraints that a group refers to are not what the test is about.
+        results = [one for one in results if one.constraint.kind == group.TEMPLATE.kind]
+    messages = [result.msg for result in results]
     for assertion in case.assertions:
         assertion.check(messages)
 
@@ -314,7 +436,7 @@ def _add_inventory(client: Client, path: Path) -> None:
 
 def _review(
     client: Client,
-    extensions: tuple[Expansion, MutationSnapshot],
+    extensions: _Extensions,
     document: dict[str, Any],
     printed: list[str],
 ) -> Responses:
@@ -323,14 +445,15 @@ def _review(
     The object was mutated before, to be compared with what the case expects. A request is not
     expanded, as gator does not expand it.
     """
-    expansion, mutations = extensions
-    policies = PolicySet(client.snapshot, mutations, expansion)
+    policies = PolicySet(
+        client.snapshot, extensions.mutations, extensions.expansion, stages=extensions.stages
+    )
     if is_admission_review(document):
         subject = _subject(_admission_review(document), printed, expands=False)
-        return _found(policies, subject, "AdmissionReview").responses
+        return _found(policies, subject, "AdmissionReview", extensions.ask).responses
     shown = f"{gvk_of(document)} {namespace_of(document)}/{name_of(document)}"
     subject = _subject(AugmentedObject(document), printed, mutates=False)
-    outcome = _found(policies, subject, shown)
+    outcome = _found(policies, subject, shown, extensions.ask)
     if outcome.unexpanded:
         name = name_of(document)
         raise _Failure(
@@ -357,8 +480,8 @@ def _subject(
     )
 
 
-def _found(policies: PolicySet, subject: Subject, shown: str) -> Found:
-    outcome = review(policies, subject)
+def _found(policies: PolicySet, subject: Subject, shown: str, ask: Ask | None) -> Found:
+    outcome = review(policies, subject, ask=ask)
     responses = outcome.responses
     if outcome.unmutated:
         raise _Failure(outcome.unmutated)

@@ -3,13 +3,14 @@
 Templates are compiled, constraints checked as admission checks them, and each is
 tried on a few objects of the kinds it is about (:mod:`webhook.policies.samples`)
 within a budget: a policy that does not end there would end nowhere. An error of
-evaluation on such an object is a warning, since a real one may have what it lacks.
+evaluation on such an object is a warning, since a real one may have what it lacks;
+a message that is no text is an error.
 """
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from webhook.api.gvk import gvk_of, name_of
 from webhook.constraint import constraint, enforcement, template
@@ -25,8 +26,10 @@ from webhook.constraint.errors import (
 from webhook.constraint.limits import Budget, Limits
 from webhook.constraint.review import AugmentedObject
 from webhook.constraint.targets import admission
-from webhook.policies.advice import advice_on_constraint, advice_on_template
+from webhook.external_data.exchange import ProviderResponse
+from webhook.policies.advice import advice_on_constraint, advice_on_groups, advice_on_template
 from webhook.policies.problem import Problem
+from webhook.policies.provider_calls import advice_on_calls
 from webhook.policies.samples import NAMESPACE, samples
 
 if TYPE_CHECKING:
@@ -45,6 +48,9 @@ FAULT: Final = "fault"
 TRIAL_SECONDS: Final = 2.0
 """For all trials of a call: an admission waits for them."""
 
+_NOTHING_KNOWN: Final = ProviderResponse((), (), 200)
+"""What every provider answers here: nobody is asked for a trial."""
+
 _DEFAULT_NAMESPACE: Final = {
     "apiVersion": "v1",
     "kind": "Namespace",
@@ -55,7 +61,7 @@ _DEFAULT_NAMESPACE: Final = {
 def is_policy(document: Mapping[str, Any]) -> bool:
     """Whether this is what is validated here: a template or a constraint."""
     gvk = gvk_of(document)
-    return gvk.group_kind == (template.GROUP, template.KIND) or gvk.group == constraint.GROUP
+    return gvk.group_kind == (template.GROUP, template.KIND) or constraint.is_constraint(gvk)
 
 
 def validate(
@@ -66,7 +72,7 @@ def validate(
     The client may hold others already, that these replace or belong to; what is
     refused it does not get. ``budget_seconds`` is what each evaluation may take.
     """
-    ordered = sorted(documents, key=lambda item: gvk_of(item).group == constraint.GROUP)
+    ordered = sorted(documents, key=lambda item: constraint.rank(gvk_of(item)))
     problems: list[Problem] = []
     tried: set[tuple[str, str]] = set()
     for document in ordered:
@@ -87,17 +93,17 @@ def validate(
     for entry in client.snapshot.entries:
         of_template = (template.KIND, entry.template.name) in tried
         if of_template:
-            problems += advice_on_template(entry)
+            problems += [*advice_on_template(entry), *advice_on_calls(entry.template)]
         for item in entry.constraints:
             if item.broken is None and (of_template or item.key in tried):
                 problems += _try(entry, item, budget_seconds, until)
                 if entry.target.name == admission.NAME:
                     problems += advice_on_constraint(item)
-    return problems
+    return [*problems, *advice_on_groups(client.snapshot, tried)]
 
 
 def _add(client: Client, document: Mapping[str, Any]) -> None:
-    if gvk_of(document).group != constraint.GROUP:
+    if not constraint.is_constraint(gvk_of(document)):
         client.add_template(document)
         return
     enforcement.validate(document)
@@ -127,7 +133,8 @@ def _try(entry: Entry, item: Constraint, seconds: float, until: float) -> Iterat
                 return
             message = f"fails {shown}: {error}"
             if error.bug is None:
-                yield Problem(item.kind, item.name, "warning", "evaluation", message)
+                severity: Literal["error", "warning"] = "error" if error.no_verdict else "warning"
+                yield Problem(item.kind, item.name, severity, "evaluation", message)
             else:
                 yield Problem(item.kind, item.name, "error", FAULT, message)
         except ReviewError:
@@ -141,8 +148,9 @@ def _evaluate(entry: Entry, item: Constraint, sample: dict[str, Any], seconds: f
     if review is None or entry.evaluator is None:
         return
     try:
-        state = entry.evaluator.begin(Limits(budget=Budget.of(seconds)), {})
-        entry.evaluator.evaluate(entry.given(item), review.document, state)
+        limits = Limits(budget=Budget.of(seconds), known=lambda _: _NOTHING_KNOWN)
+        state = entry.evaluator.begin(limits, {})
+        entry.evaluator.evaluate(entry.given(item), entry.asked(review), state)
     except MemoryError:
         raise  # what it may take is for whoever has it tried to say
     except Exception as raised:  # whatever it is costs this policy alone

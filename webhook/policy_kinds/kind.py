@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
-from webhook.api.gvk import GroupVersionKind
+from webhook.admission_policies.kinds import name_or_digest
+from webhook.api.gvk import GroupVersionKind, gvk_of, namespace_of
 from webhook.api.resource import Resource
 from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.external_data.provider import InvalidProvider
 from webhook.mutation.errors import InvalidMutator
 from webhook.values import dataclass
 
@@ -18,11 +20,19 @@ if TYPE_CHECKING:
 
     PolicyObject: TypeAlias = Mapping[str, Any]
 
-REFUSALS: Final = (ConstraintFrameworkError, InvalidMutator)
+REFUSALS: Final = (ConstraintFrameworkError, InvalidMutator, InvalidProvider)
 """What a reader of a kind raises for an object that cannot be used."""
 
 ExtensionKey: TypeAlias = "tuple[str, str]"
-"""Kind and name of a policy object that is no template and no constraint."""
+"""Kind and name of a policy object that is no template and no constraint: ``NAMESPACE/NAME`` for one
+of a kind that lives in namespaces."""
+
+
+def extension_key(document: PolicyObject, *, namespaced: bool = False) -> ExtensionKey:
+    """What an object is known by; a namespace that one of a cluster names is none."""
+    name = name_or_digest(document)
+    return gvk_of(document).kind, f"{namespace_of(document)}/{name}" if namespaced else name
+
 
 Role: TypeAlias = Literal["template", "constraint", "configuration", "extension"]
 """Who takes objects of a kind: the framework, what says which data and namespaces count, a part."""
@@ -83,7 +93,7 @@ class Part(NamedTuple):
 
     name: str
     make: Callable[[], PolicyPart]
-    fills: Literal["mutations", "expansion", "stages"] = "stages"
+    fills: Literal["mutations", "expansion", "providers", "stages"] = "stages"
 
 
 def _as_it_is(document: PolicyObject, status: PolicyObject | None) -> PolicyObject:
@@ -124,6 +134,13 @@ class PolicyKind:
     staged: Callable[[PolicyObject, PolicyObject | None], PolicyObject] = _as_it_is
     """An object at its stage of a roll-out, which its status in the cluster says."""
     namespaced: bool = False
+    known_as: str = ""
+    """Its name among all kinds, where another group has one of the same."""
+
+    @property
+    def name(self) -> str:
+        """Its name among all kinds."""
+        return self.known_as or self.kind
 
     @property
     def gvk(self) -> GroupVersionKind:

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.admission_policies.kinds import is_answer
 from webhook.api.gvk import gvk_of
 from webhook.api.resource import Resource
 from webhook.constraint import kind_schemas
-from webhook.policy_kinds.table import CONSTRAINTS, POLICY_KINDS, TEMPLATES
+from webhook.policy_kinds.kind import extension_key
+from webhook.policy_kinds.table import (
+    ADMISSION_POLICIES,
+    ADMISSION_POLICY_KINDS,
+    ANSWERS,
+    CONSTRAINT_GROUPS,
+    CONSTRAINTS,
+    KYVERNO_KINDS,
+    KYVERNO_POLICIES,
+    POLICY_KINDS,
+    TEMPLATES,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.api.gvk import GroupVersionKind
-    from webhook.policy_kinds.kind import Part, PolicyKind, Role
+    from webhook.policy_kinds.kind import ExtensionKey, Part, PolicyKind, PolicyPart, Role
 
 
 def _with_role(*roles: Role) -> tuple[PolicyKind, ...]:
@@ -33,10 +45,16 @@ EXTENSION_GROUPS: Final = _groups(EXTENSIONS)
 
 GROUPS: Final = _groups(POLICY_KINDS)
 
+OPTIONAL_GROUPS: Final = EXTENSION_GROUPS | {CONSTRAINT_GROUPS.group, *_groups(KYVERNO_KINDS)}
+"""The groups of kinds whose CRDs an installation beside Gatekeeper, or an older one, may lack."""
+
 BESIDE_POLICIES: Final = _groups(_with_role("configuration", "extension"))
 """The groups of what stands in files beside templates and constraints."""
 
 PARTS: Final[tuple[Part, ...]] = tuple(dict.fromkeys(row.part for row in EXTENSIONS if row.part))
+
+PARTS_OF_FILES: Final = (*PARTS, ADMISSION_POLICIES, KYVERNO_POLICIES)
+"""And that of what files alone bring."""
 
 STATUS_KINDS: Final = tuple(dict.fromkeys(row.status for row in POLICY_KINDS if row.status))
 """The kinds of status objects."""
@@ -45,8 +63,9 @@ _GROUP_NAMES: Final = {
     row.group: f"{row.part.name}s" if row.part else row.group
     for row in _with_role("configuration", "extension")
 }
-_BY_KIND: Final = {(row.group, row.kind): row for row in POLICY_KINDS}
-_BY_NAME: Final = {row.kind: row for row in EXTENSIONS}
+_FOREIGN: Final = (*ADMISSION_POLICY_KINDS, *KYVERNO_KINDS)
+_BY_KIND: Final = {(row.group, row.kind): row for row in (*POLICY_KINDS, *_FOREIGN)}
+_BY_NAME: Final = {row.name: row for row in (*EXTENSIONS, *_FOREIGN)}
 
 
 def kind_of(gvk: GroupVersionKind) -> PolicyKind | None:
@@ -60,14 +79,40 @@ def kind_of_document(document: Mapping[str, Any]) -> PolicyKind | None:
     return kind_of(gvk_of(document))
 
 
+def part_of(gvk: GroupVersionKind) -> Part | None:
+    """The part that objects of a kind fill; None for none."""
+    row = kind_of(gvk)
+    return None if row is None else row.part
+
+
 def constraint_gvk(kind: str) -> GroupVersionKind:
-    """The constraints of a kind."""
-    return CONSTRAINTS.gvk._replace(kind=kind)
+    """The constraints of a kind, or groups."""
+    is_group = kind == CONSTRAINT_GROUPS.kind
+    return CONSTRAINT_GROUPS.gvk if is_group else CONSTRAINTS.gvk._replace(kind=kind)
 
 
 def constraints_of(kind: str) -> Resource:
-    """Where the constraints of a kind are served, whatever its case."""
+    """Where the constraints of a kind are served, whatever its case; or groups."""
+    if kind.lower() == CONSTRAINT_GROUPS.kind.lower():
+        return CONSTRAINT_GROUPS.resource
     return Resource(constraint_gvk(kind), kind.lower(), namespaced=False)
+
+
+def foreign_parts() -> dict[Part, PolicyPart]:
+    """The parts of others' policies, empty, for who reviews by all of them."""
+    return {part: part.make() for part in (ADMISSION_POLICIES, KYVERNO_POLICIES)}
+
+
+def kyverno_parts(mode: str) -> dict[Part, PolicyPart]:
+    """The part of Kyverno's policies, empty, where a replica is to review by them.
+
+    ``mode`` is ``off``, ``enforce``, or ``audit``: then admissions are let be.
+    """
+    if mode == "off":
+        return {}
+    from webhook.policy_kinds.parts import KyvernoPart  # noqa: PLC0415  # it reads patterns
+
+    return {KYVERNO_POLICIES: KyvernoPart(enforced=mode == "enforce")}
 
 
 def extension_named(kind: str) -> PolicyKind:
@@ -75,9 +120,35 @@ def extension_named(kind: str) -> PolicyKind:
     return _BY_NAME[kind]
 
 
+def key_of_extension(document: Mapping[str, Any]) -> ExtensionKey:
+    """What a policy beside templates and constraints is known by."""
+    row = kind_of_document(document)
+    assert row is not None
+    return row.name, extension_key(document, namespaced=row.namespaced)[1]
+
+
 def is_extension(document: Mapping[str, Any]) -> bool:
     """Whether this is a policy beside templates and constraints, or is meant to be one."""
-    return gvk_of(document).group in EXTENSION_GROUPS
+    gvk = gvk_of(document)
+    row = kind_of(gvk)
+    if row is ANSWERS:
+        return is_answer(document)
+    return gvk.group in EXTENSION_GROUPS if row is None else row.role == "extension"
+
+
+def is_beside_policies(gvk: GroupVersionKind) -> bool:
+    """Whether files have this beside templates and constraints: policies of other kinds, Configs."""
+    return gvk.group in BESIDE_POLICIES or is_foreign_policy(gvk)
+
+
+def is_admission_policy(gvk: GroupVersionKind) -> bool:
+    """Whether this is one of the API server's own policies, or a binding of one."""
+    return kind_of(gvk) in ADMISSION_POLICY_KINDS
+
+
+def is_foreign_policy(gvk: GroupVersionKind) -> bool:
+    """Whether this is a policy of others that is reviewed by: the API server's own, or Kyverno's."""
+    return kind_of(gvk) in _FOREIGN
 
 
 def effectless(document: Mapping[str, Any]) -> list[str]:
@@ -89,6 +160,6 @@ def effectless(document: Mapping[str, Any]) -> list[str]:
     row = kind_of(gvk)
     if row is None:
         known = _GROUP_NAMES.get(gvk.group)
-        return [] if known is None else [f"{gvk} is no kind of {known}"]
+        return [] if known is None else [f"{gvk} is not a kind of {known}"]
     faults = [] if row.schema is None else kind_schemas.spec_faults(document, row.schema)
     return [*faults, *row.faults(document)]

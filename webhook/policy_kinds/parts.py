@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from webhook.api.gvk import gvk_of, name_of
+from webhook.admission_policies import kinds as admission_policy_kinds
+from webhook.api.gvk import gvk_of
 from webhook.constraint.expansion import KIND as EXPANSION_TEMPLATE
 from webhook.constraint.expansion import ExpansionSet, read_expansion_template
+from webhook.exceptions.exception import KIND as EXCEPTION
+from webhook.exceptions.exception import PolicyException
+from webhook.exceptions.reading import read_exception
+from webhook.exceptions.stage import Excusing
+from webhook.external_data.provider import providers_by_name, read_provider
+from webhook.kyverno import kinds as kyverno_kinds
 from webhook.mutation.errors import InvalidMutator
 from webhook.mutation.mutator import MutatorId
 from webhook.mutation.reading import empty_location_fault, read_mutator, with_defaults
 from webhook.mutation.registry import Mutators
 from webhook.mutation.schema import message
-from webhook.policy_kinds.kind import ExtensionKey, ExtensionStanding
+from webhook.policy_kinds.kind import ExtensionKey, ExtensionStanding, extension_key
 from webhook.review.policy_set import PolicySet
 
 if TYPE_CHECKING:
@@ -20,6 +28,7 @@ if TYPE_CHECKING:
 
     from webhook.constraint.expansion import Expansion
     from webhook.constraint.snapshot import Snapshot
+    from webhook.external_data.provider import DataProvider
     from webhook.mutation.mutator import Mutator
     from webhook.mutation.snapshot import MutationSnapshot
     from webhook.policy_kinds.kind import Part
@@ -132,9 +141,13 @@ class CollectedPart(Generic[T]):
     """Objects that do nothing to each other: what each is read as, and all of them folded into one."""
 
     def __init__(
-        self, read: Callable[[Mapping[str, Any]], T], fold: Callable[[Iterable[T]], Any]
+        self,
+        read: Callable[[Mapping[str, Any]], T],
+        fold: Callable[[Iterable[T]], Any],
+        key: Callable[[Mapping[str, Any]], ExtensionKey] = extension_key,
     ) -> None:
         """``fold`` makes what stands in a policy set, of all in the order of their names."""
+        self._key = key
         self._read = read
         self._fold = fold
         self._objects: dict[ExtensionKey, T] = {}
@@ -159,7 +172,7 @@ class CollectedPart(Generic[T]):
 
     def put(self, document: Mapping[str, Any]) -> None:
         """Take this generation."""
-        self._objects[gvk_of(document).kind, name_of(document)] = self._read(document)
+        self._objects[self._key(document)] = self._read(document)
         self._value = None
 
     def remove(self, key: ExtensionKey) -> None:
@@ -181,6 +194,92 @@ class CollectedPart(Generic[T]):
         return ExtensionStanding()
 
 
+def provider_part() -> CollectedPart[DataProvider]:
+    """Providers: each by itself."""
+    return CollectedPart(read_provider, providers_by_name)
+
+
+def admission_policy_part() -> CollectedPart[Any]:
+    """The API server's own policies, and their bindings."""
+    return CollectedPart(read_admission_policy, _admission_policies)
+
+
+def read_admission_policy(document: Mapping[str, Any]) -> Any:
+    """A policy of the API server's own, a binding, or an answer to what such policies ask."""
+    # Here and not above: they bring CEL, which who has none of them does not wait for.
+    from webhook.admission_policies import authorizer, reading  # noqa: PLC0415
+
+    readers: dict[str, Callable[[Mapping[str, Any]], Any]] = {
+        admission_policy_kinds.POLICY: reading.read_policy,
+        admission_policy_kinds.BINDING: reading.read_binding,
+        admission_policy_kinds.MUTATING_POLICY: reading.read_mutating_policy,
+        admission_policy_kinds.MUTATING_BINDING: reading.read_mutating_binding,
+        admission_policy_kinds.ANSWER: authorizer.read_answer,
+    }
+    return readers[gvk_of(document).kind](document)
+
+
+def _admission_policies(items: Iterable[Any]) -> Any:
+    from webhook.review.admission_policies import AdmissionPolicies  # noqa: PLC0415  # likewise
+
+    return AdmissionPolicies(items)
+
+
+class KyvernoPart(CollectedPart[Any]):
+    """Kyverno's policies, and its exceptions of them. An exception that is refused excuses nothing.
+
+    Those that are not enforced are asked in audits and reports, and let admissions be.
+    """
+
+    def __init__(self, *, enforced: bool = True) -> None:
+        fold = partial(_kyverno_policies, enforced=enforced)
+        super().__init__(read_kyverno_policy, fold, _key_of_kyverno)
+
+    def put(self, document: Mapping[str, Any]) -> None:
+        """Take this generation; of an exception none where it is refused."""
+        if gvk_of(document).kind == kyverno_kinds.EXCEPTION:
+            self.remove(_key_of_kyverno(document))
+        super().put(document)
+
+
+def read_kyverno_policy(document: Mapping[str, Any]) -> Any:
+    """A policy or an exception."""
+    from webhook.kyverno.validating_policy import read_kyverno  # noqa: PLC0415  # as above
+
+    return read_kyverno(dict(document))
+
+
+def _kyverno_policies(items: Iterable[Any], *, enforced: bool) -> Any:
+    from webhook.review.kyverno_policies import KyvernoPolicies  # noqa: PLC0415  # as above
+
+    return KyvernoPolicies(items, enforced=enforced)
+
+
+def _key_of_kyverno(document: Mapping[str, Any]) -> ExtensionKey:
+    kind, name = extension_key(document, namespaced=gvk_of(document).kind != kyverno_kinds.POLICY)
+    return kyverno_kinds.KNOWN_AS.get(kind, kind), name
+
+
+class ExceptionPart(CollectedPart[PolicyException]):
+    """Exceptions of both kinds. One that is refused excuses nothing, whatever it did before.
+
+    What was in force of a policy stays: nobody shall get by. Of an exception it would be the reverse,
+    and replicas that start now would not know it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(read_exception, Excusing, _key_of_exception)
+
+    def put(self, document: Mapping[str, Any]) -> None:
+        """Take this generation, or none."""
+        self.remove(_key_of_exception(document))
+        super().put(document)
+
+
+def _key_of_exception(document: Mapping[str, Any]) -> ExtensionKey:
+    return extension_key(document, namespaced=gvk_of(document).kind == EXCEPTION)
+
+
 def read_new_mutator(document: Mapping[str, Any]) -> Mutator:
     """A mutator that is being brought in: one with an empty location is refused, too."""
     mutator = read_mutator(with_defaults(document))
@@ -196,7 +295,11 @@ def warnings_of_mutator(document: Mapping[str, Any]) -> tuple[str, ...]:
 
 def policy_set(snapshot: Snapshot, exclusions: Exclusions, values: Mapping[Part, Any]) -> PolicySet:
     """All that decides; ``values`` are what extensions come to, by their parts."""
-    filled = {part.fills: value for part, value in values.items() if part.fills != "stages"}
+    filled = {
+        part.fills: value
+        for part, value in values.items()
+        if part.fills != "stages" and value is not None
+    }
     stages = tuple(
         value for part, value in values.items() if part.fills == "stages" and value is not None
     )

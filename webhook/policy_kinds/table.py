@@ -5,8 +5,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api import config, pod_status
+from webhook.admission_policies import kinds as admission_policy_kinds
+from webhook.api import config, names, pod_status
 from webhook.constraint import constraint, expansion, kind_schemas, rollout, template
+from webhook.exceptions import exception
+from webhook.external_data import provider
+from webhook.kyverno import kinds as kyverno_kinds
 from webhook.mutation import mutator
 from webhook.policy_kinds.kind import Part, PolicyKind
 
@@ -14,20 +18,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def _late(name: str) -> Callable[..., Any]:
-    """Something of :mod:`~webhook.policy_kinds.parts`, which reads patterns and languages.
+def _late(name: str, module: str = "webhook.policy_kinds.parts") -> Callable[..., Any]:
+    """Something of a module that reads patterns and languages.
 
     Who needs the names of kinds alone, as help of a command does, does not wait for it.
     """
 
     def call(*arguments: Any) -> Any:
-        return getattr(import_module("webhook.policy_kinds.parts"), name)(*arguments)
+        return getattr(import_module(module), name)(*arguments)
 
     return call
 
 
 MUTATIONS: Final = Part("mutator", _late("MutatorPart"), "mutations")
 EXPANSIONS: Final = Part("expansion", _late("ExpansionPart"), "expansion")
+PROVIDERS: Final = Part("provider", _late("provider_part"), "providers")
+EXCEPTIONS: Final = Part("exception", _late("ExceptionPart"))
+ADMISSION_POLICIES: Final = Part("admission policy", _late("admission_policy_part"))
+KYVERNO_POLICIES: Final = Part("Kyverno policy", _late("KyvernoPart"))
 
 TEMPLATES: Final = PolicyKind(
     "template",
@@ -43,6 +51,15 @@ CONSTRAINTS: Final = PolicyKind(
     "",
     (constraint.STORED_VERSION,),
     "",
+    pod_status.CONSTRAINT,
+    staged=rollout.staged,
+)
+CONSTRAINT_GROUPS: Final = PolicyKind(
+    "constraint",
+    names.OURS,
+    names.CONSTRAINT_GROUP,
+    (names.OURS_VERSION,),
+    "constraintgroups",
     pod_status.CONSTRAINT,
     staged=rollout.staged,
 )
@@ -91,13 +108,86 @@ EXPANSION_TEMPLATES: Final = PolicyKind(
     EXPANSIONS,
     expansion.read_expansion_template,
 )
+PROVIDER_KIND: Final = PolicyKind(
+    "extension",
+    provider.GROUP,
+    provider.KIND,
+    ("v1beta1", "v1alpha1"),
+    "providers",
+    pod_status.PROVIDER,
+    PROVIDERS,
+    provider.read_provider,
+)
+_READING: Final = "webhook.exceptions.reading"
+
+EXCEPTION_KINDS: Final = tuple(
+    PolicyKind(
+        "extension",
+        exception.GROUP,
+        kind,
+        (exception.API_VERSION,),
+        f"{kind.lower()}s",
+        part=EXCEPTIONS,
+        read=_late("read_exception", _READING),
+        warnings=_late("warnings_of_exception", _READING),
+        namespaced=kind == exception.KIND,
+    )
+    for kind in exception.KINDS
+)
+
+ANSWERS: Final = PolicyKind(
+    "extension",
+    admission_policy_kinds.ANSWER_GROUP,
+    admission_policy_kinds.ANSWER,
+    ("v1", "v1beta1"),
+    "subjectaccessreviews",
+    part=ADMISSION_POLICIES,
+    read=_late("read_admission_policy"),
+)
+
+ADMISSION_POLICY_KINDS: Final = (
+    *(
+        PolicyKind(
+            "extension",
+            admission_policy_kinds.GROUP,
+            kind,
+            admission_policy_kinds.VERSIONS,
+            plural,
+            part=ADMISSION_POLICIES,
+            read=_late("read_admission_policy"),
+        )
+        for kind, plural in admission_policy_kinds.PLURALS.items()
+    ),
+    ANSWERS,
+)
+"""The API server's own, with what answers their questions, which doors over files review by. No
+replica enforces them."""
+
+KYVERNO_KINDS: Final = tuple(
+    PolicyKind(
+        "extension",
+        kyverno_kinds.GROUP,
+        kind,
+        kyverno_kinds.VERSIONS,
+        plural,
+        part=KYVERNO_POLICIES,
+        read=_late("read_kyverno_policy"),
+        namespaced=kind != kyverno_kinds.POLICY,
+        known_as=kyverno_kinds.KNOWN_AS.get(kind, ""),
+    )
+    for kind, plural in kyverno_kinds.PLURALS.items()
+)
+"""Kyverno's, which doors over files review by, and replicas where that is asked for."""
 
 POLICY_KINDS: tuple[PolicyKind, ...] = (
     TEMPLATES,
     CONSTRAINTS,
+    CONSTRAINT_GROUPS,
     CONFIGS,
     SYNC_SETS,
     *MUTATORS,
     EXPANSION_TEMPLATES,
+    PROVIDER_KIND,
+    *EXCEPTION_KINDS,
 )
 """Every kind; those that know none by name have it from here."""

@@ -67,7 +67,7 @@ class CodeCache:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = directory.lstat()
         if not stat.S_ISDIR(status.st_mode):
-            raise UnsafeDirectory(f"{directory} is no directory")
+            raise UnsafeDirectory(f"{directory} is not a directory")
         if status.st_uid != os.geteuid():
             raise UnsafeDirectory(f"{directory} belongs to another user")
         if stat.S_IMODE(status.st_mode) & 0o077:
@@ -120,7 +120,7 @@ class CodeCache:
         with os.fdopen(os.open(path, flags), "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
-                raise PermissionError(f"{path} is no file of this user")
+                raise PermissionError(f"{path} is not a file of this user")
             if stat.S_IMODE(status.st_mode) & 0o077 or status.st_nlink != 1:
                 raise PermissionError(f"{path} is open to others, or has another name")
             if status.st_size > MAX_BYTES:

@@ -131,7 +131,7 @@ def static_array(*items: Type) -> ArrayType:
 
 
 def set_of(item: Type) -> SetType:
-    """A set."""
+    """The type of sets whose members are of one type."""
     return SetType(item)
 
 

@@ -11,6 +11,7 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+AUDIT_OPERATION: Final = "audit"
 STATUS_OPERATION: Final = "status"
 WEBHOOK_OPERATION: Final = "webhook"
 

@@ -97,6 +97,7 @@ class AdmissionResults:
             return None
         chosen = responses._replace(
             results=tuple(item for item in responses.results if item.constraint.key in only),
+            excused=tuple(item for item in responses.excused if item.constraint.key in only),
             undecided=tuple(item for item in responses.undecided if item.constraint.key in only),
             faults=(),
         )

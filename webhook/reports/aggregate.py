@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from webhook.constraint import constraint
+from webhook.policy_kinds.known import constraint_gvk
 from webhook.reports.finding import SOURCE, Finding, Policy, order
 from webhook.reports.report import fill, finding_in, frame, reference_to, result
 
@@ -85,7 +85,7 @@ def document_of(
     owner: Json | None = None
     if uid:
         owner = {
-            "apiVersion": f"{constraint.GROUP}/v1beta1",
+            "apiVersion": constraint_gvk(policy.kind).group_version,
             "kind": policy.kind,
             "name": policy.name,
             "uid": uid,

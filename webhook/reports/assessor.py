@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from webhook.constraint.limits import Limits
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
+    from webhook.external_data.exchange import AskAsync
     from webhook.log import Logger
     from webhook.mutation.drift import Drift
     from webhook.reports.finding import ReportResult, ReportSubject
@@ -72,8 +73,10 @@ class SnapshotAssessor:
         findings: ReportedFindings,
         log: Logger,
         limits: Callable[[], Limits],
+        ask: AskAsync | None = None,
     ) -> None:
-        """``limits`` gives those of a review that begins now."""
+        """``limits`` gives those of a review that begins now; ``ask`` has providers answer."""
+        self._ask = ask
         self._client = client
         self._scope = scope
         self._findings = findings
@@ -91,7 +94,7 @@ class SnapshotAssessor:
         if scope is None:
             return None
         kind = resource.gvk.group_kind
-        policies = policies_about(scope.snapshot, kind) | _mutators_about(scope, resource.gvk)
+        policies = policies_about(scope.snapshot, kind) | _others_about(scope, resource.gvk)
         place = obj["metadata"]["name"] if kind == ("", "Namespace") else namespace_of(obj)
         if not is_reportable(kind) or scope.is_excluded(place):
             return Assessment((), policies)
@@ -111,21 +114,30 @@ class SnapshotAssessor:
         if scope is None:
             return {}
         policies = policies_about(scope.snapshot, subject.group_kind)
-        return policies | _mutators_about(scope, subject.gvk)
+        return policies | _others_about(scope, subject.gvk)
 
     def _reviewer_of(self, scope: Scope) -> Reviewer:
         """One reviewer for each revision: it remembers Namespaces, and what it has told."""
         if self._reviewer is None or self._reviewer[0] != scope:
             namespaces = Namespaces(self._client, scope.snapshot.namespaces)
-            self._reviewer = scope, Reviewer(scope, namespaces, self._log, self._limits)
+            reviewer = Reviewer(scope, namespaces, self._log, self._limits, self._ask)
+            self._reviewer = scope, reviewer
         return self._reviewer[1]
 
 
-def _mutators_about(scope: Scope, gvk: GroupVersionKind) -> dict[Policy, str]:
-    """The mutators that may change objects of a kind; reports are not owned by them."""
+def _others_about(scope: Scope, gvk: GroupVersionKind) -> dict[Policy, str]:
+    """What else may find something in objects of a kind; reports are not owned by it.
+
+    That is mutators that may change them, and policies of others.
+    """
     mutations = scope.mutations.preview or scope.mutations
     plan = mutations.plan(gvk, OPERATION) if scope.tells_drift else None
-    return {} if plan is None else {Policy(*item.id): "" for item in plan.mutators}
+    others = () if plan is None else plan.mutators
+    policies = {Policy(*item.id): "" for item in others}
+    for stage in scope.policies.foreign.stages:
+        if stage.concerns(gvk):
+            policies |= {Policy(*key): "" for key in stage.keys}
+    return policies
 
 
 def policies_about(snapshot: Snapshot, kind: GroupKind) -> dict[Policy, str]:

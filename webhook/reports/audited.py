@@ -86,7 +86,7 @@ class AuditReports:
         except (ApiError, ApiUnreachable) as error:
             served = not (isinstance(error, ApiError) and error.is_absent)
             self._log.error(
-                "reports cannot be read; this sweep writes none"
+                "reports cannot be read; this audit writes none"
                 if served
                 else "reports are not served: install their CRDs (manifests/reports)",
                 error=str(error),

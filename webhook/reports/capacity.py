@@ -72,7 +72,7 @@ class Capacity:
         self._refused_at = self._clock()
         if is_news:
             self._log.error(
-                "no report is made for more resources: --report-max-resources is reached; reports "
+                "no more resources get a report: --report-max-resources is reached; reports "
                 "that exist are kept up to date",
                 reports=self.count,
                 max=self._max,

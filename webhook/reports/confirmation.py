@@ -122,7 +122,7 @@ class Author(NamedTuple):
 
 
 class ReportWriting(Protocol):
-    """What writes reports."""
+    """What an audit asks of the writer before it says that its reports are whole."""
 
     @property
     def is_idle(self) -> bool:
@@ -178,7 +178,7 @@ class Confirmer:
         except (ApiError, ApiUnreachable) as error:
             if not self._is_told:
                 self._log.warning(
-                    "the audit's confirmation of reports is not written", error=str(error)
+                    "the audit's confirmation of reports was not written", error=str(error)
                 )
             self._is_told = True
         else:

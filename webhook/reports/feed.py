@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from webhook.api.admission import AdmissionResponse
     from webhook.cluster.client import ClusterClient
     from webhook.constraint.limits import Limits
+    from webhook.external_data.exchange import AskAsync
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.reports.finding import Admitted
@@ -132,8 +133,13 @@ class AdmissionReports:
         limits: Callable[[], Limits],
         registry: Registry,
         log: Logger,
+        ask: AskAsync | None = None,
     ) -> None:
-        """``limits`` gives those of a review: what may wait gets time, and lets admissions go first."""
+        """``limits`` gives those of a review: what may wait gets time, and lets admissions go first.
+
+        ``ask`` has providers answer.
+        """
+        self._ask = ask
         self._options = options
         self._serving = serving
         self._limits = limits
@@ -160,7 +166,7 @@ class AdmissionReports:
                 await self._write(client)
             except Exception as error:  # noqa: BLE001  # the boundary: what follows is not silent
                 self._registry.count(CLUSTER_FAULTS)
-                self._log.fault("bug: reports of admissions end; beginning anew", error)
+                self._log.fault("bug: reports of admissions ended; they begin again", error)
             await asyncio.sleep(backoff.next_seconds())
 
     async def _write(self, client: ClusterClient) -> None:
@@ -172,6 +178,7 @@ class AdmissionReports:
             self._limits,
             registry=self._registry,
             process=ADMISSION,
+            ask=self._ask,
         )
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(reports.run())

@@ -74,6 +74,7 @@ class Finding:
     enforcement action, empty where nothing is to be enforced. ``point`` and ``state``
     are those of an admission, and of the resource then, where the constraint is
     enforced nowhere else (:mod:`webhook.reports.admitted`); empty otherwise.
+    ``exception`` is what excuses a violation, with its ``reason`` and end.
     """
 
     policy: str
@@ -85,6 +86,9 @@ class Finding:
     action: str = ""
     point: str = ""
     state: str = ""
+    exception: str = ""
+    reason: str = ""
+    expires: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,5 +165,9 @@ def digest(findings: Iterable[Finding]) -> bytes:
 
     Those of admissions do not count: no audit can find them.
     """
-    items = [(*order(item), item.severity, item.category) for item in findings if not item.point]
+    items = [
+        (*order(item), item.severity, item.category, item.exception, item.reason, item.expires)
+        for item in findings
+        if not item.point
+    ]
     return hashlib.blake2b(orjson.dumps(items), digest_size=16).digest() if items else b""

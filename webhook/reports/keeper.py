@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Key
     from webhook.constraint.limits import Limits
+    from webhook.external_data.exchange import AskAsync
     from webhook.log import Logger
     from webhook.metrics.declaration import Metric
     from webhook.metrics.registry import Registry
@@ -149,8 +150,12 @@ class Reports:
         *,
         registry: Registry,
         process: str,
+        ask: AskAsync | None = None,
     ) -> None:
-        """``limits`` gives those of a review; ``process`` is who marks, as metrics call it."""
+        """``limits`` gives those of a review; ``process`` is who marks, as metrics call it.
+
+        ``ask`` has providers answer.
+        """
         self.client = client
         self._registry = registry
         self._serving = serving
@@ -178,7 +183,7 @@ class Reports:
                 resources_max=options.resources_max,
                 faults=faults,
             )
-        assessor = SnapshotAssessor(client, self._scope, self.findings, log, limits)
+        assessor = SnapshotAssessor(client, self._scope, self.findings, log, limits, ask)
         self.said: dict[str, bytes] = {}
         """What an audit had stored since it last cleared this: digests by the resources' UIDs."""
         self.refresher = Refresher(client, PreferredKinds(client), assessor, self, log, faults)
@@ -202,7 +207,7 @@ class Reports:
         revision = self._serving.revision
         if revision is None:
             return None
-        return Scope(revision.policies, tells_drift=self._tells_drift)
+        return Scope(self._serving.audited(revision), tells_drift=self._tells_drift)
 
     async def room(self) -> int | None:
         """How many more resources may have a report, None for any number; raises as requests do."""

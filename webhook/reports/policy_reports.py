@@ -145,7 +145,7 @@ class PolicyReports:
         except (ApiError, ApiUnreachable, NotServed) as error:
             self.failures += 1
             self._log.warning(
-                "reports of a policy not written", error=str(error), **_fields_of(place)
+                "the reports of a policy were not written", error=str(error), **_fields_of(place)
             )
             # A refusal for good is the next audit's.
             refused = isinstance(error, ApiError) and error.status in (403, 422)
@@ -233,7 +233,8 @@ class PolicyReports:
         if full and place not in self._full:
             self._full.add(place)
             self._log.error(
-                "results are left out: --report-max-resources is reached", **_fields_of(place)
+                "results are missing from reports: --report-max-resources is reached",
+                **_fields_of(place),
             )
         elif not full:
             self._full.discard(place)

@@ -248,7 +248,7 @@ class Refresher:
         if self._tries[subject] > RETRIES:
             self._lose(subject, "failed")
             self._log.warning(
-                "report not brought up to date; the next audit tries again",
+                "a report was not updated; the next audit tries again",
                 resource_kind=subject.gvk.kind,
                 resource_namespace=subject.namespace,
                 resource_name=subject.name,

@@ -29,6 +29,16 @@ POINT: Final = "enforcementPoint"
 STATE: Final = "resourceState"
 """Properties of a result; the latter two of one that an admission found, and no audit can find."""
 
+_PROPERTIES: Final = {
+    ACTION: "action",
+    POINT: "point",
+    STATE: "state",
+    "exception": "exception",
+    "reason": "reason",
+    "expires": "expires",
+}
+"""What more a result says, by the finding's fields in their order."""
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:
@@ -97,7 +107,7 @@ def result(finding: Finding, seconds: int) -> Json:
     ):
         if value:
             result[name] = value
-    properties = {ACTION: finding.action, POINT: finding.point, STATE: finding.state}
+    properties = {name: getattr(finding, field) for name, field in _PROPERTIES.items()}
     if present := {name: value for name, value in properties.items() if value}:
         result["properties"] = present
     return result
@@ -113,7 +123,7 @@ def finding_in(item: Mapping[str, Any]) -> Finding:
         item.get("message", ""),
         item.get("severity", ""),
         item.get("category", ""),
-        *(properties.get(name, "") for name in (ACTION, POINT, STATE)),
+        *(properties.get(name, "") for name in _PROPERTIES),
     )
 
 

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 CATEGORY_BYTES_MAX: Final = 128
 
+REASON_BYTES_MAX: Final = 256
+"""Of an exception's reason: it stands in each result that it excuses."""
+
 DRIFT_CATEGORY: Final = "mutation"
 """Of results that say what a mutator would change."""
 
@@ -71,6 +74,7 @@ def findings_of(
     findings = [
         *drifted,
         *_violations(responses, snapshot, descriptions, stored),
+        *_excused(responses, snapshot, descriptions),
         *(_errors(responses, snapshot, descriptions) if "error" in stored else ()),
         *_without_violation(responses, snapshot, descriptions, stored, selected),
     ]
@@ -97,7 +101,34 @@ def _violations(
                 severity,
                 category,
                 actions,
+                **_exception_fields(result),
             )
+
+
+def _excused(
+    responses: Responses, snapshot: Snapshot, descriptions: Descriptions
+) -> Iterator[Finding]:
+    """What exceptions take out of the results: always told, whichever verdicts are."""
+    for result in responses.excused:
+        constraint = result.constraint
+        severity, category = descriptions.of(snapshot, constraint)
+        yield Finding(
+            constraint.kind,
+            constraint.name,
+            "skip",
+            result.msg,
+            severity,
+            category,
+            **_exception_fields(result),
+        )
+
+
+def _exception_fields(result: Result) -> dict[str, str]:
+    excuse = result.excuse
+    if excuse is None:
+        return {}
+    reason = bounded(excuse.reason, REASON_BYTES_MAX)
+    return {"exception": excuse.title, "reason": reason, "expires": excuse.expires}
 
 
 def _errors(
@@ -122,6 +153,7 @@ def _without_violation(
 ) -> Iterator[Finding]:
     """Constraints that passed, and those that were skipped."""
     decided = {result.constraint.key for result in responses.results}
+    decided |= {result.constraint.key for result in responses.excused}
     decided |= {item.constraint.key for item in responses.undecided}
     # A template that failed has said nothing about its constraints.
     faulty = {fault.kind for fault in responses.faults}

@@ -37,12 +37,16 @@ class ReportSummary:
     policy_namespaces: defaultdict[tuple[Policy, str], Counts] = field(
         default_factory=lambda: defaultdict(Counter)
     )
+    excused: list[tuple[ReportSubject, Finding]] = field(default_factory=list)
+    """What exceptions excuse, or weaken."""
 
     def add(self, subject: ReportSubject, findings: Iterable[Finding]) -> None:
         """Count what was found in a resource; "" is the namespace of cluster-wide kinds."""
         for finding in findings:
             policy, verdict = Policy(finding.policy, finding.rule), finding.verdict
             self.total[verdict] += 1
+            if finding.exception:
+                self.excused.append((subject, finding))
             self.policies[policy][verdict] += 1
             self.namespaces[subject.namespace][verdict] += 1
             self.resources[subject][verdict] += 1

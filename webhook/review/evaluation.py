@@ -5,15 +5,18 @@ Whoever cannot go on here hands this to another thread: what is left of a walk i
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from webhook.constraint import enforcement
 from webhook.constraint.limits import UNLIMITED
-from webhook.constraint.result import DEFERRED, Responses, answer_order
+from webhook.constraint.result import DEFERRED, Fault, Responses, answer_order
+from webhook.external_data.exchange import Unanswered
+from webhook.review.ratchet import ratchet
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from webhook.constraint.expansion import ExpansionTemplate, Resultant
     from webhook.constraint.limits import Limits
@@ -23,6 +26,9 @@ if TYPE_CHECKING:
     from webhook.review.policy_set import PolicySet, ResultStage
 
     Implied = tuple[Resultant, AugmentedObject]
+
+    Expand = Callable[[Any], tuple[Sequence[Implied], str]]
+    """What a thing implies, and why that is not known."""
 
 
 class Reviewing(Protocol):
@@ -38,12 +44,19 @@ class Reviewing(Protocol):
         """What is found; see :meth:`webhook.constraint.snapshot.Snapshot.review`."""
 
 
+# Made for each request: a named tuple, at half of what a frozen dataclass takes.
 class Evaluation(NamedTuple):
-    """Reviews one thing by a snapshot, and then what it implies."""
+    """Reviews one thing by a snapshot, and then what it implies; then stages make of it what they do.
+
+    ``expand`` says what another thing in its place implies, or None where that is not known. ``at``
+    is the time that counts for the stages, None for now.
+    """
 
     snapshot: Snapshot
-    implied: tuple[Implied, ...]
+    implied: Sequence[Implied]
     stages: tuple[ResultStage, ...]
+    expand: Expand
+    at: float | None = None
 
     def review(
         self,
@@ -52,46 +65,110 @@ class Evaluation(NamedTuple):
         enforcement_point: str = enforcement.ALL,
         limits: Limits = UNLIMITED,
     ) -> Responses:
-        """What is found of all; deferred if one of them is, and raises as a snapshot does."""
+        """What is found of all; deferred if one of them is, and raises as a snapshot does.
+
+        Where providers have to be asked first, it is by all of them together: raises
+        :class:`~webhook.external_data.exchange.Unanswered`.
+        """
+        responses = self._found(value, self.implied, enforcement_point, limits)
+        return self._staged(responses, value, enforcement_point, limits, len(self.stages))
+
+    def _found(
+        self, value: Any, implied: Sequence[Implied], point: str, limits: Limits
+    ) -> Responses:
         review = self.snapshot.review
-        responses = review(value, enforcement_point=enforcement_point, limits=limits)
+        responses = review(value, enforcement_point=point, limits=limits)
         if responses is DEFERRED:
             return DEFERRED
+        requests = responses.requests
         of_implied = []
-        for resultant, one in self.implied:
-            own = review(one, enforcement_point=enforcement_point, limits=limits)
+        for resultant, one in implied:
+            own = review(one, enforcement_point=point, limits=limits)
             if own is DEFERRED:
                 return DEFERRED
+            requests += own.requests
             of_implied.append((resultant, own))
-        if of_implied:
-            responses = with_implied(responses, of_implied)
-        for stage in self.stages:
-            responses = stage(self.snapshot, value, responses)
+        if requests:
+            raise Unanswered(requests)
+        return with_implied(responses, of_implied) if of_implied else responses
+
+    def _staged(
+        self, responses: Responses, value: Any, point: str, limits: Limits, count: int
+    ) -> Responses:
+        """What the first stages make of what was found."""
+        for number in range(count):
+            if responses is DEFERRED:
+                return DEFERRED
+            examined = _Examined(self, value, point, limits, number)
+            responses = self.stages[number](examined, responses)
         return responses
 
 
-def evaluation(policies: PolicySet, implied: Sequence[Implied] = ()) -> Reviewing:
+class _Examined(NamedTuple):
+    """The examination that a stage sees."""
+
+    evaluation: Evaluation
+    value: Any
+    point: str
+    limits: Limits
+    number: int
+    """Of stages before it."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The policies that it was reviewed by."""
+        return self.evaluation.snapshot
+
+    @property
+    def at(self) -> float:
+        """When it is decided."""
+        at = self.evaluation.at
+        return time.time() if at is None else at
+
+    def again(self, value: Any) -> Responses:
+        """What is found of another thing; a fault where it is not known what it implies."""
+        made = self.evaluation
+        implied, unexpanded = made.expand(value)
+        if unexpanded:
+            return Responses(faults=(Fault("", "", unexpanded),))
+        responses = made._found(value, implied, self.point, self.limits)  # noqa: SLF001  # its own
+        return made._staged(responses, value, self.point, self.limits, self.number)  # noqa: SLF001
+
+
+def evaluation(
+    policies: PolicySet, implied: Sequence[Implied], expand: Expand, at: float | None = None
+) -> Reviewing:
     """What reviews a thing that implies these; a snapshot alone where that says the same.
 
     A call more for each request is not for nothing.
     """
-    if implied or policies.stages:
-        return Evaluation(policies.snapshot, tuple(implied), policies.stages)
+    stages = policies.stages
+    if policies.snapshot.lets_existing:
+        stages = (ratchet, *stages)
+    if implied or stages:
+        return Evaluation(policies.snapshot, implied, stages, expand, at)
     return policies.snapshot
 
 
 def with_implied(parent: Responses, implied: Sequence[tuple[Resultant, Responses]]) -> Responses:
     """A generator's responses with those of what it implies, which say by which template."""
     evaluated, deadline_exceeded = parent.evaluated, parent.deadline_exceeded
+    recalled = parent.recalled
     tells = False
     for _, told in implied:
         evaluated += told.evaluated
+        recalled += told.recalled
         deadline_exceeded = deadline_exceeded or told.deadline_exceeded
         tells = tells or bool(told.results or told.faults or told.undecided)
     if not tells:
         # As nearly always: then there is nothing to put in order.
         return Responses(
-            parent.results, parent.faults, deadline_exceeded, evaluated, parent.undecided
+            parent.results,
+            parent.faults,
+            deadline_exceeded,
+            evaluated,
+            parent.undecided,
+            recalled=recalled,
         )
     results = list(parent.results)
     faults = list(parent.faults)
@@ -113,6 +190,7 @@ def with_implied(parent: Responses, implied: Sequence[tuple[Resultant, Responses
         deadline_exceeded=deadline_exceeded,
         evaluated=evaluated,
         undecided=tuple(undecided),
+        recalled=recalled,
     )
 
 

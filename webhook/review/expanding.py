@@ -32,6 +32,7 @@ def expand_value(
     """What a subject implies, as it is reviewed; and why that is not known.
 
     A subject of a kind that implies nothing costs one look-up. Raises
+    :class:`~webhook.external_data.exchange.Unanswered` and
     :class:`~webhook.mutation.errors.OverBudget`.
     """
     if not subject.expands or not policies.expansion:
@@ -62,6 +63,7 @@ def expand_value(
             username=username,
             size=size,
             on_error=subject.on_expansion_error,
+            known=subject.known,
             pace=pace_of(subject),
         )
     except InvalidExpansion as error:

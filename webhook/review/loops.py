@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from webhook.constraint.review import AugmentedObject, AugmentedReview
+from webhook.external_data.exchange import Unanswered, nobodys, nothing_asked
 from webhook.review.outcome import Found
 from webhook.review.walk import walk
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from webhook.external_data.exchange import Ask, AskAsync, AskedSoFar
     from webhook.review.outcome import Needs
     from webhook.review.policy_set import PolicySet
     from webhook.review.subject import Subject
+
+T = TypeVar("T")
 
 
 class NamespaceGone(Exception):
@@ -25,16 +29,21 @@ def review(
     policies: PolicySet,
     subject: Subject,
     namespace: Callable[[str], Mapping[str, Any] | None] | None = None,
+    ask: Ask | None = None,
 ) -> Found:
     """What the policies say of a subject; for synchronous callers.
 
-    ``namespace`` fetches a Namespace, where the subject says that it must be known. Raises
-    :class:`NamespaceGone`.
+    ``namespace`` fetches a Namespace, where the subject says that it must be known. ``ask`` has
+    providers answer; without it there are none. Raises :class:`NamespaceGone`.
     """
     while True:
         outcome = walk(policies, subject)
         if isinstance(outcome, Found):
             return outcome
+        if outcome.requests:
+            answers = nobodys(outcome.requests) if ask is None else ask(outcome.requests)
+            subject = subject.with_answers(answers)
+            continue
         document = None if namespace is None else namespace(_namespace(outcome))
         subject = _with_namespace(subject, document)
 
@@ -43,19 +52,38 @@ async def review_async(
     policies: PolicySet,
     subject: Subject,
     namespace: Callable[[str], Awaitable[Mapping[str, Any] | None]],
+    ask: AskAsync | None = None,
 ) -> Found:
-    """The same for asyncio; raises what ``namespace`` raises, too."""
+    """The same for asyncio; raises what ``namespace`` and ``ask`` raise, too."""
     while True:
         outcome = walk(policies, subject)
         if isinstance(outcome, Found):
             return outcome
+        if outcome.requests:
+            answers = nobodys(outcome.requests) if ask is None else await ask(outcome.requests)
+            subject = subject.with_answers(answers)
+            continue
         subject = _with_namespace(subject, await namespace(_namespace(outcome)))
+
+
+def answered(attempt: Callable[[AskedSoFar], T], ask: Ask | None) -> T:
+    """What comes of an attempt once providers have answered all that it misses.
+
+    It raises :class:`~webhook.external_data.exchange.Unanswered` for what it misses.
+    """
+    asked = nothing_asked()
+    while True:
+        try:
+            return attempt(asked)
+        except Unanswered as wanting:
+            requests = wanting.requests
+        asked = asked.more(nobodys(requests) if ask is None else ask(requests))
 
 
 def _namespace(needs: Needs) -> str:
     if needs.time:
         # Only who can carry on elsewhere sets a budget that can be deferred, and walks itself.
-        raise AssertionError("a review was deferred where nobody can carry it on")
+        raise AssertionError("a review was deferred that nothing can continue")
     return needs.namespace
 
 

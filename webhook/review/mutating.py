@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api.builtin_kinds import BUILTIN_KINDS
 from webhook.api.gvk import gvk_of, name_of
 from webhook.constraint.review import AugmentedObject, AugmentedReview
+from webhook.external_data.exchange import Unanswered
 from webhook.mutation.annotations import annotated, id_for
 from webhook.mutation.errors import MutationError, OverBudget
-from webhook.mutation.external import resolved
+from webhook.mutation.external import settled
 from webhook.mutation.mutator import UNMUTATED_GROUPS
 from webhook.mutation.pace import Pace
 from webhook.mutation.patch import PatchTooLarge, patch_between
 from webhook.mutation.previewing import previewed
 from webhook.mutation.setting import Context
-from webhook.review.outcome import Needs
+from webhook.review.outcome import Needs, StoredSubject
+from webhook.review.subject import object_of_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.api.admission import AdmissionRequest
     from webhook.api.gvk import GroupVersionKind
+    from webhook.external_data.exchange import ProviderAnswers
     from webhook.mutation.patch import Patch
     from webhook.mutation.plan import Mutated
     from webhook.mutation.previewing import Preview
@@ -65,10 +69,54 @@ CREATED: Final = "CREATE"
 _MUTATED_OPERATIONS: Final = ("CREATE", "UPDATE")
 
 
-def mutate(
+def mutate(policies: PolicySet, subject: Subject) -> StoredSubject:
+    """What would be stored of a subject, what changed it, and why that could not be.
+
+    The API server asks its own mutating policies first, then webhooks, and then once more those of its
+    policies that want it. Raises :class:`~webhook.external_data.exchange.Unanswered`.
+    """
+    stage = policies.mutating if policies.stages else None
+    obj = _mutable(subject.value)
+    if stage is None or obj is None:
+        return StoredSubject(*_mutated(policies, subject))
+    first = stage.change(obj, subject.value, policies.snapshot, subject.limits)
+    given: Any = subject.value
+    value, mutated, fault = _mutated(
+        policies, replace(subject, value=_with_object(given, first.object))
+    )
+    after = object_of_value(value) or first.object
+    last = first if first.again is None else first.again(after)
+    faults = [fault] if fault else []
+    faults += [f"mutating {named(obj)}: {one}" for one in (*first.faults, *last.faults)]
+    return StoredSubject(
+        value if last is first else _with_object(value, last.object),
+        mutated,
+        "; ".join(dict.fromkeys(faults)),
+        tuple(dict.fromkeys((*first.by, *last.by))),
+        tuple(dict.fromkeys((*first.ignored, *last.ignored))),
+    )
+
+
+def _mutable(value: AugmentedReview | AugmentedObject | Any) -> dict[str, Any] | None:
+    """The object that mutating policies may change; None where there is none."""
+    if type(value) is AugmentedReview:
+        return None if value.request.operation == "DELETE" else value.request.object
+    return value.object if type(value) is AugmentedObject else None
+
+
+def _with_object(value: AugmentedReview | AugmentedObject, obj: dict[str, Any]) -> Any:
+    """The same subject with another object."""
+    if isinstance(value, AugmentedObject):
+        return value._replace(object=obj)
+    request: AdmissionRequest = value.request
+    changed = request._replace(object=obj, document={**request.document, "object": obj})
+    return value._replace(request=changed)
+
+
+def _mutated(
     policies: PolicySet, subject: Subject
 ) -> tuple[AugmentedReview | AugmentedObject | Any, Mutated | None, str]:
-    """What would be stored of a subject, what mutators did, and why they could not."""
+    """What mutators leave of a subject, what they did, and why they could not."""
     value = subject.value
     if type(value) is AugmentedReview:
         operation, username = value.request.operation, value.request.username
@@ -89,16 +137,12 @@ def mutate(
         mutated = policies.mutations.mutate(
             obj, context, on_error=subject.on_mutation_error, gvk=gvk
         )
-        after = resolved(mutated, {}, context.pace)
+        after = settled(mutated, subject.known, context.pace)
     except MutationError as error:
         return value, None, f"mutating {named(obj)}: {error}"
     if after is obj:
         return value, mutated, ""
-    if isinstance(value, AugmentedObject):
-        return value._replace(object=after), mutated, ""
-    request: AdmissionRequest = value.request
-    changed = request._replace(object=after, document={**request.document, "object": after})
-    return value._replace(request=changed), mutated, ""
+    return _with_object(value, after), mutated, ""
 
 
 class Changes(NamedTuple):
@@ -111,6 +155,8 @@ class Changes(NamedTuple):
     """The same with the annotations that say who did, where they are written."""
     preview: Preview | None
     """What mutators that are only previewed would change beyond that."""
+    answers: ProviderAnswers | None = None
+    """What providers answered on the way, if any were asked."""
 
 
 def changes(policies: PolicySet, subject: Subject, *, annotates: bool = False) -> Changes | Needs:
@@ -132,21 +178,25 @@ def changes(policies: PolicySet, subject: Subject, *, annotates: bool = False) -
     try:
         mutated = mutations.mutate(obj, context, on_error=subject.on_mutation_error, gvk=gvk)
         patch = mutated.patch
+        final = None
         if mutated.iterations and not patch:
-            # No provider is asked yet: each placeholder is what its failure policy says.
-            patch = _patch(obj, resolved(mutated, {}, context.pace), mutated, context.pace)
+            final = settled(mutated, subject.known, context.pace)
+            patch = _patch(obj, final, mutated, context.pace)
         answer = patch
         if annotates and patch:
-            final = resolved(mutated, {}, context.pace)
-            final = annotated(final, mutated.passes, id_for(mutated.passes))
-            answer = _patch(obj, final, mutated, context.pace)
+            marked = annotated(
+                mutated.object if final is None else final, mutated.passes, id_for(mutated.passes)
+            )
+            answer = _patch(obj, marked, mutated, context.pace)
         preview = None
         if mutations.preview is not None:
-            final = resolved(mutated, {}, context.pace)
-            preview = previewed(mutations, obj, final, context, gvk)
+            final = mutated.object if final is None else final
+            preview = previewed(mutations, obj, final, context, gvk, subject.known)
     except OverBudget:
         return Needs(time=True)
-    return Changes(mutated, patch, answer, preview)
+    except Unanswered as wanting:
+        return Needs(requests=wanting.requests)
+    return Changes(mutated, patch, answer, preview, subject.answers)
 
 
 def _patch(obj: dict[str, Any], final: dict[str, Any], mutated: Mutated, pace: Pace) -> Patch:

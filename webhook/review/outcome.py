@@ -4,9 +4,36 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from webhook.external_data.exchange import ROUNDS_MAX, answering
+from webhook.mutation.annotations import names_of
+from webhook.mutation.external import unresolved
+
 if TYPE_CHECKING:
     from webhook.constraint.result import Responses
+    from webhook.constraint.review import AugmentedObject, AugmentedReview
+    from webhook.external_data.exchange import ProviderRequest
+    from webhook.mutation.external import Unresolved
     from webhook.mutation.plan import Mutated
+
+
+class StoredSubject(NamedTuple):
+    """What would be stored of a subject: ``value``.
+
+    ``mutated`` is what mutators did, ``fault`` why they could not. ``changed_by`` are policies of the
+    API server's own that changed it, too, and ``ignored`` what these are told to pass over.
+    """
+
+    value: AugmentedReview | AugmentedObject | Any
+    mutated: Mutated | None = None
+    fault: str = ""
+    changed_by: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> str:
+        """Everyone who changed it."""
+        own = names_of(self.mutated.passes) if self.mutated else ""
+        return ", ".join(filter(None, (*self.changed_by, own)))
 
 
 class Found(NamedTuple):
@@ -26,6 +53,26 @@ class Found(NamedTuple):
     implied: tuple[dict[str, Any], ...] = ()
     """The objects that it implies."""
     released: bool = False
+    stored: StoredSubject | None = None
+    """What mutators and the API server's own policies did to it; None where none was asked."""
+
+    @property
+    def mutators(self) -> str:
+        """Everyone who changed it."""
+        return "" if self.stored is None else self.stored.names
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What policies say of it beside their verdicts."""
+        ignored = () if self.stored is None else self.stored.ignored
+        return (*ignored, *map(str, self.responses.remarks))
+
+    @property
+    def unresolved(self) -> tuple[Unresolved, ...]:
+        """The fields of the object for which no provider gave a value."""
+        if self.mutated is None:
+            return ()
+        return unresolved(self.mutated, answering(self.responses.answers or {}, ROUNDS_MAX))
 
     @property
     def faults(self) -> tuple[str, ...]:
@@ -34,7 +81,11 @@ class Found(NamedTuple):
 
 
 class Needs(NamedTuple):
-    """What has to be fetched before a walk can go on: a Namespace, or more time elsewhere."""
+    """What has to be fetched before a walk can go on, or more time elsewhere.
+
+    It is a Namespace, or answers of providers: requests are asked at once, beside each other.
+    """
 
     namespace: str = ""
     time: bool = False
+    requests: tuple[ProviderRequest, ...] = ()

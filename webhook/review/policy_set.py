@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import field
-from typing import TYPE_CHECKING
+from dataclasses import field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from webhook.api import config
 from webhook.api.config import AUDIT_PROCESS, CONFIG, MUTATION_PROCESS, WEBHOOK_PROCESS
@@ -14,14 +15,102 @@ from webhook.mutation.snapshot import MutationSnapshot
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from typing import Any
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.constraint.failure_policy import FailurePolicy
+    from webhook.constraint.limits import Limits
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
+    from webhook.external_data.provider import DataProvider
 
-    ResultStage = Callable[[Snapshot, Any, Responses], Responses]
+    ResultStage = Callable[["Examination", Responses], Responses]
     """Makes of what was found of a thing what is to be answered."""
+
+NO_PROVIDERS: Final[Mapping[str, DataProvider]] = MappingProxyType({})
+
+
+class Examination(Protocol):
+    """What was reviewed, and how, as stages see it."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The policies that it was reviewed by."""
+
+    @property
+    def value(self) -> Any:
+        """What was reviewed."""
+
+    @property
+    def point(self) -> str:
+        """The enforcement point that asked."""
+
+    @property
+    def limits(self) -> Limits:
+        """What the review may take."""
+
+    @property
+    def at(self) -> float:
+        """When it is decided, in seconds since the epoch: replay decides by another time than now."""
+
+    def again(self, value: Any) -> Responses:
+        """What is found of another thing in its place, by all stages before the one that asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedObject:
+    """What the API server's own policies made of an object.
+
+    ``by`` are those that changed it, ``ignored`` what they are told to pass over, ``faults`` why the
+    request is refused, or not decided.
+    """
+
+    object: dict[str, Any]
+    by: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
+    again: Callable[[dict[str, Any]], ChangedObject] | None = None
+    """Asks those once more that want it, of what others made of it; None where none does."""
+
+
+@runtime_checkable
+class ForeignStage(Protocol):
+    """A stage that reviews by policies of others, the API server's or Kyverno's, as doors see it."""
+
+    @property
+    def keys(self) -> Sequence[tuple[str, str]]:
+        """The policies that something is reviewed by: kind and name."""
+
+    @property
+    def asked(self) -> Collection[tuple[str, str]]:
+        """Those that something was about."""
+
+    @property
+    def kinds_of_parameters(self) -> Sequence[GroupVersionKind]:
+        """The kinds that policies have as parameters."""
+
+    def concerns(self, gvk: GroupVersionKind) -> bool:
+        """Whether an audit has to look at objects of a kind for it."""
+
+    def warnings(self, inventory: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+        """Kind and name of what has no effect, or probably not the one that is meant, and why."""
+
+
+@runtime_checkable
+class MutatingStage(Protocol):
+    """A stage whose policies change objects before others do, as the API server's own do."""
+
+    @property
+    def mutates(self) -> bool:
+        """Whether some of them change objects."""
+
+    def change(
+        self, obj: dict[str, Any], value: Any, snapshot: Snapshot, limits: Limits
+    ) -> ChangedObject:
+        """What the mutating ones make of an object that is about to be stored.
+
+        ``value`` is the subject that it is the object of.
+        """
 
 
 def nothing_excluded(namespace: str) -> bool:
@@ -40,6 +129,37 @@ class Exclusions:
 
 
 @dataclass(frozen=True, slots=True)
+class ForeignPolicies:
+    """What the stages of others' policies say together."""
+
+    stages: tuple[ForeignStage, ...]
+
+    @property
+    def keys(self) -> list[tuple[str, str]]:
+        """The policies that something is reviewed by: kind and name, in order."""
+        return sorted(key for stage in self.stages for key in stage.keys)
+
+    @property
+    def asked(self) -> frozenset[tuple[str, str]]:
+        """Those that something was about."""
+        return frozenset(key for stage in self.stages for key in stage.asked)
+
+    @property
+    def kinds_of_parameters(self) -> list[GroupVersionKind]:
+        """The kinds of the parameters of all of them."""
+        return [kind for stage in self.stages for kind in stage.kinds_of_parameters]
+
+    def concerns(self, gvk: GroupVersionKind) -> bool:
+        """Whether an audit has to look at objects of a kind for one of them."""
+        return any(stage.concerns(gvk) for stage in self.stages)
+
+    def warnings(self, inventory: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+        """Kind and name of what has no effect, or probably not the one that is meant, and why."""
+        for stage in self.stages:
+            yield from stage.warnings(inventory)
+
+
+@dataclass(frozen=True, slots=True)
 class PolicySet:
     """Templates, constraints and data (the snapshot), mutators, expansions, Config's exclusions."""
 
@@ -47,14 +167,41 @@ class PolicySet:
     mutations: MutationSnapshot = field(default_factory=MutationSnapshot)
     expansion: Expansion = field(default_factory=Expansion)
     exclusions: Exclusions = field(default_factory=Exclusions)
+    providers: Mapping[str, DataProvider] = field(default_factory=lambda: NO_PROVIDERS)
+    """Who may be asked for external data, by name."""
     stages: tuple[ResultStage, ...] = ()
     """What further policies make of what was found: groups of policies, excuses."""
+
+    def part(self, failure_policy: FailurePolicy) -> PolicySet:
+        """The same with the constraints of one failure policy alone."""
+        part = self.snapshot.part(failure_policy)
+        return self if part is self.snapshot else replace(self, snapshot=part)
+
+    @property
+    def foreign(self) -> ForeignPolicies:
+        """The policies of others: the API server's own, and Kyverno's."""
+        stages: tuple[object, ...] = self.stages
+        return ForeignPolicies(tuple(one for one in stages if isinstance(one, ForeignStage)))
+
+    @property
+    def mutating(self) -> MutatingStage | None:
+        """The stage of the API server's own mutating policies, where files have some."""
+        for one in self.stages:
+            stage: object = one
+            if isinstance(stage, MutatingStage) and stage.mutates:
+                return stage
+        return None
+
+    @property
+    def mutates(self) -> bool:
+        """Whether something of it changes objects."""
+        return bool(self.mutations) or self.mutating is not None
 
     def is_same(self, other: PolicySet) -> bool:
         """Whether all of it is what it was: a change of anything makes another value."""
         return self.stages == other.stages and all(
             getattr(self, name) is getattr(other, name)
-            for name in ("snapshot", "mutations", "expansion", "exclusions")
+            for name in ("snapshot", "mutations", "expansion", "exclusions", "providers")
         )
 
 

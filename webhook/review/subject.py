@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from webhook.api.admission import InvalidReview, read_request, read_review
@@ -10,6 +11,7 @@ from webhook.constraint import enforcement
 from webhook.constraint.limits import UNLIMITED
 from webhook.constraint.placement import namespace_for, placed
 from webhook.constraint.review import AugmentedObject, AugmentedReview
+from webhook.external_data.exchange import ReviewMoment, answering
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     from webhook.constraint.limits import Limits
     from webhook.constraint.review import Document
+    from webhook.external_data.exchange import Answering, ProviderAnswers
     from webhook.mutation.passes import MutationOnError
 
 ConfigProcess = Literal["webhook", "audit"]
@@ -34,7 +37,9 @@ class Subject:
     what the object implies is reviewed with it. ``releases`` says whether an update that only lets
     an object go is spared. ``process`` is the one of Config's that the door
     stands for. ``reads_namespace`` says that the Namespace must be
-    known: the walk needs it where the value brings none.
+    known: the walk needs it where the value brings none. ``answers`` are what providers said so
+    far, in so many ``rounds``; each of these sees the same ``moment``. ``at`` is when it is decided, in seconds since the epoch, None for
+    now: what was recorded is decided again by its own time.
     """
 
     value: AugmentedReview | AugmentedObject | Document
@@ -48,11 +53,24 @@ class Subject:
     reads_namespace: bool = False
     on_mutation_error: MutationOnError = "reject"
     on_expansion_error: MutationOnError = "reject"
+    answers: ProviderAnswers | None = None
+    rounds: int = 0
+    moment: ReviewMoment = field(default_factory=ReviewMoment, compare=False)
+    at: float | None = None
 
     @property
     def object(self) -> dict[str, Any] | None:
         """The object that this is about: on DELETE the old one. None for a document."""
         return object_of_value(self.value)
+
+    @property
+    def known(self) -> Answering:
+        """What is known of providers."""
+        return answering(self.answers or {}, self.rounds)
+
+    def with_answers(self, answers: ProviderAnswers) -> Subject:
+        """The same after one more round of questions."""
+        return replace(self, answers={**(self.answers or {}), **answers}, rounds=self.rounds + 1)
 
     @property
     def place(self) -> str:

@@ -10,16 +10,19 @@ The stages, in their order:
 5. results: what was found becomes what is to be answered (``PolicySet.stages``).
 
 Who has others wait sets a budget that is deferrable: what takes longer needs time elsewhere, and the
-walk is made anew there.
+walk is made anew there. Nor does a walk wait for providers: it says what they have to be asked, and
+is made anew with the answers.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from webhook.constraint.limits import ELSEWHERE
 from webhook.constraint.result import DEFERRED, Responses
 from webhook.constraint.review import AugmentedReview
+from webhook.external_data.exchange import Unanswered
 from webhook.mutation.errors import OverBudget
 from webhook.review.evaluation import evaluation
 from webhook.review.expanding import expand_value
@@ -30,6 +33,7 @@ from webhook.review.releasing import only_releases
 from webhook.review.subject import object_of_value
 
 if TYPE_CHECKING:
+    from webhook.review.evaluation import Reviewing
     from webhook.review.policy_set import PolicySet
     from webhook.review.subject import Subject
 
@@ -48,20 +52,53 @@ def walk(policies: PolicySet, subject: Subject) -> Found | Needs:
         return Needs(namespace=subject.place)
     if budget is ELSEWHERE:
         return Needs(time=True)
-    mutated, unmutated = None, ""
-    if subject.mutates and policies.mutations:
-        value, mutated, unmutated = mutate(policies, subject)
+    stored = None
+    expand = partial(expand_value, policies, subject)
     try:
-        implied, unexpanded = expand_value(policies, subject, value)
+        if subject.mutates and policies.mutates:
+            stored = mutate(policies, subject)
+            value = stored.value
+        implied, unexpanded = expand(value)
+        reviewing = evaluation(policies, implied, expand, subject.at)
+        responses = _evaluated(reviewing, subject, value)
     except OverBudget:
         return Needs(time=True)
-    responses = evaluation(policies, implied).review(
-        value, enforcement_point=subject.point, limits=subject.limits
-    )
+    except Unanswered as wanting:
+        return Needs(requests=tuple(dict.fromkeys(wanting.requests)))
     if responses is DEFERRED:
         return Needs(time=True)
+    if responses.requests:
+        return Needs(requests=tuple(dict.fromkeys(responses.requests)))
     objects = tuple(one.object for _, one in implied) if implied else ()
-    return Found(responses, object_of_value(value), mutated, None, unmutated, unexpanded, objects)
+    mutated, unmutated = (None, "") if stored is None else (stored.mutated, stored.fault)
+    return Found(
+        responses,
+        object_of_value(value),
+        mutated,
+        unmutated=unmutated,
+        unexpanded=unexpanded,
+        implied=objects,
+        stored=stored,
+    )
+
+
+def _evaluated(reviewing: Reviewing, subject: Subject, value: Any) -> Responses:
+    """What every constraint says by what is known of providers; what is printed is printed once."""
+    limits = subject.limits
+    lines: list[tuple[Any, str]] = []
+    if subject.rounds:
+        limits = limits._replace(known=subject.known)
+    if limits.moment is None:
+        limits = limits._replace(moment=subject.moment)
+    if (print_ := limits.print_) is not None:
+        limits = limits._replace(print_=lambda *line: lines.append(line))
+    responses = reviewing.review(value, enforcement_point=subject.point, limits=limits)
+    if responses is DEFERRED or responses.requests:
+        return responses
+    if print_ is not None and lines:
+        for line in lines:
+            print_(*line)
+    return responses._replace(answers=subject.answers) if subject.answers else responses
 
 
 def _lacks_namespace(policies: PolicySet, subject: Subject) -> bool:

@@ -2,49 +2,114 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from webhook.metrics.admission import EVALUATION_ERRORS, OVERRUNS, POLICY_FAULTS, UNDECIDABLE
+from webhook.metrics.admission import (
+    EVALUATION_ERRORS,
+    EXCUSED,
+    OVERRUNS,
+    POLICY_FAULTS,
+    UNDECIDABLE,
+)
 from webhook.server import verdict
 from webhook.server.denials import KNOWN_ACTIONS, denials
 from webhook.server.outcome import Unanswerable
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
-    from webhook.constraint.result import Responses, Undecided
+    from webhook.constraint.result import Responses, Result, Undecided
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
+    from webhook.serving.exception_uses import ExceptionUses
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewLogOptions:
+    """What the operator chose about lines of the log."""
+
+    log_denies: bool = False
+
+
+class ToldViolations(NamedTuple):
+    """The answer, the metrics and the log lines about a review's violations."""
+
+    response: AdmissionResponse
+    """The answer."""
+    counts: list[tuple[Result, int]]
+    """One of each kind, and how many of it there are."""
+    events: list[dict[str, Any]]
+    """For the log."""
+    is_excused: bool
+    """Whether an exception has to do with one."""
 
 
 class AdmissionTelling:
     """Tells of reviews."""
 
-    def __init__(self, registry: Registry, log: Logger, *, log_denies: bool) -> None:
+    def __init__(
+        self, registry: Registry, log: Logger, uses: ExceptionUses, options: ReviewLogOptions
+    ) -> None:
+        """``uses`` counts which exceptions excused something."""
+        self._uses = uses
         self._registry = registry
         self._log = log
-        self._log_denies = log_denies
+        self._options = options
 
-    def violations(self, request: AdmissionRequest, responses: Responses) -> None:
-        """Count every violation, and log it if that is wanted."""
-        registry = self._registry
+    def gathered(
+        self, request: AdmissionRequest, responses: Responses, decision_id: str = ""
+    ) -> ToldViolations:
+        """What is to be told of violations; any thread may ask, for thousands take a while."""
+        alike: dict[tuple[int, str, tuple[str, ...], str], list[Result]] = {}
+        is_excused = bool(responses.excused)
         for result in responses.results:
-            constraint = result.constraint
-            for action in result.actions:
-                if action in KNOWN_ACTIONS:
-                    registry.violations.count(constraint.kind, constraint.name, action)
-                else:
-                    self._log.error(
-                        "error validating enforcement action",
-                        skipping_enforcement_action=action,
-                        constraint=constraint.name,
-                    )
-            if result.error:
-                registry.count(EVALUATION_ERRORS, constraint.kind)
-        if self._log_denies:
-            for fields in denials(request, responses):
-                self._log.info(fields.pop("message"), **fields)
+            _, constraint, _, _, action, scoped, cause, excuse, _ = result
+            is_excused = is_excused or excuse is not None
+            key = id(constraint), action, scoped, cause
+            if (group := alike.get(key)) is None:
+                alike[key] = [result]
+            else:
+                group.append(result)
+        return ToldViolations(
+            verdict.judge(request.uid, responses, decision_id),
+            [(results[0], len(results)) for results in alike.values()],
+            denials(request, responses) if self._options.log_denies else [],
+            is_excused,
+        )
+
+    def violations(self, told: ToldViolations) -> None:
+        """Count every violation, and log it if that is wanted."""
+        for result, times in told.counts:
+            self._count(result, times)
+        if told.events:
+            with self._log.together():
+                for fields in told.events:
+                    self._log.info(fields.pop("message"), **fields)
+
+    def _count(self, result: Result, times: int) -> None:
+        """Count so many violations of a constraint."""
+        constraint = result.constraint
+        for action in result.actions:
+            if action in KNOWN_ACTIONS:
+                self._registry.violations.count(constraint.kind, constraint.name, action, times)
+            else:
+                self._log.error(
+                    "error validating enforcement action",
+                    skipping_enforcement_action=action,
+                    constraint=constraint.name,
+                )
+        if result.error:
+            self._registry.count(EVALUATION_ERRORS, constraint.kind, by=times)
+
+    def excused(self, request: AdmissionRequest, responses: Responses) -> None:
+        """Count what exceptions are about, and note that they were used; a dry run uses none."""
+        for result in (*responses.excused, *responses.results):
+            if result.excuse is not None:
+                self._registry.count(EXCUSED, result.constraint.kind, result.excuse.effect)
+        if not request.dry_run:
+            self._uses.note(responses)
 
     def undecided(self, request: AdmissionRequest, undecided: Sequence[Undecided]) -> None:
         """Count every constraint that could not be decided; log what just went wrong."""
@@ -56,9 +121,9 @@ class AdmissionTelling:
             elif item.cause == "overrun":
                 self._registry.count(OVERRUNS, kind)
             else:
-                continue  # Told when it began; not for each request.
+                continue  # ToldViolations when it began; not for each request.
             self._log.error(
-                "constraint not decided",
+                "a constraint could not be decided",
                 hookType="validation",
                 constraint_kind=kind,
                 constraint_name=item.constraint.name,
@@ -97,5 +162,8 @@ class AdmissionTelling:
     def unexpanded(self, request: AdmissionRequest, why: str) -> None:
         """Log that what an object implies is not reviewed with it."""
         self._log.error(
-            "object not expanded", hookType="validation", error=why, request_uid=request.uid
+            "what an object implies was not reviewed with it",
+            hookType="validation",
+            error=why,
+            request_uid=request.uid,
         )

@@ -51,6 +51,7 @@ def make_application(  # noqa: PLR0913  # what it joins, each named
     log: Logger,
     *,
     decoding: Decoding,
+    parts: Mapping[str, Decide] | None = None,
     mutate: Decide | None = None,
     answer_unmutated: AnswerUnread | None = None,
     validation: ValidationEndpoint | None = None,
@@ -60,11 +61,11 @@ def make_application(  # noqa: PLR0913  # what it joins, each named
 ) -> AdmissionApplication:
     """Routes to decisions. The endpoints are plain ASGI: no middleware is paid for.
 
-    Objects are mutated where ``mutate`` is given, and policies validated where ``validation`` is
-    given; ``recorder`` takes what is not decided by policies, whose decisions ``admit`` records
-    itself. ``answer_unread`` answers what is not read, and ``answer_unmutated`` where it is to be
-    mutated. ``decoding`` is stopped with the
-    application. With ``tracing`` sampled requests leave a trace.
+    ``parts`` decide by some of the policies, by path. Objects are mutated where ``mutate`` is given,
+    and policies validated where ``validation`` is; ``recorder`` takes what is not decided by
+    policies, whose decisions ``admit`` records itself. ``answer_unread`` answers what is not read,
+    ``answer_unmutated`` where it is to be mutated. ``decoding`` is stopped with the application.
+    With ``tracing`` sampled requests leave a trace.
     """
 
     def admit_label(
@@ -80,7 +81,7 @@ def make_application(  # noqa: PLR0913  # what it joins, each named
     others: dict[str, AsgiEndpoint] = {}
     if validation is not None:
         others[PATH] = validation
-    decisions: dict[str, Decide] = {"/v1/admit": admit, "/v1/admitlabel": admit_label}
+    decisions = {"/v1/admit": admit, "/v1/admitlabel": admit_label, **(parts or {})}
     if mutate is not None:
         decisions["/v1/mutate"] = mutate
     unread = {"/v1/mutate": answer_unmutated or answer_unread}

@@ -14,10 +14,11 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
+from webhook import heap
 from webhook.api.admission import (
     AdmissionRequest,
     InvalidReview,
@@ -57,6 +58,13 @@ RESERVE: Final = 8
 HOLDERS_MAX: Final = 1024
 """Those remembered for what was decoded for them while others wait."""
 
+HELD_SECONDS: Final = 0.02
+"""Between two looks at whether somebody still has what was answered: the thread that reviewed it
+lets go a moment later."""
+
+HELD_SECONDS_MAX: Final = 1.0
+"""What somebody keeps for longer is theirs to free."""
+
 IDLE_SECONDS: Final = 1.0
 """After so long without a huge one what they took is given back to the system."""
 
@@ -67,6 +75,8 @@ class Room(NamedTuple):
     size: int
     holder: str
     """Who asked for it, as far as that is known before a request is decoded."""
+    large: list[Any] | None = None
+    """Of what much of it is for, the document's large arrays and objects, the outermost first."""
 
 
 NOTHING: Final = Room(0, "")
@@ -160,6 +170,14 @@ class _Job:
         self.future: Future[Decoded] = Future()
 
 
+class _Spent(NamedTuple):
+    """Room for what has been answered, and is to be freed."""
+
+    room: Room
+    since: float
+    looked_at: float = 0.0
+
+
 class _Lane:
     """A thread that decodes: for whom it has worked the least, and of those the smallest first."""
 
@@ -172,6 +190,7 @@ class _Lane:
         self._bytes: dict[str, int] = {}
         """Decoded for each who waits, on a scale on which everyone begins where the least stands."""
         self._least = 0
+        self._spent: deque[_Spent] = deque()
         self._name = name
         self._thread: threading.Thread | None = None
         self._grown = False
@@ -182,35 +201,63 @@ class _Lane:
             self._jobs.append(job)
             used = self._bytes.get(job.holder, 0)
             self._bytes[job.holder] = max(used, self._least)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-                self._thread.start()
-            self._memory.changed.notify_all()
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            self._thread.start()
+        self._memory.changed.notify_all()
+
+    def free(self, room: Room) -> None:
+        """Free what was decoded when nobody looks at it any more, and give its room back."""
+        with self._memory.changed:
+            self._spent.append(_Spent(room, time.monotonic()))
+            self._wake()
+
+    def _free(self, spent: _Spent) -> None:
+        large, now = spent.room.large or [], time.monotonic()
+        is_held = heap.is_held(large)
+        if is_held and now - spent.since < HELD_SECONDS_MAX:
+            with self._memory.changed:
+                self._spent.append(spent._replace(looked_at=now))
+            return
+        if not is_held:
+            heap.free_in_slices(large)
+        self._memory.give(spent.room)
 
     def _run(self) -> None:
         self._decoding.begin()
         while (job := self._next()) is not None:
-            if job.footprint:
+            if job == "idle":
+                self._decoding.give_back()
+            elif isinstance(job, _Spent):
+                self._free(job)
+            elif job.footprint:
                 self._decoding.carry_out(job)
                 self._grown = self._grown or job.footprint > HUGE_BYTES
             elif self._decoding.measure(job):
                 self.put(job)
             del job  # A thread that waits must not keep a body.
 
-    def _next(self) -> _Job | None:
-        """What is next: to be measured, or with its memory taken; None at the end."""
+    def _next(self) -> _Job | _Spent | Literal["idle"] | None:
+        """What is next: to be freed, to be measured, or with its memory taken; None at the end."""
         memory = self._memory
         with memory.changed:
             while not self._decoding.closed:
                 self._expire()
+                if self._spent and self._spent[0].looked_at + HELD_SECONDS <= time.monotonic():
+                    return self._spent.popleft()
                 if self._jobs:
                     job = min(self._jobs, key=self._order)
                     if not job.footprint or memory.has_room(job.footprint, self._reserved):
                         self._take(job)
                         return job
-                if not memory.changed.wait(self._patience()) and self._grown and not self._jobs:
+                if memory.changed.wait(self._patience()) or self._jobs or self._spent:
+                    continue
+                if self._grown:
                     self._grown = False
-                    self._decoding.give_back()
+                    return "idle"
             for job in self._jobs:
                 job.future.cancel()
             return None
@@ -233,6 +280,8 @@ class _Lane:
 
     def _patience(self) -> float | None:
         """How long nothing need be looked at."""
+        if self._spent:
+            return HELD_SECONDS
         if self._jobs:
             return max(0.001, min(job.until for job in self._jobs) - time.monotonic())
         return IDLE_SECONDS if self._grown else None
@@ -320,7 +369,14 @@ class Decoding:
     def _give_back_room(self, decoding: Future[Decoded]) -> None:
         """Nobody waits for what was decoded."""
         if not decoding.cancelled() and decoding.exception() is None:
-            self.memory.give(decoding.result().room)
+            self.free(decoding.result().room)
+
+    def free(self, room: Room) -> None:
+        """Give room back, and free what is large in a way that holds nobody up."""
+        if room.large:
+            self._huge.free(room)
+        else:
+            self.memory.give(room)
 
     def measure(self, job: _Job) -> bool:
         """Find out how much it will take; False where it is answered for that."""
@@ -339,18 +395,25 @@ class Decoding:
             memory.give(room)
             return
         began = time.thread_time()
+        large: list[Any] = []
         try:
-            request = decode_review(job.body, max_bytes=self.body_max, in_pieces=True)
+            request = decode_review(job.body, max_bytes=self.body_max, large=large)
         except InvalidReview as error:
+            error.__context__ = None  # Its traceback would keep the body, too.
+            decoded = Decoded(None, NOTHING, error.with_traceback(None))
+            heap.free_in_slices(large)  # What there is of a document that ends wrongly.
             memory.give(room)
-            job.future.set_result(Decoded(None, NOTHING, error.with_traceback(None)))
+            job.future.set_result(decoded)
         except BaseException as error:  # noqa: BLE001  # told to whoever waits for it
             memory.give(room)
             job.future.set_exception(error)
         else:
             whose = job.holder or requester_of(request.username)
             self.times.note(whose, time.thread_time() - began)
-            job.future.set_result(Decoded(request, room))
+            is_large = job.footprint > HUGE_BYTES
+            job.future.set_result(
+                Decoded(request, room._replace(large=large) if is_large else room)
+            )
 
     def stop(self) -> None:
         """Decode nothing more."""

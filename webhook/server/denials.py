@@ -46,7 +46,7 @@ def denials(request: AdmissionRequest, responses: Responses) -> list[dict[str, A
         constraint = result.constraint
         if not KNOWN_ACTIONS.intersection(result.actions):
             continue
-        version = str(constraint.document.get("apiVersion", "")).rpartition("/")[2]
+        group, _, version = str(constraint.document.get("apiVersion", "")).rpartition("/")
         events.append(
             {
                 "message": f"denied admission: {result.msg}",
@@ -56,7 +56,7 @@ def denials(request: AdmissionRequest, responses: Responses) -> list[dict[str, A
                 "details": result.details,
                 "event_type": "violation",
                 "constraint_name": constraint.name,
-                "constraint_group": "constraints.gatekeeper.sh",
+                "constraint_group": group,
                 "constraint_api_version": version,
                 "constraint_kind": constraint.kind,
                 "constraint_action": result.enforcement_action,

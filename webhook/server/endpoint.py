@@ -150,7 +150,7 @@ class ReviewEndpoint:
                 await answer.finished
                 answer = self._answer(scope, b"", None, answer)
         finally:
-            self._memory.give(room)
+            self._decoding.free(room)
         code, headers, content = answer
         await send({"type": "http.response.start", "status": code, "headers": headers})
         await send({"type": "http.response.body", "body": content})
@@ -290,7 +290,11 @@ class ReviewEndpoint:
         else:
             if whose == "object":
                 self._registry.count(UNDECIDABLE)
-            self._log.warning("object refused: it was not reviewed", request_uid=uid, error=message)
+            self._log.warning(
+                "an object was refused because it could not be reviewed",
+                request_uid=uid,
+                error=message,
+            )
             if self._tell_unread is not None:
                 self._tell_unread(uid, message)
         return 200, JSON_ALONE, encode_response(response, api_version)

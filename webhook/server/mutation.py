@@ -24,6 +24,7 @@ from webhook.review.outcome import Needs
 from webhook.review.releasing import only_releases
 from webhook.review.subject import Subject
 from webhook.server import deadline, preparation, submission, verdict
+from webhook.server.asking import Questions, answers_until
 from webhook.server.mutation_telling import MutationTelling
 from webhook.server.outcome import Unanswerable, no_place, not_ready
 from webhook.server.preparation import Awaiting, carry_on, read_namespace
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from webhook.review.policy_set import PolicySet
     from webhook.server.deadline import RequestTime
     from webhook.server.outcome import Outcome
-    from webhook.server.preparation import Decision, Preparations
+    from webhook.server.preparation import Decision, Preparations, ProviderAsker
     from webhook.server.responsibility import Responsible
     from webhook.server.undecided import UnreadAnswer
     from webhook.serving.recorder import MutationRecorder
@@ -65,6 +66,26 @@ _REASONS: Final = {
 }
 
 NOT_MUTATED: Final = "Resource was not mutated"
+
+
+class _Case:
+    """One request on its way to its answer, with what is known of it so far."""
+
+    __slots__ = ("began", "is_slow", "namespace", "questions", "request", "span")
+
+    def __init__(
+        self, request: AdmissionRequest, span: RequestTime, providers: ProviderAsker | None
+    ) -> None:
+        self.request = request
+        self.span = span
+        self.namespace: dict[str, Any] | None = None
+        """The one that it is in, where that was read for it."""
+        # Gatekeeper's mutation has no cache: a tag may be another image by now.
+        self.questions = Questions(providers, requester(request), fresh=True)
+        self.is_slow = False
+        """Whether it went on beside the admission thread."""
+        self.began = span.received_at
+        """When its mutators began last, on the monotonic clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,104 +190,97 @@ class Mutation:
             response = verdict.allowed(request.uid, NOT_MUTATED)
             return self._counted("success", received_at, response)
         span = deadline.RequestTime(received_at, received_at + seconds)
-        namespace, began = None, time.monotonic()
-        attempt = self._attempt(request, revision.policies, span)
-        if type(attempt) is Needs and attempt.namespace:
-            name = attempt.namespace
-            document = yield from read_namespace(self._preparations, name, span.until)
-            if isinstance(document, Unanswerable):
-                return document
-            if document is None:
-                message = f'namespaces "{name}" not found'
-                response = verdict.errored(request.uid, 500, message)
-                return self._counted("error", received_at, response)
-            namespace, began = document, time.monotonic()
-            attempt = self._attempt(request, revision.policies, span, namespace)
-        if type(attempt) is Needs:
-            began = time.monotonic()
-            attempt = yield from self._elsewhere(request, revision.policies, span, namespace)
-        return self._concluded(request, revision, attempt, span, began)
+        case = _Case(request, span, self._preparations.providers)
+        attempt = self._attempt(case, revision.policies)
+        while type(attempt) is Needs:
+            if attempt.namespace:
+                name = attempt.namespace
+                document = yield from read_namespace(self._preparations, name, span.until)
+                if isinstance(document, Unanswerable):
+                    return document
+                if document is None:
+                    message = f'namespaces "{name}" not found'
+                    response = verdict.errored(request.uid, 500, message)
+                    return self._counted("error", received_at, response)
+                case.namespace = document
+                attempt = self._attempt(case, revision.policies)
+            elif attempt.requests:
+                until = answers_until(span, goes_beside=self._goes_beside(case))
+                yield from case.questions.ask(attempt.requests, until)
+                attempt = self._attempt(case, revision.policies)
+            else:
+                attempt = yield from self._elsewhere(case, revision.policies)
+        return self._concluded(case, revision, attempt)
 
-    def _subject(
-        self,
-        request: AdmissionRequest,
-        namespace: dict[str, Any] | None,
-        until: float,
-        budget: Budget | None,
-    ) -> Subject:
+    def _subject(self, case: _Case, until: float, budget: Budget | None) -> Subject:
         return Subject(
-            AugmentedReview(request, namespace),
+            AugmentedReview(case.request, case.namespace),
             limits=Limits(until, budget=budget),
             reads_namespace=self._preparations.namespaces is not None,
             on_mutation_error=self._options.on_error,
+            answers=case.questions.answers,
+            rounds=case.questions.rounds,
         )
 
-    def _attempt(
-        self,
-        request: AdmissionRequest,
-        policies: PolicySet,
-        span: RequestTime,
-        namespace: dict[str, Any] | None = None,
-    ) -> _Attempt:
+    def _goes_beside(self, case: _Case) -> bool:
+        """Whether its mutators are not begun on the admission thread, or were ended there."""
+        if case.is_slow:
+            return True
+        return preparation.goes_beside(self._preparations.reviewer, case.request)
+
+    def _attempt(self, case: _Case, policies: PolicySet) -> _Attempt:
         """Mutate on this thread, for as long as others can wait."""
-        budget = self._options.budget
+        budget, whose = self._options.budget, requester(case.request)
         if self._preparations.reviewer is None:
             budget = None
-        elif preparation.goes_beside(self._preparations.reviewer, request):
+        elif self._goes_beside(case):
             budget = ELSEWHERE
-        began = time.monotonic()
-        subject = self._subject(request, namespace, span.until, budget)
+        case.began = began = time.monotonic()
+        subject = self._subject(case, case.span.until, budget)
         attempt = _changes(policies, subject, annotates=self._options.annotations)
-        self._times.note(requester(request), time.monotonic() - began)
+        worked = time.monotonic() - began
+        self._times.note(whose, worked)
         if type(attempt) is OutOfTime:
-            return self._times.since(span.received_at, requester(request))
+            since = self._times.since(case.span.received_at, whose)
+            return since._replace(worked_seconds=worked)
         return attempt
 
-    def _elsewhere(
-        self,
-        request: AdmissionRequest,
-        policies: PolicySet,
-        span: RequestTime,
-        namespace: dict[str, Any] | None,
-    ) -> Generator[Awaiting, None, _Attempt]:
+    def _elsewhere(self, case: _Case, policies: PolicySet) -> Generator[Awaiting, None, _Attempt]:
         """Mutate beside this thread, in the lane of slow reviews."""
-        reviewer = self._preparations.reviewer
+        reviewer, span = self._preparations.reviewer, case.span
         assert reviewer is not None  # Else there is no budget.
-        until, annotates = span.review_until, self._options.annotations
+        whose, annotates = requester(case.request), self._options.annotations
+        case.is_slow = True
+        case.began = time.monotonic()
 
         def work(budget: Budget) -> _Attempt:
-            subject = self._subject(request, namespace, until, budget)
+            subject = self._subject(case, span.review_until, budget)
             return _changes(policies, subject, annotates=annotates)
 
-        slow = reviewer.begin(work, request, span)
+        slow = reviewer.begin(work, case.request, span)
         if isinstance(slow, Delay):
-            return telling(slow, self._times.since(span.received_at, requester(request)))
+            return telling(slow, self._times.since(span.received_at, whose))
         self._registry.count(SLOW_REVIEWS)
         yield Awaiting([slow.future], min(slow.answer_at, span.until))
         if slow.crowded_out is not None:
-            since = self._times.since(span.received_at, requester(request))
-            return telling(slow.crowded_out, since)
+            return telling(slow.crowded_out, self._times.since(span.received_at, whose))
         if not slow.future.cancel() and slow.future.done():
             attempt = slow.future.result()
             if type(attempt) is not OutOfTime:
                 return attempt
-        return slow.delay(self._times.since(span.received_at, requester(request)))
+        return slow.delay(self._times.since(span.received_at, whose))
 
     def _concluded(
-        self,
-        request: AdmissionRequest,
-        revision: Revision,
-        attempt: _Attempt,
-        span: RequestTime,
-        began: float,
+        self, case: _Case, revision: Revision, attempt: _Attempt
     ) -> AdmissionResponse | Unanswerable:
         """The answer to what came of mutating, which is told."""
-        times = span.received_at, began
+        request, span = case.request, case.span
+        times = span.received_at, case.began
         reviewed = MutationReviewed(request, None, NO_PATCH, None, times)
         if type(attempt) is Changes:
             response = self._answer(request, attempt)
-            mutated, patch, _, preview = attempt
-            reviewed = MutationReviewed(request, mutated, patch, preview, times)
+            mutated, patch, _, preview, answers = attempt
+            reviewed = MutationReviewed(request, mutated, patch, preview, times, answers or None)
         elif isinstance(attempt, MutationError):
             response = self._failed(request, attempt)
         else:

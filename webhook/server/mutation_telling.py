@@ -69,7 +69,7 @@ class MutationTelling:
         if kind:
             self._registry.mutators.count(kind, rest.partition("/")[2], "skipped")
         self._log.error(
-            "mutator not applied",
+            "a mutator could not be applied",
             hookType="mutation",
             mutator=mutator,
             answer=self._on_error,
@@ -82,7 +82,7 @@ class MutationTelling:
         if response.reason == verdict.UNDECIDABLE_REASON:
             self._registry.count(UNDECIDABLE)
         self._log.warning(
-            "object not mutated",
+            "an object was not mutated",
             hookType="mutation",
             answer="warn" if response.allowed else "reject",
             error=why,
@@ -137,7 +137,7 @@ class MutationTelling:
             kind, _, rest = name.partition(".")
             self._registry.mutators.count(kind, rest.partition("/")[2], "preview_failed")
             self._log.warning(
-                "previewed mutator would not be applied",
+                "a mutator in preview could not be applied",
                 hookType="mutation",
                 mutator=name,
                 error=fault,

@@ -13,6 +13,7 @@ import contextlib
 import math
 import time
 from concurrent.futures import Future
+from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from webhook.server.decoding import LARGE_BYTES
@@ -21,10 +22,12 @@ from webhook.server.responsibility import NOTHING_KNOWN
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
+    from webhook.api.shapes import Json
     from webhook.constraint.limits import Budget
+    from webhook.external_data.exchange import ProviderRequest, ProviderResponse
     from webhook.server.deadline import RequestTime
     from webhook.server.outcome import Outcome
     from webhook.server.responsibility import Delay
@@ -40,6 +43,34 @@ class NamespaceReader(Protocol):
 
     def read(self, name: str, seconds: float) -> Future[NamespaceAnswer]:
         """The Namespace as it is now, asked for within the time given; called by any thread."""
+
+
+class AccessAnswer(NamedTuple):
+    """The first of some rights that somebody has not, None for none; or why that is not known."""
+
+    lacks: int | None = None
+    fault: str = ""
+
+
+class AccessReader(Protocol):
+    """Asks the API server who may do what."""
+
+    def lacking(
+        self, user: Mapping[str, Any], rights: Sequence[Json], seconds: float
+    ) -> Future[AccessAnswer]:
+        """Which of these rights somebody has not; called by any thread."""
+
+
+class ProviderAsker(Protocol):
+    """Asks providers on behalf of reviews; called by any thread."""
+
+    def known(self, request: ProviderRequest) -> ProviderResponse | None:
+        """The answer to a request, where it is kept."""
+
+    def ask(
+        self, request: ProviderRequest, *, fresh: bool = False, requester: str = ""
+    ) -> Future[ProviderResponse]:
+        """The answer to a request, when it is there; with ``fresh`` asked for anew."""
 
 
 class TemplateCompiler(Protocol):
@@ -68,7 +99,7 @@ class SlowReview(Generic[T]):
     def delay(self, since: Delay) -> Delay:
         """Why it has not ended, with what was done meanwhile: what never began waited in the line."""
         if self.worked_seconds:
-            return since._replace(worked_seconds=self.worked_seconds)
+            return since._replace(worked_seconds=since.worked_seconds + self.worked_seconds)
         if since.places_taken > self.before.places_taken:
             return since
         return since.with_places(self.before)
@@ -96,6 +127,8 @@ class Preparations:
     namespaces: NamespaceReader | None = None
     templates: TemplateCompiler | None = None
     reviewer: SlowReviewer | None = None
+    providers: ProviderAsker | None = None
+    rights: AccessReader | None = None
 
 
 NOTHING = Preparations()
@@ -156,22 +189,20 @@ def finished(futures: list[Future[Any]], seconds: float) -> asyncio.Future[None]
     """Done, on this thread's loop, when all the futures are or the time has passed."""
     loop = asyncio.get_running_loop()
     waiter: asyncio.Future[None] = loop.create_future()
-    left = len(futures)
+    last = len(futures)
+    done = count(
+        1
+    )  # Whoever takes the last number wakes: each wake takes as long as a small answer.
 
     def end() -> None:
         if not waiter.done():
             waiter.set_result(None)
 
-    def one_done() -> None:
-        nonlocal left
-        left -= 1
-        if not left:
-            end()
-
     def wake(_: Future[Any]) -> None:
-        # A loop that has ended has nobody waiting on it.
-        with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(one_done)
+        if next(done) == last:
+            # A loop that has ended has nobody waiting on it.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(end)
 
     for future in futures:
         future.add_done_callback(wake)

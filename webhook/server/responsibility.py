@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
+from array import array
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
@@ -62,6 +62,12 @@ class Delay(NamedTuple):
     requesters: int = 1
     """Those who have places."""
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether its requester had nothing else done that matters, and has nothing else under way."""
+        own = SHARES_MIN * self.worked_seconds
+        return self.places_taken < SHARES_MIN and self.requester_seconds < own
+
     def with_places(self, other: Delay) -> Delay:
         """The same work, with the places of another."""
         return self._replace(
@@ -76,17 +82,26 @@ def responsible_for(delay: Delay) -> Responsible:
     """Whose doing a delay is.
 
     Whoever had enough of the processor for an ordinary object, or a fair share of the places, has
-    nobody else to blame.
+    nobody else to blame. Who has sent nothing else is not told to send less.
     """
     if delay.worked_seconds >= ORDINARY_SECONDS:
         return "object"
-    if delay.requester_seconds >= ORDINARY_SECONDS:
-        return "requester"
-    if delay.requester_seconds >= max(SOME_SECONDS, delay.all_seconds / SHARES_MIN):
-        return "requester"
-    if delay.places and delay.places_taken * max(delay.requesters, SHARES_MIN) >= delay.places:
-        return "requester"
-    return "others"
+    if not _had_its_share(delay):
+        return "others"
+    return "object" if delay.is_alone else "requester"
+
+
+def _had_its_share(delay: Delay) -> bool:
+    """Whether a requester had as much of the processor, or of the places, as is fair.
+
+    So it has where one more would be too many: of 64 places for seven users each has nine.
+    """
+    enough = min(ORDINARY_SECONDS, max(SOME_SECONDS, delay.all_seconds / SHARES_MIN))
+    if delay.requester_seconds >= enough:
+        return True
+    if not delay.places or delay.places_taken < SHARES_MIN:  # One alone crowds nobody out.
+        return False
+    return (delay.places_taken + 1) * max(delay.requesters, SHARES_MIN) > delay.places
 
 
 def telling(*delays: Delay) -> Delay:
@@ -114,7 +129,13 @@ class ProcessorTime:
     """Who had how much of the processor lately. Any thread may tell; the admission thread asks."""
 
     def __init__(self) -> None:
-        self._notes: deque[tuple[float, str, float]] = deque(maxlen=NOTES_MAX)
+        # Numbers in their places, not objects: those made while a large request is there are all
+        # over its memory, and would keep a MiB of it each from the system.
+        self._moments = array("d", bytes(8 * NOTES_MAX))
+        self._requesters = array("q", bytes(8 * NOTES_MAX))
+        self._seconds = array("d", bytes(8 * NOTES_MAX))
+        self._noted = 0
+        """How many notes there were; the latest are kept."""
         self._small: dict[str, float] = {}
         """Work of each that is not noted yet."""
         self._lock = threading.Lock()
@@ -127,7 +148,11 @@ class ProcessorTime:
             small = self._small
             seconds += small.pop(requester, 0.0)
             if seconds >= NOTED_SECONDS:
-                self._notes.append((time.monotonic(), requester, seconds))
+                place = self._noted % NOTES_MAX
+                self._moments[place] = time.monotonic()
+                self._requesters[place] = hash(requester)
+                self._seconds[place] = seconds
+                self._noted += 1
                 return
             if len(small) >= SMALL_MAX:
                 small.clear()
@@ -136,15 +161,15 @@ class ProcessorTime:
     def since(self, moment: float, requester: str) -> Delay:
         """Processor seconds for a requester, and for all, since this moment on the monotonic clock."""
         own = total = 0.0
+        whose = hash(requester)
         with self._lock:
-            for at, whose, seconds in reversed(self._notes):
+            for number in range(min(self._noted, NOTES_MAX)):
+                place = (self._noted - 1 - number) % NOTES_MAX
+                at = self._moments[place]
                 if at < moment:
                     break
-                worked = min(seconds, at - moment)
+                worked = min(self._seconds[place], at - moment)
                 total += worked
-                if whose == requester:
+                if self._requesters[place] == whose:
                     own += worked
-        crowd = self.places_of(requester)
-        if crowd.places_taken < SHARES_MIN:  # One request alone crowds nobody out.
-            crowd = NOTHING_KNOWN
-        return crowd._replace(requester_seconds=own, all_seconds=total)
+        return self.places_of(requester)._replace(requester_seconds=own, all_seconds=total)

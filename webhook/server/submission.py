@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api.config import CONFIG, CONFIG_NAME
 from webhook.api.encoding import encode
-from webhook.constraint import constraint, enforcement, schema, template
+from webhook.constraint import constraint, enforcement, group, schema, template
 from webhook.constraint.depth import is_deeper
 from webhook.constraint.enforcement import InvalidEnforcementAction
 from webhook.constraint.errors import ConstraintFrameworkError, MissingTemplate
@@ -88,8 +88,8 @@ def check(
 def _check(
     request: AdmissionRequest, checks: SubmissionChecks, *, any_action: bool
 ) -> Inadmissible | None:
-    group, kind = request.kind.group_kind
-    if group != "status.gatekeeper.sh" and len(request.name.encode()) > POLICY_NAME_MAX:
+    of_group, kind = request.kind.group_kind
+    if of_group != "status.gatekeeper.sh" and len(request.name.encode()) > POLICY_NAME_MAX:
         length = len(request.name.encode())
         return Inadmissible(
             500,
@@ -97,11 +97,11 @@ def _check(
         )
     if _is_too_deep_already(request):
         return None
-    if group == template.GROUP and kind == template.KIND:
+    if of_group == template.GROUP and kind == template.KIND:
         return _check_template(request, checks)
-    if group == constraint.GROUP:
+    if constraint.is_constraint(request.kind):
         return _check_constraint(request, checks, any_action=any_action)
-    if group == CONFIG.group and kind == CONFIG.kind and request.name != CONFIG_NAME:
+    if of_group == CONFIG.group and kind == CONFIG.kind and request.name != CONFIG_NAME:
         return Inadmissible(422, f"config resource must have name '{CONFIG_NAME}'")
     row = kind_of(request.kind)
     return None if row is None or row.read is None else _check_extension(request, row.read)
@@ -124,17 +124,25 @@ def policy_to_try(request: AdmissionRequest) -> dict[str, Any] | None:
     One that cannot work must remain deletable, and may lose a finalizer or gain a
     label.
     """
-    group = request.kind.group
-    if group != constraint.GROUP and (
-        group != template.GROUP or request.kind.kind != template.KIND
+    of_group = request.kind.group
+    if of_group != constraint.GROUP and (
+        of_group != template.GROUP or request.kind.kind != template.KIND
     ):
         return None
+    return _brought_in(request)
+
+
+def _brought_in(request: AdmissionRequest) -> dict[str, Any] | None:
+    """The object of a request that makes it, or changes its spec."""
+    return request.object if brings_spec(request) else None
+
+
+def brings_spec(request: AdmissionRequest) -> bool:
+    """Whether a request makes an object, or changes the spec of one."""
     document, before = request.object, request.old_object
     if request.operation not in ("CREATE", "UPDATE") or document is None:
-        return None
-    if before is not None and _are_equal(before.get("spec"), document.get("spec")):
-        return None
-    return document
+        return False
+    return before is None or not _are_equal(before.get("spec"), document.get("spec"))
 
 
 def _are_equal(a: Any, b: Any) -> bool:
@@ -149,12 +157,12 @@ def notice(request: AdmissionRequest, checks: SubmissionChecks) -> str:
     row = kind_of(request.kind)
     if row is not None and row.role == "extension":
         return _notice_of_extension(request, row)
-    if request.kind.group not in (template.GROUP, constraint.GROUP):
+    if row is None or row.role not in ("template", "constraint"):
         return ""
-    document = policy_to_try(request)
+    document = _brought_in(request)
     if document is None:
         return ""
-    if request.kind.group == constraint.GROUP:
+    if constraint.is_constraint(request.kind):
         return "; ".join(one.message for one in advice_on_document(document))
     return checks.missing_engine(document) if request.kind.kind == template.KIND else ""
 
@@ -198,10 +206,8 @@ def _check_extension(
     request: AdmissionRequest, read: Callable[[dict[str, Any]], Any]
 ) -> Inadmissible | None:
     """Refuse a policy of another kind that cannot be used; it remains deletable."""
-    document, before = request.object, request.old_object
-    if request.operation not in ("CREATE", "UPDATE") or document is None:
-        return None
-    if before is not None and _are_equal(before.get("spec"), document.get("spec")):
+    document = _brought_in(request)
+    if document is None:
         return None
     try:
         read(document)
@@ -227,6 +233,8 @@ def _check_constraint(
     document = request.object
     if document is None:
         return NOTHING_SENT
+    if group.is_group(document) and _brought_in(request) is None:
+        return None  # Its members may be gone: it loses a finalizer, or gains a label.
     try:
         checks.validate_constraint(document)
         action = enforcement.action_of(document)

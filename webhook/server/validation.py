@@ -75,7 +75,7 @@ class PolicyValidator(Protocol):
         """
 
 
-WITHHELD: Final = "told to who may list every kind that is synced, in all namespaces"
+WITHHELD: Final = "shown only to those who may list every synced kind in all namespaces"
 
 
 class PoliciesRefused(Exception):
@@ -127,13 +127,15 @@ class ValidationEndpoint:
         if len(shown) > TOKEN_BYTES_MAX:
             raise PoliciesRefused(401, "the bearer token is not valid")
         if self._asking >= WAITING_MAX:
-            raise PoliciesRefused(429, "other callers are being asked about: try again in a moment")
+            raise PoliciesRefused(
+                429, "the API server is busy with other callers' rights: try again in a moment"
+            )
         self._asking += 1
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 access = await asyncio.wrap_future(self._callers.ask(shown))
         except TimeoutError:
-            raise PoliciesRefused(504, "who calls could not be asked in time") from None
+            raise PoliciesRefused(504, "the API server did not say in time who calls") from None
         finally:
             self._asking -= 1
         if access.code != 200:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook.api.admission import AdmissionResponse
-from webhook.server.warnings import one_line, safe_warnings
+from webhook.server.warnings import TOTAL_BYTES_MAX, one_line, safe_warnings
 
 if TYPE_CHECKING:
     from webhook.constraint.causes import UndecidedCause
-    from webhook.constraint.result import Responses, Undecided
+    from webhook.constraint.result import Responses, Result, Undecided
 
 WARNED: Final = 299
 """The code of an answer that allows with warnings."""
@@ -109,36 +109,38 @@ def judge(uid: str, responses: Responses, decision_id: str = "") -> AdmissionRes
     if not responses.results and not responses.undecided:
         # As AdmissionResponse would, at a third of its cost.
         return tuple.__new__(AdmissionResponse, (uid, True, 200, "", "", (), decision_id, None))
-    denials: list[str] = []
-    warnings: list[str] = []
+    denials, warned = _Message(), _ViolationWarnings()
     for result in responses.results:
         for action in result.actions:
             if action == "deny":
-                denials.append(f"[{result.constraint.name}] {_cut(result.msg)}")
+                denials.add(result)
             elif action == "warn":
-                warnings.append(f"[{result.constraint.name}] {_cut(result.msg)}")
-    refusals: list[str] = []
+                warned.add(result)
+    warnings = warned.texts
+    refusals = _Message()
     causes = set()
     for item in responses.undecided:
         if item.answer == "reject":
-            refusals.append(undecided(item))
+            refusals.add_line(undecided(item))
             causes.add(item.cause)
         elif item.answer == "warn":
             warnings.append(undecided(item))
-    shown = safe_warnings(warnings) if warnings else ()
-    if denials:
+    shown = safe_warnings(warnings, warned.missing) if warnings else ()
+    if denials.shown:
         return tuple.__new__(
             AdmissionResponse,
-            (uid, False, 403, "Forbidden", _joined(denials), shown, decision_id, None),
+            (uid, False, 403, "Forbidden", denials.text(), shown, decision_id, None),
         )
-    if refusals:
+    if refusals.shown:
         status, reason, advice = _refused_for(causes)
+        if advice:
+            refusals.add_line(advice)
         return AdmissionResponse(
             uid,
             allowed=False,
             code=status,
             reason=reason,
-            message=_joined([*refusals, advice] if advice else refusals),
+            message=refusals.text(),
             warnings=shown,
             decision_id=decision_id,
         )
@@ -159,14 +161,60 @@ def _cut(text: str) -> str:
     return text if len(text) <= LINE_CHARACTERS_MAX else text[: LINE_CHARACTERS_MAX - 1] + "…"
 
 
-def _joined(lines: list[str]) -> str:
-    """The lines that have room in a message, and how many have not."""
-    left = MESSAGE_CHARACTERS_MAX
-    for number, line in enumerate(lines):
-        left -= len(line) + 1
-        if left < 0:
-            return "\n".join([*lines[:number], f"… and {len(lines) - number} more"])
-    return "\n".join(lines)
+class _Message:
+    """The lines that have room in a message, and how many have not: they are not even written."""
+
+    __slots__ = ("_left", "_missing", "shown")
+
+    def __init__(self) -> None:
+        self.shown: list[str] = []
+        self._left = MESSAGE_CHARACTERS_MAX
+        self._missing = 0
+
+    def add(self, result: Result) -> None:
+        """What a constraint says."""
+        if self._missing:
+            self._missing += 1
+        else:
+            self.add_line(f"[{result.constraint.name}] {_cut(result.msg)}")
+
+    def add_line(self, line: str) -> None:
+        """A line that is short enough."""
+        self._left -= len(line) + 1
+        if self._left < 0:
+            self._missing += 1
+        else:
+            self.shown.append(line)
+
+    def text(self) -> str:
+        """All of it."""
+        more = [f"… and {self._missing} more"] if self._missing else []
+        return "\n".join([*self.shown, *more])
+
+
+class _ViolationWarnings:
+    """The warnings of violations that may have room, and how many have certainly not."""
+
+    __slots__ = ("_known", "_left", "missing", "texts")
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.missing = 0
+        self._left = TOTAL_BYTES_MAX
+        self._known: set[tuple[str, str]] = set()
+
+    def add(self, result: Result) -> None:
+        """What a constraint says."""
+        said = result.constraint.name, result.msg
+        if said in self._known:
+            return
+        self._known.add(said)
+        if self._left <= 0:
+            self.missing += 1
+            return
+        text = one_line(f"[{said[0]}] {said[1]}")
+        self.texts.append(text)
+        self._left -= len(text)
 
 
 def undecided(item: Undecided) -> str:

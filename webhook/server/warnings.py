@@ -28,13 +28,18 @@ _UNSAFE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\
 
 def one_line(text: str) -> str:
     """A text as one line of valid Unicode, cut to what the API server shows."""
+    if len(text) <= CHARACTERS_MAX and text.isprintable() and text == text.strip():
+        return text  # As most are; of one object there may be thousands.
     text = _UNSAFE.sub(" ", text)
     text = LONE_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text).strip()
     return text if len(text) <= CHARACTERS_MAX else text[: CHARACTERS_MAX - 1] + "…"
 
 
-def safe_warnings(texts: Iterable[str]) -> tuple[str, ...]:
-    """The warnings to send: safe, without repetitions, within the budget, in order given."""
+def safe_warnings(texts: Iterable[str], missing_already: int = 0) -> tuple[str, ...]:
+    """The warnings to send: safe, without repetitions, within the budget, in order given.
+
+    So many others had certainly no room.
+    """
     warnings: list[str] = []
     left = TOTAL_BYTES_MAX
     missing = 0
@@ -45,6 +50,7 @@ def safe_warnings(texts: Iterable[str]) -> tuple[str, ...]:
             left -= size
         else:
             missing += 1
+    missing += missing_already
     if missing:
         warnings.append(f"{missing} more warning{'s' if missing > 1 else ''}")
     return tuple(warnings)

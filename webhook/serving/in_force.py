@@ -15,6 +15,7 @@ from webhook.metrics.policies import (
     SNAPSHOT_REVISION,
     TEMPLATES_WITH_CEL,
 )
+from webhook.metrics.providers import KNOWN_PROVIDERS
 
 if TYPE_CHECKING:
     from webhook.constraint.snapshot import Snapshot
@@ -61,19 +62,26 @@ def settle() -> None:
 def gauge_extensions(
     registry: Registry, fights: Fights, before: Revision | None, now: Revision
 ) -> dict[str, int] | None:
-    """Set the metrics of mutators and ExpansionTemplates; what to log of them, if they changed."""
-    mutations, expansion = now.mutations, now.expansion
-    if before is not None and before.mutations is mutations and before.expansion is expansion:
+    """Set the metrics of mutators, ExpansionTemplates and Providers; what to log, if they changed."""
+    mutations, expansion, providers = now.mutations, now.expansion, now.policies.providers
+    if (
+        before is not None
+        and before.mutations is mutations
+        and before.expansion is expansion
+        and before.policies.providers is providers
+    ):
         return None
     active, conflicts = len(mutations.mutators), len(mutations.conflicts)
     registry.replace(MUTATORS, {("active",): active, ("error",): conflicts})
     registry.set(MUTATORS_CONFLICTING, conflicts)
+    registry.replace(KNOWN_PROVIDERS, {("active",): len(providers), ("error",): 0})
     fights.keep(mutations.mutators)
     registry.mutators.keep(item.id for item in (*mutations.mutators, *mutations.previewed))
-    if before is None and not (mutations or conflicts or expansion):
+    if before is None and not (mutations or conflicts or expansion or providers):
         return None
     return {
         "mutators": active,
         "conflicting": conflicts,
         "expansion_templates": len(expansion.names),
+        "providers": len(providers),
     }

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
+    from webhook.external_data.exchange import ProviderAnswers
     from webhook.mutation.patch import Patch
     from webhook.mutation.plan import Mutated
     from webhook.mutation.previewing import Preview
@@ -40,6 +41,8 @@ class MutationReviewed(NamedTuple):
     """What mutators that are only previewed would change beyond that."""
     times: tuple[float, float]
     """When the request was received and when mutating began, on the monotonic clock."""
+    answers: ProviderAnswers | None = None
+    """What providers answered on the way, if any were asked."""
 
 
 class MutationRecorder(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from webhook.constraint.breaker import Guard
@@ -10,6 +10,7 @@ from webhook.constraint.expansion import Expansion
 from webhook.mutation.fights import Fights
 from webhook.mutation.snapshot import MutationSnapshot
 from webhook.review.policy_set import Exclusions, PolicySet, nothing_excluded
+from webhook.serving.exception_uses import ExceptionUses
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -70,7 +71,9 @@ class Revision:
         exclusions = Exclusions(
             self.is_excluded, self.is_excluded_from_audit, self.is_excluded_from_mutation
         )
-        policies = PolicySet(self.snapshot, self.mutations, self.expansion, exclusions, self.stages)
+        policies = PolicySet(
+            self.snapshot, self.mutations, self.expansion, exclusions, stages=self.stages
+        )
         object.__setattr__(self, "policies", policies)
 
     @classmethod
@@ -113,3 +116,22 @@ class Serving:
     """The breakers of the constraints, whatever the revision."""
     fights: Fights = field(default_factory=Fights)
     """The mutators whose changes are undone again and again, whatever the revision."""
+    uses: ExceptionUses = field(default_factory=ExceptionUses)
+    """When exceptions were used, whatever the revision."""
+    admission_policies: ResultStage | None = None
+    """The API server's own policies, by which audit and reports review; never who admits."""
+    awaits_admission_policies: bool = False
+    """Whether they are still to be read for the first time."""
+    _audited: tuple[Revision, ResultStage, PolicySet] | None = None
+
+    def audited(self, revision: Revision) -> PolicySet:
+        """All that audit and reports go by: what is in force, and the API server's own policies."""
+        stage = self.admission_policies
+        if stage is None:
+            return revision.policies
+        known = self._audited
+        if known is None or known[0] is not revision or known[1] is not stage:
+            policies = revision.policies
+            made = replace(policies, stages=(*policies.stages, stage))
+            known = self._audited = (revision, stage, made)
+        return known[2]

@@ -66,10 +66,6 @@ FLAGS: Final[dict[str, ForeignFlag]] = {
     "client-cert-name": _value("use --client-ca-name and --client-cn-name", ""),
     "debug-use-fake-pod": _switch("POD_NAME and POD_NAMESPACE may be absent"),
     "enable-admission-violation-export": _switch(_EXPORT),
-    "enable-external-data": _switch(
-        "external data providers are not called: a template that needs one is refused",
-        harmless=_EITHER,
-    ),
     "enable-mutation": _switch(_MUTATION, harmless=_EITHER),
     "enable-referential-rules": _switch(
         "data.inventory holds what Config and SyncSets name, or --policies has: leave it out there",
@@ -80,7 +76,6 @@ FLAGS: Final[dict[str, ForeignFlag]] = {
         "/readyz always checks that the certificate in use is loaded and in date"
     ),
     "enable-violation-export": _switch(_EXPORT),
-    "external-data-provider-response-cache-ttl": _ignored("external data is not called"),
     "log-stats-admission": _switch(_STATISTICS),
     "log-stats-audit": _switch(_AUDIT_STATISTICS),
     "logtostderr": _switch("the log goes to standard error unless --log-file", harmless=_EITHER),

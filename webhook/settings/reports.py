@@ -96,6 +96,8 @@ def validate_reports(settings: ReportSettings, *, in_cluster: bool) -> None:
             shown = name.removesuffix("_seconds").replace("_", "-")
             raise InvalidFlag(f"--{shown} must be at least {least:g}")
     if settings.report_max_entries > ENTRIES_MAX:
-        raise InvalidFlag(f"--report-max-entries must be at most {ENTRIES_MAX}: etcd takes no more")
+        raise InvalidFlag(
+            f"--report-max-entries must be at most {ENTRIES_MAX}: larger objects do not fit into etcd"
+        )
     if settings.reports and not in_cluster:
         raise InvalidFlag("--reports needs --kubernetes: reports are objects of a cluster")

@@ -105,6 +105,53 @@ class ServeSettings(TelemetrySettings):
         "replicas make and rotate them. It must exist, and may be empty.",
         group=_POLICIES,
     )
+    exceptions_longest_seconds: float = flag(
+        0.0,
+        "How long a PolicyException or ClusterPolicyException may hold when it is made: what ends "
+        "later, or never, is refused. 0 for any length; 2160h are 90 days.",
+        name="exceptions-longest",
+        kind="duration",
+        group=_POLICIES,
+    )
+    exceptions_keep_seconds: float = flag(
+        90 * 24 * 3600.0,
+        "How long an expired exception stays before it is deleted, by a process with "
+        "--operation=status that is given the right to delete it; 0 for ever.",
+        name="exceptions-keep",
+        kind="duration",
+        group=_POLICIES,
+    )
+    kyverno_policies: str = flag(
+        "off",
+        "What to make of Kyverno's policies in CEL (ValidatingPolicy, NamespacedValidatingPolicy "
+        "and their PolicyExceptions), of the cluster or of --policies: enforce decides admissions "
+        "by them, audit only audits and reports, off nothing.",
+        group=_POLICIES,
+        choices=("off", "enforce", "audit"),
+    )
+    tell_not_asked: bool = flag(
+        True,
+        "With --operation=status: report NotAsked for constraints and mutators whose objects "
+        "no webhook configuration in the cluster sends. Turn it off where the API server has its "
+        "webhooks from files.",
+        group=_POLICIES,
+    )
+    admission_policies: str = flag(
+        "off",
+        "What is done with the cluster's own ValidatingAdmissionPolicies. off: nothing. audit: the "
+        "audit and policy reports review what exists by them. They are never enforced here: the API "
+        "server does that. Those that are generated of templates are left out.",
+        choices=("off", "audit"),
+        group=_POLICIES,
+    )
+    webhook_rules: str = flag(
+        "static",
+        "What the API server asks about. static: the rules of the webhook configurations "
+        "stay as they were applied. policies: those of entries that call Waddle follow constraints "
+        "and mutators in force.",
+        choices=("static", "policies"),
+        group=_POLICIES,
+    )
     poll_interval_seconds: float = flag(
         10.0,
         "How often policies and certificates are compared with the disk when no change of a file "
@@ -123,6 +170,12 @@ class ServeSettings(TelemetrySettings):
         5000,
         "Evaluations of a constraint after which code is compiled for it alone, with its "
         "parameters in it (8 MiB for all such code at most); 0 for never.",
+        group=_POLICIES,
+    )
+    memo_bytes: int = flag(
+        16 * 1024 * 1024,
+        "Memory for results of evaluations, kept by what decides them: a review that repeats an "
+        "earlier one in that is not evaluated again. 0 switches it off.",
         group=_POLICIES,
     )
 
@@ -198,6 +251,13 @@ class ServeSettings(TelemetrySettings):
         False,
         "Keep no certificate in the cluster: neither the Secret nor the CA bundle is written.",
         gatekeeper=True,
+        group=_TLS,
+    )
+    provider_ca_secret: str = flag(
+        "",
+        "NAMESPACE/NAME of a Secret whose ca.crt is kept as that of our own certificate, for providers "
+        "of external data that ask for it; it must exist. With it a new authority stands there for a "
+        "day before it signs.",
         group=_TLS,
     )
     tls_min_version: str = flag(
@@ -329,6 +389,28 @@ class ServeSettings(TelemetrySettings):
         True,
         "Review what an object would make (a Deployment's Pods) with it, as ExpansionTemplates say.",
         gatekeeper=True,
+        group=_DECIDING,
+    )
+    enable_external_data: bool = flag(
+        True,
+        "Ask the providers that Provider objects name, for templates that call external_data and for "
+        "mutators. Without it such templates are refused.",
+        gatekeeper=True,
+        group=_DECIDING,
+    )
+    external_data_cache_seconds: float = flag(
+        180.0,
+        "How long what a provider said of a key is kept for templates; 0 for not at all.",
+        name="external-data-provider-response-cache-ttl",
+        kind="duration",
+        gatekeeper=True,
+        group=_DECIDING,
+    )
+    external_data_error_cache_seconds: float = flag(
+        10.0,
+        "The same of a key for which a provider answered an error.",
+        name="external-data-error-cache-ttl",
+        kind="duration",
         group=_DECIDING,
     )
     mutation_on_error: str = flag(

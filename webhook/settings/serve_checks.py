@@ -24,6 +24,8 @@ _AT_LEAST: Final = {
     "mutation_fights_per_hour": 0,
     "readiness_retries": -1,
     "kept_revisions": 0,
+    "exceptions_longest_seconds": 0,
+    "exceptions_keep_seconds": 0,
     "poll_interval_seconds": 0.05,
     "handshake_timeout_seconds": 0.05,
     "header_timeout_seconds": 0.05,
@@ -36,7 +38,10 @@ _AT_LEAST: Final = {
     "constraint_violations_limit": 0,
     "audit_chunk_size": 0,
     "specialise_after": 0,
+    "memo_bytes": 0,
     "default_wait_for_vapb_generation": 0,
+    "external_data_cache_seconds": 0,
+    "external_data_error_cache_seconds": 0,
 }
 
 
@@ -60,11 +65,38 @@ def validate(settings: ServeSettings) -> None:
         raise InvalidFlag("--client-ca-name names a file in --cert-dir, which is missing")
     if settings.client_ca_name and settings.api_server_ca_file:
         raise InvalidFlag(
-            "--client-ca-name lets nobody else in: take it or --api-server-ca-file, not both"
+            "--client-ca-name and --api-server-ca-file exclude each other: the former admits no other client"
         )
+    if settings.webhook_rules == "policies" and settings.kyverno_policies == "enforce":
+        raise InvalidFlag(
+            "--webhook-rules=policies and --kyverno-policies=enforce exclude each other: rules follow "
+            "constraints and mutators, so requests that only Kyverno's policies are about would not "
+            "be sent"
+        )
+    if settings.webhook_rules == "policies" and not settings.in_cluster:
+        raise InvalidFlag(
+            "--webhook-rules=policies writes to the cluster's webhook configurations: it needs "
+            "--kubernetes"
+        )
+    if settings.provider_ca_secret:
+        _check_provider_secret(settings)
     if settings.enable_validate_policy and not (settings.client_ca_name or settings.in_cluster):
         raise InvalidFlag(
             "--enable-validate-policy needs --client-ca-name, or --kubernetes, to know who calls"
+        )
+
+
+def _check_provider_secret(settings: ServeSettings) -> None:
+    """The copy of what is kept in the cluster has a place there, too."""
+    namespace, slash, name = settings.provider_ca_secret.partition("/")
+    if not (namespace and slash and name) or "/" in name:
+        raise InvalidFlag(
+            f"--provider-ca-secret: want NAMESPACE/NAME, got {settings.provider_ca_secret!r}"
+        )
+    if not settings.keeps_certificate:
+        raise InvalidFlag(
+            "--provider-ca-secret copies what is kept in the cluster: it needs --kubernetes, and "
+            "neither --cert-dir nor --disable-cert-rotation"
         )
 
 
@@ -93,9 +125,8 @@ def _check_operations(settings: ServeSettings) -> None:
     """A process decides about something: admissions, or what is in the cluster already."""
     if not settings.serves_admission and not settings.audits:
         raise InvalidFlag(
-            f"--operation={','.join(settings.operation)}: nothing is decided by that: name webhook "
-            "or mutation-webhook to answer admission reviews, or audit (with --kubernetes), among "
-            "the operations"
+            f"--operation={','.join(settings.operation)}: this process would decide nothing: "
+            "add webhook or mutation-webhook to answer admission reviews, or audit (with --kubernetes)"
         )
 
 

@@ -176,9 +176,13 @@ class Sending:
         self._failures[signal] += 1
         if signal not in self._failing:
             self._failing.add(signal)
-            self._log.warning("collector does not take telemetry", signal=signal, error=str(error))
+            self._log.warning(
+                "the collector does not accept telemetry; trying again",
+                signal=signal,
+                error=str(error),
+            )
 
     def _succeeded(self, signal: str) -> None:
         if signal in self._failing:
             self._failing.discard(signal)
-            self._log.info("collector takes telemetry again", signal=signal)
+            self._log.info("the collector accepts telemetry again", signal=signal)

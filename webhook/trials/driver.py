@@ -20,7 +20,7 @@ class TriedDriver:
 
     @property
     def name(self) -> str:
-        """That of the driver."""
+        """What templates call the engine: trials are before the driver, not instead of it."""
         return self._driver.name
 
     def compile(self, template: Template, code: Code) -> Evaluator:
@@ -38,7 +38,7 @@ class TriedRegoDriver:
 
     @property
     def name(self) -> str:
-        """That of the driver."""
+        """What templates call the engine: trials are before the driver, not instead of it."""
         return self._driver.name
 
     def compile(self, template: Template, code: Code) -> Evaluator:

@@ -35,6 +35,9 @@ NO_MEMORY: Final[JobOutcome] = {"ended": True}
 LATE: Final = "late"
 """How a trial ended that took longer than it was waited for; otherwise it is the process's code."""
 
+WITHOUT_MEMORY: Final = "without memory"
+"""What ended a process that spent its time on asking the system for memory in vain."""
+
 NO_PROCESS: Final = "no process"
 """How one ended for which no process could be begun."""
 

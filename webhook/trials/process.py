@@ -89,7 +89,7 @@ class Worker:
         if begun is None:
             code = None if self._process is None else self._process.wait()
             self.stop()
-            raise NoWorker(f"the process ended as it began, with {code}")
+            raise NoWorker(f"the process ended at its start, with {code}")
 
     def let_in(self, end: socket.socket, said: bytes) -> None:
         """Have it begin a process that serves this end, which is closed if it is gone.
@@ -168,7 +168,7 @@ class Branch:
             if begun is not None:
                 break
             self._worker.stop()  # the system has ended it: it is begun anew
-        raise NoWorker("no process can be begun")
+        raise NoWorker("no process can be started")
 
     def _begun(self) -> bytes | None:
         """The number of the process; empty where there can be none, None where the worker is gone."""

@@ -72,7 +72,7 @@ class Tell(Protocol):
     """Where trouble with processes is told, once for each."""
 
     def __call__(self, message: str, /, *, error: str) -> object:
-        """Tell it."""
+        """Log, or print, that something could not be tried, and why."""
 
 
 TrialEnd: TypeAlias = Literal["passed", "refused", "ended"]
@@ -382,7 +382,7 @@ class Trials:
         """What came of a trial that ended so, and has so much written and taken."""
         if ended == NO_PROCESS:
             self._count("none")
-            self._tell("policies are compiled without a trial", error="no process can be begun")
+            self._tell("policies are compiled without a trial", error="no process can be started")
             return None
         purpose = "to compile and to be tried" if "documents" in job else "to compile"
         outcome = self._outcome(ended, written, f"{lane.memory_bytes >> 20} MiB of memory", purpose)

@@ -27,11 +27,21 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.rego import program as compiler  # noqa: F401  # here, before any trial needs it
 from webhook.trials import frames
-from webhook.trials.job import ANY_CEL, LATE, NO_PROCESS, READS_CEL, Job, JobAnswer, has_cel
+from webhook.trials.job import (
+    ANY_CEL,
+    LATE,
+    NO_PROCESS,
+    READS_CEL,
+    WITHOUT_MEMORY,
+    Job,
+    JobAnswer,
+    has_cel,
+)
 from webhook.trials.outcomes import OutcomePipe, tell
 from webhook.trials.trial import Clients, carry_out, used_bytes, written
 
 if TYPE_CHECKING:
+    import resource
     from collections.abc import Callable, Iterator, Sequence
 
 _USUAL: Final = """package usual
@@ -151,7 +161,7 @@ class _Server:
         if is_late:
             os.kill(child, signal.SIGKILL)
         _, status, usage = os.wait4(child, 0)
-        ended = LATE if is_late else os.waitstatus_to_exitcode(status)
+        ended = LATE if is_late else _ending(os.waitstatus_to_exitcode(status), usage)
         # What ended otherwise than by its own time may have wanted memory that those before it had.
         is_its_own = not compiled or ended in (LATE, -signal.SIGXCPU, -signal.SIGKILL)
         if compiled < len(jobs) and is_its_own:
@@ -209,6 +219,18 @@ class _Server:
             code = 0
         finally:
             os._exit(code)
+
+
+def _ending(code: int, usage: resource.struct_rusage) -> int | str:
+    """How a trial ended: its exit code, or that it had no memory.
+
+    Where no 32 bytes are left, CPython 3.11 cannot note where an exception was raised, and tries
+    again until the processor's bound ends it. What evaluates spends its time itself; this spends it
+    in the system, which refuses each time.
+    """
+    if code == -signal.SIGXCPU and usage.ru_stime > usage.ru_utime:
+        return WITHOUT_MEMORY
+    return code
 
 
 def _try_and_end(jobs: Sequence[Job], writing: int, answer: Callable[[Job], bytes]) -> None:

@@ -12,6 +12,7 @@ import webhook
 from webhook import __version__
 from webhook.library import (
     Answer,
+    Excuse,
     InvalidInputError,
     InvalidPoliciesError,
     NoVerdictError,
@@ -20,12 +21,14 @@ from webhook.library import (
     Rego,
     UnknownPathError,
     Violation,
+    Violations,
     WaddleError,
 )
 
 __all__ = [
     "POLICIES",
     "Answer",
+    "Excuse",
     "InvalidInputError",
     "InvalidPoliciesError",
     "NoVerdictError",
@@ -34,6 +37,7 @@ __all__ = [
     "Rego",
     "UnknownPathError",
     "Violation",
+    "Violations",
     "WaddleError",
     "__version__",
 ]

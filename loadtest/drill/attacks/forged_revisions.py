@@ -11,10 +11,29 @@ from loadtest.drill.drill import Row
 from tests.patience import until
 from tests.system.conftest import ALL_OPERATIONS, control_plane
 from tests.system.forging import at, forge, harmless
-from tests.system.replicas import TEMPLATES, Plane, Replica, constraint, template
+from tests.system.replicas import (
+    CONSTRAINTS,
+    NAMESPACE,
+    STATUSES,
+    TEMPLATES,
+    Plane,
+    Replica,
+    constraint,
+    template,
+)
 from tests.system.revisions import MERGE, REVISIONS, kept, states
-from tests.system.rollout_forging import annotate, copy_of, reach, record, unsigned
+from tests.system.rollout_forging import (
+    annotate,
+    copy_of,
+    forge_copy,
+    in_secret,
+    path,
+    reach,
+    record,
+    unsigned,
+)
 from tests.system.rollout_forging import forge as forge_rollout
+from webhook.api.pod_status import CONSTRAINT, Pod, StatusError, pod_status, status_subject
 from webhook.api.revision import ROLLBACK
 from webhook.constraint.rollout import ANNOTATION
 
@@ -25,7 +44,8 @@ SECONDS_MAX = 30.0
 """In which a change is enforced everywhere: it was kept out for as long as anybody looked."""
 
 NAME = "forged PolicyRevisions"
-STATUSES = "forged records of roll-outs"
+ROLLOUTS = "forged records of roll-outs"
+STRANGER = "stranger"
 
 
 def run() -> Iterator[Row]:
@@ -65,10 +85,32 @@ def run() -> Iterator[Row]:
         yield Row(
             NAME, "fresh replicas that enforce what is forged", not fresh.denies("drilled"), 0
         )
-        yield from _forged_statuses(stack, plane, [*replicas, fresh])
+        yield from _stranger(stack, plane, [*replicas, fresh])
+        yield from _forged_rollouts(stack, plane, [*replicas, fresh])
 
 
-def _forged_statuses(stack: ExitStack, plane: Plane, replicas: list[Replica]) -> Iterator[Row]:
+def _stranger(stack: ExitStack, plane: Plane, replicas: list[Replica]) -> Iterator[Row]:
+    """A status of a Pod that is none of ours, which says that it cannot enforce the constraint."""
+    place = f"{CONSTRAINTS}/drilled/words"
+    uid = plane.make_pod(STRANGER, {"app": STRANGER})
+    plane.mark_pod(STRANGER, ready=True)
+    stack.callback(plane.delete_pod, STRANGER)
+    said = pod_status(
+        Pod(STRANGER, NAMESPACE, uid, ("status", "webhook")),
+        status_subject(CONSTRAINT, plane.api.request("GET", place)),
+        errors=[StatusError("ingest_error", "forged")],
+        enforced=False,
+    )
+    plane.api.request("POST", f"{STATUSES}/constraintpodstatuses", said)
+    plane.put_constraint(constraint("words", "drilled-anew", "Drilled"))
+    for replica in replicas:
+        until(lambda replica=replica: replica.denies("drilled-anew"), "each denies")
+    until(lambda: "Enforced" in states(plane, place, 2), "it is enforced by all that count")
+    counted = sum(entry["id"] == STRANGER for entry in plane.by_pod(place))
+    yield Row("forged statuses", "strangers that count as replicas", counted, 0)
+
+
+def _forged_rollouts(stack: ExitStack, plane: Plane, replicas: list[Replica]) -> Iterator[Row]:
     """Of a roll-out that has come to its end: no record of it, another's, and its own first one."""
     kind = "Drilledstages"
     plane.put_template(template(kind))
@@ -87,13 +129,24 @@ def _forged_statuses(stack: ExitStack, plane: Plane, replicas: list[Replica]) ->
         loosened += sum(not replica.denies(kind.lower()) for replica in replicas)
         until(lambda: record(plane, kind) == latest, "it is put right")
         loosened += sum(not replica.denies(kind.lower()) for replica in replicas)
-    yield Row(STATUSES, "replicas at a stage of the forger's", loosened, 0)
-    for replica in replicas:
-        replica.kill()
-        plane.delete_pod(replica.name)
-    forge_rollout(plane, kind, first)
-    fresh = _started(stack, plane, "drilled-last")
-    yield Row(STATUSES, "fresh replicas at an earlier stage", not fresh.denies(kind.lower()), 0)
+    yield Row(ROLLOUTS, "replicas at a stage of the forger's", loosened, 0)
+    uid = plane.api.request("GET", path(kind))["metadata"]["uid"]
+    until(lambda: in_secret(plane, uid)[-1:] == [_unsigned(latest)], "the Secret has it, too")
+    for number, also_copy in enumerate((False, True)):
+        for replica in replicas:
+            replica.kill()
+            plane.delete_pod(replica.name)
+        forge_rollout(plane, kind, first)
+        if also_copy:
+            forge_copy(plane, kind, first)
+        replicas = [_started(stack, plane, f"drilled-last-{number}")]
+        figure = "fresh replicas at an earlier stage"
+        figure += ", both copies" if also_copy else ""
+        yield Row(ROLLOUTS, figure, not replicas[0].denies(kind.lower()), 0)
+
+
+def _unsigned(written: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in written.items() if name != "signature"}
 
 
 def _started(stack: ExitStack, plane: Plane, name: str) -> Replica:

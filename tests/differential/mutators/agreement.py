@@ -13,10 +13,17 @@ from tests.json_patch import apply_patch
 from webhook.api.encoding import decode
 from webhook.api.gvk import namespace_of
 from webhook.constraint.expansion import ExpansionSet, InvalidExpansion, read_expansion_template
+from webhook.external_data.exchange import (
+    UNKNOWN_PROVIDER,
+    Answering,
+    ProviderRequest,
+    ProviderResponse,
+    failure,
+)
 from webhook.mutation.annotations import annotated
 from webhook.mutation.errors import InvalidMutator, MutationError
 from webhook.mutation.expanding import expand
-from webhook.mutation.external import Answers, ProviderAnswer, resolved, wanted
+from webhook.mutation.external import settled, wanted
 from webhook.mutation.location import canonical, parse
 from webhook.mutation.mutator import MutatorId
 from webhook.mutation.patch import make_patch
@@ -109,7 +116,7 @@ def _mutate(question: Question, mutators: Mutators, found: Found) -> None:
             for name, keys in wanted(mutated).items()
             if name in question["providers"]
         }
-        after = resolved(mutated, _answers(question))
+        after = settled(mutated, _known(question))
         if question["annotations"] and mutated.iterations:
             after = annotated(after, mutated.passes, ZERO_ID)
     except MutationError as error:
@@ -126,26 +133,23 @@ def _mutate(question: Question, mutators: Mutators, found: Found) -> None:
     assert are_same(before, obj), "what went in was changed"
 
 
-def _answers(question: Question) -> dict[str, Answers]:
-    found = {}
-    for name, said in question["providers"].items():
-        fault = ""
-        if said.get("systemError"):
-            fault = (
-                f"failed to validate external data response from provider {name}: "
-                f"non-empty system error: {said['systemError']}"
-            )
-        elif not said["idempotent"]:
-            fault = (
-                f"failed to validate external data response from provider {name}: "
-                "non-idempotent response"
-            )
-        items = {
-            item["key"]: ProviderAnswer(item.get("value"), item.get("error", ""))
-            for item in said["items"]
-        }
-        found[name] = Answers(items, fault)
-    return found
+def _known(question: Question) -> Answering:
+    """What the providers say; those that are not named are not there."""
+
+    def known(request: ProviderRequest) -> ProviderResponse:
+        said = question["providers"].get(request.provider)
+        if said is None:
+            return failure("key is not found in provider cache", UNKNOWN_PROVIDER)
+        items = {item["key"]: item for item in said["items"]}
+        return ProviderResponse(
+            tuple((k, one.get("value")) for k, one in items.items() if not one.get("error")),
+            tuple((k, one["error"]) for k, one in items.items() if one.get("error")),
+            200,
+            said.get("systemError") or "",
+            bool(said["idempotent"]),
+        )
+
+    return known
 
 
 def _expand(question: Question, mutators: Mutators, found: Found) -> None:
@@ -169,6 +173,7 @@ def _expand(question: Question, mutators: Mutators, found: Found) -> None:
             question["namespace"],
             username=question["username"],
             on_error="reject",
+            known=_known(question),
         )
     except InvalidExpansion as error:
         found["error"] = str(error)

@@ -8,17 +8,25 @@ import io
 import json
 import re
 import time
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from tests.json_patch import apply_patch
+from tests.properties.doors.findings import (
+    exceptions_in,
+    excusal,
+    of_responses,
+    without_excusals,
+)
 from tests.properties.doors.in_cluster import audits
+from tests.properties.doors.worlds import ANSWERS
 from tests.webhook.cli.in_process import waddle
 from webhook import Policies
 from webhook.api.admission import read_review
 from webhook.api.encoding import decode
-from webhook.api.gvk import GroupVersionKind
+from webhook.api.gvk import GroupVersionKind, plural_of
 from webhook.api.resource import Resource
 from webhook.audit.namespaces import Namespaces
 from webhook.audit.reviewer import Reviewer
@@ -31,31 +39,34 @@ from webhook.constraint.client import Client
 from webhook.constraint.drivers.cel import CelDriver
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.limits import UNLIMITED
+from webhook.constraint.result import Responses
 from webhook.constraint.targets.known import TARGETS
+from webhook.decisions.exporter.admission import asked
 from webhook.log import Log
 from webhook.metrics.registry import Registry
 from webhook.policies.loader import PolicyLoader
+from webhook.policies.recorded_answers import RecordedAnswers, read_answers
 from webhook.policies.replay import replay
+from webhook.policy_kinds.known import kyverno_parts
 from webhook.server.admission import Admission, AdmissionOptions
 from webhook.server.mutation import Mutation, MutationOptions
+from webhook.server.preparation import Preparations
 from webhook.serving.revision import Serving
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
+    from tests.properties.doors.findings import Finding, Findings
     from tests.properties.doors.worlds import Json, World
-    from webhook.constraint.result import Responses
+    from webhook import Violations
+    from webhook.constraint.result import Result
+    from webhook.external_data.exchange import ProviderRequest, ProviderResponse
     from webhook.serving.revision import Revision
 
-Finding = tuple[str, str, str]
-"""Constraint as ``Kind/name``, message, and actions; of doors that do not tell actions empty."""
-
-Findings = dict[str, frozenset[Finding]]
-"""By the name of the object."""
-
-
-SUITE_GROUPS = frozenset({"v1", "templates", "constraints", "mutations", "expansion"})
+SUITE_GROUPS = frozenset(
+    {"v1", "templates", "constraints", "mutations", "expansion", "waddle", "groups"}
+)
 
 COMPILED = compiled_policies()
 """All worlds have the same few templates."""
@@ -72,9 +83,25 @@ class Files:
         self.objects.mkdir()
         _write(self.policies / "policies.yaml", world.policies)
         _write(self.objects / "objects.yaml", world.objects)
+        self.answers = {name: folder / f"{name}.json" for name in ANSWERS}
+        for name, file in self.answers.items():
+            _write(file, [ANSWERS[name]])
+        self.options = [
+            word for one in self.answers.items() for word in ("--provider", "=".join(map(str, one)))
+        ]
+        """What has commands read what providers say."""
+        self.ask = RecordedAnswers(
+            {name: read_answers(file) for name, file in self.answers.items()}
+        )
         self.log = Log(lambda _: None).logger("doors")
         self.stored: dict[str, Json] = {}
         """The objects as the server's mutators leave them."""
+        self.asked: dict[str, list[Json]] = {}
+        """What the server's records say of providers, by object."""
+        self.excused: dict[str, Sequence[Result]] = {}
+        """What exceptions take out of what the server finds, by object."""
+        self.excusing: set[str] = set()
+        """The exceptions that excuse something, as ``waddle check`` lists them."""
 
     def client(self) -> Client:
         """An empty client."""
@@ -86,28 +113,73 @@ def _write(file: Path, documents: Iterable[Any]) -> None:
     file.write_text("\n---\n".join(map(json.dumps, documents)))
 
 
-def serve(files: Files) -> Findings:
+class _Server:
     """The webhooks of a server over files: first the mutating one, then the validating one."""
-    serving, registry = Serving(), Registry()
-    loader = PolicyLoader(
-        files.client(), [files.policies], serving, registry=registry, log=files.log, retries=0
-    )
-    assert loader.load(), loader.faults()
-    mutation = Mutation(serving, MutationOptions(10.0, on_error="reject"), registry, files.log)
-    heard = _Heard()
-    options = AdmissionOptions(10.0, mutation_on_error="reject")
-    admission = Admission(serving, options, registry, files.log, heard)
-    found: Findings = {}
-    for obj in files.world.objects:
-        answer: Any = mutation(read_review(review_of(obj)), b"", time.monotonic())
+
+    def __init__(self, files: Files) -> None:
+        serving, registry = Serving(), Registry()
+        loader = PolicyLoader(
+            files.client(),
+            [files.policies],
+            serving,
+            registry=registry,
+            log=files.log,
+            retries=0,
+            kyverno="enforce",
+        )
+        assert loader.load(), loader.faults()
+        preparations = Preparations(providers=_Asker(files.ask))
+        self.heard = _Heard()
+        self._mutation = Mutation(
+            serving,
+            MutationOptions(10.0, on_error="reject"),
+            registry,
+            files.log,
+            preparations=preparations,
+        )
+        options = AdmissionOptions(10.0, mutation_on_error="reject")
+        self._admission = Admission(
+            serving, options, registry, files.log, self.heard, preparations=preparations
+        )
+
+    def admit(self, obj: Json, old: Json | None = None) -> Json:
+        """The object as it would be stored; what was found was heard."""
+        answer: Any = self._mutation(read_review(review_of(obj, old)), b"", time.monotonic())
         assert answer.allowed, answer
         patch = [] if answer.patch is None else decode(base64.b64decode(answer.patch))
-        stored = apply_patch(obj, patch)
-        files.stored[obj["metadata"]["name"]] = stored
-        heard.responses = None
-        admission(read_review(review_of(stored)), b"", time.monotonic())
-        found[obj["metadata"]["name"]] = _of_responses(heard.responses)
+        stored: Json = apply_patch(obj, patch)
+        self.heard.responses = None
+        self._admission(read_review(review_of(stored, old)), b"", time.monotonic())
+        return stored
+
+
+def serve(files: Files) -> Findings:
+    """A server, when the objects are made."""
+    server = _Server(files)
+    found: Findings = {}
+    for obj in files.world.objects:
+        name, stored = obj["metadata"]["name"], server.admit(obj)
+        files.stored[name] = stored
+        responses = server.heard.responses
+        found[name] = of_responses(responses)
+        files.excused[name] = () if responses is None else responses.excused
+        files.asked[name] = asked((responses and responses.answers) or {}, include_answers=True)
     return found
+
+
+class _Asker:
+    """Providers that answer at once."""
+
+    def __init__(self, ask: RecordedAnswers) -> None:
+        self._ask = ask
+
+    def known(self, request: ProviderRequest) -> None:
+        """Nothing is kept."""
+
+    def ask(self, request: ProviderRequest, **_: Any) -> Future[ProviderResponse]:
+        future: Future[ProviderResponse] = Future()
+        future.set_result(self._ask([request])[request])
+        return future
 
 
 class _Heard:
@@ -125,8 +197,8 @@ class _Heard:
         raise AssertionError(error)
 
 
-def review_of(obj: Json) -> Json:
-    """The AdmissionReview that an API server would send when the object is created."""
+def review_of(obj: Json, old: Json | None = None) -> Json:
+    """The AdmissionReview that an API server would send when the object is made, or updated."""
     group, _, version = obj["apiVersion"].rpartition("/")
     return {
         "apiVersion": "admission.k8s.io/v1",
@@ -134,35 +206,40 @@ def review_of(obj: Json) -> Json:
         "request": {
             "uid": "u",
             "kind": {"group": group, "version": version, "kind": obj["kind"]},
-            "resource": {"group": group, "version": version, "resource": obj["kind"].lower()},
+            "resource": {"group": group, "version": version, "resource": plural_of(obj["kind"])},
             "name": obj["metadata"]["name"],
             "namespace": obj["metadata"]["namespace"],
-            "operation": "CREATE",
+            "operation": "CREATE" if old is None else "UPDATE",
             "userInfo": {"username": "jane"},
             "object": obj,
+            **({} if old is None else {"oldObject": old}),
         },
     }
 
 
 def library(files: Files) -> Findings:
     """``Policies.load(…).review(…)``."""
-    policies = Policies.load(files.policies)
+    policies = Policies.load(files.policies, providers=files.answers)
     return {
-        obj["metadata"]["name"]: frozenset(
-            (one.constraint, one.message, ",".join(one.actions)) for one in policies.review(obj)
-        )
-        for obj in files.world.objects
+        obj["metadata"]["name"]: _of_violations(policies.review(obj)) for obj in files.world.objects
     }
+
+
+def _of_violations(found: Violations) -> frozenset[Finding]:
+    return frozenset(
+        (one.constraint, one.message, ",".join(one.actions)) for one in found
+    ) | frozenset(
+        excusal(one.constraint, one.message, one.excuse.title)
+        for one in (*found, *found.excused)
+        if one.excuse is not None
+    )
 
 
 def library_of_reviews(files: Files) -> Findings:
     """The same of AdmissionReviews."""
-    policies = Policies.load(files.policies)
+    policies = Policies.load(files.policies, providers=files.answers)
     return {
-        obj["metadata"]["name"]: frozenset(
-            (one.constraint, one.message, ",".join(one.actions))
-            for one in policies.review(review_of(obj))
-        )
+        obj["metadata"]["name"]: _of_violations(policies.review(review_of(obj)))
         for obj in files.world.objects
     }
 
@@ -181,13 +258,31 @@ def test_command_of_reviews(files: Files) -> Findings:
 
 
 def _of_test(files: Files, objects: Path) -> Findings:
-    run = waddle("test", "-f", files.policies, "-f", objects, "-o", "json")
+    run = waddle("test", "-f", files.policies, "-f", objects, "-o", "json", *files.options)
     assert "auditing objects" not in run.stderr, run.stderr
     found = _nothing(files.world)
     for item in json.loads(run.stdout) or ():
         constraint = item["constraint"]
-        key = f"{constraint['kind']}/{constraint['metadata']['name']}"
+        metadata = constraint["metadata"]
+        place = f"{metadata['namespace']}/" if "namespace" in metadata else ""
+        key = f"{constraint['kind']}/{place}{metadata['name']}"
         _note(found, item["violatingObject"], (key, item["msg"], item["enforcementAction"]))
+    return found
+
+
+_EXCUSED = re.compile(r"^  excused  (\S+)  (.*)  \((.*?)(?: until \S+)?\)$")
+
+
+def _excused_by_test(files: Files) -> Findings:
+    """What ``waddle test`` tells people of what exceptions take out; of what they weaken nothing."""
+    run = waddle("test", "-f", files.policies, "-f", files.objects, *files.options)
+    found, subject = _nothing(files.world), ""
+    for line in run.stdout.splitlines():
+        if told := _EXCUSED.match(line):
+            name = subject.rpartition("/")[2]
+            _note(found, {"metadata": {"name": name}}, excusal(*told.groups()))
+        else:
+            subject = line
     return found
 
 
@@ -213,21 +308,26 @@ def krm_of_folder(files: Files) -> Findings:
 
 def _of_krm(files: Files, document: Json, *arguments: str | Path) -> Findings:
     stdin = io.TextIOWrapper(io.BytesIO(json.dumps(document).encode()))
-    run = waddle("krm", *arguments, stdin=stdin)
+    run = waddle("krm", *arguments, *files.options, stdin=stdin)
     assert run.stdout, run.stderr
     found = _nothing(files.world)
     for item in yaml.load(run.stdout, yaml.CSafeLoader).get("results") or ():
         tags = item["tags"]
         reference = {"metadata": {"name": item["resourceRef"]["name"]}}
-        _note(found, reference, (tags["constraint"], item["message"], tags["action"]))
+        told = tags["constraint"], item["message"]
+        if tags["action"] != "excused":
+            _note(found, reference, (*told, tags["action"]))
+        if "exception" in tags:
+            _note(found, reference, excusal(*told, tags["exception"]))
     return found
 
 
 def check(files: Files) -> Findings:
     """``waddle check``: the violations that there will be then; it tells no actions."""
-    run = waddle("check", "-f", files.policies, "-f", files.objects, "-o", "json")
-    found = _nothing(files.world)
-    for item in json.loads(run.stdout)["manifests"]["constraints"]:
+    run = waddle("check", "-f", files.policies, "-f", files.objects, "-o", "json", *files.options)
+    found, told = _nothing(files.world), json.loads(run.stdout)["manifests"]
+    files.excusing = set(told.get("excused", ()))
+    for item in told["constraints"]:
         key = f"{item['kind']}/{item['name']}"
         for one in item["examples"]:
             name = one["object"].rpartition("/")[2]
@@ -237,7 +337,7 @@ def check(files: Files) -> Findings:
 
 def console(files: Files) -> Findings:
     """The console over files, with manifests."""
-    place = Place((files.policies,), (files.objects,))
+    place = Place((files.policies,), (files.objects,), files.ask)
     picture = FilesSource(place, files.client(), Shown(), files.log).read()
     found = _nothing(files.world)
     for one in picture.violations or ():
@@ -249,13 +349,16 @@ def playground(files: Files) -> Findings:
     """The console's playground, by the policies in force."""
     source = FilesSource(Place((files.policies,), ()), files.client(), Shown(), files.log)
     source.read()
-    found: Findings = {}
+    found = _nothing(files.world)
     for obj in files.world.objects:
-        [shown] = reviewed(json.dumps(obj), source.policies())["reviews"]
-        found[obj["metadata"]["name"]] = frozenset(
-            (f"{row['kind']}/{row['name']}", row["message"], row["action"])
-            for row in shown["violations"]
-        )
+        typed = "\n---\n".join(map(json.dumps, (obj, {"providers": ANSWERS})))
+        [shown] = reviewed(typed, source.policies())["reviews"]
+        for row in shown["violations"]:
+            told = f"{row['kind']}/{row['name']}", row["message"]
+            if row["action"] != "excused":
+                _note(found, obj, (*told, row["action"]))
+            if row["exception"]:
+                _note(found, obj, excusal(*told, row["exception"]))
     return found
 
 
@@ -264,7 +367,7 @@ def audit(files: Files) -> Findings:
     revision = _revision(files)
     scope = Scope(revision.policies)
     known: Any = Namespaces(None, revision.snapshot.namespaces)  # type: ignore[arg-type]
-    reviewer = Reviewer(scope, known, files.log, lambda: UNLIMITED)
+    reviewer = Reviewer(scope, known, files.log, lambda: UNLIMITED, files.ask.ask)
     found: Findings = {}
     for obj in files.world.objects:
         name = obj["metadata"]["name"]
@@ -273,24 +376,22 @@ def audit(files: Files) -> Findings:
             continue
         group, _, version = obj["apiVersion"].rpartition("/")
         gvk = GroupVersionKind(group, version, obj["kind"])
-        resource = Resource(gvk, obj["kind"].lower(), namespaced=True)
-        found[name] = _of_responses(asyncio.run(reviewer.review(resource, files.stored[name])))
+        resource = Resource(gvk, plural_of(obj["kind"]), namespaced=True)
+        found[name] = of_responses(asyncio.run(reviewer.review(resource, files.stored[name])))
     return found
 
 
 def replayed(files: Files, by_server: Findings) -> list[str]:
     """What a replay of the server's decisions finds that it did not, or not any more."""
-    serving = Serving()
-    loader = PolicyLoader(
-        files.client(), [files.policies], serving, registry=Registry(), log=files.log, retries=0
-    )
-    loader.load()
-    revision = serving.revision
-    assert revision is not None
-    records = [_record(files.stored[name], found) for name, found in by_server.items()]
+    records = [
+        _record(files.stored[name], without_excusals(found))
+        | {"externalData": files.asked[name], "excused": [*map(_excused, files.excused[name])]}
+        for name, found in by_server.items()
+    ]
     from webhook.policies.policy_files import PolicyFiles
 
-    policies, _ = PolicyFiles(files.client(), [files.policies]).load()
+    foreign = kyverno_parts("enforce")
+    policies, _ = PolicyFiles(files.client(), [files.policies], foreign=foreign).load()
     told = replay(records, policies)
     changed = [f"{one.record['resourceName']}: {one.added} {one.removed}" for one in told.changes]
     return changed + ([f"{told.other_violations} others"] if told.other_violations else [])
@@ -299,30 +400,40 @@ def replayed(files: Files, by_server: Findings) -> list[str]:
 def verified(files: Files, by_server: Findings) -> list[str]:
     """What a suite that expects the server's findings of each constraint does not find.
 
-    A suite names templates, constraints, mutators and expansions: a world with more has no suite. Its policies see no Namespace, as
-    gator's do not.
+    A suite names templates, constraints, mutators, expansions and exceptions: a world with more has
+    no suite. Its policies see no Namespace, as gator's do not.
     """
     world, folder = files.world, files.objects.parent / "suite"
     kinds: dict[str, list[Json]] = {}
     for item in world.policies:
-        kinds.setdefault(item["apiVersion"].partition(".")[0], []).append(item)
+        group = (
+            "groups" if item["kind"] == "ConstraintGroup" else item["apiVersion"].partition(".")[0]
+        )
+        kinds.setdefault(group, []).append(item)
     if not kinds.keys() <= SUITE_GROUPS:
         return []
     folder.mkdir()
     _write(folder / "namespaces.yaml", world.namespaces.values())
     _write(folder / "mutators.yaml", kinds.get("mutations", ()))
     _write(folder / "expansions.yaml", kinds.get("expansion", ()))
+    _write(folder / "exceptions.yaml", kinds.get("waddle", ()))
     for obj in world.objects:
         _write(folder / f"{obj['metadata']['name']}.yaml", [obj])
     tests = []
-    for item in kinds["constraints"]:
-        if item["kind"] == "Teams":
+    for item in (*kinds["constraints"], *kinds.get("groups", ())):
+        is_group = item["kind"] == "ConstraintGroup"
+        if item["kind"] == "Teams" or (is_group and "Teams" in json.dumps(item)):
             continue
         name = item["metadata"]["name"]
-        _write(folder / f"{name}.yaml", [item])
+        # Beside a group stand the constraints that it refers to, in its file, and all templates.
+        _write(folder / f"{name}.yaml", [item, *(kinds["constraints"] if is_group else ())])
         _write(
             folder / f"{name}-template.yaml",
-            [one for one in kinds["templates"] if one["metadata"]["name"] == item["kind"].lower()],
+            [
+                one
+                for one in kinds["templates"]
+                if is_group or one["metadata"]["name"] == item["kind"].lower()
+            ],
         )
         test = {
             "name": name,
@@ -333,20 +444,27 @@ def verified(files: Files, by_server: Findings) -> list[str]:
                 for obj in world.objects
             ],
         }
-        for key, of_kind in (("mutators", "mutations"), ("expansion", "expansion")):
+        for key, of_kind in (
+            ("mutators", "mutations"),
+            ("expansion", "expansion"),
+            ("exceptions", "waddle"),
+        ):
             if of_kind in kinds:
                 test[key] = f"{'expansions' if key == 'expansion' else key}.yaml"
         tests.append(test)
     if not tests:
         return []
-    suite = {"apiVersion": "test.gatekeeper.sh/v1alpha1", "kind": "Suite", "tests": tests}
+    suite: Json = {"apiVersion": "test.gatekeeper.sh/v1alpha1", "kind": "Suite", "tests": tests}
+    suite["providers"] = {name: f"../{file.name}" for name, file in files.answers.items()}
     _write(folder / "suite.yaml", [suite])
     run = waddle("verify", folder)
     return [] if run.returncode == 0 else [run.stdout + run.stderr]
 
 
 def _case(name: str, constraint: str, by_server: Findings) -> Json:
-    messages = [message for key, message, _ in by_server[name] if key == constraint]
+    messages = [
+        message for key, message, _ in without_excusals(by_server[name]) if key == constraint
+    ]
     expected: list[Json] = [
         {"message": f"^{re.escape(message)}$", "violations": 1} for message in messages
     ]
@@ -356,6 +474,11 @@ def _case(name: str, constraint: str, by_server: Findings) -> Json:
         "inventory": ["namespaces.yaml"],
         "assertions": [*expected, {"violations": len(messages) or "no"}],
     }
+
+
+def _excused(result: Result) -> Json:
+    kind, name = result.constraint.key
+    return {"constraint": {"kind": kind, "name": name}, "message": result.msg}
 
 
 def _record(obj: Json, found: frozenset[Finding]) -> Json:
@@ -376,7 +499,7 @@ def _record(obj: Json, found: frozenset[Finding]) -> Json:
         "object": obj,
         "results": [
             {
-                "constraint": dict(zip(("kind", "name"), key.split("/"), strict=True)),
+                "constraint": dict(zip(("kind", "name"), key.split("/", 1), strict=True)),
                 "message": message,
             }
             for key, message, _ in found
@@ -387,19 +510,17 @@ def _record(obj: Json, found: frozenset[Finding]) -> Json:
 def _revision(files: Files) -> Revision:
     serving = Serving()
     loader = PolicyLoader(
-        files.client(), [files.policies], serving, registry=Registry(), log=files.log, retries=0
+        files.client(),
+        [files.policies],
+        serving,
+        registry=Registry(),
+        log=files.log,
+        retries=0,
+        kyverno="enforce",
     )
     loader.load()
     assert serving.revision is not None
     return serving.revision
-
-
-def _of_responses(responses: Responses | None) -> frozenset[Finding]:
-    if responses is None:
-        return frozenset()
-    return frozenset(
-        ("/".join(one.constraint.key), one.msg, ",".join(one.actions)) for one in responses.results
-    )
 
 
 def _nothing(world: World) -> Findings:
@@ -412,6 +533,9 @@ def _note(found: Findings, obj: Json, finding: Finding) -> None:
     if name in found:
         found[name] |= {finding}
 
+
+UNTOLD = frozenset({"test", "test, AdmissionReviews", "check", "console"})
+"""Doors that do not say of each violation by which exception it is excused."""
 
 DOORS: dict[str, Callable[[Files], Findings]] = {
     "library": library,
@@ -428,21 +552,59 @@ DOORS: dict[str, Callable[[Files], Findings]] = {
 """What is compared with the server, each after it."""
 
 
+def updates(files: Files) -> dict[str, Findings]:
+    """What the doors that take requests say of updates of the objects, by door."""
+    world, folder = files.world, files.objects.parent / "updates"
+    changes = list(zip(world.objects, world.olds or world.objects, strict=True))
+    server, by_server = _Server(files), {}
+    for obj, old in changes:
+        server.admit(obj, old)
+        by_server[obj["metadata"]["name"]] = of_responses(server.heard.responses)
+    folder.mkdir()
+    _write(folder / "reviews.yaml", [review_of(obj, old) for obj, old in changes])
+    loaded = Policies.load(files.policies, providers=files.answers)
+    return {
+        "server": by_server,
+        "library": {
+            obj["metadata"]["name"]: _of_violations(loaded.review(review_of(obj, old)))
+            for obj, old in changes
+        },
+        "test": _of_test(files, folder),
+    }
+
+
 def differences(world: World, folder: Path) -> list[str]:
     """What a door says that the server does not, or the other way round."""
     files = Files(world, folder)
     by_server = serve(files)
     told = []
+    of_updates = updates(files)
+    for door, found in of_updates.items():
+        wanted = of_updates["server"]
+        if door in UNTOLD:
+            wanted = {name: without_excusals(findings) for name, findings in wanted.items()}
+        if found != wanted:
+            told.append(f"{world}\nupdates: {door}: {found}, not {wanted}")
     answers = {door: ask(files) for door, ask in DOORS.items()}
-    answers |= audits(folder, world, files.stored, files.policies)
+    answers |= audits(folder, world, files)
     for door, found in answers.items():
         for name, findings in by_server.items():
-            expected = findings
+            expected = without_excusals(findings) if door in UNTOLD else findings
             if door == "check":
-                expected = frozenset((key, message, "") for key, message, _ in findings)
+                expected = frozenset((key, message, "") for key, message, _ in expected)
             if found[name] != expected:
                 missing, more = expected - found[name], found[name] - expected
                 told.append(f"{world}\n{door}: {name}: lacks {set(missing)}, adds {set(more)}")
+    # The Namespaces stand in files, too, and are checked like other objects.
+    loaded = Policies.load(files.policies, providers=files.answers)
+    beside = [_of_violations(loaded.review(one)) for one in world.namespaces.values()]
+    excusing = set().union(*map(exceptions_in, (*by_server.values(), *beside)))
+    if files.excusing != excusing:
+        told.append(f"{world}\ncheck: {files.excusing} excuse, not {excusing}")
+    for name, findings in _excused_by_test(files).items():
+        skipped = of_responses(Responses(excused=tuple(files.excused[name])))
+        if findings != skipped:
+            told.append(f"{world}\ntest: {name}: {findings} excused, not {skipped}")
     told += [f"{world}\nreplay: {line}" for line in replayed(files, by_server)]
     told += [f"{world}\nverify: {line}" for line in verified(files, by_server)]
     return told

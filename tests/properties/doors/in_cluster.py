@@ -6,6 +6,7 @@ import asyncio
 import json
 from typing import TYPE_CHECKING
 
+from tests.properties.doors.findings import excusal, of_responses
 from tests.simulation.api_server import Served
 from tests.webhook.cli.in_process import waddle
 from tests.webhook.controllers.session import NAMESPACE, session
@@ -20,11 +21,14 @@ from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.limits import UNLIMITED
 from webhook.constraint.targets.known import TARGETS
 from webhook.log import Log
+from webhook.policy_kinds.table import KYVERNO_KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
+    from tests.properties.doors.doors import Files
+    from tests.properties.doors.findings import Findings
     from tests.properties.doors.worlds import Json, World
     from tests.simulation.api_server import Storage
     from tests.webhook.controllers.session import Session
@@ -35,7 +39,11 @@ SUBJECTS = tuple(
     Served(group, "v1", f"{kind.lower()}s", kind, namespaced=True)
     for group, kind in (("apps", "Deployment"), ("batch", "CronJob"), ("batch", "Job"))
 )
-Findings = dict[str, frozenset[tuple[str, str, str]]]
+KYVERNO = tuple(
+    Served(row.group, "v1beta1", row.plural, row.kind, namespaced=row.namespaced)
+    for row in KYVERNO_KINDS
+)
+"""As Kyverno 1.16 serves them: not at the version that is asked for first."""
 OPTIONS = SweepOptions(
     chunk_size=2, violations_limit=20, continuous=False, from_cache=False, tells_drift=False
 )
@@ -53,10 +61,7 @@ class Swept:
 
     async def audited(self, audited: Audited) -> None:
         """Keep it."""
-        self.findings[audited.identity.name] = frozenset(
-            ("/".join(one.constraint.key), one.msg, ",".join(one.actions))
-            for one in audited.responses.results
-        )
+        self.findings[audited.identity.name] = of_responses(audited.responses)
 
     async def gone(self, identity: Identity) -> None:
         """Nothing goes."""
@@ -68,7 +73,7 @@ class Swept:
 
 def hold(storage: Storage, documents: Sequence[Json]) -> None:
     """Put a world into a cluster: constraints' kinds are served, as after a first start."""
-    for served in SUBJECTS:
+    for served in (*SUBJECTS, *KYVERNO):
         storage.serve(served)
     client = Client(targets=TARGETS, drivers=[RegoDriver(), CelDriver()])
     for document in documents:
@@ -101,46 +106,46 @@ def _is_held(revision: Revision | None, world: World) -> bool:
     count: dict[str, int] = {}
     for item in world.policies:
         group = item["apiVersion"].partition(".")[0]
+        group = "groups" if item["kind"] == "ConstraintGroup" else group
         count[group] = count.get(group, 0) + 1
     excluded = any(revision.is_excluded_from_audit(name) for name in world.namespaces)
     excluded |= any(revision.is_excluded_from_mutation(name) for name in world.namespaces)
     return (
-        len(revision.snapshot.constraints) == count["constraints"]
+        len(revision.snapshot.constraints) == count["constraints"] + count.get("groups", 0)
+        and len(revision.policies.foreign.keys) == count.get("policies", 0)
         and len(revision.expansion.names) == count.get("expansion", 0)
         and world.namespaces.keys() <= revision.snapshot.namespaces.keys()
         and excluded == ("config" in count)
     )
 
 
-def audits(
-    folder: Path, world: World, stored: Mapping[str, Json], policies: Path
-) -> dict[str, Findings]:
+def audits(folder: Path, world: World, files: Files) -> dict[str, Findings]:
     """By door, what audits find of the world's objects as mutators left them.
 
     A replica audits by the policies of the cluster, and the command by those and by those of
     files. The cluster is the simulated API server on a real socket.
     """
-    return asyncio.run(_audits(folder, world, stored, policies))
+    return asyncio.run(_audits(folder, world, files))
 
 
-async def _audits(
-    folder: Path, world: World, stored: Mapping[str, Json], policies: Path
-) -> dict[str, Findings]:
+async def _audits(folder: Path, world: World, files: Files) -> dict[str, Findings]:
     def prepare(made: Session) -> None:
-        hold(made.storage, (*world.policies, *stored.values()))
+        hold(made.storage, (*world.policies, *files.stored.values()))
 
-    async with session(folder, "audit", prepare=prepare) as made:
+    async with session(folder, "audit", prepare=prepare, kyverno="enforce") as made:
         await made.until(lambda: _is_held(made.serving.revision, world), "the world in force")
         return {
-            "audit in a cluster": await _by_replica(made, folder, world),
-            "audit --once": await asyncio.to_thread(_by_command, folder, world),
+            "audit in a cluster": await _by_replica(made, folder, files),
+            "audit --once": await asyncio.to_thread(
+                _by_command, folder, files, "--kyverno-policies=audit"
+            ),
             "audit --once, a folder": await asyncio.to_thread(
-                _by_command, folder, world, "--policies", str(policies)
+                _by_command, folder, files, "--policies", str(files.policies)
             ),
         }
 
 
-async def _by_replica(made: Session, folder: Path, world: World) -> Findings:
+async def _by_replica(made: Session, folder: Path, files: Files) -> Findings:
     log, revision, swept = Log(lambda _: None).logger("audit"), made.serving.revision, Swept()
     assert revision is not None
     async with ClusterClient(load_credentials(folder / "kubeconfig")) as client:
@@ -155,28 +160,33 @@ async def _by_replica(made: Session, folder: Path, world: World) -> Findings:
             sinks=[swept],
             events=None,
             tell=lambda _: None,
+            ask=files.ask.ask,
         )
         await sweeps.sweep(revision, lambda: None)
     end = swept.ended
     assert end is not None
-    assert (end.failed, end.unreadable, end.undecided) == ({}, frozenset(), frozenset())
+    assert (end.failed, end.unreadable, end.undecided) == ({}, frozenset(), frozenset()), end
     assert (end.left_out, end.stranded) == (0, 0)
     # An object of a kind that no constraint can match is not looked at.
-    return {name: swept.findings.get(name, frozenset()) for name in names(world)}
+    return {name: swept.findings.get(name, frozenset()) for name in names(files.world)}
 
 
-def _by_command(folder: Path, world: World, *arguments: str) -> Findings:
+def _by_command(folder: Path, files: Files, *arguments: str) -> Findings:
     kubeconfig = str(folder / "kubeconfig")
     asked = ("audit", "--once", "-n", NAMESPACE, "--kubeconfig", kubeconfig, "-o", "json")
-    run = waddle(*asked, *arguments)
+    run = waddle(*asked, *arguments, *files.options)
     assert not run.stderr, run.stderr
-    found: Findings = {name: frozenset() for name in names(world)}
-    for item in json.loads(run.stdout)["violations"]:
+    found: Findings = {name: frozenset() for name in names(files.world)}
+    told = json.loads(run.stdout)
+    for item in (*told["violations"], *told["excused"]):
         constraint, name = item["constraint"], item["resource"]["name"]
-        if name in found:
-            key = f"{constraint['kind']}/{constraint['name']}"
-            actions = ",".join(item["enforcementActions"])
-            found[name] |= {(key, item["message"], actions)}
+        if name not in found:
+            continue
+        key = f"{constraint['kind']}/{constraint['name']}"
+        if item not in told["excused"]:
+            found[name] |= {(key, item["message"], ",".join(item["enforcementActions"]))}
+        if exception := item.get("exception"):
+            found[name] |= {excusal(key, item["message"], exception["title"])}
     return found
 
 

@@ -46,7 +46,38 @@ violation[{"msg": msg}] {
   msg := sprintf("%v is of team %v", [input.review.kind.kind, team])
 }
 """
-REGO = {"NoPrivileged": PRIVILEGED, "Labelled": LABELLED, "Images": IMAGES, "Teams": TEAMS}
+SIGNED = """package signed
+violation[{"msg": msg}] {
+  image := input.review.object.spec.containers[_].image
+  asked := external_data({"provider": "signatures", "keys": [image]})
+  msg := sprintf("%v: %v", asked.errors[_])
+}
+violation[{"msg": msg}] {
+  images := [container.image | container := input.review.object.spec.containers[_]]
+  owner := external_data({"provider": "owners", "keys": images}).responses[_][1]
+  asked := external_data({"provider": "signatures", "keys": [owner]})
+  msg := sprintf("%v is %v", asked.responses[_])
+}
+"""
+REGO = {
+    "NoPrivileged": PRIVILEGED,
+    "Labelled": LABELLED,
+    "Images": IMAGES,
+    "Teams": TEAMS,
+    "Signed": SIGNED,
+}
+ANSWERS: dict[str, Json] = {
+    "signatures": {
+        "items": {
+            "a:latest": {"error": "unsigned"},
+            "mirror/a:1": {"error": "signed by nobody"},
+            "ada": {"value": "gone"},
+        }
+    },
+    "owners": {"items": {"a:1": {"value": "ada"}, "a:latest": {"value": "bob"}}},
+    "mirrors": {"items": {"a:1": {"value": "mirror/a:1"}, "given:latest": {"error": "none"}}},
+}
+"""What each provider says, in every world."""
 SHORT = {
     "expression": "variables.anyObject.kind != 'Pod' || "
     "variables.anyObject.spec.containers.all(one, one.image.size() < 8)",
@@ -62,6 +93,8 @@ class World:
     seed: int
     policies: tuple[Json, ...]
     objects: tuple[Json, ...]
+    olds: tuple[Json, ...] = ()
+    """What each object was before an update."""
 
     @property
     def namespaces(self) -> dict[str, Json]:
@@ -84,13 +117,32 @@ def world(seed: int) -> World:
         _constraint(chance, chance.choice(kinds), f"c{number}")
         for number in range(chance.randint(1, 4))
     ]
+    constraints = [item for item in policies if "constraints" in item["apiVersion"]]
+    policies += [
+        _group(chance, f"g{number}", kinds, constraints) for number in range(chance.randint(0, 2))
+    ]
     policies += [_mutator(chance, number) for number in range(chance.randint(0, 3))]
     if chance.random() < 0.7:
         policies += _expansions(chance)
     if chance.random() < 0.4:
         policies.append(_config(chance))
     objects = tuple(_object(chance, number) for number in range(3))
-    return World(seed, tuple(policies), objects)
+    policies += _kyverno(random.Random(f"kyverno of {seed}"))
+    policies += _exceptions(random.Random(f"exceptions of {seed}"), policies)
+    olds = tuple(_old(chance, obj) for obj in objects)
+    return World(seed, tuple(policies), objects, olds)
+
+
+def _old(chance: random.Random, obj: Json) -> Json:
+    """What an object may have been: of the same kind and name, with another content maybe."""
+    if chance.random() < 0.3:
+        return obj
+    others = [_object(chance, 0) for _ in range(20)]
+    old = dict(next((one for one in others if one["kind"] == obj["kind"]), obj))
+    labels = old["metadata"].get("labels")
+    metadata = {key: obj["metadata"][key] for key in ("name", "namespace")}
+    old["metadata"] = metadata | ({"labels": labels} if labels else {})
+    return old
 
 
 def _template(kind: str) -> Json:
@@ -121,6 +173,9 @@ def _match(chance: random.Random) -> Json:
         match["namespaces"] = [chance.choice([*NAMESPACES, "kube-*"])]
     if chance.random() < 0.2:
         match["excludedNamespaces"] = [chance.choice(NAMESPACES)]
+        if chance.random() < 0.5:
+            # What all doors stand for alike, as in a Config.
+            match["processes"] = chance.choice([["*"], ["webhook", "audit"], ["mutation-webhook"]])
     if chance.random() < 0.2:
         match["namespaceSelector"] = {"matchLabels": {"team": chance.choice(["a", "b"])}}
     if chance.random() < 0.2:
@@ -130,13 +185,60 @@ def _match(chance: random.Random) -> Json:
     return match
 
 
+def _of_any_process(chance: random.Random) -> Json:
+    """The match of a case, which is the same everywhere."""
+    return {key: value for key, value in _match(chance).items() if key != "processes"}
+
+
 def _constraint(chance: random.Random, kind: str, name: str) -> Json:
     spec: Json = {"match": _match(chance)}
     if chance.random() < 0.5:
         spec["enforcementAction"] = chance.choice(["deny", "warn", "dryrun"])
     if kind == "Labelled":
         spec["parameters"] = {"label": chance.choice(["owner", "tier"])}
-    return policies.constraint(kind, name, **spec)
+    made = policies.constraint(kind, name, **spec)
+    if chance.random() < 0.4:
+        made["metadata"]["annotations"] = {"waddle.dev/existing": "allow"}
+    return made
+
+
+def _group(chance: random.Random, name: str, kinds: list[str], constraints: list[Json]) -> Json:
+    """A group of templates and of a constraint, by an expression or by cases."""
+    made = _constraint(chance, chance.choice(kinds), name)
+    members: Json = {}
+    for number in range(chance.randint(1, 3)):
+        member = _constraint(chance, chance.choice(kinds), "member")
+        members[f"m{number}"] = {"kind": member["kind"]}
+        if "parameters" in member["spec"]:
+            members[f"m{number}"]["parameters"] = member["spec"]["parameters"]
+    one = chance.choice(constraints)
+    members["other"] = {"constraint": {"kind": one["kind"], "name": one["metadata"]["name"]}}
+    spec: Json = {
+        key: made["spec"][key] for key in ("match", "enforcementAction") if key in made["spec"]
+    }
+    spec["members"] = members
+    if chance.random() < 0.3:
+        spec["message"] = "not as the group wants it"
+    if chance.random() < 0.6:
+        calls = [f"{chance.choice(['', '', '!'])}{member}()" for member in members]
+        spec["expression"] = chance.choice(
+            [" && ", " || ", " != "][: 3 if len(calls) == 2 else 2]
+        ).join(calls)
+    else:
+        cases: list[Json] = [
+            {
+                "match": _of_any_process(chance),
+                **chance.choice([{"accept": True}, {"member": member}]),
+            }
+            for member in members
+        ]
+        spec["firstMatch"] = [*cases, {"member": "other"}]
+    return {
+        "apiVersion": "waddle.dev/v1alpha1",
+        "kind": "ConstraintGroup",
+        "metadata": {**made["metadata"], "name": name},
+        "spec": spec,
+    }
 
 
 def _mutator(chance: random.Random, number: int) -> Json:
@@ -153,6 +255,14 @@ def _mutator(chance: random.Random, number: int) -> Json:
                 "parameters": {"assign": {"value": "given"}},
             },
         }
+    if chance.random() < 0.3:
+        data = {"provider": "mirrors", "failurePolicy": chance.choice(["Ignore", "UseDefault"])}
+        return _assign(
+            number,
+            match,
+            "spec.containers[name:*].image",
+            {"externalData": {**data, "default": "given:1"}},
+        )
     location, value = chance.choice(
         [
             ("spec.containers[name:*].securityContext.privileged", True),
@@ -160,6 +270,10 @@ def _mutator(chance: random.Random, number: int) -> Json:
             ("spec.containers[name:*].image", "given:latest"),
         ]
     )
+    return _assign(number, match, location, {"value": value})
+
+
+def _assign(number: int, match: Json, location: str, assigned: Json) -> Json:
     return {
         "apiVersion": "mutations.gatekeeper.sh/v1",
         "kind": "Assign",
@@ -168,7 +282,7 @@ def _mutator(chance: random.Random, number: int) -> Json:
             "applyTo": [{"groups": [""], "versions": ["v1"], "kinds": ["Pod"]}],
             "match": match,
             "location": location,
-            "parameters": {"assign": {"value": value}},
+            "parameters": {"assign": assigned},
         },
     }
 
@@ -195,6 +309,94 @@ def _expansion(name: str, of: tuple[str, str], source: str, made: tuple[str, str
             "generatedGVK": {"group": made[0], "version": "v1", "kind": made[1]},
         },
     }
+
+
+def _exceptions(chance: random.Random, known: list[Json]) -> list[Json]:
+    """Exceptions from some constraints, which say whether they allow any."""
+    made = []
+    for item in known:
+        if not item["apiVersion"].startswith(("constraints", "waddle")) or chance.random() < 0.1:
+            continue
+        allowed = chance.choice(["all", "all", "cluster", "none", ""])
+        if allowed:
+            annotations = item["metadata"].setdefault("annotations", {})
+            annotations["waddle.dev/exceptions"] = allowed
+        name, kind = item["metadata"]["name"], item["kind"]
+        for number in range(chance.randint(2, 5)):
+            place = chance.choice([*NAMESPACES, ""])
+            of = "*" if not place and chance.random() < 0.3 else name
+            made.append(
+                policies.exception(
+                    f"{name}-{number}", f"{kind}/{of}", namespace=place, **_excused(chance, place)
+                )
+            )
+    return made
+
+
+KYVERNO = {
+    "tagged": "!object.spec.containers.exists(one, one.image.endsWith(':latest'))",
+    "plain": "object.spec.containers.all(one, !(one.?securityContext.privileged.orValue(false)))",
+    "known": "resource.Get('v1', 'namespaces', '', request.namespace) != null",
+    "owned": "has(object.metadata.labels) && 'owner' in object.metadata.labels",
+}
+"""Policies of Kyverno about Pods, by name."""
+
+
+def _kyverno(chance: random.Random) -> list[Json]:
+    """Some policies of Kyverno: about Pods, and what it writes of them for their controllers."""
+    made: list[Json] = []
+    for name in chance.sample(sorted(KYVERNO), chance.choice([0, 0, 1, 2, 3])):
+        place = chance.choice([*NAMESPACES, "", ""])
+        rule: Json = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
+        expression = KYVERNO[name]
+        if place:
+            expression = expression.replace("'namespaces', '', request", "'namespaces', request")
+        spec: Json = {
+            "validationActions": chance.choice([["Deny"], ["Warn"], ["Audit"]]),
+            "matchConstraints": {
+                "resourceRules": [{**rule, "operations": chance.choice([["CREATE"], ["*"]])}]
+            },
+            "validations": [{"expression": expression, "message": f"not {name}"}],
+        }
+        if chance.random() < 0.3:
+            condition = "object.metadata.namespace != 'shop'"
+            spec["matchConditions"] = [{"name": "not-shop", "expression": condition}]
+        kind = "NamespacedValidatingPolicy" if place else "ValidatingPolicy"
+        metadata = {"name": name, **({"namespace": place} if place else {})}
+        api = "policies.kyverno.io/v1beta1"
+        made.append({"apiVersion": api, "kind": kind, "metadata": metadata, "spec": spec})
+    return made
+
+
+def _excused(chance: random.Random, place: str) -> Json:
+    """Of what an exception is, and what becomes of that."""
+    spec: Json = {}
+    match: Json = {}
+    if chance.random() < 0.3:
+        chosen = chance.sample(KINDS, 3)
+        match["kinds"] = [{"apiGroups": [group], "kinds": [kind]} for group, kind in chosen]
+    if chance.random() < 0.2:
+        match["name"] = chance.choice(["subject-0", "subject-*"])
+    if chance.random() < 0.2:
+        match["labelSelector"] = {"matchLabels": {"app": "x"}}
+    if not place and chance.random() < 0.5:
+        match["namespaces"] = chance.sample(NAMESPACES, chance.randint(1, 2))
+    if chance.random() < 0.3:
+        spec["violations"] = [{"message": chance.choice(["main*", "*latest*", "no label*"])}]
+    if chance.random() < 0.3:
+        spec["parts"] = chance.choice(
+            [{"containers": ["main"]}, {"images": ["a:latest"]}, {"paths": ["metadata.labels"]}]
+        )
+    if chance.random() < 0.3:
+        expression = chance.choice(["object.kind != ''", "object.metadata.labels.app == 'x'"])
+        spec["matchConditions"] = [{"name": "c", "expression": expression}]
+    if chance.random() < 0.5:
+        spec["effect"] = chance.choice(["skip", "warn", "dryrun"])
+    if chance.random() < 0.1:
+        spec["expires"] = "2020-01-01T00:00:00Z"
+    if match or not spec.keys() & {"violations", "parts", "matchConditions"}:
+        spec["match"] = match or {"name": "subject-*"}
+    return spec
 
 
 def _config(chance: random.Random) -> Json:

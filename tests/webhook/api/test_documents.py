@@ -75,7 +75,7 @@ def test_anchors_and_merges_work():
         ("a: b\n---\nc: : d", "line 3: "),
         ("a: &a [*a]", "value contains itself"),
         ("{{a: b}: c}", "a key must be"),
-        ("a: .nan", ".nan is no JSON number"),
+        ("a: .nan", ".nan is not a number of JSON"),
         ("a: \x00", "."),
     ],
 )

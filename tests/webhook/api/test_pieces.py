@@ -9,8 +9,10 @@ from typing import Any
 import orjson
 import pytest
 
+from tests.behaviour.serving import review
 from webhook.api import json_decoder as pieces
 from webhook.api import long_texts
+from webhook.api.admission import TEXT_CHARACTERS_MAX, UndecidableReview, decode_review
 from webhook.api.encoding import decode, encode
 from webhook.api.json_decoder import BeyondBounds, DecodeError, decode_in_pieces, decode_piece
 
@@ -156,6 +158,19 @@ def test_a_name_of_megabytes_is_decoded() -> None:
     name = "<" * 1024 * 1024
     raw = json.dumps({"f:data": {f"f:{name}": {}, "after": [name]}}).replace("<", "\\u003c")
     assert decode_in_pieces(raw.encode()) == {"f:data": {f"f:{name}": {}, "after": [name]}}
+
+
+def test_a_text_longer_than_an_api_server_takes_is_not_put_together() -> None:
+    """38 MiB of one text were put together in one call, for 40 ms of everybody."""
+    longest = "x" * TEXT_CHARACTERS_MAX
+    for text, is_decided in ((longest, True), (longest + "x", False)):
+        body = json.dumps({**review(), "request": {"object": {"a": [text]}}}).encode()
+        if is_decided:
+            request = decode_review(body, large=[])
+            assert request.object == {"a": [text]}
+        else:
+            with pytest.raises(UndecidableReview, match="longer than any that an API server takes"):
+                decode_review(body, large=[])
 
 
 def test_no_single_call_decodes_a_name_or_text_of_megabytes(

@@ -48,6 +48,7 @@ class Cluster:
 
     def __init__(self) -> None:
         self._lines: dict[str, asyncio.Queue[bytes]] = {}
+        self.answered: dict[str, str] = {}
         self._version = 1
 
     def kept(self, obj: Any) -> Any:

@@ -74,7 +74,7 @@ def test_one_that_is_refused_is_counted_and_the_next_is_written(
     server = RefusingServer(refusal)
     outcomes, [line], delays = told(server, monkeypatch)
     assert (outcomes, delays) == ({"failed": 1, "written": 1}, [])
-    assert (line["level"], line["msg"]) == ("warning", "Event not written")
+    assert (line["level"], line["msg"]) == ("warning", "an Event was not written")
     assert names(server) == ["web-1"]
 
 

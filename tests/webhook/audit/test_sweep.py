@@ -1,9 +1,8 @@
 """A sweep over given objects: what sinks are told, and what it says at its end of what went wrong."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,16 +15,15 @@ from tests.webhook.audit.made import (
     snapshot,
     template,
 )
+from tests.webhook.audit.swept import NAMESPACE, RESOURCES, Given, Told
 from tests.webhook.mutation.documents import assign, known, label
 from webhook import log
 from webhook.api.gvk import GroupVersionKind
-from webhook.api.resource import Resource
 from webhook.audit.namespaces import Namespaces
 from webhook.audit.scope import Scope
-from webhook.audit.sink import Audited, Identity, Sinks, SweepEnd, SweepStart
+from webhook.audit.sink import Sinks, SweepEnd, SweepStart
 from webhook.audit.source import CacheSource, UnreadableKind
 from webhook.audit.sweep import Sweep
-from webhook.audit.tally import ConstraintKey, Count
 from webhook.audit.totals import Totals
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.constraint.expansion import Expansion, ExpansionTemplate
@@ -34,62 +32,8 @@ from webhook.constraint.limits import UNLIMITED
 from webhook.mutation.registry import Mutators
 from webhook.review.policy_set import Exclusions, PolicySet
 
-NAMESPACE = GroupVersionKind("", "v1", "Namespace")
-RESOURCES = {
-    POD: Resource(POD, "pods", namespaced=True),
-    SECRET: Resource(SECRET, "secrets", namespaced=True),
-    DEPLOYMENT: Resource(DEPLOYMENT, "deployments", namespaced=True),
-    NAMESPACE: Resource(NAMESPACE, "namespaces", namespaced=False),
-}
-Failures = Mapping[GroupVersionKind, Exception]
-
-
-class Given:
-    """Objects by kind; a kind's list may fail after its objects, or the kind may go."""
-
-    def __init__(
-        self, objects: Mapping[GroupVersionKind, Sequence[Any]], failures: Failures | None = None
-    ) -> None:
-        self.objects = objects
-        self.failures = failures or {}
-        self.gone: set[GroupVersionKind] = set()
-        self.left: frozenset[GroupVersionKind] = frozenset()
-
-    def unseen(self) -> frozenset[GroupVersionKind]:
-        return self.left
-
-    async def kinds(self, _: Any) -> tuple[Resource, ...]:
-        return tuple(RESOURCES[gvk] for gvk in sorted(self.objects) if gvk not in self.gone)
-
-    async def pages(self, _: Any, resource: Resource) -> AsyncGenerator[list[Any], None]:
-        yield list(reversed(self.objects[resource.gvk]))
-        if resource.gvk in self.failures:
-            raise self.failures[resource.gvk]
-
-
-class Told:
-    """A sink that keeps everything."""
-
-    def __init__(self) -> None:
-        self.starts: list[SweepStart] = []
-        self.all: list[Audited] = []
-        self.totals: dict[ConstraintKey, int] = {}
-
-    async def start(self, start: SweepStart) -> None:
-        self.starts.append(start)
-
-    async def audited(self, audited: Audited) -> None:
-        self.all.append(audited)
-
-    async def gone(self, identity: Identity) -> None:
-        raise AssertionError(identity)
-
-    async def end(self, end: SweepEnd) -> None:
-        del end
-
-    async def publish(self, end: SweepEnd, totals: Mapping[ConstraintKey, Count]) -> None:
-        del end
-        self.totals = {key: count.total for key, count in totals.items()}
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def sweep(scope: Scope, source: Given) -> tuple[SweepEnd, Told]:

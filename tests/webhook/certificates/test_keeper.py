@@ -345,3 +345,26 @@ def test_two_rotations_fail_no_client_that_trusts_the_configuration_alone(cluste
 
     options = {"lifetimes": SHORT, "check_seconds": 0.2}
     with_replicas(cluster, place, tmp_path / "log", work, **options)
+
+
+def test_providers_find_our_authorities_in_a_secret_of_their_own(cluster, place, tmp_path):
+    """Copied by whoever is first, put right, and beside whatever else stands there."""
+    copied = dataclasses.replace(place, provider_secret=(place.namespace, "trusted-by-provider"))
+
+    async def work(client, replicas, _stack):
+        await until(all_ready(replicas))
+        metadata = {"name": "trusted-by-provider", "namespace": place.namespace}
+        kind = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
+        await client.create(SECRETS, {**kind, "data": {"other": "eA=="}}, place.namespace)
+        wanted = base64.b64encode((await data_of(client, place))["ca.crt"]).decode()
+
+        async def held():
+            document = await client.get(SECRETS, "trusted-by-provider", place.namespace)
+            return document["data"] == {"other": "eA==", "ca.crt": wanted}
+
+        await until(held)
+        change = {"data": {"ca.crt": "eA=="}}
+        await client.merge(SECRETS, "trusted-by-provider", place.namespace, change)
+        await until(held)
+
+    with_replicas(cluster, copied, tmp_path / "log", work)

@@ -9,7 +9,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
-from webhook.certificates.plan import CertificatePlan, Lifetimes, bundle, is_trusted, plan
+from webhook.certificates.plan import STANDS, CertificatePlan, Lifetimes, bundle, is_trusted, plan
 
 NAMES = ["waddle-webhook-service.waddle-system.svc", "localhost"]
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -126,6 +126,20 @@ def test_an_authority_is_trusted_before_it_signs_what_is_served(secret):
     assert trusts(both, promoted)
     assert trusts(bundle(promoted, now), secret)
     assert planned(promoted, now).secret is None
+
+
+def test_an_authority_that_providers_copy_stands_there_for_a_day_before_it_signs(secret):
+    now = NOW + (10 * 365 - 60) * DAY
+    lifetimes = Lifetimes(stands=STANDS)
+    _, announced = renewed(secret, now)
+
+    def promoted(after):
+        step = planned(announced, now + after, trusted_seconds=3600.0, lifetimes=lifetimes)
+        return step.reason == "the new authority is trusted"
+
+    assert not promoted(dt.timedelta(minutes=30))
+    assert not promoted(dt.timedelta(hours=23))
+    assert promoted(dt.timedelta(hours=24))
 
 
 def test_an_ended_authority_is_trusted_no_more(secret):

@@ -105,4 +105,4 @@ def test_who_reads_that_a_certificate_was_installed_or_refused_finds_metrics_and
     assert found == [("certificate installed", state())]
     (tmp_path / "tls.key").write_bytes(b"none")
     assert not served.load()
-    assert found[1:] == [("certificate cannot be used; the one before stays", state())]
+    assert found[1:] == [("certificate cannot be used; the last good one stays", state())]

@@ -15,6 +15,7 @@ from webhook.audit.sink import SweepEnd, identity_of
 from webhook.audit.tally import Count
 from webhook.cli.audit import report as audit_report
 from webhook.cli.audit.run import AuditedViolation, AuditOutcome
+from webhook.constraint.result import Excuse
 from webhook.constraint.review import AugmentedObject
 
 
@@ -74,6 +75,25 @@ def test_every_other_format_tells_the_same(outcome):
         audit_report.summary(outcome),
     ]
     assert audit_report.as_table(outcome, 20).endswith(audit_report.summary(outcome))
+
+
+def test_what_is_excused_is_told_below_and_by_which_exception(outcome):
+    first, *rest = outcome.findings
+    excuse = Excuse("PolicyException", "shop", "for-web", "skip", "it must", "2100-01-01T00:00:00Z")
+    excused = AuditedViolation(first.identity, first.result._replace(excuse=excuse))
+    outcome = replace(outcome, findings=rest, excused=[excused])
+
+    assert audit_report.as_table(outcome, 20).splitlines()[-3:] == [
+        "excused: 1 violation",
+        "  v1/Pod shop/web  K8sDeny/denies  no  (PolicyException shop/for-web)",
+        "1 violation in 1 object, 1 more excused; 3 of 3 constraints not violated",
+    ]
+    (told,) = audit_report.document_of(outcome)["excused"]
+    assert told["exception"] == {
+        "title": "PolicyException shop/for-web",
+        "effect": "skip",
+        "expires": "2100-01-01T00:00:00Z",
+    }
 
 
 def test_an_object_that_could_not_be_audited_is_missing_in_each_format_and_for_the_exit_code(

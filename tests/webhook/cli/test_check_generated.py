@@ -6,6 +6,7 @@ import json
 import pytest
 import yaml
 
+from tests.policies import exception
 from tests.webhook.cli.in_process import waddle
 
 POD = {
@@ -65,6 +66,52 @@ def test_a_constraint_that_is_enforced_at_the_api_server_alone_is_compared_as_we
     run = waddle("check", "-f", file, "--vap", "template")
     assert run.returncode == 0
     assert "2 verdicts of generated policies, 0 differ" in run.stdout
+
+
+def with_exception(file, **metadata):
+    """The policies with an exception for their constraint, in force now."""
+    documents = list(yaml.safe_load_all(file.read_text()))
+    documents[1]["metadata"] |= metadata
+    documents.append(exception("legacy", "K8sNative/one", match={"name": "web"}))
+    file.write_text(yaml.safe_dump_all(documents))
+    return file, documents
+
+
+def test_a_constraint_that_is_excused_from_is_not_carried_by_a_policy_and_that_is_said(tmp_path):
+    """A policy of the API server was compared as if it knew what the webhook excuses."""
+    source = {"validations": [{"expression": "!has(object.spec.hostNetwork)", "message": "no"}]}
+    file, documents = with_exception(policies(tmp_path, **source))
+    run = waddle("check", "-f", file, "--vap", "template")
+    assert run.returncode == 0, run.stderr
+    said = "K8sNative/one has none: withdrawn for ClusterPolicyException legacy, and others maybe"
+    assert said in run.stdout
+    documents[-1]["spec"]["notBefore"] = "2099-12-31T00:00:00Z"
+    file.write_text(yaml.safe_dump_all(documents))
+    later = waddle("check", "-f", file, "--vap", "template")
+    assert "2 verdicts of generated policies, 0 differ" in later.stdout
+
+
+def test_a_ratchet_is_not_carried_by_a_policy_and_that_is_said(tmp_path):
+    """The check ended by a bug of ours."""
+    file = policies(tmp_path, validations=[{"expression": "false", "message": "no"}])
+    documents = list(yaml.safe_load_all(file.read_text()))
+    documents[1]["metadata"]["annotations"] = {"waddle.dev/existing": "allow"}
+    file.write_text(yaml.safe_dump_all(documents))
+    run = waddle("check", "-f", file, "--vap", "template")
+    assert run.returncode == 0, run.stderr
+    assert "K8sNative/one has none: withdrawn for waddle.dev/existing" in run.stdout
+
+
+def test_what_admission_would_refuse_of_an_exception_is_told_before(tmp_path):
+    """It was said that each can be used."""
+    file, documents = with_exception(policies(tmp_path, validations=[{"expression": "false"}]))
+    documents[1]["metadata"]["annotations"] = {"waddle.dev/exceptions": "none"}
+    documents.append(exception("typo", "K8sNative/two", match={"name": "web"}))
+    file.write_text(yaml.safe_dump_all(documents))
+    run = waddle("check", "-f", file)
+    assert run.returncode == 1
+    assert "K8sNative one allows no exceptions" in run.stdout
+    assert "there is no constraint K8sNative/two" in run.stdout
 
 
 TEN = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"

@@ -5,9 +5,13 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
+import subprocess
 
 import pytest
+from aiohttp import web
 
+from tests.oci_registry import digest_of, serving
 from tests.sarif_schema import assert_sarif
 from tests.webhook.cli.in_process import waddle
 
@@ -328,9 +332,10 @@ def test_policies_are_fetched_from_folders_and_files_before_a_run(folder):
     for source in ("remote", f"file://{folder}/remote", "file::remote/r.rego"):
         run = conftest(folder, "test", "-p", f"new-{len(source)}", "-u", source, "good.yaml")
         assert "1 test, 0 passed" in run.stdout, run.stderr
-    refused = conftest(folder, "test", "-u", "oci://x/y", "good.yaml")
-    assert "oci is not supported" in refused.stderr
-    assert refused.returncode == 1
+    for source in ("s3::https://x/y", "hg::https://x/y", "gcs::https://x/y"):
+        refused = conftest(folder, "test", "-u", source, "good.yaml")
+        assert f"{source.partition(':')[0]} is not supported" in refused.stderr
+        assert refused.returncode == 1
 
 
 def test_a_built_ins_complaint_is_told_where_that_is_asked_for(folder):
@@ -382,3 +387,179 @@ def test_policies_see_the_variables_that_they_may_see(folder, monkeypatch, shown
     run = conftest(folder, "test", "--no-color", "-n", "p", "good.yaml")
 
     assert f"good.yaml - p - {told}\n" in run.stdout
+
+
+# --- pull, push, doc, reformat ----------------------------------------------------------------
+
+
+def test_what_is_pushed_is_pulled_and_updated(folder):
+    with serving() as registry:
+        pushed = conftest(folder, "push", f"{registry.host}/team/policies", "-p", "policy")
+        assert pushed.returncode == 0, pushed.stderr
+        assert "pushed bundle with digest: sha256:" in pushed.stdout
+        (content, _) = registry.manifests["team/policies", "latest"]
+        assert digest_of(content) in pushed.stdout
+
+        pulled = conftest(folder, "pull", f"oci://{registry.host}/team/policies", "-p", "pulled")
+        assert pulled.returncode == 0, pulled.stderr
+        for file in (folder / "policy").rglob("*.rego"):
+            assert (folder / "pulled" / file.relative_to(folder)).read_text() == file.read_text()
+        (folder / "updated").mkdir()
+        run = conftest(
+            folder, "test", "-u", f"{registry.host}/team/policies", "-p", "updated", "good.yaml"
+        )
+        assert "3 tests" in run.stdout, run.stderr
+        run = conftest(folder, "verify", "-u", f"{registry.host}/team/policies", "-p", "checked")
+        assert "0 tests" in run.stdout, run.stderr
+
+
+def test_policies_that_cannot_be_loaded_are_not_pushed(folder):
+    (folder / "policy" / "broken.rego").write_text("package main\ndeny contains")
+    with serving() as registry:
+        run = conftest(folder, "push", f"{registry.host}/team/policies", "-p", "policy")
+
+        assert run.returncode == 1
+        assert "broken.rego" in run.stderr
+        assert not registry.requests
+
+
+def test_a_registry_of_another_machine_is_asked_with_tls(folder):
+    with serving() as registry:
+        run = conftest(folder, "pull", f"oci://{registry.host}/a/b", "--tls")
+
+        assert run.returncode == 1
+        assert "a registry without TLS has to be named as insecure" in run.stderr
+
+
+def test_a_file_from_the_web_replaces_nothing_when_it_is_pulled(folder):
+    with serving() as server:
+
+        async def file(request):
+            return web.Response(text="package a\n")
+
+        server.instead = file
+        for code in (0, 1):
+            run = conftest(folder, "pull", f"{server.url}/deny.rego", "-p", "pulled")
+            assert run.returncode == code, run.stderr
+        assert "refusing to overwrite" in run.stderr
+        assert conftest(folder, "pull", f"{server.url}/a.tar.gz").returncode == 1
+
+
+def test_absolute_folders_are_below_the_working_folder_unless_it_is_said(folder, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+
+    conftest(folder, "pull", "policy", "-p", str(elsewhere))
+    assert not elsewhere.exists()
+    assert list((folder / str(elsewhere).lstrip("/")).glob("*.rego"))
+    conftest(folder, "pull", "--absolute-paths", "policy", "-p", str(elsewhere))
+    assert list(elsewhere.glob("*.rego"))
+
+
+@pytest.mark.skipif(not shutil.which("git"), reason="git is not installed")
+def test_git_is_cloned_by_tag_and_folder_and_brought_up_to_date(folder, tmp_path):
+    repository = tmp_path / "repository"
+    (repository / "rego").mkdir(parents=True)
+
+    def git(*arguments):
+        author = ("-c", "user.name=a", "-c", "user.email=a@b.example", "-c", "commit.gpgsign=false")
+        subprocess.run(["git", *author, *arguments], cwd=repository, check=True)
+
+    def commit(text):
+        (repository / "rego" / "a.rego").write_text(text)
+        git("add", ".")
+        git("commit", "-qm", text)
+
+    git("init", "-q")
+    commit("package one\n")
+    git("tag", "v1")
+    commit("package two\n")
+    source = f"git::file://{repository}"
+
+    assert conftest(folder, "pull", source, "-p", "whole").returncode == 0
+    assert (folder / "whole" / "rego" / "a.rego").read_text() == "package two\n"
+    commit("package three\n")
+    assert conftest(folder, "pull", source, "-p", "whole").returncode == 0
+    assert (folder / "whole" / "rego" / "a.rego").read_text() == "package three\n"
+    assert conftest(folder, "pull", f"{source}//rego?ref=v1", "-p", "part").returncode == 0
+    assert (folder / "part" / "a.rego").read_text() == "package one\n"
+    for wrong in (f"{source}//none", f"{source}//../x", f"{source}?ref=-x", f"{source}?sshkey=x"):
+        run = conftest(folder, "pull", wrong, "-p", "wrong")
+        assert run.returncode == 1, wrong
+        assert "Error: download policies" in run.stderr
+
+
+def test_git_runs_no_program_that_an_address_names(folder, tmp_path):
+    for address in (
+        f"git::ext::sh -c touch% {tmp_path}/made",
+        f"git::--upload-pack=touch {tmp_path}/made",
+    ):
+        assert conftest(folder, "pull", address, "-p", "pulled").returncode == 1
+    assert not (tmp_path / "made").exists()
+
+
+DOCUMENTED = """# METADATA
+# title: Labels
+# description: What every object has
+package shop.labels
+
+# METADATA
+# title: An owner
+# related_resources:
+# - ref: https://example.com/owners
+#   description: Who owns what
+# custom: {severity: 3}
+deny contains "no owner" if not input.owner
+"""
+
+
+def test_a_page_is_made_of_annotations(folder):
+    (folder / "shop").mkdir()
+    (folder / "shop" / "labels.rego").write_text(DOCUMENTED)
+    (folder / "page.tpl").write_text(
+        "{{ range . }}{{ .RegoPackageName }} {{ .Annotations.Custom.severity }};{{ end }}"
+    )
+
+    run = conftest(folder, "doc", "shop")
+
+    assert run.returncode == 0, run.stderr
+    assert (folder / "shop.md").read_text() == (
+        "# shop.labels - Labels\n\nWhat every object has\n\n"
+        "## shop.labels.deny - An owner\n\n\n\n"
+        "Related Resources:\n\n* [Who owns what](https://example.com/owners)\n\n"
+    )
+    assert conftest(folder, "doc", "-t", "page.tpl", "shop").returncode == 0
+    assert (folder / "shop.md").read_text() == "shop.labels <no value>;shop.labels.deny 3;"
+    for wrong in (
+        ["policy"],
+        ["none"],
+        ["pod.yaml"],
+        [],
+        ["-t", "none", "shop"],
+        ["-o", "none", "shop"],
+    ):
+        assert conftest(folder, "doc", *wrong).returncode == 1
+
+
+def test_results_are_written_in_another_format(folder):
+    results = conftest(folder, "test", "-o", "json", "pod.yaml").stdout
+    (folder / "results.json").write_text(results)
+
+    assert conftest(folder, "reformat", "-o", "json", "results.json").stdout == results
+    for output in ("tap", "junit", "table", "github", "azuredevops", "sarif"):
+        direct = conftest(folder, "test", "-o", output, "pod.yaml").stdout
+        again = conftest(folder, "reformat", "-o", output, stdin=results)
+        assert again.returncode == 0
+        assert again.stdout == direct, output
+    for wrong in ("", "x", "{}", "[1]", '[{"failures": [1]}]', "[" * 100_000):
+        run = conftest(folder, "reformat", stdin=wrong)
+        assert run.returncode == 1
+        assert "failed to parse JSON input" in run.stderr
+    assert "failed to open input file" in conftest(folder, "reformat", "none.json").stderr
+
+
+@pytest.mark.parametrize("command", ["fmt", "plugin"])
+def test_what_is_left_out_is_refused_by_name(folder, command):
+    run = conftest(folder, command, "policy")
+
+    assert run.returncode != 0
+    assert f"conftest {command} is not supported" in run.stderr

@@ -45,20 +45,32 @@ def folder(tmp_path):
     pods = {"kinds": [{"kinds": ["Pod"]}]}
     warn = constraint(enforcementAction="warn", match=pods)
     none = constraint(match={"kinds": [{"kinds": ["Node"]}]})
+    needs = template()
+    needs["metadata"]["annotations"] = {
+        "metadata.gatekeeper.sh/requires-sync-data": '[[{"groups":[""],"versions":["v1"],"kinds":["Pod"]}]]'
+    }
     files = {
         "template.yaml": [template()],
         "denies.yaml": [template(), constraint()],
         "warns.yaml": [template(), warn],
         "matches_nothing.yaml": [template(), none],
         "broken.yaml": [template(rego="package p\nviolation[{")],
+        "needs.yaml": [needs],
         "pod.yaml": [pod()],
         "kubeconfig": [NOWHERE],
+        "nameless.yaml": [{"apiVersion": "v1", "kind": 5, "metadata": {"name": "of no kind"}}],
+        "review.yaml": [
+            {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": None}
+        ],
         "list.yaml": [
             {"apiVersion": "config.kubernetes.io/v1", "kind": "ResourceList", "items": [pod()]}
         ],
     }
     for name, documents in files.items():
         (tmp_path / name).write_text(yaml.safe_dump_all(documents))
+    fast = {"latencies": dict.fromkeys(("p50", "p95", "p99", "mean"), 1)}
+    saved = [{"engine": "rego", "reviewsPerSecond": 1e9, **fast}]
+    (tmp_path / "fast.json").write_text(json.dumps(saved))
     (tmp_path / "bad.yaml").write_text("a: [")
     (tmp_path / "nothing.yaml").write_text("# nothing")
     (tmp_path / "records").write_text(json.dumps(RECORD) + "\n")
@@ -84,6 +96,12 @@ CLUSTER = ["--kubeconfig", "kubeconfig"]
 
 ENDS = [
     ("audit", 2, ["--once", "--kubeconfig", "none"]),
+    ("bench", 0, ["-n", "1", "-f", "denies.yaml", "-f", "pod.yaml"]),
+    (
+        *("bench", 1),
+        ["-n", "1", "-f", "denies.yaml", "-f", "pod.yaml", "--compare", "fast.json"],
+    ),
+    ("bench", 2, ["-f", "pod.yaml"]),
     ("cel check", 0, ["1 + 1"]),
     ("cel check", 1, ["1 + 'a'"]),
     ("cel eval", 0, ["1 + 1"]),
@@ -93,6 +111,8 @@ ENDS = [
     ("check", 1, ["-f", "broken.yaml"]),
     ("check", 2, ["-f", "pod.yaml"]),
     ("check", 2, ["-f", "none.yaml"]),
+    ("check", 2, ["-f", "nameless.yaml", "-f", "denies.yaml"]),
+    ("check", 2, ["-f", "review.yaml", "-f", "denies.yaml"]),
     ("check", 2, ["--decisions", "none", "-f", "denies.yaml"]),
     ("check", 2, ["--decisions", ".", "-f", "denies.yaml"]),
     ("conftest parse", 0, ["pod.yaml"]),
@@ -122,8 +142,14 @@ ENDS = [
     ("decisions tail", 0, ["records"]),
     ("decisions tail", 2, ["none"]),
     ("decisions tail", 2, ["."]),
+    ("except", 1, ["records", "--reason", "r"]),
+    ("except", 2, ["told", "--reason", "r"]),
+    ("except", 2, ["none", "--reason", "r"]),
     ("expand", 0, ["-f", "pod.yaml"]),
     ("expand", 2, ["-f", "none.yaml"]),
+    ("export", 1, ["denies.yaml", "--static", "out"]),
+    ("export", 2, ["broken.yaml", "--static", "out"]),
+    ("export", 2, ["none.yaml", "--static", "out"]),
     ("krm", 0, ["-f", "warns.yaml", "<list.yaml"]),
     ("krm", 1, ["-f", "denies.yaml", "<list.yaml"]),
     ("krm", 1, ["-f", "denies.yaml", "<pod.yaml"]),
@@ -131,6 +157,8 @@ ENDS = [
     ("migrate gatekeeper", 0, ["-f", "denies.yaml"]),
     ("migrate gatekeeper", 1, ["-f", "broken.yaml"]),
     ("migrate gatekeeper", 2, ["-f", "pod.yaml"]),
+    ("migrate kubewarden", 2, ["-f", "pod.yaml"]),
+    ("migrate kyverno", 2, ["-f", "pod.yaml"]),
     ("mutate", 0, ["-f", "pod.yaml"]),
     ("mutate", 2, ["-f", "bad.yaml"]),
     ("rego check", 0, ["passes.rego"]),
@@ -140,6 +168,8 @@ ENDS = [
     ("rego eval", 1, ["--fail", "input.x"]),
     ("rego eval", 2, ["x"]),
     ("rego eval", 2, ["-d", "none", "1"]),
+    ("rego parse", 0, ["passes.rego"]),
+    ("rego parse", 1, ["none"]),
     ("rego test", 0, ["passes.rego"]),
     ("rego test", 1, ["broken.rego"]),
     ("rego test", 2, ["fails.rego"]),
@@ -153,6 +183,9 @@ ENDS = [
     ("size", 0, ["--rate", "10", "--constraints", "1", "--p99", "100"]),
     ("size", 1, ["--rate", "10", "--constraints", "1", "--p99", "0.000001"]),
     ("status", 2, ["--kubeconfig", "none"]),
+    ("sync test", 0, ["-f", "template.yaml", "--force-omit-gvk-manifest"]),
+    ("sync test", 1, ["-f", "needs.yaml", "--force-omit-gvk-manifest"]),
+    ("sync test", 2, ["-f", "pod.yaml"]),
     ("test", 0, ["-f", "warns.yaml", "-f", "pod.yaml"]),
     ("test", 1, ["-f", "denies.yaml", "-f", "pod.yaml"]),
     ("test", 1, ["-f", "none.yaml"]),
@@ -192,8 +225,36 @@ ENDS = [
 """Command, exit code and arguments; what begins with < is standard input."""
 
 ELSEWHERE = {
+    ("provider images", 0): "tests/webhook/images/test_provider_process.py",
+    ("provider images", 1): "tests/webhook/images/test_provider_process.py",
+    ("verify-image", 0): "tests/webhook/cli/test_verify_image.py",
+    ("verify-image", 1): "tests/webhook/cli/test_verify_image.py",
+    ("verify-image", 2): "tests/webhook/cli/test_verify_image.py",
     ("audit", 0): "tests/system/test_audit_once.py",
     ("audit", 1): "tests/system/test_audit_once.py",
+    ("export", 0): "tests/webhook/cli/test_export.py",
+    ("except", 0): "tests/webhook/cli/test_except.py",
+    ("migrate kubewarden", 0): "tests/webhook/cli/test_migrate_kubewarden.py",
+    ("migrate kubewarden", 1): "tests/webhook/cli/test_migrate_kubewarden.py",
+    ("migrate kyverno", 0): "tests/webhook/cli/test_migrate_kyverno.py",
+    ("migrate kyverno", 1): "tests/webhook/cli/test_migrate_kyverno.py",
+    **{
+        (f"conftest {command}", code): "tests/webhook/cli/test_conftest.py"
+        for command in ("doc", "pull", "push", "reformat")
+        for code in (0, 1)
+    },
+    **{
+        (f"policy {command}", code): "tests/webhook/cli/test_policy.py"
+        for command in ("pull", "push")
+        for code in (0, 1, 2)
+    },
+    ("policy list", 0): "tests/webhook/cli/test_policy_sources.py",
+    ("policy list", 1): "tests/webhook/cli/test_policy_sources.py",
+    **{
+        (f"policy {command}", code): "tests/system/test_policies_from_registries.py"
+        for command in ("install", "upgrade")
+        for code in (0, 1, 2)
+    },
     ("report", 0): "tests/system/test_reports_of_the_audit.py",
     ("demo", 0): "tests/behaviour/test_the_demonstration.py",
     ("demo", 1): "tests/behaviour/test_the_demonstration.py",

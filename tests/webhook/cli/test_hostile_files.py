@@ -43,3 +43,13 @@ def test_a_suite_with_a_template_that_is_too_large_fails_and_the_others_pass(tmp
     words = ("is too large", "is nested too deeply")
     assert any(f"policy {word}" in run.stdout for word in words)
     assert f"ok\t{tmp_path}/b-good/suite.yaml" in run.stdout
+
+
+def test_an_object_beyond_what_yaml_s_writer_can_nest_is_written_as_json(tmp_path):
+    """JSON is YAML: it ended in a traceback."""
+    deep = "[" * 3000 + "]" * 3000
+    pod = f'{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"q"}},"x":{deep}}}'
+    (tmp_path / "deep.json").write_text(pod)
+    done = waddle("mutate", "-f", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.replace(" ", "").replace("\n", "").count("[") == 3000

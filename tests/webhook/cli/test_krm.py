@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from tests.patience import PATIENCE_SECONDS
+from tests.policies import exception
 from tests.webhook.cli.in_process import waddle
 from tests.webhook.constraint.policies import constraint, pod, template
 
@@ -56,6 +57,22 @@ def test_what_does_not_deny_does_not_stop_the_pipeline(tmp_path, action, severit
 
     assert run.returncode == 0
     assert [one["severity"] for one in yaml.safe_load(run.stdout)["results"]] == [severity]
+
+
+def test_what_is_excused_is_something_to_know_with_its_exception(tmp_path):
+    closed = pods(enforcementAction="deny")
+    closed["metadata"]["annotations"] = {"waddle.dev/exceptions": "all"}
+    excuse = exception("for-web", "K8sDeny/c", match={"name": "web"})
+    run = krm(resource_list(template(), closed, excuse, pod()), cwd=tmp_path)
+
+    assert run.returncode == 0
+    (result,) = yaml.safe_load(run.stdout)["results"]
+    assert (result["message"], result["severity"]) == ("no", "info")
+    assert result["tags"] == {
+        "constraint": "K8sDeny/c",
+        "action": "excused",
+        "exception": "ClusterPolicyException for-web",
+    }
 
 
 def test_the_list_is_printed_as_it_came_comments_and_all(tmp_path):

@@ -12,6 +12,7 @@ import yaml
 
 from tests.conformance.gatekeeper import waddle
 from tests.webhook.cli.commands import commands
+from tests.webhook.cli.in_process import waddle as in_process
 from tests.webhook.constraint.policies import constraint, pod, template
 from webhook import __version__
 from webhook.rego.builtins.families import HOMES
@@ -23,6 +24,16 @@ def test_help_names_every_subcommand():
     assert run.returncode == 0
     for name in ("serve", "test", "verify"):
         assert f"  {name} " in run.stdout
+
+
+def test_the_line_of_each_command_is_whole_in_a_narrow_terminal(monkeypatch):
+    """Three were cut in the middle of a sentence."""
+    monkeypatch.setenv("COLUMNS", "80")
+    for group in sorted({name.rpartition(" ")[0] for name, _ in commands()}):
+        lines = in_process(*group.split(), "--help").stdout.splitlines()
+        assert [
+            line for line in lines if not line.startswith("Usage") and line.endswith("...")
+        ] == []
 
 
 HEAVY = (

@@ -401,7 +401,7 @@ def test_check_names_a_mistyped_object_and_goes_on(policies, tmp_path):
     assert f"{tmp_path}/m.yaml:1: Pod typo: " in run.stderr
     assert "resource typo has no version" in run.stderr
     assert "1 object of the manifests:" in run.stdout
-    assert run.returncode == 0
+    assert run.returncode == 2
 
 
 # --- http.send ------------------------------------------------------------------------------------

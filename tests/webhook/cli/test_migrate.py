@@ -1,5 +1,6 @@
 """`waddle migrate gatekeeper` says of each object whether it runs as it is."""
 
+import base64
 import json
 import re
 
@@ -8,6 +9,7 @@ import yaml
 
 from tests.conformance.gatekeeper import waddle
 from tests.programs import ROOT
+from tests.provider_process import make_authority
 from webhook.cli.migrate.rules import NUMBERS, PAGES, Judged, Note
 from webhook.cli.migrate.run import as_table
 
@@ -32,7 +34,7 @@ spec:
 FETCHING = (
     DENIED.replace("denied", "fetching")
     .replace("Denied", "Fetching")
-    .replace("input.review.object.data.deny ==", 'external_data({"provider": "p", "keys": []}) ==')
+    .replace("input.review.object.data.deny ==", "nobody_s_function(1) ==")
 )
 SYNCED = (
     DENIED.replace("denied", "synced")
@@ -42,6 +44,8 @@ SYNCED = (
         "{name: synced, annotations: {metadata.gatekeeper.sh/requires-sync-data: '[]'}}",
     )
 )
+
+CA_BUNDLE = base64.b64encode(make_authority().certificate).decode()
 
 
 def an_object(kind: str, name: str, api: str, **fields: object) -> str:
@@ -81,6 +85,12 @@ def test_each_object_is_told_with_what_differs_and_what_is_missing(tmp_path):
         an_object("Denied", "large", CONSTRAINTS, spec={"parameters": {"max": 3_000_000}}),
         an_object("Nowhere", "lost", CONSTRAINTS),
         an_object("Provider", "p", "externaldata.gatekeeper.sh/v1beta1", spec={}),
+        an_object(
+            "Provider",
+            "q",
+            "externaldata.gatekeeper.sh/v1beta1",
+            spec={"url": "https://q", "caBundle": CA_BUNDLE},
+        ),
         an_object("ConfigMap", "foreign", "v1"),
     )
     assert run.returncode == 1
@@ -92,9 +102,11 @@ def test_each_object_is_told_with_what_differs_and_what_is_missing(tmp_path):
         "large": "differs",
         "lost": "missing",
         "p": "missing",
+        "q": "differs",
     }
-    assert found["fetching"]["notes"][0]["row"] == "Providers and `external_data`"
-    assert "external_data" in found["fetching"]["notes"][0]["text"]
+    assert "undefined function nobody_s_function" in found["fetching"]["notes"][0]["text"]
+    assert found["p"]["notes"][0]["text"] == "invalid provider url. value: "
+    assert found["q"]["notes"][0]["row"] == "Providers and `external_data`"
     assert "3000000" in found["large"]["notes"][0]["text"]
     assert found["denied"]["place"].endswith("all.yaml:2")
 
@@ -120,8 +132,8 @@ def test_each_object_is_told_with_what_differs_and_what_is_missing(tmp_path):
             "Assign",
             "mutations.gatekeeper.sh/v1",
             ASSIGN | {"parameters": {"assign": {"externalData": {"provider": "p"}}}},
-            "missing",
-            "external data in mutators",
+            "differs",
+            "the mutating webhook",
         ),
         (
             "SyncSet",

@@ -12,8 +12,9 @@ from tests.webhook.cli.in_process import waddle
 from tests.webhook.mutation.documents import assign, label, pod
 from webhook.cli.extensions import run as extension_run
 from webhook.cli.sources import CannotTest
-from webhook.constraint.expansion import Expansion
+from webhook.constraint.snapshot import Snapshot
 from webhook.mutation.registry import Mutators
+from webhook.review.policy_set import PolicySet
 
 EXPANSION = {
     "apiVersion": "expansion.gatekeeper.sh/v1alpha1",
@@ -118,7 +119,7 @@ def test_a_mutator_of_a_kind_that_nobody_knows_is_an_error(folder: Path, command
     misspelt = {**OWNER, "kind": "AssignMetaData"}
     run = waddle(command, "-f", put(folder, *policies, misspelt, pod()))
     assert run.returncode not in (0, None)
-    assert "AssignMetaData is no kind of mutators" in run.stderr
+    assert "AssignMetaData is not a kind of mutators" in run.stderr
     # A check judges by what can be used; what applies mutators would apply too few.
     assert ("Pod" in run.stdout) is (command == "test")
 
@@ -129,7 +130,7 @@ def test_an_expansion_of_a_kind_that_nobody_knows_is_an_error(folder: Path, comm
     misspelt = {**EXPANSION, "kind": "ExpansionTemplates"}
     run = waddle(command, "-f", put(folder, *policies, misspelt, DEPLOYMENT))
     assert run.returncode not in (0, None)
-    assert "ExpansionTemplates is no kind of expansion" in run.stderr
+    assert "ExpansionTemplates is not a kind of expansion" in run.stderr
 
 
 def test_a_review_without_what_could_not_be_read_says_so(folder: Path) -> None:
@@ -149,8 +150,14 @@ def test_mutating_an_object_ends_when_its_time_does() -> None:
     selected = {"labelSelector": {"matchLabels": {"owner": "nobody"}}}
     mutators.add(label("first", "first", "yes", match=selected))
     mutators.add(OWNER)
-    extending = extension_run.Extending(mutators.snapshot, Expansion(), {}, seconds=-1)
+    extending = extension_run.Extending(
+        PolicySet(Snapshot(targets={}), mutators.snapshot), seconds=-1
+    )
     with pytest.raises(CannotTest, match="mutating Pod shop/p: the time for mutating this object"):
         extending.mutate(pod())
-    mutated = extension_run.Extending(mutators.snapshot, Expansion(), {}).mutate(pod()).after
+    mutated = (
+        extension_run.Extending(PolicySet(Snapshot(targets={}), mutators.snapshot))
+        .mutate(pod())
+        .after
+    )
     assert mutated["metadata"]["labels"] == {"owner": "nobody", "first": "yes"}

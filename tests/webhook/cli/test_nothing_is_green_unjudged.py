@@ -74,7 +74,7 @@ def test_a_constraint_that_matched_nothing_is_named_with_the_kind_that_was_meant
     run = waddle("test", "-f", file)
     assert run.returncode == 0
     assert '"pods": is Pod meant?' in run.stderr
-    assert "1 of 1 constraints matched no object: K8sDeny/c" in run.stderr
+    assert "1 of 1 constraint matched no object: K8sDeny/c" in run.stderr
     run = waddle("check", "-f", file)
     assert '"pods": is Pod meant?' in run.stdout
     assert "it matched none of them" in run.stdout
@@ -168,3 +168,66 @@ def test_where_everything_was_left_out_nothing_is_known(tmp_path: Path) -> None:
     run = waddle("test", "-f", tmp_path)
     assert run.returncode == 2
     assert "pod.yaml" in run.stderr.splitlines()[-1]
+
+
+def test_objects_without_a_constraint_are_not_reviewed_in_silence(tmp_path):
+    """It ended with a heading and nothing below it."""
+    (tmp_path / "t.yaml").write_text(yaml.safe_dump_all([template(), pod()]))
+
+    run = waddle("check", tmp_path / "t.yaml")
+
+    assert "1 object of the manifests: the given files hold no constraint" in run.stdout
+    assert run.returncode == 0
+
+
+def test_samples_are_tested_where_their_folder_is_named(tmp_path: Path) -> None:
+    """They were left out, and nothing was checked."""
+    (tmp_path / "samples").mkdir()
+    put(suite(tmp_path), pod(name="sample"), name="samples/pod.yaml")
+    run = waddle("test", "-f", tmp_path, "-f", tmp_path / "samples")
+    assert "Pod shop/sample" in run.stdout
+    assert f"{tmp_path}/samples" not in run.stderr
+    assert run.returncode == 1
+    assert "Pod shop/sample" not in waddle("test", "-f", tmp_path).stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "named"), [("mutate", "mutator"), ("expand", "ExpansionTemplate")]
+)
+def test_where_nothing_came_of_any_object_it_is_said_why(
+    tmp_path: Path, command: str, named: str
+) -> None:
+    run = waddle(command, put(tmp_path, pod()))
+    assert run.stderr == f"the given files hold no {named}\n"
+    policies: dict[str, dict[str, Any]] = {
+        "mutate": {
+            "apiVersion": "mutations.gatekeeper.sh/v1",
+            "kind": "AssignMetadata",
+            "metadata": {"name": "owner"},
+            "spec": {
+                "match": {"kinds": [{"apiGroups": [""], "kinds": ["pod"]}]},
+                "location": "metadata.labels.owner",
+                "parameters": {"assign": {"value": "x"}},
+            },
+        },
+        "expand": {
+            "apiVersion": "expansion.gatekeeper.sh/v1beta1",
+            "kind": "ExpansionTemplate",
+            "metadata": {"name": "pods"},
+            "spec": {
+                "applyTo": [{"groups": ["apps"], "versions": ["v1"], "kinds": ["deployment"]}],
+                "templateSource": "spec.template",
+                "generatedGVK": {"group": "", "version": "v1", "kind": "Pod"},
+            },
+        },
+    }
+    run = waddle(command, put(tmp_path, policies[command], pod()))
+    assert run.stderr == f"no {named} of the given files is about an object in them\n"
+    assert run.returncode == 0
+
+
+def test_a_selection_that_matches_nothing_is_quoted(tmp_path: Path) -> None:
+    """It said "matches nothing", which was the expression."""
+    run = waddle("verify", suite(tmp_path), "--run", "nothing")
+    assert run.stderr == f'no test or case in {tmp_path} matches "nothing"\n'
+    assert run.returncode == 2

@@ -165,6 +165,118 @@ FILES = {
     "sp ace.rego": "package sp\nx := 1\n",
 }
 ONE = ["test_names", "test_f", "test_every", "test_not", "test_j"]
+TREES = {
+    "tree.rego": """package a["b-c"].d
+import data.x
+import input.y as z
+# c1
+p.q.r := 1
+p.q contains 2
+p[x].z := x if some x in [1]
+p[1] := 2
+p.s(x, [y, {"a": z}]) := x + y if { x > 1; y == z }
+default f(_) := 1
+q if { some i; input[i] }
+q if { some i, "a" in input }
+r := {1, "a", [1], {2}, null, true, 1.0, 1e3, input.x}
+u := {"b": 1, "a": 2, 3: 4}
+v := {k: v | some k, v in input}
+w := {x | x = 1}
+x := -1
+y := -z
+zz := 1 - -2
+str := `raw`
+e2 := "é<>&\\u2028"
+t := 1 in [1]
+t2 := 1, 2 in [1]
+m if input.x with input as {} with data.x.f as g
+n := count([1]) * (2 + 3) % 4
+a1 := [1, 2][0]
+b1 := {"a": 1}.a
+c1 := f(1).x
+d1 := input
+e1 := data
+lit := set()
+g1 if { x := 1 }
+o1 contains x if x := 1
+wild := input[_][_]
+walkx if walk(input, [_, _])
+and1 := {1} & {2} | {3}
+""",
+    "annotated.rego": """# METADATA
+# title: T
+# description: D
+# organizations: [o]
+# authors:
+# - a <a@b.c>
+# - name: n
+# related_resources:
+# - http://x
+# - ref: http://y
+#   description: d
+# custom:
+#   b: 1
+#   a: [x]
+package p
+
+# METADATA
+# scope: document
+# schemas:
+# - input: schema.x
+# - input.y: {"type": "string"}
+
+# METADATA
+# entrypoint: true
+# title: "é<"
+allow if input.x
+
+# METADATA
+# scope: rule
+# custom: {k: null}
+f(x) := x
+""",
+    "heads.rego": """package a
+p0 := 1
+p.q := 1
+p.q.r := 1
+p1 contains 2
+p2.q contains 2
+p3[x].z := x if some x in [1]
+p4[1] := 2
+p5[x] := 2 if x := 1
+p6[x][y] := 2 if { x := 1; y := 2 }
+p7.s(x) := x
+p8(x) := x
+p9.q[x] := 2 if x := 1
+p10[x] if x := "a"
+p11.q if true
+p12.q["a b"] if true
+p13[1] if true
+p14(x) if true
+p15() := 1
+p16.a.b contains 1
+p17[x] contains 1 if x := 1
+p18.q[x] if x := 1
+""",
+    "heads0.rego": """package a
+p0 = 1
+p.q = 1 { true }
+p.q.r = 1 { true }
+p1[2]
+p2[x] { x = 1 }
+p4[1] = 2
+p5[x] = 2 { x = 1 }
+p9.q[x] = 2 { x = 1 }
+p10.q[x] { x = 1 }
+p11.q { true }
+p12["a"] { true }
+p14(x) { true }
+p15[x].y { x = 1}
+p.q = 1 { true }
+""",
+}
+"""What a syntax tree may hold: each form of a head, and of a term."""
+
 COMMANDS = [
     "test p --coverage -r allow",
     "test p -r allow --threshold 90",
@@ -305,6 +417,16 @@ COMMANDS = [
     "eval -b v9b data",
     "check -b wasm",
     "eval -b wasm data",
+    *(f"parse {name}{option}" for name in TREES for option in ("", " -f json")),
+    "parse --v0-compatible heads0.rego",
+    "parse heads0.rego -f json --v0-compatible",
+    "parse p/p.rego --json-include -comments -f json",
+    "parse sann.rego -f json",
+    "parse sann.rego",
+    "parse none.rego",
+    "parse p",
+    "parse v0.rego",
+    "parse d1.json",
 ]
 
 
@@ -312,7 +434,7 @@ COMMANDS = [
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files of all commands."""
     at = tmp_path_factory.mktemp("opa")
-    for name, text in FILES.items():
+    for name, text in (FILES | TREES).items():
         (at / name).parent.mkdir(parents=True, exist_ok=True)
         (at / name).write_text(text)
     with tarfile.open(at / "b.tar.gz", "w:gz") as archive:

@@ -1,10 +1,11 @@
 """What ``waddle report`` shows of a summary."""
 
 import json
+from dataclasses import replace
 
 from tests.webhook.reports.made import finding, subject
 from webhook.api.gvk import GroupVersionKind
-from webhook.cli.report.view import as_json, as_tables
+from webhook.cli.report.view import as_excused, as_json, as_tables
 from webhook.reports.summary import ReportSummary
 
 NAMESPACE = GroupVersionKind("", "v1", "Namespace")
@@ -75,3 +76,19 @@ def test_json_has_everything():
     }
     assert found["policies"][0]["rule"] == "a"
     assert {"policy", "rule", "namespace"} <= found["policyNamespaces"][0].keys()
+
+
+def test_what_is_excused_is_shown_with_its_exception_and_its_end():
+    found = ReportSummary()
+    one = replace(
+        finding("a", verdict="skip"),
+        exception="PolicyException shop/e",
+        reason="r",
+        expires="2100-01-01T00:00:00Z",
+    )
+    found.add(subject("web", "shop"), [one])
+    first, _, _, row = as_excused(found).splitlines()
+    assert first == "1 violation excused, by 1 exception"
+    assert row.startswith("PolicyException shop/e  2100-01-01T00:00:00Z  Pod shop/web")
+    assert as_excused(summary()) == "no violation is excused"
+    assert '"exception": "PolicyException shop/e"' in as_json(found)

@@ -1,15 +1,19 @@
 """``waddle init`` and ``waddle new``: what they write can be used as it stands."""
 
+import re
+
 import pytest
 import yaml
 
+from tests.programs import ROOT
 from tests.webhook.cli.in_process import waddle
+from webhook import __version__
 
 
 def test_a_new_folder_is_verified_tested_and_denies(tmp_path):
     made = waddle("init", "shop", cwd=tmp_path)
     assert (made.returncode, made.stderr) == (0, "")
-    *_, verify, test = made.stdout.splitlines()
+    verify, test = re.findall(r"^  (waddle .*)", made.stdout, re.MULTILINE)
 
     verified = waddle(*verify.split()[1:], cwd=tmp_path)
     assert "2 passed, 0 failed" in verified.stdout
@@ -35,6 +39,18 @@ def test_the_pipeline_s_commands_run_as_they_stand(pipeline, file, tmp_path):
 
     assert [command[0] for command in commands] == ["verify", "test"]
     assert [waddle(*command, cwd=tmp_path).returncode for command in commands] == [0, 1]
+
+
+def test_the_pipeline_installs_a_wheel_of_this_checkout(tmp_path):
+    """From an index it would install what is published there; this was installed from a folder."""
+    made = waddle("init", cwd=tmp_path)
+    wheel = f"waddle_admission-{__version__}-py3-none-any.whl"
+
+    text = (tmp_path / ".github" / "workflows" / "policies.yaml").read_text()
+    assert f'pip install "./{wheel}"' in text
+    assert made.stdout.endswith(f"  pip wheel --no-deps --wheel-dir . {ROOT}\n")
+    assert wheel in made.stdout
+    assert "wheel" not in waddle("init", "x", "--pipeline=none", cwd=tmp_path).stdout
 
 
 def test_nothing_that_is_there_is_overwritten(tmp_path):

@@ -111,7 +111,7 @@ def test_the_webhooks_of_this_installation_are_removed_and_no_other(server, opti
         run.stdout
     )
     again = waddle("uninstall", "--webhooks", "--yes", *options)
-    assert (again.returncode, again.stdout) == (0, "nothing of Waddle is in this cluster\n")
+    assert (again.returncode, again.stdout) == (0, "this cluster holds nothing of Waddle\n")
 
 
 def test_what_may_refuse_goes_first_and_crds_last(server, options):
@@ -137,7 +137,7 @@ def test_without_yes_it_shows_what_it_would_remove(server, options):
     run = waddle("uninstall", "--webhooks", "--policies", *options)
     assert run.returncode == 0
     assert run.stdout.count("would be removed") == 7
-    assert run.stdout.endswith("nothing was removed: say --yes\n")
+    assert run.stdout.endswith("nothing was removed: add --yes to remove it\n")
     assert server.deleted == []
 
 

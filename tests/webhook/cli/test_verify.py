@@ -39,7 +39,7 @@ def test_suites_that_pass_exit_0_and_are_counted(folder):
 
     assert run.returncode == 0
     assert run.stdout.startswith(f"ok\t{folder}/good/suite.yaml\t")
-    assert run.stdout.endswith("PASS\n1 suites, 1 tests, 2 cases: 1 passed, 0 failed, 1 skipped\n")
+    assert run.stdout.endswith("PASS\n1 suite, 1 test, 2 cases: 1 passed, 0 failed, 1 skipped\n")
 
 
 @pytest.mark.parametrize("path", [".", "...", "./...", "bad/../...", "bad/suite.yaml"])
@@ -66,7 +66,7 @@ def test_nothing_to_run_exits_2_and_says_so(folder, nothing):
     run = waddle("verify", *arguments, cwd=folder)
 
     assert run.returncode == 2
-    expected = "no test suite found in empty" if nothing == "empty" else "matches zork"
+    expected = "no test suite found in empty" if nothing == "empty" else 'matches "zork"'
     assert expected in run.stderr
 
 

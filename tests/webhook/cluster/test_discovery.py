@@ -100,7 +100,7 @@ def test_what_is_no_list_of_resources_is_no_answer_and_is_asked_again(tmp_path, 
     """That a kind is not served it does not say."""
 
     async def twice(discovery):
-        with pytest.raises(ApiUnreachable, match="the answer is no list of resources"):
+        with pytest.raises(ApiUnreachable, match="the answer is not a list of resources"):
             await discovery.resource(WIDGET)
         return await discovery.resource(WIDGET)
 

@@ -38,7 +38,7 @@ WRONG = {
         config(users=[])
     ): "context a names the user 'u', which is not in it; its users: none",
     yaml.safe_dump(config(clusters=[{"name": "c", "cluster": {"server": "127.0.0.1:1"}}])): (
-        "cluster c: its server '127.0.0.1:1' is no https:// address"
+        "cluster c: its server '127.0.0.1:1' is not an https:// address"
     ),
     yaml.safe_dump(
         config(users=[{"name": "u", "user": {"exec": {"command": "no-such-program"}}}])

@@ -20,5 +20,5 @@ def test_a_list_of_nothing_may_have_null_for_its_items() -> None:
 
 @pytest.mark.parametrize("page", [None, [], "x", {}, {"items": {}}, {"metadata": {}}])
 def test_what_is_no_list_is_an_error(page: object) -> None:
-    with pytest.raises(ApiUnreachable, match="/x: the answer is no list"):
+    with pytest.raises(ApiUnreachable, match="/x: the answer is not a list"):
         read_page(page, "/x")

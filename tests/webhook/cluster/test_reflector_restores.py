@@ -99,6 +99,40 @@ def test_until_it_has_listed_anew_a_reflector_says_that_it_is_outdated(tmp_path)
     assert (found.outdated, found.restores) == (False, 1)
 
 
+def test_what_only_the_answer_to_a_write_has_told_of_is_known_too(tmp_path):
+    """No watch had told of it: its writer took it for there, and never wrote it again."""
+    script = (
+        listed(obj("a", 5), version=9),
+        (200, [], "hang"),
+        listed(obj("a", 5), version=10),
+        (200, [], "hang"),
+        (200, [event("ADDED", "b", 11)], "hang"),
+    )
+
+    async def run():
+        async with (
+            scripted(tmp_path, *script) as (server, credentials),
+            ClusterClient(credentials) as client,
+        ):
+            server.version = 10
+            seen = Recorder()
+            reflector = Reflector(client, CONFIG_MAP, seen, settings=PAGES)
+            async with running(reflector):
+                await seen.until(lambda seen: ("synced", "") in seen.told)
+                client.answered[CONFIG_MAP.collection()] = "12"
+                reflector.renew()
+                await seen.until(lambda seen: seen.told.count(("synced", "")) == 2)
+                # That answer is of a history which is no more: it counts once.
+                reflector.renew()
+                await seen.until(lambda seen: "b" in seen.objects)
+            return reflector.statistics(), server.requests
+
+    found, requests = asyncio.run(run())
+    versions = [query.get("resourceVersion") for _, query in requests]
+    assert versions == [None, "9", None, "10", "10"]
+    assert (found.restores, found.outdated) == (1, False)
+
+
 def test_after_an_outage_all_is_listed_anew(tmp_path):
     """The server may have been restored meanwhile, and be beyond the version known by now."""
     script = (

@@ -1,10 +1,11 @@
-"""A cluster with something to see: a replica that is behind, a roll-out, a mutator, an exception."""
+"""A cluster with something to see: who is behind, a roll-out, a mutator, a group, exceptions."""
 
 from typing import Any
 
 import yaml
 
 from tests.behaviour.serving import REQUIRED_LABELS
+from tests.policies import exception
 from tests.webhook.console.listing import Listing
 from webhook.api import pod_status
 from webhook.api.pod_status import Pod, StatusError, StatusSubject
@@ -12,6 +13,7 @@ from webhook.cli.cluster_access import EXTENSIONS, TEMPLATES
 from webhook.cluster.kinds import PODS
 from webhook.controllers.status_kinds import status_resource
 from webhook.policy_kinds.known import constraints_of
+from webhook.policy_kinds.table import CONSTRAINT_GROUPS, EXCEPTION_KINDS
 
 KIND = "RequiredLabel"
 NAMESPACE = "waddle-system"
@@ -37,6 +39,25 @@ MUTATOR: Object = {
         "parameters": {"assign": {"value": "Always"}},
     },
 }
+
+
+GROUP: Object = {
+    "spec": {
+        "match": {"kinds": [{"apiGroups": [""], "kinds": ["ConfigMap"]}]},
+        "enforcementAction": "warn",
+        "members": {
+            "owner": {"kind": KIND, "parameters": {"label": "owner"}},
+            "team": {"kind": KIND, "parameters": {"label": "team"}},
+        },
+        "expression": "owner() || team()",
+    },
+}
+
+EXCEPTIONS: dict[str, Object] = {
+    "moving": {"state": "Active", "message": "it ends at 2098-01-01T00:00:00Z", "lastUsed": SINCE},
+    "forgotten": {"state": "Unused", "message": "it has excused nothing for 40 days"},
+}
+"""Their statuses, by their names."""
 
 
 def constraint(name: str, **fields: Any) -> Object:
@@ -79,6 +100,16 @@ def fill(listing: Listing) -> None:
     """Have all of it."""
     template = TEMPLATE | {"metadata": named("requiredlabel")}
     constraints = [rolled_out(), constraint("pods-have-teams")]
+    group = GROUP | {
+        "apiVersion": CONSTRAINT_GROUPS.gvk.group_version,
+        "kind": CONSTRAINT_GROUPS.kind,
+        "metadata": named("either-label"),
+    }
+    listing.put(CONSTRAINT_GROUPS.resource, group)
+    for index, (name, status) in enumerate(EXCEPTIONS.items()):
+        ends = f"{2098 + index}-01-01T00:00:00Z"
+        made = exception(name, "ConstraintGroup/either-label", namespace="shop", expires=ends)
+        listing.put(EXCEPTION_KINDS[0].resource, made | {"status": status})
     mutator = MUTATOR | {"metadata": named("always-pull")}
     listing.put(TEMPLATES, template)
     listing.put(constraints_of(KIND), *constraints)
@@ -91,7 +122,7 @@ def fill(listing: Listing) -> None:
         status = {"phase": "Running", "conditions": [ready]}
         listing.put(PODS, {"metadata": metadata, "status": status})
         said(listing, name, pod_status.status_subject(pod_status.TEMPLATE, template))
-        for item in constraints:
+        for item in (*constraints, group):
             behind = name == REPLICAS[-1] and item is constraints[-1]
             said(
                 listing,

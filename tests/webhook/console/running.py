@@ -31,7 +31,7 @@ class RunningConsole:
         for line in self.process.stderr:
             event = json.loads(line)
             self.events.append(event)
-            if event["msg"] == "console":
+            if event["msg"] == "the console is ready":
                 self.port = int(event["address"].rstrip("/").rpartition(":")[2])
                 self._told.set()
         self._told.set()

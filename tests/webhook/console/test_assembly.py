@@ -188,3 +188,30 @@ def test_a_namespace_is_spared_beside_those_that_are_and_names_are_quoted():
     assert "refuse what violates it" in by_what
     assert "only warn of what violates it" not in by_what, "it does already"
     assert "roll it out in stages" not in by_what
+
+
+def test_a_policy_that_nobody_is_asked_about_is_not_asked():
+    """By the configurations that are known; where none could be read nothing is said."""
+    document = policy()
+    spoken = (said("a", document), said("b", document))
+
+    def state(*around: dict[str, Any], read: tuple[str, ...] = ()) -> Any:
+        objects = ClusterObjects(
+            [document], spoken, [pod("a"), pod("b")], around=around, around_read=read
+        )
+        [found] = picture_of(objects).policies
+        return found
+
+    kind = "ValidatingWebhookConfiguration"
+    webhook = {"clientConfig": {"url": "https://w/v1/admit"}, "rules": []}
+    silent = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": kind,
+        "metadata": {"name": "ours"},
+        "webhooks": [webhook],
+    }
+    assert state().state == "active"
+    assert state(read=(kind,)).state == "not asked"
+    found = state(silent, read=(kind,))
+    assert found.state == "not asked"
+    assert found.faults[0].startswith("NotAsked: no rule of ours sends CREATE, UPDATE of")

@@ -12,6 +12,7 @@ import yaml
 from jinja2 import DictLoader
 
 from tests.behaviour.serving import REQUIRED_LABELS, SLOW, constraint, pod, thing, write_policies
+from tests.policies import exception
 from tests.webhook.console import living
 from tests.webhook.console.asked import ask
 from tests.webhook.console.assembled import pod as replica
@@ -32,7 +33,10 @@ from webhook.console.rights import Rights
 from webhook.console.sealing import Sealer
 from webhook.reports.report_api import WGPOLICY
 
-PAGES = ("/", "/policies", "/violations", "/decisions", "/rollouts", "/playground", "/health")
+PAGES = (
+    *("/", "/policies", "/violations", "/exceptions"),
+    *("/decisions", "/rollouts", "/playground", "/health"),
+)
 
 State = Callable[[Path], None]
 STATES: list[State] = []
@@ -77,7 +81,7 @@ def nothing_was_read_yet(folder: Path) -> None:
     world = World(folder)
     for path in PAGES:
         assert "nothing was read yet" in world.go(path).text
-    assert "not known here" in world.go("/policy", kind="A", name="b").text
+    assert "not found: " in world.go("/policy", kind="A", name="b").text
     named = {"apiVersion": "v1", "kind": "Pod", "name": "web"}
     assert "It was not reviewed now" in world.go("/resource", **named).text
     review = {"mode": "review", "input": json.dumps(pod())}
@@ -221,6 +225,14 @@ def what_is_typed(folder: Path) -> None:
     assert "Tried on samples" in typed("policy", both)
     assert "no samples" in typed("policy", both, sample)
     assert "Nothing is violated" in typed("policy", both, json.dumps(pod()))
+    named = "metadata: {name: no-sample"
+    excusable = both.replace(named, f"{named}, annotations: {{waddle.dev/exceptions: all}}")
+    excuse = exception("for-samples", "NoSample/no-sample", match={"name": "sample"})
+    excused = typed("policy", f"{excusable}\n---\n{yaml.safe_dump(excuse)}", sample)
+    assert "ClusterPolicyException for-samples" in excused
+    alone = typed("policy", POLICY, sample)
+    assert "a template alone denies nothing" in alone
+    assert "Nothing is violated" not in alone
     assert "var y is unsafe" in typed("policy", both.replace('"no samples"', "y"))
     assert "would have another verdict" in typed("recorded", both)
     assert "problem" not in typed("rego", "package p\nx := 1", query="data.p.x")
@@ -383,7 +395,28 @@ def a_cluster_whose_replicas_are_alike(folder: Path) -> None:
     world.show(picture_of(ClusterObjects([document], statuses, replicas, **CLUSTER)))
     assert "1 policy" in world.go("/").text
     assert "error</li>" in world.go("/health").text
-    assert "no audit has told of any" in world.go("/violations").text
+    assert "no audit has published any" in world.go("/violations").text
+
+
+@state
+def a_cluster_with_exceptions(folder: Path) -> None:
+    of_owner = "RequiredLabel/owner"
+    first = exception("e", of_owner, of_owner, namespace="shop", owner="ops", ticket="OPS-1")
+    ever = exception("ever", "RequiredLabel/*", match={"name": "x"}, expires=None, permanent=True)
+    never_ends = "it never ends: nobody will be asked"
+    ever["status"] = {
+        "state": "Active",
+        "lastUsed": "2026-01-01T00:00:00Z",
+        "message": never_ends,
+    }
+    known = picture_of(ClusterObjects([policy(), first, ever], **CLUSTER))
+    world = World(folder).read().show(known)
+    shown = world.go("/exceptions").text
+    assert "for ever" in shown
+    assert never_ends in shown
+    assert "OPS-1" in shown
+    owner = next(one for one in known.policies if one.category == "constraint")
+    assert "What is excused" in world.go("/policy", kind=owner.kind, name=owner.name).text
 
 
 @state

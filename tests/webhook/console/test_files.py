@@ -159,3 +159,38 @@ def test_a_constraint_that_matches_nothing_says_so_on_its_page(tmp_path: Path):
     assert item.state == "active"
     assert item.advice[0] == "it matches no object of the manifests"
     assert 'names the kind "pods": is Pod meant?' in item.advice[1]
+
+
+GROUP = """
+apiVersion: waddle.dev/v1alpha1
+kind: ConstraintGroup
+metadata: {name: either}
+spec:
+  match: {kinds: [{apiGroups: [""], kinds: [ConfigMap]}]}
+  enforcementAction: warn
+  members:
+    owner: {kind: RequiredLabel, parameters: {label: owner}}
+    team: {kind: RequiredLabel, parameters: {label: team}}
+  expression: owner() || team()
+"""
+
+
+def test_a_group_is_shown_as_constraints_are_with_what_it_finds(tmp_path: Path):
+    policies, manifests = tmp_path / "policies", tmp_path / "objects"
+    policies.mkdir()
+    manifests.mkdir()
+    write_policies(policies, REQUIRED_LABELS, GROUP)
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "bare"}}
+    (manifests / "object.yaml").write_text(yaml.safe_dump(config_map))
+    follower = Follower(policies, manifests)
+    picture = follower.look()
+    item = picture.policy("ConstraintGroup", "either")
+    assert item is not None
+    assert (item.category, item.state, item.action) == ("constraint", "active", "warn")
+    [found] = picture.violations or ()
+    assert (found.policy, found.name, found.action) == ("ConstraintGroup/either", "bare", "warn")
+    (policies / "0.yaml").write_text("")
+    item = follower.look().policy("ConstraintGroup", "either")
+    assert item is not None
+    assert item.state == "error"
+    assert "member owner: there is no ConstraintTemplate" in item.faults[0]

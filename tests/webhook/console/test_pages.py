@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.policies import exception
 from tests.webhook.console.pictures import (
     HOSTILE,
     SCRIPT,
@@ -16,6 +17,7 @@ from tests.webhook.console.pictures import (
     violation,
 )
 from webhook.console import decisions, pages
+from webhook.console.assembly import ClusterObjects, picture_of
 from webhook.console.drawing import Drawing, visible
 from webhook.console.picture import EMPTY, Picture
 from webhook.console.visitor import Visitor
@@ -98,6 +100,7 @@ def hostile_documents() -> list[tuple[str, dict[str, Any]]]:
         ("violations", pages.violation_page(shown, {})),
         ("violations", pages.violation_page(shown, dict.fromkeys(query, SCRIPT))),
         ("rollouts", pages.rollouts(shown, {})),
+        ("exceptions", pages.exceptions(shown, {})),
         ("health", pages.health(shown, {})),
         ("error", {"status": 404, "error": SCRIPT, "signIn": True}),
         ("signed_out", {"provider": "/" + SCRIPT}),
@@ -308,3 +311,37 @@ def test_what_was_counted_of_a_picture_is_never_shown_of_the_next_one():
         assert pages.violation_page(second, query)["violations"] == 1
         assert pages.violation_page(first, {**query, "q": "two"})["violations"] == 1
     assert first == picture(violations=first.violations)
+
+
+def test_exceptions_have_a_page_and_stand_on_each_policy_s():
+    first = exception("e", "RequiredLabel/owner", namespace="shop", reason="moving", owner="ops")
+    every = exception("all", "RequiredLabel/*", match={"name": "x"}, expires=None, permanent=True)
+    every["status"] = {"state": "Unused", "message": "idle", "lastUsed": "2026-01-01T00:00:00Z"}
+    broken = exception("b", "Other/one", match={"name": "x"})
+    broken["status"] = {"state": "Invalid", "message": "there is no constraint Other/one"}
+    owner = {**constraint("owner").document, "metadata": {"name": "owner", "uid": "u"}}
+    found = picture_of(ClusterObjects([owner, first, every, broken]))
+    assert {item.name: item.state for item in found.policies if item.category == "exception"} == {
+        "shop/e": "pending",
+        "all": "active",
+        "b": "error",
+    }
+    shown = draw("exceptions", found, pages.exceptions(found, {}))
+    for text in ("shop/e", "moving", "ops", "RequiredLabel/*", "for ever", "Unused", "Invalid"):
+        assert text in shown.text
+    of_owner = pages.policy(found, {"kind": "RequiredLabel", "name": "owner"})
+    assert {one["name"] for one in of_owner["exceptions"]} == {"shop/e", "all"}
+    assert "What is excused, and until when" in draw("policy", found, of_owner).text
+    assert "Nothing is excused" in draw("exceptions", EMPTY, pages.exceptions(EMPTY, {})).text
+
+
+def test_a_policy_s_page_tells_what_it_reads() -> None:
+    rego = 'package x\nviolation[{"msg": "m"}] { input.review.object.spec.hostPID }'
+    read = template("pids", rego=rego)
+    document = pages.policy(picture((read,)), {"kind": read.kind, "name": read.name})
+    assert document["reads"] == ["review.object.spec.hostPID"]
+    drawn = draw("policy", picture((read,)), document)
+    assert "review.object.spec.hostPID" in drawn.text
+    broken = template("pids", rego=rego, faults=("wrong",))
+    document = pages.policy(picture((broken,)), {"kind": read.kind, "name": read.name})
+    assert document["reads"] == []

@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from tests.patience import PATIENCE_SECONDS
+from tests.webhook.admission_policies.making import binding
+from tests.webhook.admission_policies.making import pod as admission_pod
+from tests.webhook.admission_policies.making import policy as admission_policy
 from tests.webhook.console.pictures import picture, template
 from tests.webhook.console.typed import CONSTRAINT, POLICY, decision
 from webhook.console.decisions import Recorded, recorded
@@ -28,6 +31,9 @@ def attempt() -> Iterator[Try]:
     """Tries something in the process that a console has for it."""
     with trying(Playground()) as try_:
         yield try_
+
+
+MAY = "authorizer.group('').resource('pods').check('get').allowed()"
 
 
 @pytest.fixture
@@ -100,10 +106,31 @@ def test_a_new_constraint_of_a_template_in_force_needs_no_more(attempt: Try):
     assert attempt("policy", policy=CONSTRAINT)["problems"][0]["severity"] == "error"
 
 
+def test_admission_policies_are_tried_with_their_bindings_and_answers(attempt: Try):
+    asking = admission_policy("object.metadata.name != 'web'", f"{MAY}", name="own")
+    annotated = {"auditAnnotations": [{"key": "k", "valueExpression": "string(object.kind)"}]}
+    asking["spec"] |= annotated
+    answer = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {"user": "*", "resourceAttributes": {"verb": "get", "resource": "pods"}},
+        "status": {"allowed": True},
+    }
+    typed = "\n---\n".join(json.dumps(one) for one in (asking, binding("all", "own"), answer))
+    found = attempt("policy", policy=typed, input=json.dumps(admission_pod()))
+    assert found["constraints"] == 1
+    (told,) = found["reviews"]
+    assert [(one["action"], one["message"]) for one in told["violations"]] == [
+        ("deny", "[binding all] failed expression: object.metadata.name != 'web'"),
+        ("note", "[binding all] audit annotation k: Pod"),
+    ]
+    assert told["notDecided"] == []
+
+
 def test_what_is_wrong_with_a_policy_is_told(attempt: Try):
     found = attempt("policy", policy=POLICY.replace('"no samples"', "y"))
     assert "var y is unsafe" in found["problems"][0]["message"]
-    assert "no template" in attempt("policy", policy="a: b")["error"]
+    assert "neither a template nor" in attempt("policy", policy="a: b")["error"]
     assert "line" in attempt("policy", policy="{[")["error"]
 
 

@@ -62,7 +62,10 @@ def reviewed(shown: str, *messages: str, **fields: Any) -> dict[str, Any]:
 
 def violations(*messages: str) -> list[dict[str, Any]]:
     named = {"kind": "NoSample", "name": "no-sample", "action": "deny"}
-    return [{**named, "message": one, "severity": "", "details": {}} for one in messages]
+    return [
+        {**named, "message": one, "severity": "", "details": {}, "exception": ""}
+        for one in messages
+    ]
 
 
 def test_objects_are_reviewed_by_what_was_typed_with_the_namespaces_among_them():
@@ -254,7 +257,7 @@ UNDECLARED = "ERROR: <input>:1:1: undeclared reference to 'objct' (in container 
 @pytest.mark.parametrize(
     ("mode", "policy", "typed", "query", "error"),
     [
-        ("policy", "a: b", "", "", "policies: there is no template and no constraint among them"),
+        ("policy", "a: b", "", "", "policies: neither a template nor a constraint is among them"),
         ("policy", "\ta", "", "", "policies: line 1: found character that cannot start any token"),
         (
             "policy",
@@ -263,7 +266,7 @@ UNDECLARED = "ERROR: <input>:1:1: undeclared reference to 'objct' (in container 
             "",
             "objects: line 1: found character that cannot start any token",
         ),
-        ("recorded", "a: b", "", "", "policies: there is no template and no constraint among them"),
+        ("recorded", "a: b", "", "", "policies: neither a template nor a constraint is among them"),
         ("rego", "", "1\n---\n2", "1", "input: one document is expected, not 2"),
         ("rego", "", "\ta", "1", "input: line 1: found character that cannot start any token"),
         ("rego", "", "", "x", UNSAFE_QUERY),
@@ -281,3 +284,31 @@ UNDECLARED = "ERROR: <input>:1:1: undeclared reference to 'objct' (in container 
 )
 def test_what_cannot_be_tried_is_told_with_what_it_is(mode, policy, typed, query, error):
     assert answer(mode, policy, typed=typed, query=query) == {"error": error}
+
+
+ASKING = (
+    POLICY.replace(
+        'input.review.object.metadata.name == "sample"',
+        'external_data({"provider": "p", "keys": [input.review.name]}).errors[_][0] == "sample"',
+    )
+    + CONSTRAINT
+)
+
+
+def test_providers_say_what_was_typed_beside_the_objects() -> None:
+    typed = POD % "sample" + POD % "other" + "providers: {p: {items: {sample: {error: bad}}}}"
+    found = answer("policy", ASKING, typed=typed)
+    assert [len(one["violations"]) for one in found["reviews"]] == [1, 0]
+    without = answer("policy", ASKING, typed=POD % "sample")
+    [fault] = without["reviews"][0]["notDecided"]
+    assert "nobody answers for the provider p here: give its answers as a document" in fault
+    broken = answer("policy", ASKING, typed=POD % "sample" + "providers: {p: {item: {}}}")
+    assert broken == {"error": "providers.p: unknown field 'item': there are items and systemError"}
+
+
+def test_providers_say_of_recorded_decisions_what_was_recorded() -> None:
+    asked = {"provider": "p", "keys": ["sample"], "statusCode": 200}
+    said = {**asked, "idempotent": True, "responses": [], "errors": [["sample", "no"]]}
+    for external, undecided in (([said], 0), ([], 1)):
+        record = {**decision("sample"), "externalData": external}
+        assert answer("recorded", ASKING, records=[record])["undecided"] == undecided

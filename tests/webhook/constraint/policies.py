@@ -7,6 +7,7 @@ from typing import Any
 from tests import policies
 from webhook.constraint.client import Client
 from webhook.constraint.driver import DriverViolation
+from webhook.constraint.drivers.cel import CelDriver
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.errors import CompileError, PolicyError
 from webhook.constraint.targets.admission import AdmissionTarget
@@ -68,11 +69,10 @@ def constraint(kind="K8sDeny", name="c", **spec: Any) -> dict[str, Any]:
     return policies.constraint(kind, name, **spec)
 
 
-def client(*documents: dict[str, Any], **options: Any) -> Client:
+def client(*documents: dict[str, Any], cel: bool = False, **options: Any) -> Client:
     """A client of both drivers and targets with these templates and constraints."""
-    result = Client(
-        targets=(AdmissionTarget(), JsonTarget()), drivers=(RegoDriver(), EchoDriver()), **options
-    )
+    drivers = (RegoDriver(), EchoDriver(), *((CelDriver(),) if cel else ()))
+    result = Client(targets=(AdmissionTarget(), JsonTarget()), drivers=drivers, **options)
     for document in documents:
         if document["kind"] == "ConstraintTemplate":
             result.add_template(document)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -424,6 +425,24 @@ def test_a_review_that_may_go_on_elsewhere_is_no_overrun_yet():
     found = policy.review(budget=Budget.of(0.01, guard=guard))
     assert found.undecided[0].cause == "overrun"
     assert guard.views()["K8sDeny", "c"].overruns == 1
+
+
+@pytest.mark.parametrize(("worked", "is_deferred"), [(0.0005, False), (0.005, True)])
+def test_a_review_that_waits_for_a_processor_is_not_long(monkeypatch, worked, is_deferred):
+    """Beside a flood each step had to wait: for a minute everybody's reviews stood behind it."""
+    clock = SimpleNamespace(
+        monotonic=Ticking(0.008).monotonic, thread_time=Ticking(worked).monotonic
+    )
+    monkeypatch.setattr(findings, "time", clock)
+    several = [f"K8sDeny{number}" for number in range(9)]
+    documents = (*map(template, several), *map(constraint, several))
+    guard = Guard()
+
+    limits = Limits(budget=Budget.of(0.01, guard=guard, deferrable=True))
+    responses = client(*documents).snapshot.review(AugmentedObject(pod()), limits=limits)
+
+    assert (responses is DEFERRED) is is_deferred
+    assert bool(guard.breakers) is is_deferred
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_label_values_may_be_empty_and_63_bytes_long():
         ("byte", "aGk=", "a"),
         ("uuid", "705ab4f5-6393-11e8-b7cc-42010a800002", "705ab4f5"),
         ("email", "a@b.c", "a"),
-        ("hostname", "a.b-c", "-a"),
+        ("hostname", "a-b.example", "-a"),
         ("mac", "00:1a:2b:3c:4d:5e", "00:1a"),
         ("uri", "https://a/b", "a/b"),
         ("duration", "1h30m", "soon"),

@@ -7,7 +7,6 @@ import pytest
 from tests.webhook.constraint.policies import client, constraint, pod, template
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.errors import CompileError, InvalidTemplate
-from webhook.constraint.limits import UNLIMITED
 from webhook.constraint.review import AugmentedObject
 from webhook.constraint.template import Code, read_template
 
@@ -90,12 +89,12 @@ def compile_rego(rego, *libs, version="v0", driver=None):
             f'{INVALID}libs["lib_0"]:0: rego_parse_error: empty module',
         ),
         (
-            'package x\nviolation[{"msg": m}] { m := http.foo(1); external_data({}) }\np { x = y }',
+            'package x\nviolation[{"msg": m}] { m := http.foo(1); http.bar({}) }\np { x = y }',
             [],
             (
                 "unable to compile modules: 2 errors occurred:\n"
                 "template:2: rego_type_error: undefined function http.foo\n"
-                "template:2: rego_type_error: undefined function external_data"
+                "template:2: rego_type_error: undefined function http.bar"
             ),
         ),
     ],
@@ -264,26 +263,6 @@ violation[{"msg": n}] { data.inventory.namespace[_]["v1"].Pod[n] }"""
     answer = subject.snapshot.review(AugmentedObject(pod()))
 
     assert [result.msg for result in answer.results] == ["other"]
-
-
-def test_external_data_is_asked_through_the_door_that_the_caller_opened():
-    asked = []
-
-    def provider(request):
-        asked.append(request)
-        return {"responses": [[key, f"{key}!"] for key in request["keys"]], "errors": []}
-
-    rego = (
-        'package p\nviolation[{"msg": m}] { r := external_data({"provider": "x", '
-        '"keys": ["a"]}); m := r.responses[_][1] }'
-    )
-    driver = RegoDriver(external_data=provider)
-    code = Code("Rego", {"rego": rego})
-    evaluator = driver.compile(read_template(template()), code)
-    state = evaluator.begin(UNLIMITED, {})
-
-    assert list(evaluator.evaluate({}, {}, state)) == [("a!", {})]
-    assert asked == [{"provider": "x", "keys": ["a"]}]
 
 
 @pytest.mark.parametrize("member", ["", '"details": {"n": n % 2}, ', '"other": n, '])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.webhook.constraint.policies import client, constraint, template
-from webhook.constraint.errors import InvalidTemplate
+from webhook.constraint.errors import InvalidConstraint, InvalidTemplate
 
 INNER = "spec.validation.openAPIV3Schema.properties[spec].properties[parameters].properties[u]"
 
@@ -158,6 +158,16 @@ def test_a_legacy_schema_is_read_as_go_reads_it(version, schema):
     subject = client(template(schema=whole, version=version))
 
     assert subject.add_constraint(constraint(parameters={"labels": ["a"], "more": 1}))
+
+
+def test_fields_that_a_schema_forbids_are_refused_of_a_legacy_template():
+    """They were taken where all fields are kept, as legacy schemas keep them."""
+    document = template(schema={"additionalProperties": False})
+    document["apiVersion"] = "templates.gatekeeper.sh/v1beta1"
+    subject = client(document)
+
+    with pytest.raises(InvalidConstraint, match=r"parameters\.x in body is a forbidden property"):
+        subject.add_constraint(constraint(parameters={"x": 1}))
 
 
 @pytest.mark.parametrize("schema", [{"type": 5}, {"properties": []}, {"additionalProperties": "x"}])

@@ -13,6 +13,7 @@ from webhook.constraint.drivers.specialisation import KNOWN_MIN, MAX_WAITING, Sp
 from webhook.constraint.errors import PolicyError
 from webhook.constraint.limits import UNLIMITED, Limits
 from webhook.constraint.template import Code, read_template
+from webhook.external_data.exchange import ProviderResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -167,7 +168,7 @@ def test_time_chance_and_providers_are_asked_at_every_evaluation():
 
     def provider(request: Any) -> Any:
         asked.append(request)
-        return {"responses": [["k", len(asked)]]}
+        return ProviderResponse((("k", len(asked)),), (), 200)
 
     rego = """package p
 now := time.now_ns()
@@ -176,9 +177,10 @@ told := external_data({"provider": input.parameters.name, "keys": ["k"]}).respon
 violation contains {"msg": sprintf("%v %v %v", [now, chance, told])} if input.parameters.name
 """
     own = specialiser()
-    evaluator = compiled(rego, own, external_data=provider)
+    evaluator = compiled(rego, own)
     parameters = {"name": "x"}
-    found = [violations(evaluator, parameters, {})[0].msg for _ in range(4 * AFTER)]
+    limits = Limits(known=provider)
+    found = [violations(evaluator, parameters, {}, limits)[0].msg for _ in range(4 * AFTER)]
     assert own.constraints == 1
     assert len(asked) == len(found)
     for column in zip(*(text.split() for text in found), strict=True):

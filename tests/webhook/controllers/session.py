@@ -45,6 +45,17 @@ CONFIG_MAPS = Served("", "v1", "configmaps", "ConfigMap", namespaced=True)
 REVISIONS = ("policy.waddle.dev", "policyrevisions")
 
 
+def configuration(name: str = "asks", **rule: Any) -> Json:
+    """A webhook configuration that calls the replica, with one rule: all writes but what is given."""
+    everything = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}
+    webhook = {
+        "name": "validation.gatekeeper.sh",
+        "clientConfig": {"url": "https://127.0.0.1:1/v1/admit"},
+        "rules": [{**everything, **rule}],
+    }
+    return {"metadata": {"name": name}, "webhooks": [webhook]}
+
+
 class _RealLoop(SimpleNamespace):
     """The running loop, as the simulated API server uses one."""
 
@@ -155,8 +166,14 @@ async def session(
     synced: bool = False,
     left_out: tuple[str, ...] = (),
     trier: Trier | None = None,
+    external_data: bool = True,
+    asked: bool = True,
+    kyverno: str = "off",
 ) -> AsyncIterator[Session]:
-    """A replica of these operations, whose Pod is there; what there is before it, ``prepare`` makes."""
+    """A replica of these operations, whose Pod is there; what there is before it, ``prepare`` makes.
+
+    Where it is ``asked``, a webhook configuration sends it everything.
+    """
     loop = _RealLoop()
     storage = Refusing()
     storage.refused, storage.pruned = {}, set()
@@ -172,6 +189,8 @@ async def session(
         PODS, NAMESPACE, {"metadata": {"name": "waddle-1", "labels": LABELS}, "status": ready}
     )
     made = Session(storage)
+    if asked:
+        storage.create(CONFIGURATIONS, "", configuration(resources=["*/*"]))
     prepare(made)
     listening = await asyncio.get_running_loop().create_server(
         lambda: _Connection(server), "127.0.0.1", 0
@@ -205,6 +224,8 @@ async def session(
                     exempted=(),
                 ),
                 trier=trier,
+                external_data=external_data,
+                kyverno=kyverno,
                 tick_seconds=0.02,
             )
             running = tasks.create_task(made.following.run())

@@ -129,7 +129,7 @@ def test_a_crd_that_keeps_no_conditions_is_not_written_to_again_and_again(keeper
     run(written(keeper, found, {"byPod": []}))
 
     assert [message for message, _ in log.messages] == [
-        "conditions are left out: the CRD does not keep them"
+        "conditions are not written: the CRD does not keep them"
     ]
     assert merged(keeper, says("a")) is None
     clock.now += PRUNED_SECONDS

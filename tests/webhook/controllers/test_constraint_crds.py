@@ -1,5 +1,6 @@
 """CRDs of constraints at a real API server: made once, changed with the template, else left alone."""
 
+import copy
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,13 @@ from webhook.cluster.credentials import load_credentials
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.known import TARGETS
-from webhook.controllers.apply.constraint_crds import COLUMNS, GENERATION, overlay_crd, owned
+from webhook.controllers.apply.constraint_crds import (
+    COLUMNS,
+    GENERATION,
+    MATCH_FIELDS,
+    overlay_crd,
+    owned,
+)
 
 POLICIES = Path(__file__).parents[3] / "policies"
 CRD = Resource(
@@ -148,6 +155,7 @@ def test_a_crd_that_another_product_made_is_put_right():
         assert changed["metadata"]["annotations"] == annotations | {
             GENERATION: "1",
             COLUMNS: at(1)["metadata"]["annotations"][COLUMNS],
+            MATCH_FIELDS: "processes",
         }
 
 
@@ -165,6 +173,21 @@ def test_columns_that_somebody_took_away_are_not_put_back_again_and_again():
         if annotation is not None:
             bare["metadata"]["annotations"][COLUMNS] = annotation
         assert overlay_crd(at(1), bare)["spec"] == at(1)["spec"]
+
+
+def test_fields_of_a_match_that_somebody_took_away_are_not_put_back_again_and_again():
+    """Gatekeeper's match has no processes, and it replaces the spec of CRDs that it makes, too."""
+    bare = copy.deepcopy(at(1))
+    for version in bare["spec"]["versions"]:
+        spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+        spec["match"]["properties"].pop("processes", None)  # versions share it
+    assert bare["spec"] != at(1)["spec"]
+    assert overlay_crd(at(1), bare) is None
+    changed = overlay_crd(at(2), bare)
+    assert changed["spec"]["names"]["shortNames"] == ["g2"]
+    assert changed["spec"]["versions"] == bare["spec"]["versions"]
+    del bare["metadata"]["annotations"][MATCH_FIELDS]
+    assert overlay_crd(at(1), bare)["spec"] == at(1)["spec"]
 
 
 def test_a_template_named_as_owner_by_another_version_of_its_kind_is_the_owner():

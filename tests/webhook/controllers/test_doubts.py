@@ -16,7 +16,12 @@ ONE, TWO, CHANGED = entries(a=1), entries(a=2), entries(a=3)
 
 
 class Renewals(list[str]):
-    """The kinds whose watches were begun anew."""
+    """The kinds whose watches were begun anew, which the API server answers or not."""
+
+    is_answered = True
+
+    def answered(self, kind: str) -> bool:
+        return self.is_answered
 
     def __call__(self, kind: str) -> None:
         self.append(kind)
@@ -24,7 +29,7 @@ class Renewals(list[str]):
 
 def test_what_nobody_agreed_to_and_what_is_new_to_us_is_written_at_once() -> None:
     renewals = Renewals()
-    doubts = Overwrites(renewals)
+    doubts = Overwrites(renewals, renewals.answered)
     assert doubts.until(SUBJECT, ONE, CHANGED, 100.0) == 0.0
     doubts.agree(SUBJECT, ONE)
     assert doubts.until(SUBJECT, TWO, ONE, 101.0) == 0.0
@@ -34,7 +39,7 @@ def test_what_nobody_agreed_to_and_what_is_new_to_us_is_written_at_once() -> Non
 def test_what_we_heard_may_be_older_than_what_another_has_written_of_the_same_pod() -> None:
     """Who hears its own news must not put back for a moment what another wrote of a third."""
     renewals = Renewals()
-    doubts = Overwrites(renewals)
+    doubts = Overwrites(renewals, renewals.answered)
     doubts.agree(SUBJECT, entries(a=1, b=1))
     held, wanted = entries(a=1, b=3), entries(a=2, b=2)
     turn = 100.0 + TURN_SECONDS
@@ -47,7 +52,7 @@ def test_what_we_heard_may_be_older_than_what_another_has_written_of_the_same_po
 
 def test_who_sees_what_it_agreed_to_changed_waits_then_renews_its_watches_then_writes() -> None:
     renewals = Renewals()
-    doubts = Overwrites(renewals)
+    doubts = Overwrites(renewals, renewals.answered)
     doubts.agree(SUBJECT, ONE)
     assert doubts.until(SUBJECT, ONE, CHANGED, 100.0) == 100.0 + TURN_SECONDS
     assert doubts.until(SUBJECT, ONE, CHANGED, 101.0) == 100.0 + TURN_SECONDS
@@ -61,7 +66,7 @@ def test_who_sees_what_it_agreed_to_changed_waits_then_renews_its_watches_then_w
 
 def test_a_reason_that_is_heard_ends_the_doubt() -> None:
     renewals = Renewals()
-    doubts = Overwrites(renewals)
+    doubts = Overwrites(renewals, renewals.answered)
     doubts.agree(SUBJECT, ONE)
     assert doubts.until(SUBJECT, ONE, CHANGED, 100.0) > 100.0
     assert doubts.until(SUBJECT, TWO, ONE, 101.0) == 0.0
@@ -71,7 +76,7 @@ def test_a_reason_that_is_heard_ends_the_doubt() -> None:
 
 def test_who_undoes_each_write_costs_a_new_watch_now_and_then_at_most() -> None:
     renewals = Renewals()
-    doubts = Overwrites(renewals)
+    doubts = Overwrites(renewals, renewals.answered)
     now = 100.0
     while now < 100.0 + RENEWAL_SECONDS:
         doubts.agree(SUBJECT, ONE)
@@ -84,7 +89,8 @@ def test_who_undoes_each_write_costs_a_new_watch_now_and_then_at_most() -> None:
 
 def test_news_of_one_does_not_take_back_what_another_wrote_of_its_own() -> None:
     """Nor an entry of whom nothing is known yet; a Pod that has gone is news of it."""
-    doubts = Overwrites(Renewals())
+    renewals = Renewals()
+    doubts = Overwrites(renewals, renewals.answered)
     doubts.agree(SUBJECT, entries(a=1, b=1))
     assert doubts.until(SUBJECT, entries(a=2, b=1), entries(a=1, b=1), 100.0) == 0.0
     turn = 100.0 + TURN_SECONDS
@@ -96,7 +102,21 @@ def test_news_of_one_does_not_take_back_what_another_wrote_of_its_own() -> None:
 
 def test_what_is_no_entry_is_taken_back_as_late_as_any_other() -> None:
     """And where the entries are the same in another order."""
-    doubts = Overwrites(Renewals())
+    renewals = Renewals()
+    doubts = Overwrites(renewals, renewals.answered)
     doubts.agree(SUBJECT, entries(a=1, b=1))
     for held in (None, "none", [1], [{}], entries(b=1, a=1)):
         assert doubts.until(SUBJECT, entries(a=1, b=1), held, 100.0) == 100.0 + TURN_SECONDS
+
+
+def test_who_renews_its_watches_writes_nothing_until_the_api_server_answers_them() -> None:
+    renewals = Renewals()
+    renewals.is_answered = False
+    doubts = Overwrites(renewals, renewals.answered)
+    doubts.agree(SUBJECT, ONE)
+    for turn in range(1, 9):
+        now = 100.0 + turn * TURN_SECONDS
+        assert doubts.until(SUBJECT, ONE, CHANGED, now) == now + TURN_SECONDS
+    assert renewals == [SUBJECT.kind]
+    renewals.is_answered = True
+    assert doubts.until(SUBJECT, ONE, CHANGED, now) <= now

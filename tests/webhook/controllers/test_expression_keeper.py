@@ -163,7 +163,7 @@ def test_an_outage_is_told_and_the_kinds_are_looked_up_after_it(tmp_path):
         {("A", "c"): constraint("Pod")},
     )
     assert list(found) == [("A", "c")]
-    assert lines == ["types of kinds are not looked up"]
+    assert lines == ["schemas of kinds cannot be read from the API server; trying again"]
 
 
 def nested(levels):
@@ -259,7 +259,7 @@ def test_an_index_of_nothing_may_have_null_for_its_paths(tmp_path):
 @pytest.mark.parametrize("document", [None, [], "x", {}, {"paths": []}, {"paths": "x"}])
 def test_what_is_no_index_is_no_answer_and_is_asked_again(tmp_path, document):
     """It ended the session at the cluster, again and again."""
-    with pytest.raises(ApiUnreachable, match="/openapi/v3: the answer is no index"):
+    with pytest.raises(ApiUnreachable, match="/openapi/v3: the answer is not an index"):
         looked(tmp_path, answer(document))
     found, _, lines = told(
         tmp_path,
@@ -268,7 +268,7 @@ def test_what_is_no_index_is_no_answer_and_is_asked_again(tmp_path, document):
         {("A", "c"): constraint("Pod")},
     )
     assert list(found) == [("A", "c")]
-    assert lines == ["types of kinds are not looked up"]
+    assert lines == ["schemas of kinds cannot be read from the API server; trying again"]
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def test_after_an_outage_it_is_asked_again_which_version_is_served(tmp_path: Pat
     requests, lines = asked(tmp_path, [status(500), served(*POLICIES)])
     assert requests[:2] == [f"{GROUP}/v1", f"{GROUP}/v1"]
     assert requests[2].startswith(f"{GROUP}/v1/validatingadmissionpolic")
-    assert lines == ["ValidatingAdmissionPolicies are not looked up"]
+    assert lines == ["the API server cannot be asked for ValidatingAdmissionPolicies; trying again"]
 
 
 def test_an_api_server_without_such_policies_is_told_of_and_asked_again_much_later(
@@ -96,4 +96,4 @@ def test_an_api_server_without_such_policies_is_told_of_and_asked_again_much_lat
     monkeypatch.setattr(discovery, "_MISSING_SECONDS", 0.0)
     requests, lines = asked(tmp_path, [status(404), status(404), served(*POLICIES)])
     assert requests[:3] == [f"{GROUP}/v1", f"{GROUP}/v1beta1", f"{GROUP}/v1"]
-    assert lines == ["the API server has no ValidatingAdmissionPolicies: none is generated"]
+    assert lines == ["the API server does not serve ValidatingAdmissionPolicies: none is generated"]

@@ -29,6 +29,7 @@ from webhook.controllers.object_faults import ObjectFaults
 from webhook.controllers.status import audit_keeper, by_pod
 from webhook.controllers.status.condition_keeper import ConditionKeeper
 from webhook.controllers.status.rollout_keeper import RolloutKeeper
+from webhook.controllers.status.statuses import signed
 from webhook.controllers.status_kinds import LabelledSubject
 from webhook.events.policies import EventWriter
 from webhook.log import Log
@@ -124,7 +125,8 @@ class Bench:
     def aggregated(self, document):
         """The status that the object should have, as the status operation makes it."""
         subject = LabelledSubject(CONSTRAINT.kind, document["kind"], document["metadata"]["name"])
-        statuses = [says("a", of=document, enforced=True, enforcementAction="dryrun")]
+        said = says("a", of=document, enforced=True, enforcementAction="dryrun")
+        statuses = [signed(said, keys_of(NOBODY).sign)]
         status = by_pod.merged_status(document, statuses, CONSTRAINT, frozenset({"a-uid"}))
         pods = [pod("a", ready=True)]
         self.conditions.seen(subject, document)

@@ -89,7 +89,7 @@ def test_without_rights_or_without_the_kind_each_replica_tries_for_itself(tmp_pa
     assert (records.failures, len(requests)) == (1, 1)
     assert not records.are_kept
     (told,) = lines
-    assert told["msg"] == "outcome of a trial not written"
+    assert told["msg"] == "the outcome of a trial was not written"
     assert told["effect"] == "each replica tries for itself"
 
 
@@ -99,7 +99,7 @@ def test_a_write_that_fails_is_tried_again(tmp_path):
     assert standing.verdict == "passed"
     assert (records.failures, len(requests)) == (1, 2)
     assert records.are_kept
-    assert [line["msg"] for line in lines] == ["outcome of a trial not written"]
+    assert [line["msg"] for line in lines] == ["the outcome of a trial was not written"]
 
 
 def test_a_write_that_fails_again_and_again_is_given_up(tmp_path):

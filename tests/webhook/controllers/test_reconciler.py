@@ -18,6 +18,7 @@ from webhook.controllers.apply.policies import PolicyController
 from webhook.controllers.apply.reconciler import Reconciler
 from webhook.controllers.apply.sync import SyncController
 from webhook.policy_kinds.known import EXTENSIONS, TEMPLATE, constraint_gvk
+from webhook.policy_kinds.table import CONSTRAINT_GROUPS
 from webhook.readiness import Tracker
 from webhook.watch.queue import Event
 
@@ -44,7 +45,7 @@ class Bench:
             data_watches=self.data_watches,
         )
         self.reconciler.begin()
-        self.synced(*(row.gvk for row in EXTENSIONS))
+        self.synced(CONSTRAINT_GROUPS.gvk, *(row.gvk for row in EXTENSIONS))
 
     def set(self, gvk, document, namespace=""):
         key = Key(namespace, document["metadata"]["name"])
@@ -72,9 +73,8 @@ def config(*kinds):
 
 def test_readiness_waits_for_every_list_and_for_the_kinds_that_lists_bring():
     bench = Bench()
-    assert bench.policy_watches.wanted == {TEMPLATE, NAMESPACE, CONFIG, SYNC_SET} | {
-        row.gvk for row in EXTENSIONS
-    }
+    fixed = {TEMPLATE, NAMESPACE, CONFIG, SYNC_SET, CONSTRAINT_GROUPS.gvk}
+    assert bench.policy_watches.wanted == fixed | {row.gvk for row in EXTENSIONS}
     bench.set(TEMPLATE, template())
     bench.set(CONFIG, config(CONFIG_MAP), "waddle-system")
     bench.synced(TEMPLATE, NAMESPACE, CONFIG, SYNC_SET)

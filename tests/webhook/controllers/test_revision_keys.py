@@ -167,7 +167,7 @@ def test_a_replica_makes_the_first_key_and_one_that_only_reads_waits_for_it(tmp_
     ring, _, failed, lines = loaded(tmp_path, [secret(), secret(), secret(KEY)])
     assert len(ring.keys) == 1
     assert failed == []
-    assert [line["msg"] for line in lines] == ["key of revisions made"]
+    assert [line["msg"] for line in lines] == ["the key that signs revisions was created"]
     ring, _, failed, lines = loaded(tmp_path, [secret()], writes=False)
     assert ring == KeyRing()
     assert failed == []
@@ -179,7 +179,7 @@ def test_without_the_secret_a_replica_begins_and_says_so(tmp_path, code):
     ring, _, failed, lines = loaded(tmp_path, [status(code)])
     assert ring == KeyRing()
     assert failed == []
-    assert [line["msg"] for line in lines] == ["no key of revisions"]
+    assert [line["msg"] for line in lines] == ["the key that signs revisions cannot be used"]
     assert "waddle-revision-keys" in lines[0]["error"]
 
 

@@ -6,7 +6,9 @@ import pytest
 
 from tests.webhook.controllers.signing import FOREIGN, KEY, keys_of, rollouts_of
 from webhook.constraint.rollout import ANNOTATION, RolloutRecord, RolloutStep
+from webhook.controllers.revisions import rollout_copies
 from webhook.controllers.revisions.keys import KeyRing, RevisionKey
+from webhook.controllers.revisions.rollout_copies import merged, read_copies
 from webhook.controllers.revisions.rollout_records import ENDED, FIELD
 
 NEXT = RevisionKey("key-1710000000", 1_710_000_000, b"n" * 32)
@@ -25,6 +27,11 @@ def staged(written=None, generation=1, uid=UID, annotations=None):
     metadata["annotations"] = {ANNOTATION: "dryrun"} if annotations is None else annotations
     status = {"byPod": []} | ({} if written is None else {FIELD: written})
     return {"kind": "Alpha", "metadata": metadata, "spec": {}, "status": status}
+
+
+def copies_of(records, before=""):
+    """The entry of the Secret with these records."""
+    return merged(before, records.current(), records.gone)
 
 
 @pytest.fixture
@@ -93,7 +100,7 @@ def test_the_copy_beside_the_generation_counts_as_the_status_does(records):
 def test_a_roll_out_that_was_taken_away_has_no_record_ever_after(records):
     latest = records.signed(UID, record("deny", sequence=2))
     heard = []
-    records.listener = heard.append
+    records.listeners.append(heard.append)
     assert told(records, staged(latest)) == latest
     assert told(records, staged(latest, annotations={})) is None
     assert len(heard) == 2
@@ -126,3 +133,59 @@ def test_what_an_earlier_key_has_signed_counts_and_is_signed_anew(keys, records)
     by_next = records.signed(UID, dataclasses.replace(record()))
     assert by_next != by_first
     assert told(records, staged(by_next)) == by_next
+
+
+def test_a_copy_in_the_secret_outlives_both_others(keys, records):
+    earlier = records.signed(UID, record())
+    latest = records.signed(UID, record("deny", sequence=2))
+    told(records, staged(latest))
+    keys.copies = copies_of(records)
+    assert copies_of(records, keys.copies) is None
+    fresh = rollouts_of(keys)
+    fresh.take(UID, earlier)
+    assert told(fresh, staged(earlier)) == latest
+    # By another key it is signed anew.
+    keys.ring = KeyRing((NEXT,))
+    signed = told(rollouts_of(keys), staged(earlier))
+    assert {**signed, "signature": ""} == {**latest, "signature": ""}
+    assert signed["signature"].startswith(NEXT.name)
+
+
+def test_the_latest_of_two_generations_is_kept_whoever_writes_later(records):
+    told(records, staged(records.signed(UID, record(sequence=5))))
+    first = copies_of(records)
+    behind = rollouts_of(keys_of(None))
+    told(behind, staged(behind.signed(UID, record(sequence=4))))
+    assert copies_of(behind, first) is None
+    for generation in (2, 3):
+        signed = records.signed(UID, record(generation=generation))
+        told(records, staged(signed, generation=generation))
+    (kept,) = read_copies(copies_of(records, first)).values()
+    assert [one["observedGeneration"] for one in kept] == [2, 3]
+    assert not any("signature" in one for one in kept)
+
+
+def test_copies_of_what_is_gone_go_and_beyond_the_bound_what_is_not_there(records, monkeypatch):
+    for number in range(3):
+        uid = f"uid-{number}"
+        document = staged(records.signed(uid, record()), uid=uid)
+        document["metadata"]["name"] = f"words-{number}"
+        told(records, document)
+    all_three = copies_of(records)
+    records.forget("Alpha", "words-1")
+    two = copies_of(records, all_three)
+    assert list(read_copies(two)) == ["uid-0", "uid-2"]
+    another = rollouts_of(keys_of(None))
+    told(another, staged(another.signed("uid-9", record()), uid="uid-9"))
+    monkeypatch.setattr(rollout_copies, "COPIES_BYTES_MAX", 350)
+    assert list(read_copies(copies_of(another, two))) == ["uid-2", "uid-9"]
+    # Where all are there what is new is left out, and nothing is written for ever.
+    document = staged(records.signed("uid-3", record()), uid="uid-3")
+    document["metadata"]["name"] = "words-3"
+    told(records, document)
+    assert copies_of(records, two) is None
+
+
+@pytest.mark.parametrize("copies", ["", "x", "bm90IEpTT04=", "W10=", "eyJ1IjogNX0="])
+def test_what_is_no_copy_is_as_if_it_were_not_there(copies):
+    assert not any(read_copies(copies).values())

@@ -198,7 +198,12 @@ def test_an_orphan_that_cannot_be_deleted_is_told_of_and_tried_again(tmp_path, m
 
     async def run():
         async with session(tmp_path, "webhook", "status", prepare=left_behind) as made:
-            await made.until(lambda: any(b"orphan not deleted" in line for line in made.lines))
+            await made.until(
+                lambda: any(
+                    b"a status without its replica or policy was not deleted" in line
+                    for line in made.lines
+                )
+            )
             made.storage.refused.clear()
             await made.until(lambda: not made.get(*STATUSES, "gone", NAMESPACE))
 
@@ -300,7 +305,11 @@ def test_a_revision_that_is_refused_is_told_of_and_kept_later(tmp_path, monkeypa
         async with session(tmp_path, *EVERYTHING) as made:
             made.storage.refused["PolicyRevision"] = code
             await enforced(made)
-            await made.until(lambda: any(b"revision not written" in line for line in made.lines))
+            await made.until(
+                lambda: any(
+                    b"a PolicyRevision was not written; trying again" in line for line in made.lines
+                )
+            )
             made.storage.refused.clear()
             await made.until(lambda: len(made.all(*REVISIONS)) == 2)
 

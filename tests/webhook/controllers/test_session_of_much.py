@@ -225,7 +225,11 @@ def test_a_status_that_is_refused_is_told_of_and_written_later(tmp_path):
         async with session(tmp_path, *EVERYTHING) as made:
             made.storage.refused["ConstraintTemplate/status"] = 403
             made.make(*TEMPLATES, template("Alpha", 0))
-            await made.until(lambda: any(b"byPod not written" in line for line in made.lines))
+            await made.until(
+                lambda: any(
+                    b"status.byPod was not written; trying again" in line for line in made.lines
+                )
+            )
             made.storage.refused["ConstraintTemplate/status"] = 409
             await asyncio.sleep(0)
             made.storage.refused.clear()

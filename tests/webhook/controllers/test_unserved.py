@@ -29,8 +29,8 @@ def test_objects_without_effect_are_told_with_their_number_and_counted(tmp_path)
             scripted(tmp_path, *script, compares=False) as (_, credentials),
             ClusterClient(credentials) as client,
         ):
-            told = await look(client, registry, log, {})
-            await look(client, registry, log, told)
+            told = await look(client, registry, log, {}, external_data=False)
+            await look(client, registry, log, told, external_data=False)
 
     asyncio.run(run())
     assert registry.gauges[UNSERVED_OBJECTS] == {
@@ -40,8 +40,8 @@ def test_objects_without_effect_are_told_with_their_number_and_counted(tmp_path)
     assert [(line["kind"], line["count"]) for line in found] == [
         ("Provider", 1),
     ]
-    assert "external data is not called" in found[0]["effect"]
-    assert len(UNSERVED) == 2
+    assert "external data is turned off" in found[0]["effect"]
+    assert len(UNSERVED) == 1
 
 
 def test_it_is_looked_again_after_an_outage_and_told_once_it_is_known(tmp_path):
@@ -49,18 +49,18 @@ def test_it_is_looked_again_after_an_outage_and_told_once_it_is_known(tmp_path):
 
     async def run():
         log = Log(lines.append).logger("cluster")
-        script = [status(500), listed(3), status(403)]
+        script = [status(500), listed(3)]
         async with (
             scripted(tmp_path, *script, compares=False) as (server, credentials),
             ClusterClient(credentials) as client,
             asyncio.timeout(PATIENCE_SECONDS),
             asyncio.TaskGroup() as tasks,
         ):
-            telling = tasks.create_task(tell_unserved(client, registry, log))
+            telling = tasks.create_task(tell_unserved(client, registry, log, external_data=True))
             await turns_until(lambda: lines)
             telling.cancel()
-            assert len(server.requests) == 3
+            assert len(server.requests) == 2
 
     asyncio.run(run())
     assert [json.loads(line)["count"] for line in lines] == [3]
-    assert registry.gauges[UNSERVED_OBJECTS] == {("Provider",): 3}
+    assert registry.gauges[UNSERVED_OBJECTS] == {("Connection",): 3}

@@ -106,13 +106,13 @@ def test_a_value_out_of_its_bounds_is_named_with_its_place(
 @pytest.mark.parametrize(
     ("shape", "text", "told"),
     [
-        (RecordRule, "keep: .nan", "f: line 1: .nan is no JSON number"),
-        (RecordRule, "keep: .inf", "f: line 1: .inf is no JSON number"),
-        (RecordRule, "keep: -.inf", "f: line 1: -.inf is no JSON number"),
+        (RecordRule, "keep: .nan", "f: line 1: .nan is not a number of JSON"),
+        (RecordRule, "keep: .inf", "f: line 1: .inf is not a number of JSON"),
+        (RecordRule, "keep: -.inf", "f: line 1: -.inf is not a number of JSON"),
         (
             DrainSettings,
             "backoffInitialSeconds: .nan",
-            "f: line 1: .nan is no JSON number",
+            "f: line 1: .nan is not a number of JSON",
         ),
         (
             DrainSettings,

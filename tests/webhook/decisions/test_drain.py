@@ -146,7 +146,11 @@ class FaultyDisk(OSDisk):
 
 
 @pytest.mark.parametrize(
-    ("part", "told"), [("dead-letters", "sink unavailable"), (".cursor", "cursor not saved")]
+    ("part", "told"),
+    [
+        ("dead-letters", "a sink does not take records; trying again"),
+        (".cursor", "a sink's position was not saved: after a crash records are sent twice"),
+    ],
 )
 def test_a_disk_that_is_full_for_a_while_costs_no_record(
     tmp_path: Path, part: str, told: str
@@ -343,7 +347,7 @@ def test_what_was_delivered_leaves_room_where_it_could_not_be_removed_before(
     queue.drains[0]._drain()
     queue.log.close()
     assert taken.records == records
-    assert any(b"segment not removed" in line for line in lines)
+    assert any(b"a delivered segment of the queue was not removed" in line for line in lines)
     assert len(list(tmp_path.glob("*.segment"))) == 4
 
     queue = Queue(OSDisk(), tmp_path, limits, [sink], logger)

@@ -14,7 +14,7 @@ from webhook.decisions.exporter import exporter as exporters
 HELLO = {"type": "hello", "protocol": 1, "acknowledged": 0}
 
 MISBEHAVIOURS: dict[str, tuple[list[bytes], str]] = {
-    "an answer that is no hello": ([b'{"type":"ack","sequence":0}'], "first frame is no hello"),
+    "an answer that is no hello": ([b'{"type":"ack","sequence":0}'], "first frame is not a hello"),
     "a second hello": ([orjson.dumps(HELLO)] * 2, "a second hello"),
     "an acknowledgement of what was never sent": (
         [orjson.dumps(HELLO), b'{"type":"ack","sequence":99}'],

@@ -48,7 +48,7 @@ def recorded(obj: dict[str, Any], *documents: dict[str, Any], **settings: Any) -
         request,
         mutated,
         patch_between(obj, mutated.object),
-        previewed(snapshot, obj, mutated.object, CREATE, gvk),
+        previewed(snapshot, obj, mutated.object, CREATE, gvk, lambda _: None),
         (1.0, 1.5),
     )
     told = AdmissionRecorder(exporter).mutated(reviewed, verdict.allowed("1"))

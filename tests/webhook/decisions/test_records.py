@@ -7,10 +7,12 @@ import jsonschema_rs
 import orjson
 import pytest
 
+from tests.policies import exception
 from tests.programs import ROOT
 from webhook import log
 from webhook.api.admission import read_request
 from webhook.cli.clients import new_client
+from webhook.cli.decisions import describe
 from webhook.constraint.client import Client
 from webhook.constraint.result import Responses
 from webhook.constraint.review import AugmentedObject, AugmentedReview
@@ -22,6 +24,11 @@ from webhook.decisions.exporter.exporter import Exporter
 from webhook.decisions.exporter.recorder import AdmissionRecorder
 from webhook.decisions.exporter.settings import read_settings
 from webhook.decisions.wire.rows import expanded, timestamp
+from webhook.exceptions.reading import read_exception
+from webhook.exceptions.stage import Excusing
+from webhook.review.loops import review
+from webhook.review.policy_set import PolicySet
+from webhook.review.subject import Subject
 from webhook.server import verdict
 from webhook.serving.recorder import Reviewed
 
@@ -247,3 +254,36 @@ def test_timestamps_are_rfc_3339_in_utc_with_microseconds() -> None:
     assert timestamp(1795242550.25) == "2026-11-21T06:29:10.250000Z"
     assert timestamp(1795242550.5) == "2026-11-21T06:29:10.500000Z"
     assert timestamp(1795242551.0) == "2026-11-21T06:29:11.000000Z"
+
+
+@pytest.mark.parametrize("options", ["", "\nmask: [results.nothing]"])
+def test_what_is_excused_is_recorded_with_its_exception_and_changes_the_verdict(
+    options: str,
+) -> None:
+    """As rows, and where each record is made by itself."""
+    settings = read_settings(parse(f"sidecarURL: unix:///s{options}".encode(), "test"))
+    exporter = Exporter(settings, Origin(pod_uid="u"), log.Log(lambda _: None).logger("test"))
+    recorder = AdmissionRecorder(exporter)
+    policies, asked = client(("a", "deny"), ("b", "deny")), request()
+    for effect in ("skip", "warn"):
+        of_both = exception("e", "Always/*", match={"name": "p"}, effect=effect, ticket="T-1")
+        stages = (Excusing([read_exception(of_both)]),)
+        subject = Subject(AugmentedReview(asked), mutates=False)
+        responses = review(PolicySet(policies.snapshot, stages=stages), subject).responses
+        answer = verdict.judge(asked.uid, responses)
+        assert answer.allowed
+        recorder.answered(asked, responses, policies.snapshot, 1.0, 1.5, answer)
+    validator = jsonschema_rs.validator_for(
+        orjson.loads((ROOT / "docs" / "decision-record.schema.json").read_bytes())
+    )
+    skipped, warned = (one for one in lines_of(exporter) if one["eventType"] == "decision")
+    for record in (skipped, warned):
+        validator.validate(record)
+        assert [one["constraint"]["name"] for one in record["excused"]] == ["a", "b"]
+        assert record["excused"][0]["exception"]["ticket"] == "T-1"
+        assert record["excused"][0]["message"] == "no"
+    assert (skipped["verdict"], "results" in skipped) == ("allow", False)
+    assert warned["verdict"] == "warn"
+    assert [one["enforcementAction"] for one in warned["results"]] == ["warn", "warn"]
+    told = describe(skipped)
+    assert "    [Always/a] excused by ClusterPolicyException e: no" in told

@@ -78,19 +78,21 @@ JSON = st.recursive(
 )
 RESULTS = st.lists(
     st.builds(
-        lambda of, action, scoped, text, details: Result(
+        lambda of, action, scoped, text, details, existing: Result(
             target="admission.k8s.gatekeeper.sh",
             msg=text,
             constraint=of,
             enforcement_action=action,
             scoped_actions=scoped,
             details=details,
+            existing=existing,
         ),
         st.sampled_from(CONSTRAINTS),
         st.sampled_from(("deny", "warn", "dryrun", "unknown")),
         st.sampled_from(((), ("warn",), ("deny", "warn"))),
         TEXT,
         JSON,
+        st.booleans(),
     ),
     max_size=4,
 ).map(tuple)

@@ -88,7 +88,7 @@ POST = "expected http://… or https://…"
                     }
                 ]
             ),
-            "f.sinks[0].settings.options: linger.ms is the sink's own affair",
+            "f.sinks[0].settings.options: linger.ms is set by the sink itself",
         ),
     ],
 )

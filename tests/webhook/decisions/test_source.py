@@ -65,7 +65,7 @@ def test_such_lines_end_no_command_and_are_told_of(lines: Path, command: str) ->
     found = waddle("decisions", command, lines)
     assert found.returncode == 0
     assert "A/a" in found.stdout
-    assert f"{len(ODD) + 1} lines were no records" in found.stderr
+    assert f"skipped, because they are not records: {len(ODD) + 1} lines" in found.stderr
 
 
 def ends_after(number: int, then: Callable[[], object]) -> Callable[[float], None]:

@@ -182,7 +182,7 @@ def test_one_that_the_api_server_refuses_is_counted_and_told_and_the_next_is_wri
     assert not others
     assert (namespace, written["involvedObject"]["name"]) == ("waddle-system", "web-1")
     (line,) = lines
-    assert (line["level"], line["msg"]) == ("warning", "Event not written")
+    assert (line["level"], line["msg"]) == ("warning", "an Event was not written")
     assert line["error"] == str(refusal)
     assert line["name"].startswith("web-0.")
     assert name.startswith("web-1.")

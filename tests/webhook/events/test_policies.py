@@ -94,7 +94,7 @@ def test_what_cannot_be_written_is_told_once_and_left(refusals, asked):
     assert (writer.writes, writer.failures) == (1, 1)
     name = made()["metadata"]["name"]
     ((said, fields),) = lines
-    assert (said, fields["name"]) == ("event not written", name)
+    assert (said, fields["name"]) == ("an Event was not written", name)
     if not isinstance(refusals[-1], ApiError) or not refusals[-1].is_conflict:
         assert fields["error"] == str(refusals[-1])
 
@@ -120,4 +120,4 @@ def test_the_api_server_has_one_event_of_many_writers(cluster: Cluster):
     assert found["count"] == 3
     assert found["message"] == "again"
     assert found["involvedObject"]["kind"] == "K8sAlways"
-    assert [message for message, _ in log.lines] == ["event not written"]
+    assert [message for message, _ in log.lines] == ["an Event was not written"]

@@ -40,9 +40,9 @@ def plan_of(
 ODD_TEXTS = [
     ({"validations": [{"expression": "true", "message": "a\nb"}]}, "has line breaks"),
     ({"validations": [{"expression": "true", "message": "a\rb"}]}, "has line breaks"),
-    ({"variables": [{"name": "a-b", "expression": "1"}]}, '"a-b", which is no identifier'),
-    ({"variables": [{"name": "namespace", "expression": "1"}]}, "is no identifier of CEL"),
-    ({"variables": [{"expression": "1"}]}, '"", which is no identifier'),
+    ({"variables": [{"name": "a-b", "expression": "1"}]}, '"a-b", which is not an identifier'),
+    ({"variables": [{"name": "namespace", "expression": "1"}]}, "is not an identifier of CEL"),
+    ({"variables": [{"expression": "1"}]}, '"", which is not an identifier'),
     ({"matchCondition": [{"expression": "true"}]}, "name part must be non-empty"),
     ({"matchCondition": [{"name": "a b", "expression": "true"}]}, "name part must consist of"),
 ]

@@ -11,7 +11,7 @@ from webhook.api.gvk import GroupVersionKind
 from webhook.cel.engine import compile_expression
 from webhook.cel.kubernetes import match_conditions
 from webhook.cel.run.meter import Meter
-from webhook.constraint.match import MatchSubject, View, compile_criteria
+from webhook.constraint.match import MatchSubject, View, compile_criteria, for_process
 from webhook.generation import conditions
 
 ENVIRONMENT = match_conditions()
@@ -47,7 +47,7 @@ def matched(match, request):
     namespace = request["namespace"]
     known = None if not namespace else {"metadata": {"name": namespace}}
     subject = MatchSubject(views, known, "Original")
-    test = compile_criteria(match)
+    test = compile_criteria(for_process(match, "webhook"))
     return any(test(view, subject) for view in views)
 
 
@@ -78,6 +78,10 @@ MATCHES = [
     *({"kinds": one} for one in KINDS),
     {"namespaces": ["default", "a"], "excludedNamespaces": ["a"], "name": "web*"},
     {"kinds": KINDS[1], "name": "*b", "excludedNamespaces": ["*-system"]},
+    *(
+        {"namespaces": ["default", "a"], "excludedNamespaces": ["a"], "processes": one}
+        for one in ([], ["webhook"], ["audit"], ["audit", "sync"], ["sync", "*"])
+    ),
 ]
 
 

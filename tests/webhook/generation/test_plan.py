@@ -5,7 +5,7 @@ import pytest
 from tests.webhook.generation.planned import ODD_TEXTS, constraint, plan_of, template
 from webhook.generation.plan import NO_ENGINE, Enforced, Options, Planner
 from webhook.generation.policy import constraint_name
-from webhook.generation.scope import PolicyScope, exempted_patterns, scope_of
+from webhook.generation.scope import NoOperation, PolicyScope, exempted_patterns, scope_of
 
 CONFIGURATION = {
     "webhooks": [
@@ -332,3 +332,49 @@ def test_an_api_server_of_the_beta_gets_objects_of_the_beta():
     made = planner.plan({"named": template()}, enforced, PolicyScope(), lambda _: "")
     documents = [*made.policies.values(), *made.bindings.values()]
     assert [one["apiVersion"] for one in documents] == ["admissionregistration.k8s.io/v1beta1"] * 2
+
+
+def test_a_constraint_that_lets_stay_what_was_there_is_left_to_the_webhook():
+    of_template = template(validations=[{"expression": "true"}])
+    one = constraint(enforcementAction="deny")
+    assert plan_of(of_template, one).bindings
+    one["metadata"]["annotations"] = {"waddle.dev/existing": "allow"}
+    made = plan_of(of_template, one)
+    assert made.bindings == {}
+    assert "waddle.dev/existing: allow" in made.constraints["Named", "one"].withdrawn
+
+
+def test_rules_that_follow_policies_are_each_for_their_own_operations() -> None:
+    """A template for DELETE had no policy where some other rule has no DELETE."""
+
+    def rule(resource: str, *operations: str) -> dict[str, object]:
+        return {
+            "apiGroups": [""],
+            "apiVersions": ["*"],
+            "operations": list(operations),
+            "resources": [resource],
+            "scope": "*",
+        }
+
+    webhooks = [
+        {"name": "validation.gatekeeper.sh", "rules": [rule("pods", "CREATE", "UPDATE")]},
+        {
+            "name": "fail-closed.validation.gatekeeper.sh",
+            "clientConfig": {"service": {"path": "/v1/admit/fail"}},
+            "rules": [rule("secrets", "CREATE", "DELETE")],
+        },
+        {"name": "other", "rules": [rule("services", "DELETE")]},
+    ]
+    scope = scope_of({"webhooks": webhooks})
+
+    def rules(*operations: str) -> tuple[list[tuple[str, list[str]]], str]:
+        constraints, warning = scope.match_constraints(operations)
+        rules = constraints["resourceRules"]
+        return [(one["resources"][0], one["operations"]) for one in rules], warning
+
+    assert rules() == ([("pods", ["CREATE", "UPDATE"]), ("secrets", ["CREATE", "DELETE"])], "")
+    assert rules("DELETE") == ([("secrets", ["DELETE"])], "")
+    assert rules("CREATE") == ([("pods", ["CREATE"]), ("secrets", ["CREATE"])], "")
+    assert "mismatch" in rules("DELETE", "CONNECT")[1]
+    with pytest.raises(NoOperation):
+        rules("CONNECT")

@@ -24,7 +24,7 @@ from webhook.mutation.registry import Mutators
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ({}, " is no kind of mutators"),
+        ({}, " is not a kind of mutators"),
         ({"apiVersion": "mutations.gatekeeper.sh/v1", "kind": "Assign"}, "has no metadata.name"),
         (assign("n" * 64, "spec.a", 1), "maximum name length is 63 characters"),
         (mutator("Assign", "m", "spec.a"), "assign must set one of"),

@@ -205,9 +205,12 @@ def test_an_object_nested_too_deeply_is_a_fault_of_the_mutator_alone() -> None:
         (assign("a", "spec[a: " + "9" * 5000 + "]", {}), "invalid integer"),
         (assign("a" * 64, "spec.x", 1), "maximum name length is 63"),
         (assign("", "spec.x", 1), "no metadata.name"),
-        (assign("a", "spec.x", 1, parameters={"pathTests": [5]}), "a path test that is no object"),
+        (
+            assign("a", "spec.x", 1, parameters={"pathTests": [5]}),
+            "a path test that is not an object",
+        ),
         (assign("a", "spec.x", 1, parameters={"pathTests": [{"subPath": 5}]}), "of a wrong type"),
-        ({"apiVersion": "v1", "kind": "Pod"}, "is no kind of mutators"),
+        ({"apiVersion": "v1", "kind": "Pod"}, "is not a kind of mutators"),
     ],
 )
 def test_a_mutator_that_is_none_is_refused(document: dict[str, Any], told: str) -> None:

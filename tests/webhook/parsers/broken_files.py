@@ -46,6 +46,7 @@ BROKEN = [
     ("dockerfile", "FROM a\nONBUILD ONBUILD RUN b\n", 2),
     ("dockerfile", "FROM a AS 1b\n", 1),
     ("properties", "a=1\n=2\n", 2),
+    ("properties", "z=1\na=${b}\nb=${a}\n", 2),
     ("dotenv", "A=1\nB-C=2\n", 2),
     ("hcl2", "a {\n b = 1}\n", 2),
     ("hcl2", "a { b {} }\n", 1),

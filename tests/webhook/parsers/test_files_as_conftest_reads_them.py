@@ -26,6 +26,8 @@ READ = [
     ("nginx", "http {\n  content_by_lua_block {\n    if x { y }\n  }\n}\n", {"directives": [{"block": {"directives": [{"block": {"directives": []}, "name": "content_by_lua_block"}]}, "name": "http"}]}),
     ("properties", "a=1\nb = x\\ty\\n\nc\\ d : e\\=f\n#g\nh\n", {"a": "1", "b": "x\ty\n", "c d": "e=f", "h": ""}),
     ("properties", "a.b=${c}\nc=1\n", {"a.b": "${c}", "c": "1"}),
+    ("properties", "a=${b} ${b}\nb=${c}\nc=1\n", {"a": "${b} ${b}", "b": "${c}", "c": "1"}),
+    ("jsonc", '# x\n{"a": "#1" # y\n}\n', {"a": "#1"}),
     ("hcl2", 'a = "${var.x}"\nb = "a-${b ? "c" : "d"}-e"\nc = "%{ for x in y }${x}%{ endfor }"\n', {"a": "${var.x}", "b": "a-%{if b}c%{else}d%{endif}-e", "c": "%{for x in y}${x}%{endfor}"}),
     ("hcl2", 'a = "$${b} %%{c}"\n', {"a": "$${b} %%{c}"}),
     ("hcl2", 'a = "\\u00e9\\n\\t\\"x\\" \\U0001F600"\n', {"a": 'é\n\t"x" 😀'}),

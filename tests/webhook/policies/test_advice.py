@@ -7,7 +7,7 @@ import pytest
 from tests.webhook.constraint.policies import constraint, template
 from webhook.constraint.template import read_template
 from webhook.policies.advice import advice_on_document, nearest
-from webhook.policies.request_reads import request_reads
+from webhook.policies.request_reads import deciding_places, is_never_there, request_reads
 
 
 @pytest.mark.parametrize(
@@ -132,6 +132,30 @@ def test_an_expression_that_decides_by_a_request_is_known(expression: str, reads
     assert bool(request_reads(read_template(document))) is reads
 
 
+@pytest.mark.parametrize(
+    ("body", "read"),
+    [
+        ('input.request.operation == "CREATE"', "input.request"),
+        ("input.object.spec.hostNetwork", "input.object"),
+        ("o := input.request.object; o.spec", "input.request"),
+        ("input.review.request.object.spec", "input.review.request"),
+        ("some c in input.spec.containers; c.name", "input.spec"),
+        ("not input.request", ""),
+        ('object.get(input, "request", 1) == 1', ""),
+        ("i := input; i.review.object", ""),
+        ('input["review"].object', ""),
+        ("input[_].object", ""),
+        ("input.parameters.x; input.review.kind.kind", ""),
+        ("input.review._unstable.namespace; input.review.namespaceObject", ""),
+    ],
+)
+def test_what_no_input_has_is_told_where_every_violation_needs_it(body: str, read: str) -> None:
+    """Written for another tool: it is green everywhere, and denies nothing."""
+    rego = f'package p\nimport future.keywords\nviolation[{{"msg": "no"}}] {{ {body} }}'
+    found = request_reads(read_template(template(rego=rego)))
+    assert {one for one in found if is_never_there(one)} == ({read} if read else set())
+
+
 def test_a_library_that_decides_by_a_request_is_known() -> None:
     """Whether it is called by its path, or as it was imported."""
     library = 'package lib.requests\nis_new { input.review.operation == "CREATE" }\n'
@@ -143,3 +167,20 @@ def test_a_library_that_decides_by_a_request_is_known() -> None:
     ):
         document = template(rego=text, target={"libs": [library]})
         assert request_reads(read_template(document)) == {"input.review.operation"}, text
+
+
+def test_what_decides_by_a_request_is_told_with_its_lines() -> None:
+    source = 'package p\n\nviolation[{"msg": "m"}] {\n  input.review.operation == "UPDATE"\n}'
+    assert deciding_places(read_template(template(rego=source))) == [
+        "violation in line 3 of its Rego"
+    ]
+    cel = {"validations": [{"expression": "request.operation == 'UPDATE'"}]}
+    assert deciding_places(read_template(template(cel=cel))) == ["validations[0]"]
+
+
+def test_a_condition_in_cel_that_needs_a_request_is_known() -> None:
+    cel = {
+        "matchCondition": [{"name": "updates", "expression": "request.operation == 'UPDATE'"}],
+        "validations": [{"expression": "object.a == 1"}],
+    }
+    assert request_reads(read_template(template(cel=cel))) == {"request.operation"}

@@ -230,7 +230,7 @@ def test_templates_without_constraints_are_ready_and_say_that_nothing_is_enforce
     parts.loader.load()
     assert parts.loader.not_ready() == ""
     assert parts.serving.revision is not None
-    assert parts.loader.faults()[-1] == "1 templates, 0 constraints: nothing is enforced"
+    assert parts.loader.faults()[-1] == "1 template, 0 constraints: nothing is enforced"
     assert "no constraint is in force: every request is allowed" in parts.messages
 
 

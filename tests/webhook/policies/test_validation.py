@@ -68,6 +68,15 @@ def test_an_error_of_evaluation_is_a_warning() -> None:
     assert "conflict" in problem.message
 
 
+@pytest.mark.parametrize("msg", ["5", "null", "true", '["a"]', '{"a": 1}', "{1}"])
+def test_a_message_that_is_no_text_is_refused(msg: str) -> None:
+    """No object can be denied by it: each review of it ends in an error."""
+    rego = f'package p\nviolation[{{"msg": {msg}}}] {{ input.review }}\n'
+    (problem,) = problems(template(rego=rego), constraint())
+    assert (problem.severity, problem.code) == ("error", "evaluation")
+    assert "expected string" in problem.message
+
+
 def test_a_new_template_is_tried_with_the_constraints_in_force() -> None:
     """They are what it would meet."""
     known = client()

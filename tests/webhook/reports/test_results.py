@@ -2,15 +2,22 @@
 
 import pytest
 
+from tests.policies import exception
 from tests.webhook.constraint.policies import client, constraint, echo_template, pod, template
 from webhook.constraint import enforcement
 from webhook.constraint.review import AugmentedObject
 from webhook.constraint.selection import about, select
-from webhook.reports.finding import VERDICTS
+from webhook.exceptions.reading import read_exception
+from webhook.exceptions.stage import Excusing
+from webhook.reports.finding import VERDICTS, ReportResult
+from webhook.reports.report import finding_in, result
 from webhook.reports.results import Descriptions, findings_of
+from webhook.review.loops import review
+from webhook.review.policy_set import PolicySet
+from webhook.review.subject import Subject
 
-EVERYTHING = frozenset(VERDICTS)
-DEFAULT = frozenset({"fail", "warn", "error"})
+EVERYTHING: frozenset[ReportResult] = frozenset(VERDICTS)
+DEFAULT: frozenset[ReportResult] = frozenset({"fail", "warn", "error"})
 
 
 def found(policies, obj=None, stored=DEFAULT):
@@ -122,3 +129,25 @@ def test_constraints_about_a_kind_are_those_that_may_match_it():
     )
     names = [item.name for item in about(policies.snapshot, ("", "Pod"), enforcement.AUDIT)]
     assert names == ["all"]
+
+
+def test_what_is_excused_is_always_told_as_skipped_and_by_which_exception():
+    policies = client(template(), constraint())
+    expires = "2100-01-01T00:00:00Z"
+    document = exception("e", "K8sDeny/c", match={"name": "*"}, reason="moving", expires=expires)
+    stage = Excusing([read_exception(document)])
+    policy_set = PolicySet(policies.snapshot, stages=(stage,))
+    review_ = Subject(AugmentedObject(pod()), point=enforcement.AUDIT)
+    responses = review(policy_set, review_).responses
+    for stored in (DEFAULT, EVERYTHING):
+        selection = select(policies.snapshot, AugmentedObject(pod()), enforcement.AUDIT)
+        (one,) = findings_of(responses, policies.snapshot, Descriptions(), stored, selection)
+        assert (one.verdict, one.message) == ("skip", "no")
+        told = result(one, 0)
+        assert told["scored"] is False
+        assert told["properties"] == {
+            "exception": "ClusterPolicyException e",
+            "reason": "moving",
+            "expires": expires,
+        }
+        assert finding_in(told) == one

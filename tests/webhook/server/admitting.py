@@ -15,7 +15,12 @@ from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.log import Log
 from webhook.metrics.registry import Registry
 from webhook.server.admission import Admission, AdmissionOptions
-from webhook.server.preparation import Preparations, SlowReviewer, TemplateCompiler
+from webhook.server.preparation import (
+    AccessReader,
+    Preparations,
+    SlowReviewer,
+    TemplateCompiler,
+)
 from webhook.serving.recorder import Recorder
 from webhook.serving.revision import Revision, Serving
 
@@ -33,6 +38,7 @@ class Admitting:
         reviewer: SlowReviewer | None = None,
         recorder: Recorder | None = None,
         compiler: TemplateCompiler | None = None,
+        rights: AccessReader | None = None,
         **options: Any,
     ) -> None:
         client = Client(targets=[AdmissionTarget()], drivers=[RegoDriver()], isolation=isolation)
@@ -51,7 +57,7 @@ class Admitting:
             self.registry,
             log,
             recorder,
-            Preparations(templates=compiler, reviewer=reviewer),
+            Preparations(templates=compiler, reviewer=reviewer, rights=rights),
         )
 
     def ask(self, request: AdmissionRequest, query: bytes = b"", late: float = 0.0) -> Any:

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from starlette.applications import Starlette
 
 from tests.patience import PATIENCE_SECONDS, turns_until
@@ -16,6 +17,7 @@ from tests.webhook.server.limits import ADMISSION_LIMITS
 from webhook.log import Log
 from webhook.metrics.registry import Registry
 from webhook.metrics.server import CLOSED
+from webhook.server.http import hub as hubs
 from webhook.server.http.fair_queue import Party
 from webhook.server.http.head import UNKNOWN
 from webhook.server.http.hub import Hub, Share
@@ -84,7 +86,7 @@ def test_who_comes_while_the_system_has_no_descriptors_is_served_once_it_has() -
                     await turns_until(lambda: port.lines)
                 assert (await read_all(connection)).startswith(b"HTTP/1.1 404 ")
         (line,) = port.lines
-        assert b"connections cannot be accepted" in line
+        assert b"connections cannot be accepted; trying again" in line
 
     asyncio.run(run())
 
@@ -212,6 +214,45 @@ def test_who_has_all_requests_under_way_leaves_some_to_others() -> None:
     assert taken == [True] * 4 + [False]
     assert hub.submit(Request(), other)
     assert not hub.submit(Request(), other), "a quarter more is all there is"
+
+
+def test_requests_wait_for_no_more_handshakes_than_a_slice_of_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A turn of the loop may hold a hundred, and there were eight turns before each slice."""
+    hub, answered = hub_of(Member("a", 1)), list[float]()
+    (member,) = hub.connections
+    now = 0.0
+
+    class Clock:
+        """It goes on when it is told to."""
+
+        def monotonic(self) -> float:
+            return now
+
+    class Request:
+        """One that notes when it is answered."""
+
+        before = NOTHING_KNOWN
+        party = Party("a", "")
+        run_until = math.inf
+
+        def run(self) -> None:
+            answered.append(now)
+
+        give_up = abandon = run
+
+    monkeypatch.setattr(hubs, "time", Clock())
+    hub.handshakes[1] = hubs.Handshake(socket.socket(), 0.0)
+    hub._loop = asyncio.new_event_loop()
+    for moment in (1.0, 1.001, 1.002, 1.0051):
+        now = moment
+        hub._scheduled = True
+        assert hub.submit(Request(), member.share)
+        hub._run()
+    assert answered == [1.0, 1.0051, 1.0051, 1.0051]
+    hub.handshakes.pop(1).connection.close()
+    hub._loop.close()
 
 
 def test_who_has_most_of_the_bytes_that_wait_leaves_some_to_others() -> None:

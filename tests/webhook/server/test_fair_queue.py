@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from webhook.server.http.fair_queue import USERS_MAX, FairQueue, Party
+from webhook.server.responsibility import responsible_for
 
 ALICE, BOB = "alice", "bob"
 
@@ -63,6 +66,29 @@ def test_who_has_the_most_gives_way_however_many_namespaces_it_asks_about() -> N
     assert waiting.put(Party(BOB, "b"), "bob/b/3") == "bob/b/3", "each has half"
     assert len(waiting.clear()) == 4
     assert waiting.take() is None
+
+
+@pytest.mark.parametrize("users", [1, 2, 3, 5, 7, 10, 13, 32])
+def test_of_users_who_all_ask_for_more_than_there_is_each_is_told_of_its_own(users: int) -> None:
+    """Of seven with nine places of 64 each, none was to blame for a tenth: all of it was let in."""
+    waiting = queue()
+    refused = 0
+    for number in range(6 * 64):
+        party = Party(f"user-{number % users}", "")
+        if number % 5 == 0 and (taken := waiting.take()) is not None and number % 3:
+            waiting.done(taken[0], 0.01)
+        displaced = waiting.put(party, party.user)
+        if displaced is not None:
+            refused += 1
+            assert responsible_for(waiting.delay(Party(displaced, ""))) == "requester"
+    assert refused > 64
+    assert responsible_for(waiting.delay(Party("bystander", ""))) == "others"
+
+
+def test_of_many_who_ask_once_nobody_is_to_blame() -> None:
+    waiting = queue(*(f"user-{number}/a/1" for number in range(64)))
+    assert waiting.put(Party(ALICE, "a"), "alice/a/1") == "alice/a/1"
+    assert responsible_for(waiting.delay(Party(ALICE, "a"))) == "others"
 
 
 def test_who_has_used_less_of_a_processor_comes_first() -> None:

@@ -203,7 +203,7 @@ def test_an_object_on_which_mutators_never_agree_passes_as_it_came_with_a_warnin
     assert (found.allowed, found.patch) == (True, None)
     (warning,) = found.warnings
     assert warning.startswith("no mutator is applied: ")
-    assert any(b"mutator not applied" in line for line in mutating.lines)
+    assert any(b"a mutator could not be applied" in line for line in mutating.lines)
 
 
 def test_it_is_refused_where_that_is_chosen() -> None:
@@ -222,7 +222,7 @@ def test_a_previewed_mutator_that_would_fail_is_counted_and_told_of() -> None:
     outcomes = mutating.registry.mutators.series
     assert outcomes["Assign", "soon", "preview_failed"] == 1
     assert ("Assign", "soon", "previewed") not in outcomes
-    (told,) = [line for line in mutating.lines if b"previewed mutator would not be" in line]
+    (told,) = [line for line in mutating.lines if b"a mutator in preview could not be" in line]
     assert b"Assign.mutations.gatekeeper.sh /soon" in told
 
 
@@ -354,7 +354,7 @@ def test_a_mutator_may_choose_that_what_takes_it_too_long_is_let_in(
             assert found.warnings[0].startswith("no mutator is applied: ")
         else:
             assert (found.code, found.reason) == (422, "Undecidable")
-        assert any(b"object not mutated" in line for line in mutating.lines)
+        assert any(b"an object was not mutated" in line for line in mutating.lines)
 
     asyncio.run(run())
 

@@ -1,5 +1,6 @@
 """Nobody gets past policies for what is slow of their own."""
 
+import sys
 import time
 
 import pytest
@@ -25,11 +26,24 @@ from webhook.server.responsibility import (
         (Delay(worked_seconds=0.01, requester_seconds=0.02, all_seconds=0.1), "others"),
         (Delay(worked_seconds=0.01, requester_seconds=0.02, all_seconds=0.04), "requester"),
         (Delay(requester_seconds=0.009, all_seconds=0.009), "others"),
+        # Alone, on a busy machine: there is nothing else that it could send less of.
+        (Delay(worked_seconds=0.02, requester_seconds=0.025, all_seconds=0.03), "object"),
+        (Delay(0.02, 0.025, 0.03, places_taken=1, places=1), "object"),
+        (Delay(0.02, 0.025, 0.03, places_taken=2, places=2), "requester"),
+        (Delay(worked_seconds=0.009, requester_seconds=0.009, all_seconds=0.01), "others"),
+        (Delay(worked_seconds=0.02, requester_seconds=0.02, all_seconds=0.1), "others"),
         (Delay(places=64, places_taken=32), "requester"),
         (Delay(places=64, places_taken=31), "others"),
         (Delay(places=64, places_taken=16, requesters=4), "requester"),
         (Delay(places=64, places_taken=15, requesters=4), "others"),
         (Delay(places=64, places_taken=0, requesters=64), "others"),
+        # Of seven who fill 64 places each has nine, and a tenth is too many.
+        (Delay(places=64, places_taken=9, requesters=7), "requester"),
+        (Delay(places=64, places_taken=8, requesters=7), "others"),
+        (Delay(places=120, places_taken=17, requesters=7), "requester"),
+        # Each of many with one request: nobody can send less.
+        (Delay(places=256, places_taken=1, requesters=256), "others"),
+        (Delay(places=64, places_taken=1, requesters=64), "others"),
     ],
 )
 def test_a_delay_is_the_doing_of_who_had_enough_for_an_ordinary_object(
@@ -74,6 +88,16 @@ def test_notes_are_bounded() -> None:
     for _ in range(2 * NOTES_MAX):
         times.note("alice", 0.001)
     assert times.since(0.0, "alice").requester_seconds == pytest.approx(NOTES_MAX * 0.001)
+
+
+def test_notes_keep_no_objects() -> None:
+    """Made between the parts of large requests, each kept a MiB from the system when these had gone."""
+    times = ProcessorTime()
+    times.note("alice", 1.0)
+    before = sys.getallocatedblocks()
+    for number in range(NOTES_MAX):
+        times.note(f"user-{number % 100}", 1.0 + number)
+    assert sys.getallocatedblocks() - before < 100
 
 
 def test_many_short_pieces_of_work_count_as_a_long_one() -> None:

@@ -129,7 +129,10 @@ def test_a_body_beyond_any_policy_is_refused_before_the_rest_of_it_is_read() -> 
 
 @pytest.mark.parametrize(
     ("waits_for", "message"),
-    [("access", "other callers are being asked about"), ("answer", "other policies are being")],
+    [
+        ("access", "the API server is busy with other callers' rights"),
+        ("answer", "other policies are being"),
+    ],
 )
 def test_a_few_calls_wait_at_a_time_and_the_next_is_told_to_ask_again(
     waits_for: str, message: str
@@ -153,7 +156,10 @@ def test_a_few_calls_wait_at_a_time_and_the_next_is_told_to_ask_again(
 
 @pytest.mark.parametrize(
     ("waits_for", "message"),
-    [("access", "who calls could not be asked in time"), ("answer", "not validated in time")],
+    [
+        ("access", "the API server did not say in time who calls"),
+        ("answer", "not validated in time"),
+    ],
 )
 def test_what_is_not_found_out_in_time_is_answered_504(
     waits_for: str, message: str, monkeypatch: pytest.MonkeyPatch

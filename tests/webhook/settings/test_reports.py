@@ -30,7 +30,7 @@ def test_results_that_are_named_take_the_place_of_the_default():
         ("--report-mode=both", "want resource or policy-namespace"),
         ("--report-max-resources=0", "must be at least 1"),
         ("--report-max-entries=0", "must be at least 1"),
-        (f"--report-max-entries={ENTRIES_MAX + 1}", "etcd takes no more"),
+        (f"--report-max-entries={ENTRIES_MAX + 1}", "do not fit into etcd"),
         ("--report-debounce=-1s", "report-debounce"),
     ],
 )

@@ -77,7 +77,7 @@ def test_naming_an_operation_replaces_the_default() -> None:
         ("serve", "unexpected argument"),
         ("--prot=1", "flag provided but not defined: --prot"),
         ("--constraint-violations-limit=-1", "--constraint-violations-limit must be at least 0"),
-        ("--external-data-provider-response-cache-ttl", ""),
+        ("--api-cache-dir", ""),
     ],
 )
 def test_what_cannot_be_read_is_named(argument: str, message: str) -> None:
@@ -150,6 +150,22 @@ def test_a_cluster_needs_its_pod_and_no_directory(
     assert message in str(found.value)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--policies=."], "it needs --kubernetes"),
+        (["--kubernetes", "--kyverno-policies=enforce"], "exclude each other"),
+    ],
+)
+def test_rules_that_follow_policies_need_a_cluster_and_all_policies(
+    arguments: list[str], message: str
+) -> None:
+    with pytest.raises(InvalidFlag, match=message):
+        read(["--webhook-rules=policies", *arguments], POD)
+    audited = ["--webhook-rules=policies", "--kubernetes", "--kyverno-policies=audit"]
+    assert read(audited, POD).webhook_rules == "policies"
+
+
 def test_operations_that_write_to_a_cluster_are_told_to_be_idle_without_one() -> None:
     (notice,) = settings("--operation=webhook,status,generate").notices
     assert notice == "--operation=generate,status has no effect without --kubernetes"
@@ -187,7 +203,7 @@ def test_flags_of_the_audit_are_told_to_be_idle_without_it() -> None:
 
 @pytest.mark.parametrize("operation", ["status,generate", "mutation-status,mutation-controller"])
 def test_a_process_that_would_decide_nothing_is_refused(operation: str) -> None:
-    with pytest.raises(InvalidFlag, match="nothing is decided by that"):
+    with pytest.raises(InvalidFlag, match="this process would decide nothing"):
         read(["--kubernetes", f"--operation={operation}"], POD)
 
 

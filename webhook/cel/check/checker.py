@@ -187,8 +187,7 @@ class _Checker:
         if of.name == "map":
             type_found = of.parts[1]
         elif of.message:
-            fields = self.environment.messages.get(of.name, {})
-            known = fields.get(node.field)
+            known = self.environment.field_type(of.name, node.field)
             type_found = known or self.report(node.at, f"undefined field '{node.field}'")
         elif of.name.startswith("kubernetes."):  # an object type, which no provider knows
             type_found = self.report(node.at, f"unexpected failed resolution of '{of}'")
@@ -313,7 +312,7 @@ class _Checker:
             self.report(node.at, made.fault)
         for one in node.fields:
             item = self.check(one.value)
-            wanted, fault = field_of(made.name, one.name, self.environment.messages)
+            wanted, fault = field_of(made.name, one.name, self.environment)
             at = one.at if self.copied_at is None else self.copied_at
             if fault is not None:
                 self.report(at, fault)

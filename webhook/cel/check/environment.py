@@ -46,11 +46,10 @@ def _free_in(of: Type) -> set[Type]:
     return {free for part in of.parts for free in _free_in(part)}
 
 
-@lru_cache(maxsize=1)
-def functions() -> dict[str, tuple[Overload, ...]]:
-    """Every function with its overloads, in the environment's order."""
+def read_overloads(table: str) -> dict[str, tuple[Overload, ...]]:
+    """The functions of a table like :data:`~webhook.cel.check.overloads.OVERLOADS`, in its order."""
     by_name: dict[str, list[Overload]] = {}
-    for row in OVERLOADS.strip().splitlines():
+    for row in table.strip().splitlines():
         match = _ROW.fullmatch(row)
         assert match, row
         args = tuple([read_type(part) for part in _split(match[3])])
@@ -58,6 +57,12 @@ def functions() -> dict[str, tuple[Overload, ...]]:
         free = tuple(sorted({f for one in (*args, result) for f in _free_in(one)}, key=str))
         by_name.setdefault(match[1], []).append(Overload(bool(match[2]), args, result, free))
     return {name: tuple(overloads) for name, overloads in by_name.items()}
+
+
+@lru_cache(maxsize=1)
+def functions() -> dict[str, tuple[Overload, ...]]:
+    """Every function with its overloads, in the environment's order."""
+    return read_overloads(OVERLOADS)
 
 
 UNDEFINED: Final = {"duration": types.DURATION, "timestamp": types.TIMESTAMP}
@@ -89,6 +94,18 @@ VALUES: Final = _TYPE_NAMES.keys() - UNDEFINED.keys()
 """Names of types that whoever evaluates knows, too."""
 
 
+JSON_PATCH: Final = "JSONPatch"
+"""The type of one operation of a JSON Patch."""
+
+OBJECT: Final = "Object"
+"""The type of an object that an expression writes; of what it holds, ``Object.<field>.<field>``."""
+
+
+def is_object(name: str) -> bool:
+    """Whether this is the type of an object that an expression writes, or of a part of one."""
+    return name == OBJECT or name.startswith(f"{OBJECT}.")
+
+
 @dataclass(frozen=True, slots=True)
 class Environment:
     """The declarations that an expression is checked with.
@@ -101,6 +118,8 @@ class Environment:
     messages: Mapping[str, Mapping[str, Type]] = field(default_factory=dict)
     container: str = ""
     functions: Mapping[str, tuple[Overload, ...]] = field(default_factory=functions)
+    patches: bool = False
+    """Whether objects and JSON Patches can be written: ``Object{...}``, ``JSONPatch{...}``."""
 
     def candidates(self, name: str) -> Iterator[str]:
         """What a name may mean, the longest first."""
@@ -113,7 +132,14 @@ class Environment:
             prefix = prefix.rpartition(".")[0]
         yield name
 
-    @staticmethod
-    def type_named(name: str) -> Type | None:
+    def type_named(self, name: str) -> Type | None:
         """The type that is a value of this name."""
+        if self.patches and (name == JSON_PATCH or is_object(name)):
+            return Type(name, message=True)
         return _TYPE_NAMES.get(name)
+
+    def field_type(self, message: str, name: str) -> Type | None:
+        """The type of a field of a message; None where it has none."""
+        if self.patches and is_object(message):
+            return types.DYN  # of no schema: whether the field is there is found when it is applied
+        return self.messages.get(message, {}).get(name)

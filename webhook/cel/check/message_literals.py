@@ -7,11 +7,14 @@ first, and for the fields at what that type is called as a message (cel-go, chec
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from webhook.cel.check import types
 from webhook.cel.check.types import DYN, ERROR, INT, STRING, Type
 from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from webhook.cel.check.environment import Environment
 
 Fields: TypeAlias = Mapping[str, Type]
 
@@ -81,16 +84,17 @@ def _message_name(of: Type) -> str | None:
         return _LIST
     if of == _OF_ANYTHING:
         return _STRUCT
-    return of.name if of.name.startswith("kubernetes.") else None
+    return of.name if of.message or of.name.startswith("kubernetes.") else None
 
 
-def field_of(
-    name: str, field: str, declared: Mapping[str, Mapping[str, Type]]
-) -> tuple[Type, str | None]:
+def field_of(name: str, field: str, environment: Environment) -> tuple[Type, str | None]:
     """The type of a field of the message of this name, ERROR with the fault where it has none."""
     if name == _ANY_FIELD:
         return DYN, None
-    fields = declared.get(name, _PROVIDED.get(name))
+    declared = environment.field_type(name, field)
+    if declared is not None:
+        return declared, None
+    fields = environment.messages.get(name, _PROVIDED.get(name))
     if fields is None:
         return ERROR, f"unexpected failed resolution of '{name}'"
     if field not in fields:

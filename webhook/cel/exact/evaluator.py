@@ -292,7 +292,7 @@ class _Builder:
         fields = [(one.name, self.build(one.value), one.optional) for one in node.fields]
 
         def made(env: dict[Any, Value], meter: Meter) -> Value:
-            if name not in messages.NAMES:
+            if not messages.has_values(name):
                 raise EvaluationError(f"unknown type '{name}'")
             values: dict[str, Value] = {}
             for field, run, optional in fields:

@@ -6,6 +6,7 @@ What is registered here has no module of its own: conversions, and parts of time
 from functools import partial
 
 from webhook.cel.library import (  # noqa: F401  # each registers its functions
+    authorizers,
     formats,
     formatting,
     lists,

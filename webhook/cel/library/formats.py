@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.api.patterns import LABEL, LABEL_1035, LABEL_VALUE, QUALIFIED, SUBDOMAIN, UUID
 from webhook.cel.library.registry import form
-from webhook.cel.library.urls import fault_of_request_uri
 from webhook.cel.run.values import NONE, Opaque, Optional
+from webhook.golang.url import fault_of_request_uri
 
 if TYPE_CHECKING:
     from collections.abc import Callable

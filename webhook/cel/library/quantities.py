@@ -203,7 +203,7 @@ def is_greater(one: Opaque, other: Opaque) -> bool:
 
 @form("isLessThan", NAME, NAME)
 def is_less(one: Opaque, other: Opaque) -> bool:
-    """Whether it is less."""
+    """Order by amount, whatever the forms: 1000m is not less than 1."""
     return compare(one, other) < 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
@@ -10,38 +9,10 @@ from webhook.cel.errors import EvaluationError
 from webhook.cel.library.registry import form
 from webhook.cel.run.values import Opaque
 from webhook.golang import url as go_url
-from webhook.golang.strings import from_utf8, quote
+from webhook.golang.strings import from_utf8
+from webhook.golang.url import fault_of_request_uri
 
 NAME: Final = "kubernetes.URL"
-
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-
-
-def fault_of_request_uri(text: str) -> str | None:
-    """Why Go's ``ParseRequestURI`` does not take a text; None where it does."""
-    if not text:
-        return 'parse "": empty url'
-    if (
-        text[0] not in "/:"
-        and text != "*"
-        and not _CONTROL.search(text)
-        and not _SCHEME.match(text)
-    ):
-        return f"parse {quote(text)}: invalid URI for request"
-    # A fragment is none there: its mark is a character as any other.
-    head = text.replace("#", "%23")
-    try:
-        url = go_url.parse(head)
-    except ValueError as error:
-        return str(error).replace(quote(head), quote(text))
-    if not url.scheme and not text.startswith("/") and text != "*":
-        return f"parse {quote(text)}: invalid URI for request"
-    if url.opaque and not url.scheme:
-        return f"parse {quote(text)}: invalid URI for request"
-    if url.opaque:
-        return None
-    return None
 
 
 @form("url", str)

@@ -138,6 +138,8 @@ def found_item(of: Value, key: Value) -> Value:
         opened = unnested(of).value
         return NOTHING if opened is NOTHING else found_on_the_way(opened, key)
     checked_key(key)
+    if type(of) is Opaque and type(of.value) is dict:  # an object that the expression wrote
+        return of.value.get(key, NOTHING)
     return NOTHING
 
 

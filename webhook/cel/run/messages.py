@@ -1,6 +1,7 @@
-"""Times and durations that are written as messages: by their seconds and nanoseconds.
+"""What is written as messages.
 
-They are the only messages that a policy can make (cel-go, common/types/provider.go).
+Times and durations are, by their seconds and nanoseconds; objects and the operations of JSON Patches,
+where a policy mutates. A policy can make no others (cel-go, common/types/provider.go; k8s.io/apiserver, pkg/cel/mutation).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from webhook.cel.run.values import Value
 
 NAMES: Final = frozenset({"google.protobuf.Duration", "google.protobuf.Timestamp"})
-"""The types that have values."""
+"""The types of times."""
 
 _NATIVE: Final = {"seconds": "int64", "nanos": "int32"}
 _NANOS_MAX: Final = (1 << 31) - 1
@@ -45,8 +46,15 @@ _NAMES: Final[dict[type, str]] = {
 }
 
 
-def message(name: str, fields: Mapping[str, Value]) -> Duration | Timestamp:
+def has_values(name: str) -> bool:
+    """Whether a message of this type is a value."""
+    return name in NAMES or name == "JSONPatch" or name.partition(".")[0] == "Object"
+
+
+def message(name: str, fields: Mapping[str, Value]) -> Duration | Timestamp | Opaque:
     """The value of a message of this type."""
+    if name not in NAMES:
+        return Opaque(name, dict(fields))
     numbers = {field: _number(name, field, value) for field, value in fields.items()}
     seconds, nanos = numbers.get("seconds", 0), numbers.get("nanos", 0)
     if name == "google.protobuf.Timestamp":

@@ -15,6 +15,9 @@ EXPRESSION_COST: Final = 1_000_000
 MATCH_CONDITIONS_COST: Final = 2_500_000
 """Of all match conditions together (RuntimeCELCostBudgetMatchConditions)."""
 
+POLICY_COST: Final = 10_000_000
+"""All validations of a policy for one resource of parameters (RuntimeCELCostBudget)."""
+
 CHECK_EVERY: Final = 2_000
 """Cost between two looks at the clock: about half a millisecond of the slower form."""
 

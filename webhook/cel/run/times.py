@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
-from zoneinfo import ZoneInfo
 
 from webhook.cel.errors import EvaluationError
 from webhook.cel.run.arithmetic import SECOND
 from webhook.cel.run.values import INT_MAX, INT_MIN, UINT_MAX
 from webhook.duration import InvalidDuration, parse_duration
 from webhook.golang.strings import quote
-from webhook.golang.time import RFC3339, date_of, days_of, parse_time
+from webhook.golang.time import RFC3339, NoTimeZones, date_of, days_of, load_zone, parse_time
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from zoneinfo import ZoneInfo
 
     from webhook.cel.run.values import Duration, Timestamp
 
@@ -72,9 +72,9 @@ def _zone_offset(value: Timestamp, zone: str) -> int:
 
 def _place(zone: str) -> ZoneInfo | None:
     try:
-        return ZoneInfo(zone)
-    except (ValueError, OSError, KeyError):
-        return None
+        return load_zone(zone)
+    except NoTimeZones as error:
+        raise EvaluationError(str(error)) from None
 
 
 _DIRECTORIES: Final = frozenset(

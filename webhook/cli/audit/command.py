@@ -11,13 +11,14 @@ from webhook.cli import exit_codes
 from webhook.cli.cluster_access import cluster_options
 from webhook.cli.formats import words
 from webhook.cli.formats.words import Output, emit, outputs_option
-from webhook.cli.policy_options import DISABLED_BUILTINS, InputPath
+from webhook.cli.policy_options import DISABLED_BUILTINS, PROVIDERS, InputPath
 from webhook.cli.terminal import complain, listed
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from webhook.cli.audit.run import AuditOutcome, Request
+    from webhook.policies.recorded_answers import RecordedAnswers
 
 _HELP = """Review what is in a cluster by its policies, or by those of a directory.
 
@@ -43,6 +44,14 @@ mutators and ExpansionTemplates of both.
     help="A directory or file with templates and constraints, in place of the cluster's; its "
     "mutators and ExpansionTemplates count beside the cluster's. Repeatable.",
 )
+@click.option(
+    "--kyverno-policies",
+    "kyverno",
+    type=click.Choice(["off", "audit"]),
+    default="off",
+    show_default=True,
+    help="Whether Kyverno's policies in CEL of the cluster are asked, too; those of --policies are.",
+)
 @outputs_option(*words.FINDINGS)
 @click.option(
     "--limit",
@@ -53,6 +62,11 @@ mutators and ExpansionTemplates of both.
     help="Violations of each constraint that the table shows; 0 for all.",
 )
 @click.option(
+    "--admission-policies",
+    is_flag=True,
+    help="Review by the cluster's own ValidatingAdmissionPolicies, too.",
+)
+@click.option(
     "--audit-chunk-size",
     "page_objects",
     metavar="N",
@@ -61,6 +75,7 @@ mutators and ExpansionTemplates of both.
     type=click.IntRange(min=0),
     help="Most objects in a page of a list.",
 )
+@PROVIDERS
 @DISABLED_BUILTINS
 def command(  # noqa: PLR0913  # each is an option
     *,
@@ -69,15 +84,18 @@ def command(  # noqa: PLR0913  # each is an option
     context: str | None,
     namespace: str,
     policies: tuple[Path, ...],
+    admission_policies: bool,
+    kyverno: str,
     outputs: tuple[Output, ...],
     limit: int,
     page_objects: int,
+    ask: RecordedAnswers,
     disabled_builtins: tuple[str, ...],
 ) -> int:
     """Audit and report."""
     if not once:
         raise click.UsageError(
-            "say --once: an audit that goes on is `waddle serve --kubernetes --operation=audit`"
+            "add --once; a continuous audit is `waddle serve --kubernetes --operation=audit`"
         )
     # Here and not above: they bring aiohttp and the event loop.
     from webhook.cli.audit import report as audit_report  # noqa: PLC0415
@@ -86,7 +104,15 @@ def command(  # noqa: PLR0913  # each is an option
     from webhook.cluster.credentials import CredentialsError  # noqa: PLC0415
     from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415
 
-    request = Request(namespace, policies, page_objects, disabled_builtins)
+    request = Request(
+        namespace,
+        policies,
+        page_objects,
+        disabled_builtins,
+        ask.ask,
+        kyverno == "audit",
+        admission_policies,
+    )
     try:
         outcome = event_loop.run(_audit(kubeconfig, context, request))
     except (ApiError, ApiUnreachable, CredentialsError) as error:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.cli.audit.run import AuditedViolation, AuditOutcome
+    from webhook.constraint.result import Result
 
 
 def missing(outcome: AuditOutcome) -> list[str]:
@@ -33,13 +34,15 @@ def missing(outcome: AuditOutcome) -> list[str]:
     end = outcome.ended
     if end is None:
         return lines
-    lines += [f"not wholly audited: {gvk}: {reason}" for gvk, reason in sorted(end.failed.items())]
+    lines += [f"audited in part: {gvk}: {reason}" for gvk, reason in sorted(end.failed.items())]
     lines += [f"no right to list: {gvk}" for gvk in sorted(end.unreadable)]
     if end.left_out:
-        lines.append(f"could not be audited: {end.left_out} objects")
+        lines.append(f"could not be audited: {quantity(end.left_out, 'object')}")
     if end.stranded:
-        lines.append(f"not audited, since their Namespace is not there: {end.stranded} objects")
-    lines += [f"no total can be told: {kind}/{name}" for kind, name in sorted(end.undecided)]
+        lines.append(
+            f"not audited because the Namespace does not exist: {quantity(end.stranded, 'object')}"
+        )
+    lines += [f"no total is known: {kind}/{name}" for kind, name in sorted(end.undecided)]
     return lines
 
 
@@ -56,7 +59,25 @@ def as_table(outcome: AuditOutcome, limit: int) -> str:
         lines += [f"  {line}" for line in table(cells)]
         if more := len(findings) - len(shown):
             lines.append(f"  … and {more} more (--limit)")
+    if excused := outcome.excused:
+        lines.append(styled(f"excused: {quantity(len(excused), 'violation')}", bold=True))
+        shown = excused[:limit] if limit else excused
+        lines += [f"  {line}" for line in table([_excused_cells(finding) for finding in shown])]
+        if limit and (more := len(excused) - limit) > 0:
+            lines.append(f"  … and {more} more (--limit)")
     return "\n".join([*lines, summary(outcome)])
+
+
+def _excused_cells(finding: AuditedViolation) -> tuple[str, ...]:
+    """A row about what is excused: where, of which constraint, what, and by which exception."""
+    result = finding.result
+    by = "" if result.excuse is None else result.excuse.title
+    return (
+        _resource(finding),
+        "/".join(result.constraint.key),
+        one_line(result.msg),
+        f"({printable_name(by)})",
+    )
 
 
 def summary(outcome: AuditOutcome) -> str:
@@ -65,9 +86,10 @@ def summary(outcome: AuditOutcome) -> str:
     reviewed = 0 if outcome.ended is None else outcome.ended.reviewed
     end = outcome.ended
     left_out = 0 if end is None else end.left_out + end.stranded
+    excused = f", {len(outcome.excused)} more excused" if outcome.excused else ""
     unaudited = f" ({left_out} more could not be audited)" if left_out else ""
     return (
-        f"{quantity(len(outcome.findings), 'violation')} in {quantity(reviewed, 'object')}{unaudited}; "
+        f"{quantity(len(outcome.findings), 'violation')} in {quantity(reviewed, 'object')}{excused}{unaudited}; "
         f"{clean} of {quantity(len(outcome.totals), 'constraint')} not violated"
     )
 
@@ -87,6 +109,7 @@ def document_of(outcome: AuditOutcome) -> dict[str, Any]:
             for (kind, name), count in sorted(outcome.totals.items())
         ],
         "violations": [_document(finding) for finding in outcome.findings],
+        "excused": [_document(finding) for finding in outcome.excused],
         "faults": outcome.faults,
         "failed": {str(gvk): reason for gvk, reason in sorted(end.failed.items())},
         "unreadable": [str(gvk) for gvk in sorted(end.unreadable)],
@@ -150,7 +173,17 @@ def _document(finding: AuditedViolation) -> dict[str, Any]:
         "message": result.msg,
         "details": result.details,
         "cause": result.cause,
+        **_exception(result),
     }
+
+
+def _exception(result: Result) -> dict[str, Any]:
+    """The exception that excuses a violation, or weakened its action."""
+    excuse = result.excuse
+    if excuse is None:
+        return {}
+    told = {"title": excuse.title, "effect": excuse.effect, "expires": excuse.expires}
+    return {"exception": {field: text for field, text in told.items() if text}}
 
 
 FORMATS: Final[dict[str, Callable[[AuditOutcome], str]]] = {

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook import log
 from webhook.api import config
 from webhook.api.config import SYNC_PROCESS
 from webhook.api.gvk import GroupVersionKind, name_of
+from webhook.audit.admission_policies import read_admission_policies
 from webhook.audit.namespaces import Namespaces
 from webhook.audit.scope import Scope
 from webhook.audit.sink import Sinks
@@ -25,6 +26,7 @@ from webhook.cli.cluster_policies import (
     read_configuration,
     read_constraints,
     read_extensions,
+    read_kyverno,
 )
 from webhook.cluster.kinds import NAMESPACES
 from webhook.constraint import wildcard
@@ -32,6 +34,8 @@ from webhook.constraint.limits import Limits
 from webhook.constraint.targets.known import ADMISSION_ALONE
 from webhook.policies.directory import PolicyDirectory
 from webhook.policies.extensions import Extensions, on_top
+from webhook.policy_kinds.known import part_of
+from webhook.policy_kinds.table import KYVERNO_POLICIES
 from webhook.review.policy_set import exclusions_of
 from webhook.values import dataclass
 
@@ -44,6 +48,7 @@ if TYPE_CHECKING:
     from webhook.cluster.client import ClusterClient
     from webhook.constraint.client import Client
     from webhook.constraint.result import Result
+    from webhook.external_data.exchange import AskAsync
     from webhook.policies.manifests import Manifest
 
 
@@ -63,6 +68,12 @@ class Request:
     policies: Sequence[Path] = ()
     page_objects: int = 500
     disabled_builtins: Sequence[str] = ()
+    ask: AskAsync | None = None
+    """Has providers answer."""
+    kyverno: bool = False
+    """Whether Kyverno's policies of the cluster are asked, too."""
+    admission_policies: bool = False
+    """Whether what exists is reviewed by the cluster's own ValidatingAdmissionPolicies, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +95,8 @@ class AuditOutcome:
     """What is wrong with policies: they were not audited by."""
     skipped: Sequence[str] = ()
     """Files of policies with something in them that is no object."""
+    excused: list[AuditedViolation] = field(default_factory=list)
+    """What exceptions take out of the findings."""
 
     @property
     def denied(self) -> bool:
@@ -102,10 +115,10 @@ class AuditOutcome:
         """Nothing is found yet."""
 
     async def audited(self, audited: Audited) -> None:
-        """Keep the violations."""
-        self.findings += [
-            AuditedViolation(audited.identity, result) for result in audited.responses.results
-        ]
+        """Keep the violations, and what is excused."""
+        identity, responses = audited.identity, audited.responses
+        self.findings += [AuditedViolation(identity, result) for result in responses.results]
+        self.excused += [AuditedViolation(identity, result) for result in responses.excused]
 
     async def gone(self, identity: Identity) -> None:
         """Nothing: a sweep does not tell of it."""
@@ -113,7 +126,8 @@ class AuditOutcome:
     async def end(self, end: SweepEnd) -> None:
         """Keep how it ended, with the findings in the order of constraints and objects."""
         self.ended = end
-        self.findings.sort(key=lambda item: (item.result.constraint.key, item.identity[:3]))
+        for each in (self.findings, self.excused):
+            each.sort(key=lambda item: (item.result.constraint.key, item.identity[:3]))
 
     async def publish(self, end: SweepEnd, totals: Mapping[ConstraintKey, Count]) -> None:
         """Keep the totals."""
@@ -138,10 +152,14 @@ async def audit(
     for namespace in await list_objects(client, NAMESPACES):
         client_of_policies.set_namespace(name_of(namespace), namespace)
     await _read_data(client, client_of_policies, files.configuration, outcome)
-    extensions = await _read_extensions(client, request.namespace, files.manifests, outcome)
+    extensions = await _read_extensions(client, request, files.manifests, outcome)
     policies = extensions.policy_set(
         client_of_policies.snapshot, exclusions_of(files.configuration)
     )
+    if request.admission_policies:
+        own, faults = await read_admission_policies(client)
+        outcome.faults += faults
+        policies = replace(policies, stages=(*policies.stages, own))
     snapshot = policies.snapshot
     # Who audits from a laptop knows rights from a cluster that is starting.
     source = ListSource(client, request.page_objects, forbidden_seconds=0)
@@ -157,6 +175,7 @@ async def audit(
         Sinks(sinks),
         logger,
         limits=lambda: Limits(deadline=time.monotonic() + REVIEW_SECONDS),
+        ask=request.ask,
     )
     await sweep.run()
     return outcome
@@ -185,20 +204,23 @@ async def _read_policies(
         given: list[Mapping[str, Any]] = [item.document for item in report.configuration]
         if not any(document.get("kind") == config.CONFIG.kind for document in given):
             given += await read_configuration(client, request.namespace)
-        return _Read(given, report.configuration)
+        own = [item for item in report.read if part_of(item.gvk) == KYVERNO_POLICIES]
+        return _Read(given, (*report.configuration, *own))
     templates, faults = await read_constraints(client, policies, request.namespace)
-    if not templates:
+    if not (templates or request.kyverno or request.admission_policies):
         raise CannotAudit("the cluster has no ConstraintTemplates: name some with --policies")
     outcome.faults += faults
     return _Read(await read_configuration(client, request.namespace))
 
 
 async def _read_extensions(
-    client: ClusterClient, namespace: str, own: Iterable[Manifest], outcome: AuditOutcome
+    client: ClusterClient, request: Request, own: Iterable[Manifest], outcome: AuditOutcome
 ) -> Extensions:
     """The ExpansionTemplates and mutators in force, those of files in place of the same ones."""
     extensions = Extensions()
-    in_force, unreadable = await read_extensions(client, namespace)
+    in_force, unreadable = await read_extensions(client, request.namespace)
+    if request.kyverno:
+        in_force += await read_kyverno(client)
     faults = extensions.load(on_top(list(own), in_force))
     outcome.faults += unreadable
     outcome.faults += [f"{fault.title}: {fault.message}" for fault in faults]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,7 +10,7 @@ import click
 from webhook.cli import exit_codes
 from webhook.cli.policy_options import InputPath
 from webhook.cli.terminal import complain, write
-from webhook.printable import printable, printable_json
+from webhook.printable import printable, printable_json, type_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,9 +47,14 @@ def run(
     from webhook.cel.errors import CompileError, EvaluationError  # noqa: PLC0415
     from webhook.policies.expression import evaluate  # noqa: PLC0415
 
-    given = {"obj": object_, "old": old, "namespace": namespace, "params": params}
     try:
-        value = evaluate(expression, **{name: _read(path) for name, path in given.items()})
+        value = evaluate(
+            expression,
+            obj=_object(object_),
+            old=_object(old),
+            namespace=_object(namespace),
+            params=_read(params),
+        )
     except CompileError as error:
         complain("\n".join(printable(line) for line in str(error).split("\n")))
         return exit_codes.NO
@@ -59,17 +65,31 @@ def run(
     return exit_codes.OK
 
 
+def _object(path: Path | None) -> dict[str, Any] | None:
+    value = _read(path)
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise click.ClickException(f"{path}: expected an object, got {type_of(value)}")
+    if type(value.get("metadata")) not in {NoneType, dict}:
+        told = type_of(value["metadata"])
+        raise click.ClickException(f"{path}: metadata: expected an object, got {told}")
+    return value
+
+
 def _read(path: Path | None) -> Any:
     if path is None:
         return None
     # Takes a tenth of a second, for files alone.
-    from webhook.api.documents import InvalidDocument, read_documents  # noqa: PLC0415
+    from webhook.policies.manifests import UnreadableFile, parse, text_of  # noqa: PLC0415
 
     try:
-        text = path.read_text(encoding="utf-8")
-        documents = read_documents(text)
-    except (OSError, UnicodeDecodeError, InvalidDocument) as error:
-        raise click.ClickException(f"{path}: {error}") from None
+        text = text_of(path.read_bytes(), str(path))
+        documents = parse(text, str(path))
+    except OSError as error:
+        raise click.ClickException(f"{path}: {error.strerror}") from None
+    except UnreadableFile as error:
+        raise click.ClickException(str(error)) from None
     if len(documents) > 1:
         raise click.ClickException(f"{path}: line {documents[1].line}: give one document alone")
     if documents:

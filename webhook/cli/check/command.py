@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from webhook.cli import exit_codes
-from webhook.cli.cluster_access import PAGE_OBJECTS, cluster_options
+from webhook.cli.cluster_access import NAMESPACE, PAGE_OBJECTS, cluster_options
 from webhook.cli.formats import words
 from webhook.cli.formats.words import output_option
-from webhook.cli.policy_options import FILENAMES
+from webhook.cli.policy_options import FILENAMES, PROVIDERS, STANDARD_INPUT
+from webhook.cli.registry_access import image_option
 from webhook.cli.terminal import complain, write
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from webhook.cli.check.run import BeforeAndAfter, Checked
+    from webhook.cli.sources import Sources
     from webhook.constraint.client import Client
     from webhook.policies.manifests import Manifest
+    from webhook.policies.recorded_answers import RecordedAnswers
 
 BUDGET_MILLISECONDS: Final = 100
 
@@ -28,17 +32,20 @@ _HELP = """Check templates, constraints and mutators before they are applied.
 Each is compiled and checked as admission does it, and tried on sample objects within a
 budget. Mutators and ExpansionTemplates are checked, too, with whom they conflict. Other
 manifests in the files are objects: they are mutated first, with the difference shown, and the
-policies are asked about what would be stored.
+policies are asked about what would be stored. ValidatingAdmissionPolicies are checked
+with their bindings and parameters.
 
 \b
   waddle check -f policies/
   waddle check -f policy.yaml --cluster                # what in the cluster would violate it
   waddle check -f policy.yaml --decisions queue/       # which admissions it would have changed
   waddle check -f policy.yaml --vap template           # whether generated policies say the same
+  waddle check -f policy.yaml --reads                  # what each policy depends on
 """
 
 
 @click.command("check", help=_HELP + exit_codes.paragraph("check"))
+@image_option("filenames", exit_codes.UNKNOWN)
 @FILENAMES
 @click.option(
     "--cluster", "on_cluster", is_flag=True, help="Show the effect on what is in a cluster."
@@ -66,6 +73,10 @@ policies are asked about what would be stored.
     type=click.IntRange(min=1),
     help="What one evaluation of one constraint may take.",
 )
+@click.option(
+    "--reads", is_flag=True, help="Show what each policy reads of the review, parameters and data."
+)
+@PROVIDERS
 @output_option(*words.SHORT)
 def command(  # noqa: PLR0913  # one for each option
     filenames: tuple[str, ...],
@@ -77,11 +88,13 @@ def command(  # noqa: PLR0913  # one for each option
     decisions: str | None,
     vap: str | None,
     budget_milliseconds: int,
+    reads: bool,
+    ask: RecordedAnswers,
     output: str,
 ) -> int:
     """Check and report."""
-    if decisions == "-" and "-" in filenames:
-        raise click.UsageError("standard input is either policies or decisions")
+    _once([decisions, kubeconfig, *filenames])
+    piped_apart = decisions == "-" or kubeconfig == STANDARD_INPUT
     # Here and not above: --help, completion and a mistyped option need none of it.
     from webhook.cli.sources import CannotTest, read_sources  # noqa: PLC0415
 
@@ -89,7 +102,7 @@ def command(  # noqa: PLR0913  # one for each option
         sources = read_sources(
             [Path(name) for name in filenames],
             any_value=False,
-            standard_input=decisions != "-",  # the records come from there
+            standard_input=not piped_apart,
             keep_going=True,  # each fault is told at once
         )
     except CannotTest as error:
@@ -102,34 +115,65 @@ def command(  # noqa: PLR0913  # one for each option
 
     manifests = sources.manifests
     if not any(is_policy(item.document) or is_extension(item.document) for item in manifests):
-        complain("no template, constraint, mutator or ExpansionTemplate in what was given")
+        _tell_nothing(manifests)
         return exit_codes.UNKNOWN
-    from webhook.cli.clients import new_client  # noqa: PLC0415  # as above
-    from webhook.cli.target_run import declared_targets  # noqa: PLC0415  # as above
-    from webhook.constraint.targets.known import ADMISSION_ALONE  # noqa: PLC0415  # as above
-
     try:
-        declared = tuple(declared_targets(sources).values())
-        base = new_client(targets=declared, asked=ADMISSION_ALONE)
+        base = _client(sources)
     except CannotTest as error:
         return _refused(error.lines, exit_codes.NO)
+    run = (
+        partial(checked_in_cluster, (kubeconfig, context, namespace)) if on_cluster else _on_its_own
+    )
     seconds = budget_milliseconds / 1000
     try:
-        if on_cluster:
-            place = kubeconfig, context, namespace
-            checked = _with_cluster(place, base, manifests, seconds, decisions=decisions, vap=vap)
-        else:
-            checked = _on_its_own(base, manifests, seconds, decisions=decisions, vap=vap)
+        checked = run(base, manifests, seconds, decisions=decisions, vap=vap, ask=ask)
     except CannotTest as error:
         return _refused(error.lines, exit_codes.UNKNOWN)
     if checked is None:
         return exit_codes.UNKNOWN
-    return _report(checked, output) or (exit_codes.UNKNOWN if sources.faults else exit_codes.OK)
+    is_whole = not (sources.faults or checked.unread)
+    return _report(checked, output, reads=reads) or (
+        exit_codes.OK if is_whole else exit_codes.UNKNOWN
+    )
 
 
-def _report(checked: Checked, output: str) -> int:
-    """Tell what was found; the exit code."""
+def _tell_nothing(manifests: Sequence[Manifest]) -> None:
+    """Complain of files that hold no policy that is checked, and name those that are not."""
+    from webhook.kyverno.kinds import why_not_run  # noqa: PLC0415  # see command
+
+    for item in manifests:
+        if why := why_not_run(item.document):
+            complain(f"{item.file}:{item.line}: {item.title}: not evaluated: {why}")
+    complain(
+        "the given files hold no template, constraint, mutator, ExpansionTemplate, "
+        "ValidatingAdmissionPolicy or ValidatingPolicy of Kyverno"
+    )
+
+
+def _client(sources: Sources) -> Client:
+    """What policies are compiled by, with the targets that the files declare."""
+    from webhook.cli.clients import new_client  # noqa: PLC0415  # see command
+    from webhook.cli.target_run import declared_targets  # noqa: PLC0415  # see command
+    from webhook.constraint.targets.known import ADMISSION_ALONE  # noqa: PLC0415  # see command
+
+    declared = tuple(declared_targets(sources).values())
+    return new_client(targets=declared, asked=ADMISSION_ALONE)
+
+
+def _once(given: Sequence[str | None]) -> None:
+    """Complain where standard input is named for more than one thing."""
+    if given.count("-") + given.count(STANDARD_INPUT) > 1:
+        text = "standard input is policies, decisions or the kubeconfig: one of them"
+        raise click.UsageError(text)
+
+
+def _report(checked: Checked, output: str, *, reads: bool) -> int:
+    """Tell what was found, and what policies read where that was asked; the exit code."""
     from webhook.cli.check import report as check_report  # noqa: PLC0415  # see command
+    from webhook.cli.check.run import derive_reads  # noqa: PLC0415  # see command
+
+    if reads:
+        checked.reads = derive_reads(checked)
 
     write(check_report.as_json(checked) if output == "json" else check_report.as_table(checked))
     for line in checked.missing:
@@ -151,14 +195,19 @@ def _on_its_own(
     *,
     decisions: str | None,
     vap: str | None,
+    ask: RecordedAnswers,
 ) -> Checked:
     """The check with nothing in force before."""
     from webhook.cli.check import run as check_run  # noqa: PLC0415  # see command
+    from webhook.policies.asked import problems_of_asking  # noqa: PLC0415  # see command
 
     checked = check_run.Checked()
     policies = check_run.prepare(manifests, base, seconds, checked)
-    checked.manifests = check_run.effect_on_manifests(policies, manifests, checked)
-    _ask_about_records(policies, manifests, checked, decisions=decisions, vap=vap)
+    checked.problems += problems_of_asking(manifests, None, NAMESPACE)
+    check_run.check_providers(policies, manifests, ask.names, checked)
+    checked.manifests = check_run.effect_on_manifests(policies, manifests, checked, ask)
+    check_run.check_foreign(policies, checked)
+    _ask_about_records(policies, manifests, checked, decisions=decisions, vap=vap, ask=ask)
     return checked
 
 
@@ -169,6 +218,7 @@ def _ask_about_records(
     *,
     decisions: str | None,
     vap: str | None,
+    ask: RecordedAnswers,
 ) -> None:
     """What recorded decisions would be, and whether generated policies say the same."""
     from webhook.cli.check import run as check_run  # noqa: PLC0415  # see command
@@ -177,12 +227,12 @@ def _ask_about_records(
     if records is not None and vap is not None:
         records.keep()
     if records is not None:
-        check_run.effect_on_decisions(policies, records, checked)
+        check_run.effect_on_decisions(policies, records, checked, ask)
     if vap is not None:
         check_run.compare_generated(policies, manifests, records, vap, checked)
 
 
-def _with_cluster(
+def checked_in_cluster(
     cluster: tuple[str | None, str | None, str],
     base: Client,
     manifests: Sequence[Manifest],
@@ -190,6 +240,7 @@ def _with_cluster(
     *,
     decisions: str | None,
     vap: str | None,
+    ask: RecordedAnswers,
 ) -> Checked | None:
     """The check on top of a cluster's policies; None where the cluster cannot be asked.
 
@@ -197,12 +248,13 @@ def _with_cluster(
     """
     kubeconfig, context, namespace = cluster
     # Here and not above: they bring aiohttp and the event loop.
-    from webhook.cli import cluster_policies  # noqa: PLC0415
+    from webhook.cli import asked, cluster_policies  # noqa: PLC0415
     from webhook.cli.check import run as check_run  # noqa: PLC0415
     from webhook.cluster import event_loop  # noqa: PLC0415
     from webhook.cluster.client import ClusterClient  # noqa: PLC0415
     from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
     from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415
+    from webhook.policies.asked import problems_of_asking  # noqa: PLC0415
 
     async def run() -> Checked:
         checked = check_run.Checked()
@@ -213,9 +265,15 @@ def _with_cluster(
             configs, more = await cluster_policies.read_configs(client, namespace)
             checked.missing += unreadable + more
             policies = check_run.prepare(manifests, base, seconds, checked, extensions, configs)
-            _ask_about_records(policies, manifests, checked, decisions=decisions, vap=vap)
+            standing = await asked.read_cluster(client, namespace)
+            checked.problems += problems_of_asking(manifests, standing, namespace)
+            for kind in check_run.kinds_of_parameters(policies):
+                for parameter in await cluster_policies.list_kind(client, kind):
+                    policies.after.add_data(parameter)
+            check_run.check_foreign(policies, checked)
+            _ask_about_records(policies, manifests, checked, decisions=decisions, vap=vap, ask=ask)
             checked.cluster = await check_run.effect_on_cluster(
-                client, policies, checked, PAGE_OBJECTS
+                client, policies, checked, PAGE_OBJECTS, ask
             )
         return checked
 

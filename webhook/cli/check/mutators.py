@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.gvk import name_of
+from webhook.api.gvk import name_of, namespace_of
 from webhook.cli.extensions import run as extension_run
+from webhook.exceptions.permission import closed_by
+from webhook.exceptions.reading import warnings_in_files
+from webhook.exceptions.state import missing_constraints
 from webhook.mutation import mutator
-from webhook.mutation.annotations import names_of
 from webhook.mutation.drift import is_about_everything
 from webhook.mutation.patch import make_patch
 from webhook.mutation.reading import is_mutator
@@ -17,12 +20,19 @@ from webhook.policies.directory import CONFIGURATION_GROUPS
 from webhook.policies.effect import EXAMPLES_MAX, Example
 from webhook.policies.extensions import IN_FORCE, Extensions, on_top
 from webhook.policies.problem import Problem
-from webhook.policy_kinds.known import effectless, is_extension
+from webhook.policy_kinds.known import (
+    effectless,
+    is_extension,
+    is_foreign_policy,
+    kind_of,
+)
+from webhook.policy_kinds.table import EXCEPTION_KINDS
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from webhook.constraint.constraint import Constraint
     from webhook.mutation.drift import Drift
     from webhook.mutation.mutator import MutatorId
     from webhook.mutation.patch import Operation
@@ -74,6 +84,8 @@ class MutationChecked:
     count: int = 0
     changes: list[MutatedManifest] = field(default_factory=list)
     """Of the manifests given beside them."""
+    places: dict[tuple[str, str], str] = field(default_factory=dict)
+    """File and line of each of the API server's own policies, by kind and name."""
     cluster: dict[MutatorId, MutatorEffect] = field(default_factory=dict)
     """Of what is in a cluster, by each mutator that is checked."""
 
@@ -92,7 +104,12 @@ def prepare(
 ) -> tuple[MutationChecked, list[Problem]]:
     """Validate those among the manifests on top of those in force; and what is wrong with them."""
     own = {item.identity: item for item in manifests if is_extension(item.document)}
-    checked = MutationChecked(count=len(own))
+    checked = MutationChecked(count=sum(not is_foreign_policy(item.gvk) for item in own.values()))
+    checked.places = {
+        (item.gvk.kind, name_of(item.document)): f"{item.file}:{item.line}"
+        for item in own.values()
+        if is_foreign_policy(item.gvk)
+    }
     faults = checked.extensions.load(on_top(list(own.values()), in_force))
     checked.in_force.load(on_top((), in_force))
     titles = {item.title: item for item in own.values()}
@@ -101,6 +118,8 @@ def prepare(
         if fault.file != IN_FORCE and (manifest := titles.get(fault.title)) is not None:
             kind, name = manifest.gvk.kind, name_of(manifest.document)
             problems.append(Problem(kind, name, "error", "invalid", fault.message))
+            if is_foreign_policy(manifest.gvk):
+                checked.places[kind, name] = f"{fault.file}:{fault.line}"
     problems += [
         Problem(item.gvk.kind, name_of(item.document), "error", "invalid", fault)
         for item in manifests
@@ -112,6 +131,12 @@ def prepare(
         for item in manifests
         if item.gvk.group in CONFIGURATION_GROUPS
         for problem in advice_on_document(item.document)
+    ]
+    problems += [
+        Problem(item.gvk.kind, name_of(item.document), "warning", "exception", warning)
+        for item in own.values()
+        if kind_of(item.gvk) in EXCEPTION_KINDS and item.title not in {one.title for one in faults}
+        for warning in warnings_in_files(item.document, time.time())
     ]
     mutations = checked.extensions.mutations
     for item in own.values():
@@ -130,6 +155,28 @@ def prepare(
         if _is_named_after_nobody(item.document):
             problems.append(Problem(*key, "warning", "empty-name", _NO_NAME))
     return checked, problems
+
+
+def problems_of_exceptions(
+    extensions: Extensions, manifests: Sequence[Manifest], constraints: Iterable[Constraint]
+) -> list[Problem]:
+    """What the constraints have against exceptions among the manifests, as admission says it."""
+    known = {one.key: one for one in constraints}
+    own = {
+        (item.gvk.kind, namespace_of(item.document), name_of(item.document)) for item in manifests
+    }
+    problems = []
+    for item in extensions.exceptions:
+        excuse = item.excuse
+        if (excuse.kind, excuse.namespace, excuse.name) not in own:
+            continue
+        named = [known[key] for key in item.constraints if key in known]
+        if (fault := closed_by(item, named)) is not None:
+            problems.append(Problem(excuse.kind, excuse.name, "error", "invalid", fault.message))
+        if missing := missing_constraints(item, known):
+            message = f"there is no constraint {', '.join(missing)}"
+            problems.append(Problem(excuse.kind, excuse.name, "warning", "exception", message))
+    return problems
 
 
 _NO_NAME: Final = (
@@ -153,8 +200,8 @@ def _is_named_after_nobody(document: Mapping[str, Any]) -> bool:
 
 def take_change(checked: MutationChecked, before: dict[str, Any], outcome: Found) -> None:
     """Keep what mutators made of an object."""
-    if outcome.mutated is None or outcome.object is None:
+    if outcome.stored is None or outcome.object is None:
         return
     if patch := make_patch(before, outcome.object):
         shown = extension_run.shown(before)
-        checked.changes.append(MutatedManifest(shown, names_of(outcome.mutated.passes), patch))
+        checked.changes.append(MutatedManifest(shown, outcome.mutators, patch))

@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING, Any
 from webhook.cli.formats.document import as_json as document_json
 from webhook.cli.formats.document import patch_lines
 from webhook.cli.terminal import styled
+from webhook.policies.replay import excusal_document, excusal_line
 from webhook.printable import printable, printable_name, quantity
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from webhook.cli.check.mutators import MutationChecked
     from webhook.cli.check.run import Checked
     from webhook.policies.effect import Effect
     from webhook.policies.generated import Agreement
     from webhook.policies.problem import Problem
     from webhook.policies.replay import Replay
+    from webhook.reads.read_set import PolicyReads
 
 _COLOURS = {"error": "red", "warning": "yellow"}
 
@@ -43,6 +47,8 @@ def as_json(checked: Checked) -> str:
         effects["decisions"] = _decisions(checked.decisions)
     if checked.generated is not None:
         effects["generated"] = _generated(checked.generated)
+    if checked.reads is not None:
+        effects["reads"] = {name: one.document() for name, one in checked.reads.items()}
     return document_json(effects)
 
 
@@ -67,6 +73,7 @@ def _decisions(replayed: Replay) -> dict[str, Any]:
     return {
         "replayed": replayed.replayed,
         "withoutObject": replayed.without_object,
+        **replayed.document(),
         "changes": [
             {
                 "id": str(change.record.get("id", "")),
@@ -74,6 +81,7 @@ def _decisions(replayed: Replay) -> dict[str, Any]:
                 "after": change.after,
                 "added": [list(item) for item in change.added],
                 "removed": [list(item) for item in change.removed],
+                "excused": [excusal_document(item) for item in change.excused],
             }
             for change in replayed.changes
         ],
@@ -84,7 +92,7 @@ def as_table(checked: Checked) -> str:
     """For people: what is wrong, then what would change."""
     lines = [
         f"{styled(problem.severity, fg=_COLOURS[problem.severity])}: "
-        f"{printable(_placed(checked, problem))}"
+        f"{printable(placed(checked, problem))}"
         for problem in checked.problems
     ]
     unusable = len(checked.unusable)
@@ -92,7 +100,9 @@ def as_table(checked: Checked) -> str:
     both = quantity(checked.policies - unusable, "policy", "policies")
     if number := checked.mutation.count:
         extensions = quantity(
-            number, "mutator or ExpansionTemplate", "mutators and ExpansionTemplates"
+            number,
+            "mutator, ExpansionTemplate or exception",
+            "mutators, ExpansionTemplates and exceptions",
         )
         both = f"{both} and {extensions}" if checked.policies else extensions
     lines.append(f"{both} {verdict}")
@@ -110,10 +120,21 @@ def as_table(checked: Checked) -> str:
         lines += ["", *_replayed(checked.decisions)]
     if checked.generated is not None:
         lines += ["", *_generated_lines(checked.generated)]
+    if checked.reads is not None:
+        lines += ["", *_read_lines(checked.reads)]
     return "\n".join(lines)
 
 
-def _placed(checked: Checked, problem: Problem) -> str:
+def _read_lines(reads: Mapping[str, PolicyReads]) -> list[str]:
+    """What each policy reads, a path a line."""
+    lines = ["What policies read:"]
+    for name, one in reads.items():
+        lines.append(f"  {printable_name(name)}")
+        lines += [f"    {printable_name(line)}" for line in one.lines]
+    return lines
+
+
+def placed(checked: Checked, problem: Problem) -> str:
     """A problem with the file and line of its object, where that was read from a file."""
     place = checked.places.get((problem.kind, problem.name))
     told = str(problem).replace(problem.name, printable_name(problem.name))
@@ -165,9 +186,13 @@ def _generated_lines(agreement: Agreement) -> list[str]:
 
 
 def _effect(title: str, effect: Effect) -> list[str]:
-    lines = [f"{quantity(effect.objects, 'object')} of {title}:"]
+    objects = f"{quantity(effect.objects, 'object')} of {title}"
+    if not effect.constraints:
+        return [f"{objects}: the given files hold no constraint to review them by"]
+    lines = [f"{objects}:"]
     for (kind, name), one in effect.constraints.items():
-        counts = f"{one.before} violations now, {one.after} then (+{one.added} -{one.removed})"
+        now = quantity(one.before, "violation")
+        counts = f"{now} now, {one.after} then (+{one.added} -{one.removed})"
         unmatched = "; it matched none of them" if one.matched is False else ""
         lines.append(f"  {printable_name(f'{kind}/{name}')}: {counts}{unmatched}")
         lines += [
@@ -176,11 +201,16 @@ def _effect(title: str, effect: Effect) -> list[str]:
         ]
         if more := one.added - len(one.examples):
             lines.append(f"    … and {more} more")
+    lines += [
+        f"  {printable_name(title)} excuses {quantity(number, 'violation')}"
+        for title, number in sorted(effect.excused.items())
+    ]
     return lines
 
 
 def _replayed(replayed: Replay) -> list[str]:
-    lines = [f"{replayed.replayed} recorded decisions, {len(replayed.changes)} would be another:"]
+    recorded = quantity(replayed.replayed, "recorded decision")
+    lines = [f"{recorded}, {len(replayed.changes)} would be another:"]
     for change in replayed.changes:
         record = change.record
         place = str(record.get("resourceNamespace") or "")
@@ -193,4 +223,5 @@ def _replayed(replayed: Replay) -> list[str]:
         lines += [
             f"    - {printable_name(f'{kind}/{who}: {text}')}" for kind, who, text in change.removed
         ]
-    return lines
+        lines += [f"    {printable_name(excusal_line(item))}" for item in change.excused]
+    return lines + [f"  {printable_name(line)}" for line in replayed.totals()]

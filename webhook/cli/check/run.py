@@ -21,26 +21,33 @@ from webhook.constraint import enforcement
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.limits import Limits
 from webhook.decisions.source import RecordSource
+from webhook.kyverno.kinds import is_kyverno, why_not_run
 from webhook.policies.advice import Matched
 from webhook.policies.effect import Effect, concerned, only, stored
-from webhook.policies.replay import recorded_requests, replay
+from webhook.policies.problem import Problem
+from webhook.policies.provider_calls import PROVIDER, advice_on_providers
+from webhook.policies.replay import ReplayDifference, recorded_requests, replay
 from webhook.policies.validation import is_policy, validate
 from webhook.policy_kinds.known import is_extension
+from webhook.printable import quantity
 from webhook.review.loops import review
 from webhook.review.policy_set import Exclusions, PolicySet, exclusions_of
 from webhook.review.subject import Subject, is_admission_review, shown_object, value_of
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+    from webhook.api.gvk import GroupVersionKind
     from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
     from webhook.cluster.client import ClusterClient
     from webhook.constraint.client import Client
+    from webhook.external_data.exchange import Ask
     from webhook.policies.generated import Agreement
     from webhook.policies.manifests import Manifest
-    from webhook.policies.problem import Problem
+    from webhook.policies.recorded_answers import RecordedAnswers
     from webhook.policies.replay import Replay
+    from webhook.reads.read_set import PolicyReads
 
 
 @dataclass(slots=True)
@@ -57,7 +64,13 @@ class Checked:
     decisions: Replay | None = None
     missing: list[str] = field(default_factory=list)
     """What of the effect could not be found out."""
+    unread: int = 0
+    """Objects that are none: as files that cannot be read, they were not judged."""
     mutation: MutationChecked = field(default_factory=MutationChecked)
+    after: Client | None = None
+    """The policies as they will be."""
+    reads: dict[str, PolicyReads] | None = None
+    """What each policy depends on, by kind and name."""
     generated: Agreement | None = None
     """Whether generated ValidatingAdmissionPolicies say what the webhook says."""
 
@@ -118,23 +131,92 @@ def prepare(
         for item in manifests
         if is_policy(item.document)
     }
-    after = base.copy()
+    after = checked.after = base.copy()
     checked.mutation, problems = check_mutators.prepare(manifests, extensions)
+    checked.places |= checked.mutation.places
+    checked.policies += len(checked.mutation.places)
     checked.problems = validate(after, documents, budget_seconds) + problems
+    _check_kyverno(manifests, checked)
+    checked.problems += check_mutators.problems_of_exceptions(
+        checked.mutation.extensions, manifests, after.snapshot.constraints
+    )
     keys = [item.key for item in (*base.snapshot.constraints, *after.snapshot.constraints)]
     own = [item.document for item in manifests if item.gvk.group_kind == CONFIG.group_kind]
     exclusions = exclusions_of(own or configs)
-    return BeforeAndAfter(base, after, concerned(documents, keys), checked.mutation, exclusions)
+    named = concerned((item.document for item in manifests), keys)
+    made = BeforeAndAfter(base, after, named, checked.mutation, exclusions)
+    return replace(made, keys=named.union(made.set_after().foreign.keys))
+
+
+def check_foreign(policies: BeforeAndAfter, checked: Checked) -> None:
+    """Warn of policies of others that have no effect, or not the one that is meant.
+
+    Parameters are among the data: what is given beside the policies, or in the cluster.
+    """
+    after = policies.set_after()
+    checked.problems += [
+        Problem(kind, name, "warning", "binding", text)
+        for kind, name, text in after.foreign.warnings(after.snapshot.inventory)
+    ]
+
+
+def kinds_of_parameters(policies: BeforeAndAfter) -> Sequence[GroupVersionKind]:
+    """The kinds whose objects are parameters of the API server's own policies."""
+    return policies.set_after().foreign.kinds_of_parameters
+
+
+def _check_kyverno(manifests: Sequence[Manifest], checked: Checked) -> None:
+    """Name those policies of Kyverno that nothing runs."""
+    for item in manifests:
+        if why := why_not_run(item.document):
+            kind, name = item.gvk.kind, name_of(item.document)
+            checked.places[kind, name] = f"{item.file}:{item.line}"
+            text = f"not evaluated: {why}"
+            checked.problems.append(Problem(kind, name, "warning", "kyverno", text))
+
+
+def derive_reads(checked: Checked) -> dict[str, PolicyReads]:
+    """What each policy that was given, and can be used, depends on."""
+    from webhook.constraint.drivers.reads import dependencies_of  # noqa: PLC0415  # see check
+
+    reads: dict[str, PolicyReads] = {}
+    for entry in checked.after.snapshot.entries if checked.after is not None else ():
+        template = entry.template
+        keys: list[tuple[str, str, Any]] = [("ConstraintTemplate", template.name, None)]
+        keys += [(one.kind, one.name, one.parameters or {}) for one in entry.constraints]
+        for kind, name, parameters in keys:
+            if (kind, name) not in checked.places:
+                continue
+            if (read := dependencies_of(template, parameters)) is not None:
+                reads[f"{kind}/{name}"] = read
+    return reads
+
+
+def check_providers(
+    policies: BeforeAndAfter,
+    manifests: Sequence[Manifest],
+    answered: Collection[str],
+    checked: Checked,
+) -> None:
+    """Warn of providers that are asked, and are neither among the manifests nor ``answered``."""
+    known = {name_of(item.document) for item in manifests if item.gvk.group_kind == PROVIDER}
+    own = [item.document for item in manifests if is_extension(item.document)]
+    checked.problems += advice_on_providers(
+        policies.after.snapshot.templates, own, known.union(answered)
+    )
 
 
 def effect_on_manifests(
-    policies: BeforeAndAfter, manifests: Iterable[Manifest], checked: Checked
+    policies: BeforeAndAfter, manifests: Iterable[Manifest], checked: Checked, ask: Ask
 ) -> Effect | None:
-    """What changes for the objects among the manifests, if any; they are the data, too."""
+    """What changes for the objects among the manifests, if any; they are the data, too.
+
+    ``ask`` answers for providers.
+    """
     objects = []
     for manifest in manifests:
         document = manifest.document
-        if is_policy(document) or is_extension(document):
+        if is_policy(document) or is_extension(document) or is_kyverno(document):
             continue
         try:
             if not is_admission_review(document):
@@ -142,31 +224,43 @@ def effect_on_manifests(
                 policies.after.add_data(document)
         except ConstraintFrameworkError as error:
             checked.missing.append(f"{manifest.file}:{manifest.line}: {manifest.title}: {error}")
+            checked.unread += 1
         else:
             objects.append(manifest)
     if not objects:
         return None
     before, after = policies.set_before(), policies.set_after()
-    effect, matched = Effect(policies.keys), Matched()
+    effect, matched, foreign = Effect(policies.keys), Matched(), frozenset(after.foreign.keys)
     for item in objects:
         try:
             value = value_of(item.document, after.snapshot.namespaces)
         except InvalidReview as error:
             checked.missing.append(f"{item.file}:{item.line}: AdmissionReview: {error}")
+            checked.unread += 1
             continue
         # As at admission: what is reviewed is what would be stored.
         subject = Subject(value, point=enforcement.AUDIT, limits=Limits(_deadline()))
-        old = review(before, subject)
-        outcome = review(after, replace(subject, limits=Limits(_deadline(), observer=matched)))
+        old = review(before, subject, ask=ask)
+        subject = replace(subject, limits=Limits(_deadline(), observer=matched))
+        outcome = review(after, subject, ask=ask)
         matched.take(outcome.responses)
         obj = shown_object(item.document)
         take_change(checked.mutation, obj, outcome)
+        checked.missing += [f"{_shown(obj)}: {one}" for one in outcome.unresolved]
+        checked.missing += [f"{_shown(obj)}: {one}" for one in outcome.remarks]
         checked.missing += outcome.faults
+        checked.missing += [f"{_shown(obj)}: {fault}" for fault in outcome.responses.faults]
+        checked.missing += [
+            f"{_shown(obj)}: not decided: {item}"
+            for item in outcome.responses.undecided
+            if item.constraint.key in foreign
+        ]
         if outcome.excluded is not None:
             checked.missing.append(f"{_shown(obj)}: a Config excludes its namespace")
-        effect.take(_shown(obj), old.responses.results, outcome.responses.results)
+        after_ = outcome.responses
+        effect.take(_shown(obj), old.responses.results, after_.results, after_.excused)
     for key, one in effect.constraints.items():
-        one.matched = key in matched
+        one.matched = key in matched or key in after.foreign.asked
     return effect
 
 
@@ -189,6 +283,8 @@ class RecordedDecisions:
     def __init__(self, source: str) -> None:
         self._source = source
         self._kept: list[dict[str, Any]] | None = None
+        self.unreadable = 0
+        """Lines that are no records, known when all are read."""
 
     def keep(self) -> None:
         """Keep what can be read only once."""
@@ -197,27 +293,30 @@ class RecordedDecisions:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         try:
-            yield from RecordSource(Path(self._source)) if self._kept is None else self._kept
+            if self._kept is not None:
+                yield from self._kept
+                return
+            source = RecordSource(Path(self._source))
+            yield from source
+            self.unreadable = source.unreadable
         except OSError as error:
             raise CannotTest(f"reading decisions: {self._source}: {error.strerror}") from None
 
 
 def effect_on_decisions(
-    policies: BeforeAndAfter, records: RecordedDecisions, checked: Checked
+    policies: BeforeAndAfter, records: RecordedDecisions, checked: Checked, ask: Ask
 ) -> None:
     """Review again what was recorded with its object, by the policies to come."""
-    replayed = checked.decisions = replay(records, policies.set_after())
-    # What other policies once said, and are not here to say again, is no effect of these.
-    changes = [
-        replace(
-            change,
-            added=tuple(item for item in change.added if item[:2] in policies.keys),
-            removed=tuple(item for item in change.removed if item[:2] in policies.keys),
+    replayed = replay(records, policies.set_after(), ask, policies.keys)
+    checked.decisions = replayed
+    replayed.differences = {
+        key: replayed.differences.get(key, ReplayDifference()) for key in sorted(policies.keys)
+    }
+    if records.unreadable:
+        checked.missing.append(
+            f"skipped, because they are not records: {quantity(records.unreadable, 'line')}"
         )
-        for change in replayed.changes
-    ]
-    replayed.changes = [change for change in changes if change.added or change.removed]
-    if not checked.decisions.replayed:
+    if not replayed.replayed:
         checked.missing.append("no decision was recorded with its object (includeObjects)")
 
 
@@ -246,6 +345,7 @@ def compare_generated(
         requests,
         Options(alone=mode == "constraint"),
         REVIEW_SECONDS,
+        policies.mutation.extensions.exceptions,
     )
 
 
@@ -264,7 +364,8 @@ def _request_of(document: dict[str, Any]) -> dict[str, Any]:
 class _Comparison:
     """A sink that reviews each object by the policies in force as well."""
 
-    def __init__(self, effect: Effect, before: PolicySet, checked: Checked) -> None:
+    def __init__(self, effect: Effect, before: PolicySet, checked: Checked, ask: Ask) -> None:
+        self._ask = ask
         self._effect = effect
         self._before = before
         self._checked = checked
@@ -278,9 +379,11 @@ class _Comparison:
             return
         namespaces = audited.snapshot.namespaces
         namespace = namespaces.get(audited.identity.namespace)
-        before = review(self._before, stored(audited.object, namespace, _deadline()))
+        subject = stored(audited.object, namespace, _deadline())
+        before = review(self._before, subject, ask=self._ask)
         shown = _shown(audited.object)
-        self._effect.take(shown, before.responses.results, audited.responses.results)
+        after = audited.responses
+        self._effect.take(shown, before.responses.results, after.results, after.excused)
         for drift in audited.drifts:
             if (effect := self._checked.mutation.cluster.get(drift.mutator)) is not None:
                 effect.take(shown, drift)
@@ -297,9 +400,15 @@ class _Comparison:
 
 
 async def effect_on_cluster(
-    client: ClusterClient, policies: BeforeAndAfter, checked: Checked, page_objects: int
+    client: ClusterClient,
+    policies: BeforeAndAfter,
+    checked: Checked,
+    page_objects: int,
+    ask: RecordedAnswers,
 ) -> Effect:
     """What changes for what is in the cluster, listed page by page as an audit does it.
+
+    ``ask`` answers for providers.
 
     Raises :class:`~webhook.cluster.errors.ApiError` and
     :class:`~webhook.cluster.errors.ApiUnreachable`.
@@ -324,9 +433,10 @@ async def effect_on_cluster(
         Scope(after, tells_drift=bool(checked.mutation.cluster)),
         ListSource(client, page_objects),
         Namespaces(client, after.snapshot.namespaces),
-        _Comparison(effect, before, checked),
+        _Comparison(effect, before, checked, ask),
         logger,
         limits=lambda: Limits(_deadline()),
+        ask=ask.ask,
     )
     await sweep.run()
     checked.missing += [

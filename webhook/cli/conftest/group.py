@@ -13,11 +13,34 @@ from webhook.cli.version import OPA_LEVEL
 _COMMANDS: Final = {
     "test": ("webhook.cli.conftest.test", "Test configuration files against policies."),
     "verify": ("webhook.cli.conftest.verify", "Run the unit tests of policies."),
+    "doc": ("webhook.cli.conftest.doc", "Write pages about policies from their annotations."),
+    "reformat": ("webhook.cli.conftest.reformat", "Write results in another format."),
     "parse": ("webhook.cli.conftest.parse", "Show what policies see of a file."),
+    "pull": ("webhook.cli.conftest.pull", "Download policies."),
+    "push": ("webhook.cli.conftest.push", "Push policies to a registry."),
 }
 
 
-@click.command(name="conftest", cls=Subcommands, listed=_COMMANDS)
+_LEFT_OUT: Final = {
+    "fmt": "files are formatted by opa fmt",
+    "plugin": "programs of others are not run: call them beside it",
+}
+"""Commands of conftest's that are refused by name, and what does it."""
+
+
+class _ConftestCommands(Subcommands):
+    """conftest's commands; those that are left out say so."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command and its arguments."""
+        if args and args[0] in _LEFT_OUT:
+            ctx.fail(f"conftest {args[0]} is not supported: {_LEFT_OUT[args[0]]}.")
+        return super().resolve_command(ctx, args)
+
+
+@click.command(name="conftest", cls=_ConftestCommands, listed=_COMMANDS)
 @click.option("-c", "--config-file", default="", metavar="FILE", help="A configuration file.")
 @click.version_option(
     __version__, message=f"Conftest: waddle %(version)s\nOPA: {OPA_LEVEL}", prog_name="conftest"

@@ -88,6 +88,25 @@ def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return decorate
 
 
+TLS = click.option(
+    "-s",
+    "--tls",
+    type=bool,
+    is_flag=False,
+    flag_value="true",
+    default=None,
+    metavar="BOOL",
+    help="Whether registries are asked by TLS; without it all are but those on this machine.",
+)
+
+UPDATE = click.option(
+    "-u",
+    "--update",
+    multiple=True,
+    metavar="SOURCE",
+    help="Policies to fetch before, as conftest pull does. Repeatable.",
+)
+
 CONFIG_FILE = click.option("-c", "--config-file", default="", help="Path to configuration file.")
 
 LOADING = options(

@@ -14,6 +14,8 @@ from webhook.cli.conftest.options import (
     CONFIG_FILE,
     LOADING,
     SHOWING,
+    TLS,
+    UPDATE,
     ConftestExit,
     Flags,
     is_coloured,
@@ -58,14 +60,8 @@ document of each file.
 @click.option("--fail-on-warn", is_flag=True, help="Exit with 1 for warnings, 2 for failures.")
 @click.option("--no-fail", is_flag=True, help="Exit with 0 whatever the results.")
 @click.option("--suppress-exceptions", is_flag=True, help="Do not show exceptions.")
-@click.option(
-    "-u",
-    "--update",
-    multiple=True,
-    metavar="URL",
-    help="Policies to fetch before: a path, file://, http:// or https://.",
-)
-@click.option("--tls", is_flag=True, default=True, hidden=True, help="Of --update.")
+@UPDATE
+@TLS
 @SHOWING
 @CONFIG_FILE
 def command(paths: tuple[str, ...], **options: Any) -> int:
@@ -88,7 +84,7 @@ def _run(paths: list[str], options: dict[str, Any]) -> int:
     if options["update"]:
         from webhook.conftest import fetched  # noqa: PLC0415  # as above
 
-        fetched.update(asked.policies[0], lists(options["update"]))
+        fetched.update(asked.policies[0], lists(options["update"]), tls=options["tls"])
     outcome = run.test(asked)
     for fault in outcome.faults:
         complain(f"Error: running test: {fault}")

@@ -13,6 +13,8 @@ from webhook.cli.conftest.options import (
     CONFIG_FILE,
     LOADING,
     SHOWING,
+    TLS,
+    UPDATE,
     ConftestExit,
     Flags,
     is_coloured,
@@ -37,6 +39,8 @@ _HELP = """Run the unit tests of policies: rules whose names begin with test_.
 )
 @click.option("--report", default="", help="Every test, with traces: full, notes or fails.")
 @click.option("--var-values", is_flag=True, help="As --report=fails.")
+@UPDATE
+@TLS
 @SHOWING
 @CONFIG_FILE
 def command(paths: tuple[str, ...], **options: Any) -> int:
@@ -54,6 +58,10 @@ def command(paths: tuple[str, ...], **options: Any) -> int:
 def _run(options: dict[str, Any]) -> int:
     from webhook.conftest import output, report, result, verify  # noqa: PLC0415  # as above
 
+    if options["update"]:
+        from webhook.conftest import fetched  # noqa: PLC0415  # as above
+
+        fetched.update(lists(options["policy"])[0], lists(options["update"]), tls=options["tls"])
     kind = options["report"] or ("fails" if options["var_values"] else "")
     outcome = verify.verify(
         lists(options["policy"]),

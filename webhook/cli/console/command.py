@@ -9,6 +9,7 @@ import click
 
 from webhook.cli import exit_codes
 from webhook.cli.cluster_access import clusters_options
+from webhook.cli.policy_options import PROVIDERS, InputPath
 
 _HELP = """Serve pages that show policies, what they find, and a place to try them.
 
@@ -32,7 +33,7 @@ Nothing is written and nothing is decided here: admissions are answered by `wadd
 Every page is JSON, too, with ?format=json.
 """
 
-_SECRET = click.Path(exists=True, dir_okay=False, readable=True, path_type=Path)
+_SECRET = InputPath(dir_okay=False, readable=True)
 _PATH = click.Path(exists=True, path_type=Path)
 
 
@@ -51,6 +52,7 @@ _PATH = click.Path(exists=True, path_type=Path)
     type=_PATH,
     help="A file or folder of objects, which are reviewed by the policies. Repeatable.",
 )
+@PROVIDERS
 @click.option(
     "--kubernetes",
     is_flag=True,

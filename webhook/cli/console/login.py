@@ -6,6 +6,9 @@ import ssl
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from webhook.extras import install_command
+from webhook.printable import reason_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
@@ -54,14 +57,15 @@ def login_of(  # noqa: PLR0913  # one for each flag
         from webhook.console.provider import ProviderOptions, is_safe_address  # noqa: PLC0415
         from webhook.console.sealing import InvalidKey, Sealer, read_key  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        raise InvalidLogin(f"a login needs {error.name}: install waddle-admission[oidc]") from None
+        raise InvalidLogin(f"a login needs {error.name}: {install_command('oidc')}") from None
     _check_addresses(oidc_issuer_url, oidc_redirect_url, is_safe_address)
     try:
         key = read_key(cookie_key_file)
         secret = oidc_client_secret_file.read_text().strip() if oidc_client_secret_file else ""
         tls = ssl.create_default_context(cafile=oidc_ca_file) if oidc_ca_file else None
     except (InvalidKey, OSError, ValueError) as error:
-        raise InvalidLogin(str(error)) from None
+        place = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
+        raise InvalidLogin(f"{place}{reason_of(error)}") from None
     options = ProviderOptions(
         oidc_issuer_url,
         oidc_client_id,

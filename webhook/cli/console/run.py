@@ -38,12 +38,14 @@ if TYPE_CHECKING:
     from webhook.console.process import RunningSource
     from webhook.console.rights import Rights
     from webhook.log import Logger
+    from webhook.policies.recorded_answers import RecordedAnswers
 
 
 def run(  # noqa: PLR0913  # one for each option of the command
     *,
     policies: tuple[Path, ...],
     manifests: tuple[Path, ...],
+    ask: RecordedAnswers,
     kubernetes: bool,
     kubeconfig: str | None,
     contexts: tuple[str, ...],
@@ -58,9 +60,8 @@ def run(  # noqa: PLR0913  # one for each option of the command
     import fcntl  # noqa: F401, PLC0415  # Windows has none, nor signals as it takes them
 
     over_cluster = kubernetes or kubeconfig is not None or bool(contexts)
-    clusters, login = _what(
-        policies, contexts, decisions, over_cluster=over_cluster, sign_in=sign_in
-    )
+    what = policies, contexts, decisions
+    clusters, login = _what(*what, over_cluster=over_cluster, sign_in=sign_in)
     try:
         listening = listen(host, port)
     except OSError as error:
@@ -71,7 +72,7 @@ def run(  # noqa: PLR0913  # one for each option of the command
     def source(context: str | None, shown: Shown) -> RunningSource:
         if policies:
             client = new_client(asked=ADMISSION_ALONE)
-            return FilesSource(Place(policies, manifests), client, shown, logger)
+            return FilesSource(Place(policies, manifests, ask), client, shown, logger)
         # Only for who follows a cluster: it brings aiohttp, and kubernetes for credentials.
         from webhook.cluster.credentials import load_credentials  # noqa: PLC0415
         from webhook.console.cluster import ClusterSource  # noqa: PLC0415

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from webhook.cli.demo import sources
+from webhook.printable import reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,7 +72,7 @@ async def control_plane(tell: Callable[[str], None]) -> Path:
         await _run(command, source, BUILD_SECONDS_MAX)
         part.replace(kept)
     except OSError as error:
-        raise NoControlPlane(f"it cannot be kept in {kept.parent}: {error}") from error
+        raise NoControlPlane(f"it cannot be kept in {kept.parent}: {reason_of(error)}") from error
     finally:
         part.unlink(missing_ok=True)
     return kept

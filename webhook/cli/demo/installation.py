@@ -7,7 +7,7 @@ import base64
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.names import CONSTRAINTS
-from webhook.cli.cluster_access import NAMESPACE, TEMPLATES
+from webhook.cli.cluster_access import NAMESPACE, TEMPLATES, await_served
 from webhook.cli.demo import sources
 from webhook.cluster.errors import ApiError
 from webhook.cluster.kinds import CRDS, NAMESPACES, PODS, SECRETS, WEBHOOK_CONFIGURATIONS
@@ -193,16 +193,12 @@ class Installation:
             await self._client.apply(resource, document)
 
     async def _await_served(self, resource: Resource) -> None:
-        async with asyncio.timeout(SERVED_SECONDS_MAX):
-            while True:
-                try:
-                    await self._client.request("GET", resource.collection(), query={"limit": "1"})
-                except ApiError as error:
-                    if not error.is_absent:
-                        raise
-                else:
-                    return
-                await asyncio.sleep(_AGAIN_SECONDS)
+        await await_served(
+            self._client,
+            resource,
+            within_seconds=SERVED_SECONDS_MAX,
+            again_seconds=_AGAIN_SECONDS,
+        )
 
     async def _when(self, status: int, resource: Resource, body: Object, namespace: str) -> Object:
         """Create it, again while it is refused so."""
@@ -246,7 +242,7 @@ def deployment(name: str, *, owner: str = "", privileged: bool = False) -> Objec
 
 
 def config_map(name: str, namespace: str) -> Object:
-    """A ConfigMap."""
+    """An object that the demonstration's traffic creates."""
     return {**_named("v1", "ConfigMap", name, namespace), "data": {"from": "waddle demo"}}
 
 

@@ -19,7 +19,7 @@ START_SECONDS_MAX: Final = 300
 END_SECONDS_MAX: Final = 20
 """From SIGTERM to SIGKILL: a replica has answered everyone, and its log been delivered, long before."""
 
-_SERVES: Final = ("serving", "console")
+_SERVES: Final = ("serving", "the console is ready")
 """What the log of a replica, and of the console, says then."""
 
 _PORTS: Final = ("admission", "health", "metrics", "address")

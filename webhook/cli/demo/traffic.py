@@ -15,6 +15,7 @@ from webhook.cli.demo.installation import (
 )
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import CONFIG_MAPS, DEPLOYMENTS
+from webhook.printable import quantity
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +64,7 @@ class Traffic:
         """What became of the requests so far."""
         counts = self.counts
         line = (
-            f"{counts.total()} requests: {counts['allowed']} allowed, {counts['denied']} denied,"
+            f"{quantity(counts.total(), 'request')}: {counts['allowed']} allowed, {counts['denied']} denied,"
             f" {counts['fault']} refused for the fault of the policy that matched them"
         )
         return line + (f", {counts['lost']} lost" if counts["lost"] else "")

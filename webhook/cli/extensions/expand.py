@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from webhook.api.gvk import name_of, text
 from webhook.cli import exit_codes
 from webhook.cli.formats.words import Output, emit, output_option
-from webhook.cli.policy_options import FILENAMES
+from webhook.cli.policy_options import FILENAMES, PROVIDERS
 from webhook.cli.terminal import complain
+
+if TYPE_CHECKING:
+    from webhook.policies.recorded_answers import RecordedAnswers
 
 _HELP = """Print the resources that those in the files would make, as gator expand does.
 
@@ -26,6 +29,7 @@ among them are applied to a resource before it is expanded, and to what comes of
 
 @click.command(name="expand", help=_HELP + exit_codes.paragraph("expand"))
 @FILENAMES
+@PROVIDERS
 @output_option("yaml", "json", also="--format")
 @click.option(
     "--outputfile",
@@ -33,22 +37,26 @@ among them are applied to a resource before it is expanded, and to what comes of
     metavar="FILE",
     help="A file that is written instead of standard output.",
 )
-def command(filenames: tuple[str, ...], output: str, outputfile: Path | None) -> int:
+def command(
+    filenames: tuple[str, ...], ask: RecordedAnswers, output: str, outputfile: Path | None
+) -> int:
     """Expand and print."""
     # Here and not above: --help, completion and a mistyped option need none of it.
     from webhook.cli.extensions import run as extension_run  # noqa: PLC0415
     from webhook.cli.sources import CannotTest, read_sources  # noqa: PLC0415
+    from webhook.policy_kinds.table import EXPANSION_TEMPLATES  # noqa: PLC0415
 
     try:
         sources = read_sources([Path(name) for name in filenames], any_value=False)
         for warning in sources.warnings:
             complain(warning)
-        mutations = extension_run.read_mutations(sources.manifests)
-        expansion = extension_run.read_expansion(sources.manifests)
-        namespaces = extension_run.namespaces_of(sources.manifests)
+        policies = extension_run.read_expanding(sources.manifests)
         objects = [item.document for item in sources.manifests if extension_run.is_object(item)]
-        extending = extension_run.Extending(mutations, expansion, namespaces)
+        extending = extension_run.Extending(policies, ask=ask)
         resultants = [made for obj in objects for made in extending.implied(obj)]
+        if objects and not resultants:
+            kind = EXPANSION_TEMPLATES
+            complain(extension_run.untouched(sources.manifests, kind.gvk.kind, kind))
     except CannotTest as error:
         for line in error.lines:
             complain(line)

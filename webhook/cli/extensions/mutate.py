@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from webhook.cli import exit_codes
 from webhook.cli.formats.words import output_option
-from webhook.cli.policy_options import FILENAMES
+from webhook.cli.policy_options import FILENAMES, PROVIDERS
 from webhook.cli.terminal import complain, write
+
+if TYPE_CHECKING:
+    from webhook.policies.recorded_answers import RecordedAnswers
 
 _HELP = """Print resources as the mutators among the files would leave them.
 
-Each is taken for one that is being created. What no mutator changes is printed as it is; mutators
-and other policies are not printed. With -o patch only what changes is, as JSON Patches with the
-names of the mutators.
+MutatingAdmissionPolicies count, too, with their bindings and parameters: the API server applies
+them before it asks webhooks. Each resource is taken for one that is being created. What nobody
+changes is printed as it is; policies are not printed. With -o patch only what changes is, as
+JSON Patches with the names of who changes it.
 
 \b
   waddle mutate -f mutators/ -f manifest.yaml
@@ -25,25 +30,31 @@ names of the mutators.
 
 @click.command(name="mutate", help=_HELP + exit_codes.paragraph("mutate"))
 @FILENAMES
+@PROVIDERS
 @output_option("yaml", "json", "patch")
-def command(filenames: tuple[str, ...], output: str) -> int:
+def command(filenames: tuple[str, ...], ask: RecordedAnswers, output: str) -> int:
     """Mutate and print."""
     # Here and not above: --help, completion and a mistyped option need none of it.
     from webhook.cli.extensions import run as extension_run  # noqa: PLC0415
     from webhook.cli.formats.document import as_json  # noqa: PLC0415
     from webhook.cli.sources import CannotTest, read_sources  # noqa: PLC0415
-    from webhook.constraint.expansion import Expansion  # noqa: PLC0415
     from webhook.mutation.patch import make_patch  # noqa: PLC0415
+    from webhook.policy_kinds.table import MUTATORS  # noqa: PLC0415
 
     try:
         sources = read_sources([Path(name) for name in filenames], any_value=False)
         for warning in sources.warnings:
             complain(warning)
-        mutations = extension_run.read_mutations(sources.manifests)
-        namespaces = extension_run.namespaces_of(sources.manifests)
+        policies = extension_run.read_mutating(sources.manifests)
+        for line in extension_run.advice_on_mutating(policies):
+            complain(line)
         objects = [item.document for item in sources.manifests if extension_run.is_object(item)]
-        extending = extension_run.Extending(mutations, Expansion(), namespaces)
+        extending = extension_run.Extending(policies, ask=ask)
         results = [extending.mutate(obj) for obj in objects]
+        for line in (line for one in results for line in one.warnings):
+            complain(line)
+        if objects and not any(one.mutators for one in results):
+            complain(extension_run.untouched(sources.manifests, "mutator", MUTATORS[0]))
     except CannotTest as error:
         for line in error.lines:
             complain(line)

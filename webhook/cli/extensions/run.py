@@ -5,27 +5,33 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from webhook.admission_policies.kinds import MUTATING_BINDING, MUTATING_POLICY
 from webhook.api.admission import InvalidReview
 from webhook.api.encoding import decode, encode
 from webhook.api.gvk import name_of
 from webhook.cli.formats.document import as_json, as_yaml
 from webhook.cli.sources import CannotTest
+from webhook.constraint.inventory import Inventory
 from webhook.constraint.limits import Limits
 from webhook.constraint.snapshot import Snapshot
-from webhook.mutation.annotations import names_of
+from webhook.constraint.targets.admission import AdmissionTarget
+from webhook.mutation.external import Unresolved, unresolved
 from webhook.policies.extensions import Extensions
+from webhook.policy_kinds.known import is_admission_policy
 from webhook.policy_kinds.table import EXPANSION_TEMPLATES, MUTATORS
 from webhook.review.expanding import expand_value
+from webhook.review.loops import answered
 from webhook.review.mutating import EXTENSION_SECONDS, mutate, named
-from webhook.review.policy_set import PolicySet
 from webhook.review.subject import Subject, object_of_value, shown_object, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from webhook.constraint.expansion import Expansion
-    from webhook.mutation.snapshot import MutationSnapshot
+    from webhook.external_data.exchange import Ask, AskedSoFar
     from webhook.policies.manifests import Manifest
+    from webhook.policy_kinds.kind import PolicyKind
+    from webhook.review.outcome import StoredSubject
+    from webhook.review.policy_set import PolicySet
 
 DEFAULT_NAMESPACE: Final[dict[str, Any]] = {
     "apiVersion": "v1",
@@ -34,16 +40,40 @@ DEFAULT_NAMESPACE: Final[dict[str, Any]] = {
 }
 
 
-def read_mutations(manifests: Sequence[Manifest]) -> MutationSnapshot:
-    """The mutators among manifests; raises :class:`~webhook.cli.sources.CannotTest`."""
-    return _loaded([item for item in manifests if item.gvk.group == MUTATORS[0].group]).mutations
+def read_expanding(manifests: Sequence[Manifest]) -> PolicySet:
+    """Mutators and ExpansionTemplates; raises :class:`~webhook.cli.sources.CannotTest`."""
+    groups = {MUTATORS[0].group, EXPANSION_TEMPLATES.group}
+    snapshot = Snapshot(targets={}, namespaces=namespaces_of(manifests))
+    return _loaded([item for item in manifests if item.gvk.group in groups]).policy_set(snapshot)
 
 
-def read_expansion(manifests: Sequence[Manifest]) -> Expansion:
-    """The ExpansionTemplates among manifests; raises :class:`~webhook.cli.sources.CannotTest`."""
-    return _loaded(
-        [item for item in manifests if item.gvk.group == EXPANSION_TEMPLATES.group]
-    ).expansion
+def read_mutating(manifests: Sequence[Manifest]) -> PolicySet:
+    """All that changes objects, with what it reads: mutators, and the API server's own policies.
+
+    Raises :class:`~webhook.cli.sources.CannotTest`.
+    """
+    own = [item for item in manifests if item.gvk.group == MUTATORS[0].group]
+    own += [item for item in manifests if is_admission_policy(item.gvk)]
+    inventory, target = Inventory(), AdmissionTarget()
+    for item in manifests:
+        if is_admission_policy(item.gvk) or not name_of(item.document):
+            continue
+        path = target.process_data(item.document)
+        if path is not None:
+            inventory.put(path, item.document)
+    snapshot = Snapshot(
+        targets={}, namespaces=namespaces_of(manifests), inventory=inventory.publish()
+    )
+    return _loaded(own).policy_set(snapshot)
+
+
+def advice_on_mutating(policies: PolicySet) -> list[str]:
+    """What of the API server's own policies has no effect, a line for each."""
+    return [
+        f"WARNING - {kind}/{name}: {text}"
+        for kind, name, text in policies.foreign.warnings(policies.snapshot.inventory)
+        if kind in {MUTATING_POLICY, MUTATING_BINDING}
+    ]
 
 
 def _loaded(manifests: list[Manifest]) -> Extensions:
@@ -53,9 +83,16 @@ def _loaded(manifests: list[Manifest]) -> Extensions:
     return extensions
 
 
+def untouched(manifests: Sequence[Manifest], named: str, kind: PolicyKind) -> str:
+    """Why nothing came of any object: it must not pass for what was looked at and is good."""
+    if any(item.gvk.group == kind.group for item in manifests):
+        return f"no {named} of the given files is about an object in them"
+    return f"the given files hold no {named}"
+
+
 def is_object(manifest: Manifest) -> bool:
     """Whether a manifest is something to mutate: no policy of any kind."""
-    return not manifest.gvk.group.endswith(".gatekeeper.sh")
+    return not (manifest.gvk.group.endswith(".gatekeeper.sh") or is_admission_policy(manifest.gvk))
 
 
 def as_manifests(objects: Sequence[dict[str, Any]], output: str) -> str:
@@ -75,11 +112,19 @@ def namespaces_of(manifests: Sequence[Manifest]) -> dict[str, Mapping[str, Any]]
 
 
 class MutatedObject(NamedTuple):
-    """An object, what mutators made of it, and the policies that did."""
+    """An object, what mutators made of it, the policies that did, and what no provider answered."""
 
     before: dict[str, Any]
     after: dict[str, Any]
     mutators: str
+    unresolved: tuple[Unresolved, ...] = ()
+    ignored: tuple[str, ...] = ()
+
+    @property
+    def warnings(self) -> list[str]:
+        """What to tell of fields for which no provider gave a value."""
+        told = [*map(str, self.unresolved), *self.ignored]
+        return [f"WARNING - {named(self.before)}: {one}" for one in told]
 
 
 class Extending:
@@ -90,45 +135,62 @@ class Extending:
 
     def __init__(
         self,
-        mutations: MutationSnapshot,
-        expansion: Expansion,
-        namespaces: Mapping[str, Mapping[str, Any]],
+        policies: PolicySet,
         seconds: float = EXTENSION_SECONDS,
+        *,
+        ask: Ask | None = None,
     ) -> None:
-        """``seconds`` are for each object."""
+        """``seconds`` are for each object; ``ask`` answers for providers."""
+        self._ask = ask
         self._seconds = seconds
-        self._policies = PolicySet(
-            Snapshot(targets={}, namespaces=namespaces), mutations, expansion
-        )
+        self._policies = policies
 
     def mutate(self, document: dict[str, Any]) -> MutatedObject:
         """What mutators make of a manifest's object; raises :class:`CannotTest`."""
-        value, mutated, fault = self._mutated(document)
+        stored, unanswered = self._mutated(document)
         before = shown_object(document)
-        after = object_of_value(value) or before
-        if fault:
-            raise CannotTest(fault)
-        return MutatedObject(before, after, "" if mutated is None else names_of(mutated.passes))
+        after = object_of_value(stored.value) or before
+        if stored.fault:
+            raise CannotTest(stored.fault)
+        return MutatedObject(before, after, stored.names, unanswered, stored.ignored)
 
     def implied(self, document: dict[str, Any]) -> list[dict[str, Any]]:
         """What a manifest's object implies, mutated; raises :class:`CannotTest`."""
-        value, _, fault = self._mutated(document)
-        if fault:
-            raise CannotTest(fault)
-        made, fault = expand_value(self._policies, self._subject(value), value)
+        stored, _ = self._mutated(document)
+        value = stored.value
+        if stored.fault:
+            raise CannotTest(stored.fault)
+        made, fault = answered(
+            lambda asked: expand_value(self._policies, self._subject(value, asked), value),
+            self._ask,
+        )
         if fault:
             raise CannotTest(f"expanding {shown(shown_object(document))}: {fault}")
         return [one.object for _, one in made]
 
-    def _mutated(self, document: dict[str, Any]) -> tuple[Any, Any, str]:
+    def _mutated(self, document: dict[str, Any]) -> tuple[StoredSubject, tuple[Unresolved, ...]]:
         try:
             value = value_of(document, self._policies.snapshot.namespaces)
         except InvalidReview as error:
             raise CannotTest(f"reading: AdmissionReview: {error}") from None
-        return mutate(self._policies, self._subject(value))
 
-    def _subject(self, value: Any) -> Subject:
-        return Subject(value, limits=Limits(time.monotonic() + self._seconds))
+        def attempt(asked: AskedSoFar) -> tuple[StoredSubject, tuple[Unresolved, ...]]:
+            subject = self._subject(value, asked)
+            stored = mutate(self._policies, subject)
+            mutated = stored.mutated
+            return stored, () if mutated is None else unresolved(mutated, subject.known)
+
+        return answered(attempt, self._ask)
+
+    def _subject(self, value: Any, asked: AskedSoFar) -> Subject:
+        limits = Limits(time.monotonic() + self._seconds)
+        return Subject(
+            value,
+            limits=limits,
+            answers=asked.answers,
+            rounds=asked.rounds,
+            moment=asked.moment,
+        )
 
 
 def shown(obj: Mapping[str, Any]) -> str:

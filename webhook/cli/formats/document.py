@@ -29,13 +29,20 @@ def as_json(document: Any) -> str:
 
 
 def as_yaml(document: Any) -> str:
-    """The same value as YAML."""
+    """The same value as YAML; one that is nested too deeply for its writer as JSON, which is YAML."""
     import yaml  # noqa: PLC0415  # 40 ms, for this alone
 
+    try:
+        return _as_yaml(document, yaml)
+    except RecursionError:
+        return as_json(document)
+
+
+def _as_yaml(document: Any, yaml: Any) -> str:
     # A message stays on its line, where those who search for it find it.
-    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=math.inf)
+    text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=math.inf)
     if not is_printable(text):
         text = yaml.safe_dump(
             document, sort_keys=False, allow_unicode=False, width=math.inf, default_style='"'
         )
-    return text.rstrip("\n")
+    return str(text).rstrip("\n")

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from webhook.cli import exit_codes
-from webhook.cli.policy_options import filenames_option
+from webhook.cli.policy_options import PROVIDERS, filenames_option
 from webhook.cli.terminal import complain, write
+
+if TYPE_CHECKING:
+    from webhook.policies.recorded_answers import RecordedAnswers
 
 _HELP = """Validate a ResourceList from standard input, as kustomize and kpt run functions.
 
@@ -25,7 +29,8 @@ came, with a result for each violation: deny is an error, warn a warning, dryrun
 
 @click.command(name="krm", help=_HELP + exit_codes.paragraph("krm"))
 @filenames_option("A file or folder of policies, as FILE alone is. Repeatable.")
-def command(filenames: tuple[str, ...]) -> int:
+@PROVIDERS
+def command(filenames: tuple[str, ...], ask: RecordedAnswers) -> int:
     """Review the items and print the list with the results."""
     # Here and not above: --help, completion and a mistyped option need none of it.
     from webhook.cli.krm import run as krm_run  # noqa: PLC0415
@@ -37,7 +42,7 @@ def command(filenames: tuple[str, ...]) -> int:
         )
     raw = sys.stdin.buffer.read(krm_run.BYTES_MAX + 1)
     try:
-        outcome = krm_run.validate(raw, [Path(name) for name in filenames])
+        outcome = krm_run.validate(raw, [Path(name) for name in filenames], ask)
     except CannotTest as error:
         for line in error.lines:
             complain(line)

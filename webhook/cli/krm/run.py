@@ -11,22 +11,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.config import CONFIG
-from webhook.api.gvk import name_of, namespace_of
+from webhook.api.gvk import gvk_of, name_of, namespace_of
+from webhook.api.shapes import object_of
 from webhook.cli.clients import new_client
 from webhook.cli.formats.document import as_yaml
 from webhook.cli.formats.finding import level_of
 from webhook.cli.sources import CannotTest, Sources, read_sources
 from webhook.cli.target_run import declared_targets
 from webhook.cli.test import run as review_run
+from webhook.policies.advice import left_out
 from webhook.policies.manifests import FILE_BYTES_MAX, Manifest, UnreadableFile, parse, text_of
 from webhook.policies.validation import is_policy
-from webhook.policy_kinds.known import is_extension
+from webhook.policy_kinds.known import is_admission_policy, is_extension
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from webhook.cli.test.run import CheckedViolation
+    from webhook.constraint.client import Client
+    from webhook.external_data.exchange import Ask
 
 BYTES_MAX: Final = FILE_BYTES_MAX
 """A list may be as large as a file that is read."""
@@ -49,7 +53,7 @@ class KrmOutcome:
     nothing: str
 
 
-def validate(raw: bytes, policies: Sequence[Path]) -> KrmOutcome:
+def validate(raw: bytes, policies: Sequence[Path], ask: Ask) -> KrmOutcome:
     """The list with a result for each violation; raises :class:`CannotTest`."""
     text, document = _read(raw)
     items = document.get("items") or []
@@ -58,15 +62,17 @@ def validate(raw: bytes, policies: Sequence[Path]) -> KrmOutcome:
     paths = [*policies, *_configured(document.get("functionConfig"))]
     # A folder's policies, and nothing else that lies there: the items are what is reviewed.
     read = read_sources(paths, any_value=False, standard_input=False) if paths else Sources()
-    sources = Sources(warnings=list(read.warnings))
+    sources = Sources(warnings=[*read.warnings, *left_out(read.manifests)])
     sources.manifests.extend(item for item in read.manifests if _decides(item))
     sources.manifests.extend(Manifest(item, _file(item), 1) for item in items)
     printed: list[str] = []
     client = new_client(targets=tuple(declared_targets(read).values()))
-    outcome = review_run.review_objects(client, sources, printed)
+    _add_parameters(client, read)
+    outcome = review_run.review_objects(client, sources, printed, ask)
     if outcome.faults:
         raise CannotTest(*outcome.faults)
     results = [_result(item) for item in outcome.shown]
+    results += map(_excused, outcome.excused)
     told = [*sources.warnings, *printed]
     if outcome.nothing:
         results.append({"message": outcome.nothing, "severity": "error"})
@@ -79,6 +85,18 @@ def _decides(manifest: Manifest) -> bool:
     document = manifest.document
     is_config = manifest.gvk.group_kind == CONFIG.group_kind
     return is_policy(document) or is_extension(document) or is_config
+
+
+def _add_parameters(client: Client, read: Sources) -> None:
+    """Take as data what a folder has of the kinds that its policies have as parameters."""
+    kinds = set()
+    for item in read.manifests:
+        kind = object_of(object_of(item.document.get("spec")).get("paramKind"))
+        if kind and is_admission_policy(item.gvk):
+            kinds.add(gvk_of(kind).group_kind)
+    for item in read.manifests:
+        if item.gvk.group_kind in kinds and not is_admission_policy(item.gvk):
+            client.add_data(item.document)
 
 
 def _read(raw: bytes) -> tuple[str, dict[str, Any]]:
@@ -135,11 +153,19 @@ def _result(item: CheckedViolation) -> dict[str, Any]:
             "action": ",".join(item.result.actions),
         },
     }
+    if (excuse := item.result.excuse) is not None:
+        result["tags"]["exception"] = excuse.title
     if path := _annotation(document, _PATHS):
         result["file"] = {"path": path}
         if (index := _annotation(document, _INDEXES)).isdecimal():
             result["file"]["index"] = int(index)
     return result
+
+
+def _excused(item: CheckedViolation) -> dict[str, Any]:
+    """What an exception takes out of the violations: something to know."""
+    result = _result(item)
+    return {**result, "severity": "info", "tags": {**result["tags"], "action": "excused"}}
 
 
 def _file(document: Mapping[str, Any]) -> str:

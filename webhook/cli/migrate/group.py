@@ -10,6 +10,8 @@ from webhook.cli.subcommands import Subcommands
 
 _COMMANDS: Final = {
     "gatekeeper": ("webhook.cli.migrate.gatekeeper", "Say what of Gatekeeper's runs as it is."),
+    "kubewarden": ("webhook.cli.migrate.kubewarden", "Write Kubewarden's policy groups anew."),
+    "kyverno": ("webhook.cli.migrate.kyverno", "Say what of Kyverno's policies runs here."),
 }
 
 

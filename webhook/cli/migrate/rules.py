@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from webhook.api.gvk import GroupVersionKind, gvk_of, name_of
 from webhook.api.shapes import objects_of
 from webhook.constraint import constraint, expansion, template
+from webhook.external_data import provider
 from webhook.mutation.reading import is_mutator
 from webhook.policies.extensions import Extensions
 from webhook.policies.validation import is_policy, validate
@@ -39,7 +40,6 @@ MANAGED: Final = (
     "`metadata.managedFields` and the annotation `kubectl.kubernetes.io/last-applied-configuration`"
 )
 EXTERNAL: Final = "Providers and `external_data`"
-EXTERNAL_MUTATORS: Final = "external data in mutators"
 MUTATING: Final = "the mutating webhook"
 MUTATED_INTEGERS: Final = "mutators: integers"
 EXPORT: Final = "export of audit and admission violations"
@@ -50,7 +50,6 @@ PAGES: Final = {
     MANAGED: "docs/compatibility/reviews.md",
     SYNC_DATA: "docs/compatibility/policies.md",
     EXTERNAL: "docs/compatibility/mutation.md",
-    EXTERNAL_MUTATORS: "docs/compatibility/mutation.md",
     MUTATING: "docs/compatibility/mutation.md",
     MUTATED_INTEGERS: "docs/compatibility/mutation.md",
     EXPORT: "docs/compatibility/audit.md",
@@ -75,7 +74,7 @@ _RELATED: Final = frozenset(
     {
         "config.gatekeeper.sh",
         "connection.gatekeeper.sh",
-        "externaldata.gatekeeper.sh",
+        provider.GROUP,
         "syncset.gatekeeper.sh",
     }
 )
@@ -166,10 +165,8 @@ def _notes_on(document: Mapping[str, Any]) -> Iterator[Note]:
         yield from _on_constraint(document)
     elif is_mutator(document):
         yield from _on_mutator(document)
-    elif gvk.group == "externaldata.gatekeeper.sh":
-        yield Note(
-            "missing", "providers are not called: templates that ask one are refused", EXTERNAL
-        )
+    elif gvk.group == provider.GROUP:
+        yield from _on_provider(document)
     elif gvk.group == "connection.gatekeeper.sh":
         text = "violations leave by a sidecar of the decision log instead (docs/decisions.md)"
         yield Note("missing", text, EXPORT)
@@ -193,6 +190,12 @@ def _on_template(document: Mapping[str, Any]) -> Iterator[Note]:
             yield Note("differs", text, MANAGED)
 
 
+def _on_provider(document: Mapping[str, Any]) -> Iterator[Note]:
+    if not (document.get("spec") or {}).get("timeout"):
+        seconds = f"{provider.TIMEOUT_SECONDS:g} s"
+        yield Note("differs", f"without spec.timeout it has {seconds} to answer", EXTERNAL)
+
+
 def _sources(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The code of a template: in Rego by itself, or of one of its engines."""
     for target in objects_of((document.get("spec") or {}).get("targets")):
@@ -214,10 +217,7 @@ def _on_mutator(document: Mapping[str, Any]) -> Iterator[Note]:
     text = "mutators need the component `mutation` (chart: mutation.enabled=true)"
     yield Note("differs", text, MUTATING)
     assign = ((document.get("spec") or {}).get("parameters") or {}).get("assign") or {}
-    if isinstance(assign, dict) and "externalData" in assign:
-        text = "no provider is known: its failurePolicy decides, and Fail refuses the request"
-        yield Note("missing", text, EXTERNAL_MUTATORS)
-    elif any(_integers(assign)):
+    if any(_integers(assign)):
         yield Note(
             "differs", "integers stay exact, and an equal one is no change", MUTATED_INTEGERS
         )

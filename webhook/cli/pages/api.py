@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 _DOORS: Final = (
     ("waddle", "Policies"),
+    ("waddle", "Violations"),
     ("waddle", "Violation"),
+    ("waddle", "Excuse"),
     ("waddle", "InvalidPoliciesError"),
     ("waddle", "InvalidInputError"),
     ("waddle", "NoVerdictError"),

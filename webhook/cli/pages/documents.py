@@ -60,7 +60,7 @@ def flags_page() -> str:
 
 
 def metrics_page() -> str:
-    """Every metric of ``/metrics``."""
+    """docs/metrics.md: a row for each declaration, with its labels and meaning."""
     lines = [
         "# Metrics",
         "",

@@ -52,14 +52,15 @@ def run(  # noqa: PLR0913  # one for each option of the command
     except (BundleError, LoadErrors) as errors:
         faults = errors.faults or (str(errors),)
         listed = [*map(load_fault, faults)]
-        complain(_json(listed) if output == "json" else str(errors))
+        complain(as_json(listed) if output == "json" else str(errors))
         return exit_codes.NO
     except RegoErrors as errors:
         told = errors.limited(max_errors)
-        complain(_json([*map(document, told.errors)]) if output == "json" else str(told))
+        complain(as_json([*map(document, told.errors)]) if output == "json" else str(told))
         return exit_codes.NO
     return 0
 
 
-def _json(errors: list[dict[str, Any]]) -> str:
+def as_json(errors: list[dict[str, Any]]) -> str:
+    """Faults with OPA's fields."""
     return indented(OrderedFields(errors=errors))

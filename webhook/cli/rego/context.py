@@ -99,7 +99,7 @@ def read_capabilities(text: str | None) -> Capabilities | None:
         return None
     try:
         written = json.loads(Path(text).read_text("utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         written = None
     if isinstance(written, dict):
         return _of_file(text, written)

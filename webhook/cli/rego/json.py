@@ -17,7 +17,7 @@ def indented(value: Any, prefix: str = "") -> str:
     if isinstance(value, OrderedFields) and value:
         lines = [f"{json_string(name)}: {indented(one, inner)}" for name, one in value.items()]
         opening, closing = "{", "}"
-    elif isinstance(value, list) and any(isinstance(one, OrderedFields) for one in value):
+    elif isinstance(value, list) and any(isinstance(one, OrderedFields | list) for one in value):
         lines = [indented(one, inner) for one in value]
         opening, closing = "[", "]"
     elif isinstance(value, OrderedFields):

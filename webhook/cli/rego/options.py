@@ -27,7 +27,7 @@ class Duration(click.ParamType[float]):
             return value
         seconds = duration_seconds(str(value))
         if seconds is None:
-            self.fail(f"{value!r} is no duration such as 5s or 500ms", param, ctx)
+            self.fail(f"{value!r} is not a duration such as 5s or 500ms", param, ctx)
         return seconds
 
 

@@ -45,6 +45,11 @@ webhook write, whether there is one for each resource or for each policy and nam
     "--all-sources", is_flag=True, help="Count the results of other products' reports too."
 )
 @click.option(
+    "--excused",
+    is_flag=True,
+    help="Show what exceptions excuse instead, with the exception and its end.",
+)
+@click.option(
     "--top",
     type=click.IntRange(min=1),
     default=10,
@@ -59,6 +64,7 @@ def command(  # each is an option
     namespace: str,
     report_api: str | None,
     all_sources: bool,
+    excused: bool,
     top: int,
     output: str,
 ) -> int:
@@ -88,6 +94,8 @@ def command(  # each is an option
         return exit_codes.UNKNOWN
     if output == "json":
         write(report_view.as_json(summary, confirmed))
+    elif excused:
+        write(report_view.as_excused(summary))
     else:
         write(report_view.as_tables(summary, top, confirmed))
     return 0

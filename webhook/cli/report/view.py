@@ -8,16 +8,16 @@ from webhook.api.names import CLUSTER_WIDE
 from webhook.cli.formats.document import as_json as document_json
 from webhook.cli.table import table
 from webhook.cli.terminal import styled
-from webhook.printable import printable, quantity
+from webhook.printable import one_line, printable, quantity
 from webhook.reports.confirmation import oldest
-from webhook.reports.finding import VERDICTS
+from webhook.reports.finding import VERDICTS, Policy
 from webhook.reports.summary import BAD, in_order, severity_order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from webhook.reports.confirmation import Confirmation
-    from webhook.reports.finding import Policy, ReportSubject
+    from webhook.reports.finding import ReportSubject
     from webhook.reports.summary import Counts, ReportSummary
 
     CountRows = list[tuple[str, Counts]]
@@ -47,6 +47,26 @@ def as_tables(summary: ReportSummary, top: int, confirmed: Sequence[Confirmation
     return "\n".join(lines)
 
 
+def as_excused(summary: ReportSummary) -> str:
+    """What exceptions excuse, by exception, and until when."""
+    if not summary.excused:
+        return "no violation is excused"
+    rows = sorted(
+        (
+            printable(one.exception),
+            printable(one.expires) or "for ever",
+            resource_name(subject),
+            policy_name(Policy(one.policy, one.rule)),
+            one_line(one.message),
+        )
+        for subject, one in summary.excused
+    )
+    counted = quantity(len(rows), "violation")
+    exceptions = quantity(len({row[0] for row in rows}), "exception")
+    cells = [["EXCEPTION", "UNTIL", "RESOURCE", "POLICY", "MESSAGE"], *map(list, rows)]
+    return "\n".join([f"{counted} excused, by {exceptions}", "", *table(cells)])
+
+
 def _confirmed(confirmations: Sequence[Confirmation]) -> list[str]:
     """When the audits last found that reports hold."""
     began = oldest(confirmations)
@@ -57,7 +77,7 @@ def _confirmed(confirmations: Sequence[Confirmation]) -> list[str]:
     if kinds := sorted({kind for item in confirmations for kind in item.kinds}):
         lines.append(f"but for kinds that it could not list: {printable(', '.join(kinds))}")
     if lost := sum(item.lost for item in confirmations):
-        lines.append(f"but for {lost} reports that could not be written: see its log")
+        lines.append(f"but for {quantity(lost, 'report')} that could not be written: see its log")
     return lines
 
 
@@ -114,6 +134,22 @@ def as_json(summary: ReportSummary, confirmed: Sequence[Confirmation] = ()) -> s
                 **in_order(counts),
             }
             for (policy, namespace), counts in _worst(summary.policy_namespaces)
+        ],
+        "excused": [
+            {
+                "exception": one.exception,
+                "expires": one.expires,
+                "reason": one.reason,
+                "apiVersion": subject.gvk.group_version,
+                "kind": subject.gvk.kind,
+                "namespace": subject.namespace,
+                "name": subject.name,
+                "policy": one.policy,
+                "rule": one.rule,
+                "result": one.verdict,
+                "message": one.message,
+            }
+            for subject, one in summary.excused
         ],
         "confirmed": [
             {

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
 
+from webhook import __version__
 from webhook.cli import exit_codes
 from webhook.cli.scaffold import writing
 from webhook.cli.terminal import write
+from webhook.extras import installed_from, local_source, requirement
 
 _HELP = """Make a folder with a policy, its tests, an object that it denies, and a pipeline.
 
@@ -33,7 +36,8 @@ _PIPELINES = {"github": ".github/workflows/policies.yaml", "gitlab": ".gitlab-ci
 )
 def command(folder: Path, pipeline: str) -> int:
     """Write the files and say what to type next."""
-    words = writing.words_of("RequiredOwner")
+    package, advice = _package(folder)
+    words = writing.words_of("RequiredOwner") | {"package": package}
     policy = folder / "policies" / words["folder"]
     files = {policy / name: name for name in ("template.yaml", "constraint.yaml", *writing.SUITE)}
     files[folder / "manifests" / "deployment.yaml"] = "deployment.yaml"
@@ -46,4 +50,19 @@ def command(folder: Path, pipeline: str) -> int:
             f"  waddle verify {folder / 'policies'}\n"
             f"  waddle test {folder / 'policies'} {folder / 'manifests'}"
         )
+        if advice and pipeline != "none":
+            write(advice)
     return code
+
+
+def _package(folder: Path) -> tuple[str, str]:
+    """What pip installs in the pipeline, and what has to be done before it can."""
+    source = local_source(installed_from())
+    if source is None:
+        return requirement(), ""
+    wheel = f"waddle_admission-{__version__}-py3-none-any.whl"
+    make = f"pip wheel --no-deps --wheel-dir {shlex.quote(str(folder))} {shlex.quote(str(source))}"
+    return (
+        f"./{wheel}",
+        f"\nThe pipeline installs {folder / wheel}. Make it, and commit it:\n  {make}",
+    )

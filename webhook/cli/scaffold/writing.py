@@ -25,7 +25,7 @@ def read_kind(_context: click.Context, parameter: click.Parameter, value: str) -
     """A kind as Kubernetes has them."""
     if not _KIND.fullmatch(value):
         raise click.BadParameter(
-            f"{value!r} is no kind: letters and digits, a capital first, as in RequiredOwner",
+            f"{value!r} is not a kind: letters and digits, a capital first, as in RequiredOwner",
             param=parameter,
         )
     return value
@@ -35,7 +35,7 @@ def read_name(_context: click.Context, parameter: click.Parameter, value: str | 
     """A name as objects have them."""
     if value is not None and not _NAME.fullmatch(value):
         raise click.BadParameter(
-            f"{value!r} is no name of an object: small letters, digits and -, as in required-owner",
+            f"{value!r} is not a name of an object: small letters, digits and -, as in required-owner",
             param=parameter,
         )
     return value

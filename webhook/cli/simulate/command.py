@@ -21,6 +21,7 @@ from webhook.cli.simulate.run import (
 )
 from webhook.cli.table import table
 from webhook.cli.terminal import complain, write
+from webhook.parsers import utf8_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -113,7 +114,7 @@ def _log_normal(text: str) -> LogNormal:
 
 def _rounds(path: Path) -> list[list[float]]:
     """The array ``rounds_ms`` of a results file, wherever in it; raises ``ValueError``."""
-    lists = _find(orjson.loads(path.read_bytes()))
+    lists = _find(orjson.loads(utf8_of(path.read_bytes())))
     if lists is None:
         raise ValueError("no array named rounds_ms")
     if not all(

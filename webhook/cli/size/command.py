@@ -12,6 +12,7 @@ from webhook.cli.formats import words
 from webhook.cli.formats.words import output_option
 from webhook.cli.size.model import UTILISATION_MAX, Figures, Load, NoPlan
 from webhook.cli.terminal import write
+from webhook.printable import quantity
 
 _HELP = """Say how many replicas a load needs, one core for each.
 
@@ -77,7 +78,7 @@ def command(
         write(json.dumps(sizing))
         return
     write(
-        f"{total} replicas: {plan.replicas} for the load, {spare} to spare\n"
+        f"{quantity(total, 'replica')}: {plan.replicas} for the load, {spare} to spare\n"
         f"each at {plan.utilisation:.0%} of a core while {plan.replicas} serve "
         f"(at most {UTILISATION_MAX:.0%} is planned), {plan.cpu_ms:.2g} ms of it for each request\n"
         f"p99 {plan.p99_ms:.2g} ms, of {p99_ms:g} ms\n"

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.printable import quantity
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -92,8 +93,8 @@ class Figures:
         alone = self.latency_ms(cpu_ms, 0)
         if alone > load.p99_ms:
             raise NoPlan(
-                f"no number of replicas answers within {load.p99_ms:g} ms: with {load.constraints} "
-                f"matching constraints a replica without other load has a p99 of {alone:.2g} ms"
+                f"no number of replicas answers within {load.p99_ms:g} ms: with "
+                f"{quantity(load.constraints, 'matching constraint')} a replica without other load has a p99 of {alone:.2g} ms"
             )
         cores = load.rate * cpu_ms / 1000
         # From alone + waiting * u / (1 - u) = p99 / s.

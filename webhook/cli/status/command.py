@@ -12,20 +12,36 @@ from webhook.cli.cluster_access import EXTENSIONS, TEMPLATES, cluster_options, l
 from webhook.cli.formats import words
 from webhook.cli.formats.words import output_option
 from webhook.cli.status import report as status_report
+from webhook.cli.status.report import ClusterStanding
 from webhook.cli.terminal import complain, write
 from webhook.cluster.kinds import PODS
 from webhook.constraint import constraint
-from webhook.controllers.status.convergence import by_subject, converge, subject_for
+from webhook.controllers.status.convergence import (
+    ExceptionStanding,
+    by_subject,
+    converge,
+    subject_for,
+)
 from webhook.controllers.status_kinds import status_resource
 from webhook.policy_kinds.known import STATUS_KINDS
-from webhook.replicas.pods import WEBHOOK_PODS, Replica, replica
+from webhook.policy_kinds.table import CONSTRAINT_GROUPS, EXCEPTION_KINDS
+from webhook.replicas.pods import WEBHOOK_PODS, replica
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.audit.admission_policies import AdmissionPolicyStanding
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Object
-    from webhook.controllers.status.convergence import Convergence
+    from webhook.webhook_rules.asking import AskedState
 
 _HELP = """Show templates, constraints, mutators and ExpansionTemplates, and which of Waddle's replicas enforce them.
+
+Exceptions follow, those that end first before the others: whether each is in force, until when, and
+when it excused something last.
+
+The cluster's own ValidatingAdmissionPolicies come last: whether a binding names them, whether
+parameters are there, and what the API server's type check warns of.
 
 Read from the replicas' own status objects, so that it says the same whether or not
 they are aggregated into .status.byPod, beside a running Gatekeeper for instance.
@@ -43,31 +59,33 @@ def command(*, kubeconfig: str | None, context: str | None, namespace: str, outp
     from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
     from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415
 
-    async def look() -> tuple[list[Replica], list[Convergence]]:
+    async def look() -> ClusterStanding:
         async with ClusterClient(load_credentials(kubeconfig, context=context)) as client:
             return await read(client, namespace)
 
     try:
-        replicas, objects = event_loop.run(look())
+        standing = event_loop.run(look())
     except (ApiError, ApiUnreachable, CredentialsError) as error:
         complain(f"the cluster cannot be asked: {error}")
         return exit_codes.UNKNOWN
     if output == "json":
-        write(status_report.as_json(replicas, objects))
+        write(status_report.as_json(standing))
     else:
-        write(status_report.as_table(replicas, objects, namespace))
+        write(status_report.as_table(standing, namespace))
     return 0
 
 
-async def read(client: ClusterClient, namespace: str) -> tuple[list[Replica], list[Convergence]]:
-    """The replicas, and what they do about each object that they follow."""
+async def read(client: ClusterClient, namespace: str) -> ClusterStanding:
+    """The replicas, what they do about each object that they follow, and how far each is asked."""
+    from webhook.cli.asked import read_cluster  # noqa: PLC0415  # see command
     from webhook.cluster.discovery import Discovery  # noqa: PLC0415  # see command
+    from webhook.policies.asked import is_judged, who_is_asked  # noqa: PLC0415  # see command
 
     # Objects first: a status is then at least as new as the object that it is compared with.
     documents = await list_objects(client, TEMPLATES)
     for resource in await Discovery(client).kinds(constraint.GROUP, "v1beta1"):
         documents += await list_objects(client, resource)
-    for resource in EXTENSIONS:
+    for resource in (CONSTRAINT_GROUPS.resource, *EXTENSIONS):
         documents += await list_objects(client, resource)
     statuses: list[Object] = []
     for kind in STATUS_KINDS:
@@ -84,4 +102,33 @@ async def read(client: ClusterClient, namespace: str) -> tuple[list[Replica], li
         converge(document, by_subject_.get(subject_for(document), ()), replicas)
         for document in documents
     ]
-    return replicas, objects
+    exceptions = [
+        ExceptionStanding.of(document)
+        for row in EXCEPTION_KINDS
+        for document in await list_objects(client, row.resource)
+    ]
+    configured, read_kinds = await read_cluster(client, namespace)
+    who = who_is_asked(configured, namespace, read_kinds)
+    asked: Mapping[str, AskedState] = {
+        document["metadata"]["uid"]: asking
+        for document in documents
+        if is_judged(document) and (asking := who(document)) is not None
+    }
+    own = await _admission_policies(client)
+    return ClusterStanding(replicas, objects, exceptions, asked, own)
+
+
+async def _admission_policies(client: ClusterClient) -> list[AdmissionPolicyStanding]:
+    """How the API server's own policies stand; none for who may not see them."""
+    from webhook.audit.admission_policies import (  # noqa: PLC0415  # it brings CEL
+        admission_policy_standings,
+    )
+    from webhook.cluster.errors import ApiError  # noqa: PLC0415  # see command
+
+    try:
+        return await admission_policy_standings(client)
+    except ApiError as error:
+        if not error.is_forbidden:
+            raise
+        complain(f"ValidatingAdmissionPolicies are not shown: {error}")
+        return []

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from webhook.admission_policies.kinds import POLICY
 from webhook.cli.formats.document import as_json as document_json
 from webhook.cli.table import table
 from webhook.cli.terminal import styled
 from webhook.controllers.status.convergence import TEMPLATE_KIND
 from webhook.printable import printable
+from webhook.webhook_rules.asking import REASON
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from webhook.controllers.status.convergence import Convergence, Standing
+    from webhook.audit.admission_policies import AdmissionPolicyStanding
+    from webhook.controllers.status.convergence import (
+        Convergence,
+        ExceptionStanding,
+        Standing,
+    )
     from webhook.replicas.pods import Replica
+    from webhook.webhook_rules.asking import AskedState
 
 _PRUNED: Final = (
     "since when is not known: the CRDs of statuses are Gatekeeper's own, which do not keep it; "
@@ -22,22 +30,78 @@ _PRUNED: Final = (
 )
 
 
-def as_table(replicas: Sequence[Replica], objects: Sequence[Convergence], namespace: str) -> str:
-    """A line for each object and a column for each replica, then what is wrong, in full."""
+class ClusterStanding(NamedTuple):
+    """The replicas, what they do about each object, the exceptions, and who is asked.
+
+    ``asked`` says by UID how far the API server asks about an object. ``admission_policies`` are the
+    API server's own.
+    """
+
+    replicas: Sequence[Replica]
+    objects: Sequence[Convergence]
+    exceptions: Sequence[ExceptionStanding]
+    asked: Mapping[str, AskedState]
+    admission_policies: Sequence[AdmissionPolicyStanding] = ()
+
+
+def as_table(standing: ClusterStanding, namespace: str) -> str:
+    """A line for each object and a column for each replica, then exceptions; each with what is wrong."""
+    replicas, objects, exceptions, asked, own = standing
     lines = [_replica_line(item) for item in replicas]
     if not lines:
         lines = [f"no replica of Waddle's webhook in namespace {namespace}"]
     if not objects:
-        return "\n".join([*lines, "", "no template, no constraint and no mutator"])
+        lines += ["", "no template, no constraint and no mutator"]
+        return "\n".join([*lines, *_exceptions(exceptions), *_admission_policies(own)])
     shared = _shared_prefix([item.name for item in replicas])
     head = ["OBJECT", "GENERATION", "ENFORCED", "SINCE"]
     head += [item.name[shared:].upper() for item in replicas]
     ordered = sorted(objects, key=lambda item: (item.kind != TEMPLATE_KIND, item.kind, item.name))
-    rows = table([head, *(_row(item) for item in ordered)])
-    faults = [printable(line) for item in ordered for line in _faults(item)]
+    rows = table([head, *(_row(item, asked.get(item.uid)) for item in ordered)])
+    faults = [
+        printable(line)
+        for item in ordered
+        for line in (*_faults(item), *_gaps(item, asked.get(item.uid)))
+    ]
     if any(_lacks_fields(item) for item in objects):
         faults.append(_PRUNED)
-    return "\n".join([*lines, "", *rows, *(["", *faults] if faults else [])])
+    lines += ["", *rows, *(["", *faults] if faults else [])]
+    return "\n".join([*lines, *_exceptions(exceptions), *_admission_policies(own)])
+
+
+def _admission_policies(policies: Sequence[AdmissionPolicyStanding]) -> list[str]:
+    """A line for each of the API server's own, then what is odd about them."""
+    if not policies:
+        return []
+    rows = [
+        [
+            f"{POLICY}/{item.name}",
+            item.state,
+            ", ".join(f"{name} ({'+'.join(actions)})" for name, actions in item.bindings) or "-",
+        ]
+        for item in policies
+    ]
+    notes = [printable(f"{POLICY}/{item.name}: {one}") for item in policies for one in item.notes]
+    head = ["ADMISSION POLICY", "STATE", "BINDINGS"]
+    return ["", *table([head, *rows]), *(["", *notes] if notes else [])]
+
+
+def _exceptions(exceptions: Sequence[ExceptionStanding]) -> list[str]:
+    """A line for each, those that end first before the others, then what is said of them."""
+    if not exceptions:
+        return []
+    ordered = sorted(exceptions, key=lambda item: (item.expires or "~", _shown(item)))
+    rows = [
+        [_shown(item), item.state, item.expires or "never", item.last_used or "-"]
+        for item in ordered
+    ]
+    notes = [printable(f"{_shown(item)}: {item.message}") for item in ordered if item.message]
+    head = ["EXCEPTION", "STATE", "EXPIRES", "LAST USED"]
+    return ["", *table([head, *rows]), *(["", *notes] if notes else [])]
+
+
+def _shown(item: ExceptionStanding) -> str:
+    return "/".join(filter(None, (item.kind, item.namespace, item.name)))
 
 
 def _lacks_fields(item: Convergence) -> bool:
@@ -67,7 +131,18 @@ def _shared_prefix(names: Sequence[str]) -> int:
     return first.rfind("-", 0, same) + 1
 
 
-def _row(item: Convergence) -> list[str]:
+def _is_not_asked(asking: AskedState | None) -> bool:
+    return asking is not None and asking.extent == "not at all"
+
+
+def _gaps(item: Convergence, asking: AskedState | None) -> list[str]:
+    if asking is None:
+        return []
+    told = (f"{REASON}: {asking.text}",) if _is_not_asked(asking) else asking.notes
+    return [f"{item.kind}/{item.name}: {one}" for one in told]
+
+
+def _row(item: Convergence, asking: AskedState | None) -> list[str]:
     counted = item.counted
     enforcing = sum(standing.state == "enforced" for standing in counted)
     if item.is_deleted:
@@ -77,7 +152,7 @@ def _row(item: Convergence) -> list[str]:
     return [
         f"{item.kind}/{item.name}",
         str(item.generation),
-        f"{enforcing}/{len(counted)}{requests}",
+        REASON if _is_not_asked(asking) else f"{enforcing}/{len(counted)}{requests}",
         item.since or "-",
         *("deleting" if item.is_deleted else _cell(standing) for standing in item.standings),
     ]
@@ -106,8 +181,9 @@ def _faults(item: Convergence) -> list[str]:
     ]
 
 
-def as_json(replicas: Sequence[Replica], objects: Sequence[Convergence]) -> str:
+def as_json(standing: ClusterStanding) -> str:
     """Everything, for programs."""
+    replicas, objects, exceptions, asked, own = standing
     document = {
         "replicas": [_replica(item) for item in replicas],
         "objects": [
@@ -116,13 +192,40 @@ def as_json(replicas: Sequence[Replica], objects: Sequence[Convergence]) -> str:
                 "name": item.name,
                 "uid": item.uid,
                 "generation": item.generation,
-                "enforced": item.enforced,
+                "enforced": item.enforced and not _is_not_asked(asked.get(item.uid)),
+                "asked": None if (asking := asked.get(item.uid)) is None else asking.extent,
+                "notSent": list(asking.missing) if asking is not None else [],
                 "deleting": item.is_deleted,
                 "requestShare": item.request_share,
                 "since": item.since or None,
                 "replicas": [_standing(standing) for standing in item.standings],
             }
             for item in objects
+        ],
+        "exceptions": [
+            {
+                "kind": item.kind,
+                "namespace": item.namespace or None,
+                "name": item.name,
+                "state": item.state,
+                "message": item.message,
+                "expires": item.expires or None,
+                "lastUsed": item.last_used or None,
+                "constraints": list(item.constraints),
+            }
+            for item in exceptions
+        ],
+        "admissionPolicies": [
+            {
+                "name": item.name,
+                "state": item.state,
+                "bindings": [
+                    {"name": name, "validationActions": list(actions)}
+                    for name, actions in item.bindings
+                ],
+                "notes": list(item.notes),
+            }
+            for item in own
         ],
     }
     return document_json(document)

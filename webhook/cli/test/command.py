@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,13 +17,17 @@ from webhook.cli.policy_options import (
     HTTP_HOSTS,
     NATIVE_FAILURE_POLICY,
     NATIVE_VALIDATION,
+    PROVIDERS,
     InputPath,
 )
+from webhook.cli.registry_access import image_option
 from webhook.cli.terminal import complain, write
 from webhook.printable import printable
 
 if TYPE_CHECKING:
     from webhook.cli.test.run import CheckOutcome
+    from webhook.constraint.drivers.rego_trace import RegoTrace
+    from webhook.policies.recorded_answers import RecordedAnswers
 
 _HELP = """Check resources against ConstraintTemplates and constraints.
 
@@ -31,7 +35,8 @@ The files hold policies and resources alike; every resource is reviewed, and all
 of them are the cluster's data for referential policies. They are mutated and expanded
 first, by the mutators and ExpansionTemplates among the files; an AdmissionReview is
 reviewed as the request that it holds. With --target=json the files besides policies are
-any documents: a Terraform plan for instance.
+any documents: a Terraform plan for instance. ValidatingAdmissionPolicies of the files
+review objects beside constraints.
 
 \b
   waddle test -f policies/ -f manifest.yaml
@@ -42,6 +47,7 @@ any documents: a Terraform plan for instance.
 
 
 @click.command(name="test", help=_HELP + exit_codes.paragraph("test"))
+@image_option("filenames", exit_codes.NO)
 @FILENAMES
 @outputs_option(*words.FINDINGS, "text")
 @click.option("--deny-only", is_flag=True, help="Show only what is denied.")
@@ -61,6 +67,18 @@ any documents: a Terraform plan for instance.
     type=InputPath(exists=False),
     help="Rego that config-validator's older templates call: a file, or a folder. Repeatable.",
 )
+@click.option(
+    "--stats",
+    is_flag=True,
+    help="Show how long each constraint's evaluations took: in table, json and yaml.",
+)
+@PROVIDERS
+@click.option(
+    "-t",
+    "--trace",
+    is_flag=True,
+    help="Show each step of every evaluation in Rego: on standard error, or in json and yaml.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Show what policies print.")
 @DISABLED_BUILTINS
 @HTTP_HOSTS
@@ -73,45 +91,45 @@ def command(  # noqa: PLR0913  # each is an option
     deny_only: bool,
     target: str,
     libraries: tuple[Path, ...],
+    stats: bool,
+    ask: RecordedAnswers,
+    trace: bool,
     verbose: bool,
-    disabled_builtins: tuple[str, ...],
-    http_hosts: tuple[str, ...],
-    native_validation: bool,
-    native_failure_policy: str,
+    **of_clients: Any,
 ) -> int:
     """Review and report."""
     # Here and not above: --help, completion and a mistyped option need none of it.
     from webhook.cli.sources import CannotTest, NothingLeft, read_sources  # noqa: PLC0415
 
     printed: list[str] = []
+    traces: list[RegoTrace] = []
     try:
         admission = target == "admission"
         paths = [Path(name) for name in filenames]
         sources = read_sources(paths, any_value=not admission, keep_going=True)
-        for warning in sources.warnings:
-            complain(warning)
         # And what is not there is said without the engine.
         from webhook.cli import target_run  # noqa: PLC0415
         from webhook.cli.clients import new_client  # noqa: PLC0415
         from webhook.cli.test import run as review_run  # noqa: PLC0415
+        from webhook.policies.advice import left_out  # noqa: PLC0415
 
+        for warning in (*sources.warnings, *left_out(sources.manifests)):
+            complain(warning)
         declared = target_run.declared_targets(sources)
         chosen = target_run.chosen_target(target, declared)
         texts = target_run.read_libraries(libraries)
         sources = replace(sources, manifests=target_run.modernise(sources.manifests, texts))
-        client = new_client(
-            disabled_builtins=disabled_builtins,
-            http_hosts=http_hosts,
-            native_validation=native_validation,
-            native_failure_policy=native_failure_policy,
-            targets=tuple(declared.values()),
-        )
+        told_traces = traces.append if trace else None
+        client = new_client(targets=tuple(declared.values()), trace=told_traces, **of_clients)
+        from webhook.cli.run_times import RunTimes  # noqa: PLC0415
+
         told = len(sources.warnings)
+        times = RunTimes(native=of_clients["native_validation"]) if stats else None
         if chosen is None:
-            outcome = review_run.review_objects(client, sources, printed)
+            outcome = review_run.review_objects(client, sources, printed, ask, times)
         else:
-            outcome = review_run.review_documents(client, sources, printed, chosen)
-        outcome = replace(outcome, deny_only=deny_only)
+            outcome = review_run.review_documents(client, sources, printed, chosen, ask, times)
+        outcome = replace(outcome, deny_only=deny_only, traces=traces)
         for warning in sources.warnings[told:]:
             complain(warning)
     except CannotTest as error:
@@ -132,6 +150,9 @@ def _report(outcome: CheckOutcome, outputs: tuple[Output, ...], printed: list[st
         text = review_report.FORMATS[output.word](outcome)
         if text or output.file is not None:
             emit(output, text)
+    if not any(output.word in {"json", "yaml"} for output in outputs):
+        for line in (line for one in outcome.traces for line in one.lines()):
+            complain(line)
     if printed:
         write("\n" + "\n".join(map(printable, printed)))
     for fault in outcome.faults:

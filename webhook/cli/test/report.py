@@ -6,12 +6,15 @@ import json
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.gvk import gvk_of
+from webhook.cli import run_times
 from webhook.cli.formats.document import as_yaml as yaml_of
 from webhook.cli.formats.document import patch_lines
 from webhook.cli.formats.finding import Report, ShownFinding, level_of
 from webhook.cli.formats.pipelines import as_read_by
 from webhook.cli.table import table
 from webhook.cli.terminal import styled
+from webhook.constraint.constraint import is_constraint
 from webhook.golang.strings import quote
 from webhook.policies.field_lines import FilesFieldLines
 from webhook.printable import one_line, printable_json, printable_name, quantity
@@ -40,7 +43,23 @@ def as_table(outcome: CheckOutcome) -> str:
             colour = _COLOURS[level_of(item.result.actions)]
             lines.append(f"  {styled(f'{action:6}', fg=colour)}  {next(told)}")
         lines.append("")
-    return "\n".join([*lines, summary(outcome)])
+    if outcome.times is not None:
+        lines += [*run_times.as_table(outcome.times), ""]
+    return "\n".join([*lines, *_excused_lines(outcome), summary(outcome)])
+
+
+def _excused_lines(outcome: CheckOutcome) -> list[str]:
+    """What exceptions take out of the violations."""
+    lines = []
+    for item in outcome.excused:
+        subject, result = item.subject, item.result
+        excuse = result.excuse
+        if excuse is not None:
+            until = f" until {excuse.expires}" if excuse.expires else ""
+            told = f"{'/'.join(result.constraint.key)}  {one_line(result.msg)}"
+            by = printable_name(f"{excuse.title}{until}")
+            lines += [printable_name(subject), f"  {styled('excused', fg='cyan')}  {told}  ({by})"]
+    return [*lines, ""] if lines else []
 
 
 def _mutated_lines(outcome: CheckOutcome) -> list[str]:
@@ -84,13 +103,18 @@ def as_text(outcome: CheckOutcome) -> str:
 
 def as_json(outcome: CheckOutcome) -> str:
     """An array of results; ``null`` where there are none, as gator writes it."""
-    documents = [_result(item) for item in outcome.shown]
-    return printable_json(json.dumps(documents or None, indent=4, ensure_ascii=False))
+    documents: Any = [_result(outcome, item) for item in outcome.shown] or None
+    if outcome.times is not None:
+        documents = {"results": documents, "stats": outcome.times}
+    return printable_json(json.dumps(documents, indent=4, ensure_ascii=False))
 
 
 def as_yaml(outcome: CheckOutcome) -> str:
     """The same as YAML, with the names that gator's encoder makes of them."""
-    return yaml_of([_yaml_result(item) for item in outcome.shown])
+    documents: Any = [_yaml_result(outcome, item) for item in outcome.shown]
+    if outcome.times is not None:
+        documents = {"results": documents, "stats": outcome.times}
+    return yaml_of(documents)
 
 
 def report(outcome: CheckOutcome) -> Report:
@@ -118,7 +142,7 @@ def _as_github(outcome: CheckOutcome) -> str:
     return "\n".join(filter(None, (as_read_by("github", report(outcome)), summary(outcome))))
 
 
-def _result(item: CheckedViolation) -> dict[str, Any]:
+def _result(outcome: CheckOutcome, item: CheckedViolation) -> dict[str, Any]:
     result = item.result
     document: dict[str, Any] = {"target": result.target}
     if result.msg:
@@ -129,12 +153,16 @@ def _result(item: CheckedViolation) -> dict[str, Any]:
     document["enforcementAction"] = result.enforcement_action
     if result.scoped_actions:
         document["scopedActions"] = list(result.scoped_actions)
-    return {**document, "violatingObject": item.value, "trace": None}
+    if result.existing:
+        document["existing"] = True
+    return {**document, "violatingObject": item.value, "trace": _trace(outcome, item)}
 
 
 def _defaulted(result: Result) -> dict[str, Any]:
     """The constraint with what a CRD of Gatekeeper's gives it by default, as gator shows it."""
     document = result.constraint.document
+    if not is_constraint(gvk_of(document)):
+        return document
     return {**document, "spec": {"enforcementAction": "deny", **(document.get("spec") or {})}}
 
 
@@ -148,7 +176,7 @@ def _metadata(result: Result) -> dict[str, Any]:
     return {"details": result.details}
 
 
-def _yaml_result(item: CheckedViolation) -> dict[str, Any]:
+def _yaml_result(outcome: CheckOutcome, item: CheckedViolation) -> dict[str, Any]:
     result = item.result
     return {
         "result": {
@@ -160,8 +188,18 @@ def _yaml_result(item: CheckedViolation) -> dict[str, Any]:
             "scopedenforcementactions": list(result.scoped_actions),
         },
         "violatingObject": item.value,
-        "trace": None,
+        "trace": _trace(outcome, item),
     }
+
+
+def _trace(outcome: CheckOutcome, item: CheckedViolation) -> str | None:
+    """The steps that led to a violation, as one text."""
+    constraint = item.result.constraint
+    for one in outcome.traces:
+        given = one.template, one.parameters, one.review.get("object")
+        if given == (constraint.kind, constraint.parameters or {}, item.value):
+            return "\n".join(one.steps)
+    return None
 
 
 FORMATS: Final[Mapping[str, Callable[[CheckOutcome], str]]] = {

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from webhook.admission_policies.kinds import is_answer
 from webhook.api.admission import InvalidReview
-from webhook.api.gvk import gvk_of, name_of, namespace_of
+from webhook.api.gvk import gvk_of, name_of, namespace_of, text
 from webhook.cli.extensions import run as extension_run
 from webhook.cli.progress import watched
 from webhook.cli.terminal import listed
@@ -15,13 +17,15 @@ from webhook.constraint.description import described
 from webhook.constraint.errors import ConstraintFrameworkError, ReviewError
 from webhook.constraint.limits import Limits
 from webhook.constraint.targets import admission
-from webhook.mutation.annotations import names_of
+from webhook.exceptions.reading import warnings_in_files
 from webhook.mutation.patch import make_patch
 from webhook.policies.advice import Matched, advice_on_document, unasked, unmatched
 from webhook.policies.directory import CONFIGURATION_GROUPS
 from webhook.policies.extensions import Extensions
 from webhook.policies.validation import is_policy
-from webhook.policy_kinds.known import BESIDE_POLICIES
+from webhook.policy_kinds.known import is_beside_policies, is_foreign_policy, kind_of
+from webhook.policy_kinds.table import EXCEPTION_KINDS
+from webhook.printable import quantity
 from webhook.review.loops import review
 from webhook.review.policy_set import PolicySet, exclusions_of
 from webhook.review.subject import Subject, is_admission_review, shown_object, value_of
@@ -30,12 +34,16 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from webhook.cli.run_times import RunTimes
     from webhook.cli.sources import Other, Sources
     from webhook.constraint.client import Client
     from webhook.constraint.description import Description
+    from webhook.constraint.drivers.rego_trace import RegoTrace
+    from webhook.constraint.limits import Observer
     from webhook.constraint.result import Responses, Result
     from webhook.constraint.review import Document
     from webhook.constraint.targets.documents import DocumentTarget
+    from webhook.external_data.exchange import Ask
     from webhook.mutation.patch import Operation
     from webhook.policies.manifests import Manifest
     from webhook.review.outcome import Found
@@ -53,7 +61,7 @@ class CheckedViolation:
 
     @property
     def denies(self) -> bool:
-        """Whether it denies."""
+        """Whether one of its actions makes the run fail; others are only shown."""
         return "deny" in self.result.actions
 
 
@@ -85,6 +93,12 @@ class CheckOutcome:
     """What was given and not reviewed, and why."""
     descriptions: Mapping[str, Description] = field(default_factory=dict)
     """What constraints say of themselves, by their names."""
+    times: Sequence[Mapping[str, Any]] | None = None
+    """How long each constraint's evaluations took, where that was asked for."""
+    traces: Sequence[RegoTrace] = ()
+    """The steps of each evaluation in Rego, likewise."""
+    excused: Sequence[CheckedViolation] = ()
+    """What exceptions take out of the violations."""
 
     @property
     def shown(self) -> Sequence[CheckedViolation]:
@@ -122,15 +136,17 @@ _UNREAD: Final = (
 )
 
 
-def review_objects(client: Client, sources: Sources, printed: list[str]) -> CheckOutcome:
+def review_objects(
+    client: Client, sources: Sources, printed: list[str], ask: Ask, times: RunTimes | None = None
+) -> CheckOutcome:
     """Review every object, policies among them, with all of them as data.
 
     What could not be used or reviewed is among the outcome's faults, and the rest is reviewed by
-    the rest.
+    the rest. ``ask`` answers for providers.
     """
     faults = _add_policies(client, sources)
     faults += _add_each(
-        [item for item in sources.manifests if not is_admission_review(item.document)],
+        [item for item in sources.manifests if _is_data(item.document)],
         client.add_data,
         lambda manifest: f'adding data of GVK "{manifest.gvk}" ({manifest.file}:{manifest.line})',
     )
@@ -138,25 +154,34 @@ def review_objects(client: Client, sources: Sources, printed: list[str]) -> Chec
     faults += [
         f"auditing objects: {fault}"
         for fault in extensions.load(
-            item for item in sources.manifests if item.gvk.group in BESIDE_POLICIES
+            item for item in sources.manifests if is_beside_policies(item.gvk)
         )
     ]
     policies = extensions.policy_set(
         client.snapshot, exclusions_of(item.document for item in sources.manifests)
     )
-    reviewing = _Reviewing(policies, sources, printed)
-    for manifest in watched(sources.manifests, "objects"):
+    sources.warnings.extend(
+        f"WARNING - {item.title}: {warning}"
+        for item in sources.manifests
+        if kind_of(item.gvk) in EXCEPTION_KINDS and not any(item.title in one for one in faults)
+        for warning in warnings_in_files(item.document, time.time())
+    )
+    reviewing = _Reviewing(policies, sources, printed, ask, times)
+    objects = [item for item in sources.manifests if not is_answer(item.document)]
+    for manifest in watched(objects, "objects"):
         reviewing.judge(manifest)
     # Policies are objects, too, for policies about policies; nobody else means to review them.
     findings = reviewing.findings
     violating = {id(item.manifest.document) for item in findings}
     reviewed = sum(
-        id(item.document) in violating or not is_policy(item.document) for item in sources.manifests
+        id(item.document) in violating
+        or not (is_policy(item.document) or is_foreign_policy(item.gvk))
+        for item in sources.manifests
     )
     reviewing.advise()
     return CheckOutcome(
         _ordered([item.violation for item in findings]),
-        _constraints(client),
+        [*_constraints(client), *reviewing.foreign],
         reviewed - len(reviewing.excluded),
         faults=[
             *faults,
@@ -165,9 +190,16 @@ def review_objects(client: Client, sources: Sources, printed: list[str]) -> Chec
             *reviewing.faults,
         ],
         mutated=reviewing.mutated,
+        excused=reviewing.excused,
         left_out=_left_out(sources, reviewing.excluded),
         descriptions=_descriptions(client),
+        times=None if times is None else times.entries(client.snapshot),
     )
+
+
+def _is_data(document: dict[str, Any]) -> bool:
+    """Whether policies may read an object as data."""
+    return not (is_admission_review(document) or is_answer(document))
 
 
 class _Finding(NamedTuple):
@@ -178,8 +210,17 @@ class _Finding(NamedTuple):
 class _Reviewing:
     """The objects of some files, reviewed one by one by all policies, and what came of it."""
 
-    def __init__(self, policies: PolicySet, sources: Sources, printed: list[str]) -> None:
+    def __init__(
+        self,
+        policies: PolicySet,
+        sources: Sources,
+        printed: list[str],
+        ask: Ask,
+        times: RunTimes | None,
+    ) -> None:
         self._policies = policies
+        self._ask = ask
+        self._times = times
         self._warnings = sources.warnings
         self._printed = printed
         self._matched = Matched()
@@ -190,10 +231,17 @@ class _Reviewing:
             "default": extension_run.DEFAULT_NAMESPACE,
             **policies.snapshot.namespaces,
         }
+        self._foreign = policies.foreign
         self.findings: list[_Finding] = []
         self.faults: list[str] = []
         self.mutated: list[ShownMutation] = []
         self.excluded: list[str] = []
+        self.excused: list[CheckedViolation] = []
+
+    @property
+    def foreign(self) -> Sequence[str]:
+        """The policies of others that something is reviewed by, as ``Kind/name``."""
+        return ["/".join(key) for key in self._foreign.keys]
 
     def judge(self, manifest: Manifest) -> None:
         """Review one object as it would be stored, and what it implies."""
@@ -207,10 +255,12 @@ class _Reviewing:
             return
         is_request = is_admission_review(document)
         matched = self._matched if is_request else self._matched_alone
-        limits = Limits(print_=lambda _, line: self._printed.append(line), observer=matched)
-        reviewed = review(
-            self._policies, Subject(value, point=enforcement.COMMAND_LINE, limits=limits)
-        )
+        observer: Observer = matched
+        if self._times is not None:
+            self._times.beside, observer = matched, self._times
+        limits = Limits(print_=lambda _, line: self._printed.append(line), observer=observer)
+        subject = Subject(value, point=enforcement.COMMAND_LINE, limits=limits)
+        reviewed = review(self._policies, subject, ask=self._ask)
         obj = reviewed.object or document
         self._seen.update(map(_kind, [obj, *reviewed.implied]))
         if reviewed.excluded is not None:
@@ -222,17 +272,19 @@ class _Reviewing:
 
     def _take(self, manifest: Manifest, reviewed: Found, obj: dict[str, Any]) -> None:
         before = shown_object(manifest.document)
-        if reviewed.mutated is not None and (patch := make_patch(before, obj)):
+        if reviewed.mutators and (patch := make_patch(before, obj)):
             self.mutated.append(
                 ShownMutation(
                     _subject(obj),
                     manifest.file,
                     manifest.line,
-                    names_of(reviewed.mutated.passes),
+                    reviewed.mutators,
                     patch,
                 )
             )
         name = name_of(obj)
+        told = [*map(str, reviewed.unresolved), *reviewed.remarks]
+        self._warnings += [f"WARNING - {_subject(obj)}: {one}" for one in told]
         if reviewed.unmutated:
             self.faults.append(reviewed.unmutated)
         if reviewed.unexpanded:
@@ -242,11 +294,11 @@ class _Reviewing:
             )
         shown = f"{gvk_of(obj)} {namespace_of(obj)}/{name}"
         self.faults += _undecided(reviewed.responses, shown, self._warnings)
+        place = _subject(obj), obj, manifest.file, manifest.line
+        responses = reviewed.responses
+        self.excused += [CheckedViolation(result, *place) for result in responses.excused]
         self.findings += [
-            _Finding(
-                CheckedViolation(result, _subject(obj), obj, manifest.file, manifest.line), manifest
-            )
-            for result in reviewed.responses.results
+            _Finding(CheckedViolation(result, *place), manifest) for result in responses.results
         ]
 
     def advise(self) -> None:
@@ -256,10 +308,19 @@ class _Reviewing:
         missing = [one for one in asked if one.key not in self._matched_alone]
         told = [f"WARNING - {one}" for one in unmatched(missing, self._seen)]
         if missing:
-            counted = f"{len(missing)} of {len(snapshot.constraints)} constraints"
+            counted = f"{len(missing)} of {quantity(len(snapshot.constraints), 'constraint')}"
             names = listed(["/".join(one.key) for one in missing])
             told.append(f"{counted} matched no object: {names}")
         told += [f"WARNING - {one}" for one in unasked(snapshot, self._matched_alone)]
+        told += [
+            f"WARNING - {kind}/{name}: {text}"
+            for kind, name, text in self._foreign.warnings(snapshot.inventory)
+        ]
+        told += [
+            f"WARNING - {'/'.join(key)} matched no object"
+            for key in self._foreign.keys
+            if key not in self._foreign.asked
+        ]
         self._warnings += told
 
 
@@ -291,11 +352,16 @@ def _subject(obj: dict[str, Any]) -> str:
     """The object as gator shows it: ``<apiVersion>/<Kind> [ns/]name``."""
     namespace = namespace_of(obj)
     name = f"{namespace}/{name_of(obj)}" if namespace else name_of(obj)
-    return f"{obj.get('apiVersion', '')}/{obj.get('kind', '')} {name}"
+    return f"{text(obj, 'apiVersion')}/{text(obj, 'kind')} {name}"
 
 
 def review_documents(
-    client: Client, sources: Sources, printed: list[str], target: DocumentTarget
+    client: Client,
+    sources: Sources,
+    printed: list[str],
+    target: DocumentTarget,
+    ask: Ask,
+    times: RunTimes | None = None,
 ) -> CheckOutcome:
     """Review every document that a target finds in the files, by the templates for it.
 
@@ -313,10 +379,10 @@ def review_documents(
             continue
         reviewed += [(document, item) for document in split]
     policies = PolicySet(client.snapshot)
-    limits = Limits(print_=lambda _, line: printed.append(line))
+    limits = Limits(print_=lambda _, line: printed.append(line), observer=times)
     for document, item in watched(reviewed, "documents"):
         subject = Subject(document, point=enforcement.COMMAND_LINE, limits=limits)
-        responses = review(policies, subject).responses
+        responses = review(policies, subject, ask=ask).responses
         faults += _undecided(responses, document.name, sources.warnings)
         findings += [
             CheckedViolation(result, document.name, document.value, item.file, item.line)
@@ -330,13 +396,17 @@ def review_documents(
         faults=faults,
         left_out=_left_out(sources, ()),
         descriptions=_descriptions(client),
+        times=None if times is None else times.entries(client.snapshot),
     )
 
 
 def _add_policies(client: Client, sources: Sources) -> list[str]:
     """Add templates and constraints; what cannot be used, a line for each."""
     manifests = sources.manifests
-    constraints = [item for item in manifests if item.gvk.group == constraint.GROUP]
+    constraints = sorted(
+        (item for item in manifests if constraint.is_constraint(item.gvk)),
+        key=lambda item: constraint.rank(item.gvk),
+    )
     faults = _add_each(
         [item for item in manifests if item.gvk.group_kind == (template.GROUP, template.KIND)],
         client.add_template,

@@ -85,9 +85,9 @@ def run(wanted: Wanted, *, remove: bool, kubeconfig: str | None, context: str | 
         complain(f"the cluster cannot be asked: {error}")
         return exit_codes.UNKNOWN
     if not count:
-        write("nothing of Waddle is in this cluster")
+        write("this cluster holds nothing of Waddle")
     elif not remove:
-        write("nothing was removed: say --yes")
+        write("nothing was removed: add --yes to remove it")
     return exit_codes.OK
 
 
@@ -99,14 +99,14 @@ async def _check(client: ClusterClient, wanted: Wanted) -> None:
         if not error.is_absent:
             raise
     else:
-        raise MustStay(f"Gatekeeper is installed ({_GATEKEEPER}): the policies are its own too")
+        raise MustStay(f"Gatekeeper is installed ({_GATEKEEPER}): it uses these policies, too")
     for label in (WEBHOOK_PODS, AUDIT_PODS):
         pods = await list_objects(client, PODS, wanted.namespace, {"labelSelector": label})
         if pods:
             names = ", ".join(pod["metadata"]["name"] for pod in pods[:3])
             raise MustStay(
-                f"Pods of it in {wanted.namespace} ({names}) would make again what is removed;"
-                " remove its Deployments first"
+                f"Pods of Waddle in {wanted.namespace} ({names}) would recreate what is removed:"
+                " delete its Deployments first"
             )
 
 

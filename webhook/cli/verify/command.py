@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os.path
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,13 +19,18 @@ from webhook.cli.policy_options import (
     NATIVE_VALIDATION,
     dash_is_standard_input,
 )
+from webhook.cli.registry_access import image_option
 from webhook.cli.terminal import complain, write
 
 if TYPE_CHECKING:
+    from webhook.constraint.drivers.rego_trace import RegoTrace
+    from webhook.policies.kyverno_suite import KyvernoSuite
     from webhook.policies.suite import Suite
     from webhook.policies.suite_result import SuiteResult
 
 _HELP = """Run the test suites (files of kind Suite, test.gatekeeper.sh) at PATH.
+
+Kyverno's tests (kyverno-test.yaml) of its policies in CEL are run, too.
 
 A folder is searched with all below it; PATH/... means the same. Each case puts an
 object under a constraint and says which violations are to be found. The files of a
@@ -39,9 +45,8 @@ suite in a pipe, or on standard input (-), are looked for from the working folde
 
 
 @click.command(name="verify", help=_HELP + exit_codes.paragraph("verify"))
-@click.argument(
-    "paths", metavar="PATH...", nargs=-1, required=True, callback=dash_is_standard_input
-)
+@image_option("paths", exit_codes.NO)
+@click.argument("paths", metavar="PATH...", nargs=-1, callback=dash_is_standard_input)
 @click.option(
     "-r",
     "--run",
@@ -53,16 +58,23 @@ suite in a pipe, or on standard input (-), are looked for from the working folde
 @click.option(
     "-v", "--verbose", is_flag=True, help="Show every test and case, and what they print."
 )
+@click.option(
+    "-t",
+    "--trace",
+    is_flag=True,
+    help="Show each step of every evaluation in Rego, on standard error.",
+)
 @outputs_option(*words.FINDINGS)
 @DISABLED_BUILTINS
 @HTTP_HOSTS
 @NATIVE_VALIDATION
 @NATIVE_FAILURE_POLICY
-def command(
+def command(  # noqa: PLR0913  # each is an option
     paths: tuple[str, ...],
     selected: str,
     *,
     verbose: bool,
+    trace: bool,
     outputs: tuple[Output, ...],
     disabled_builtins: tuple[str, ...],
     http_hosts: tuple[str, ...],
@@ -70,6 +82,8 @@ def command(
     native_failure_policy: str,
 ) -> int:
     """Run suites and report."""
+    if not paths:
+        raise click.UsageError("Missing argument 'PATH...'.")
     # Here and not above: --help, completion and a mistyped option need none of it.
     from webhook.policies.suite_filter import Filter, InvalidFilter  # noqa: PLC0415
 
@@ -87,6 +101,7 @@ def command(
     # And what is not there is said without the engine.
     from webhook.cli.clients import new_client  # noqa: PLC0415
     from webhook.cli.verify import report as verify_report  # noqa: PLC0415
+    from webhook.policies.suite import Suite  # noqa: PLC0415
     from webhook.policies.suite_runner import SuiteRunner  # noqa: PLC0415
 
     runner = SuiteRunner(
@@ -96,6 +111,7 @@ def command(
             http_hosts=http_hosts,
             native_validation=native_validation,
             native_failure_policy=native_failure_policy,
+            trace=_show_steps if trace else None,
         ),
         wanted,
     )
@@ -103,12 +119,17 @@ def command(
     at_once = Output("table") in outputs
     results: list[SuiteResult] = []
     for suite, shown in suites:
-        result = runner.run(suite, shown)
+        result = runner.run(suite, shown) if isinstance(suite, Suite) else suite.run(shown, wanted)
         results.append(result)
         if at_once and (verbose or result.ran or result.skipped):
             write(verify_report.suite_text(result, verbose=verbose))
     nothing = _nothing(paths, selected, bool(suites))
     return _report(results, outputs, nothing, verbose=verbose)
+
+
+def _show_steps(trace: RegoTrace) -> None:
+    for line in trace.lines():
+        complain(line)
 
 
 def _report(
@@ -134,21 +155,38 @@ def _report(
     return exit_codes.OK if summary.ok else exit_codes.NO
 
 
-def _find(paths: tuple[str, ...]) -> list[tuple[Suite, str]] | str:
+def _find(paths: tuple[str, ...]) -> list[tuple[Suite | KyvernoSuite, str]] | str:
     """The suites at the paths, each once, with the path to show; or why they cannot be read."""
     from webhook.policies.suite import InvalidSuite, find_suites  # noqa: PLC0415  # see command
 
-    suites: dict[str, tuple[Suite, str]] = {}
+    suites: dict[str, tuple[Suite | KyvernoSuite, str]] = {}
     for path in paths:
         folder = _folder(path)
         try:
-            for suite in find_suites(Path(folder)):
-                suites.setdefault(os.path.realpath(suite.path), (suite, str(suite.path)))
+            read: list[Suite | KyvernoSuite] = [*find_suites(Path(folder))]
+            if _has_kyverno_tests(Path(folder)):
+                # It brings CEL.
+                from webhook.policies.kyverno_suite import find_kyverno_suites  # noqa: PLC0415
+
+                read += find_kyverno_suites(Path(folder))
+            counted: Counter[str] = Counter()  # a file of Kyverno's may hold several
+            for suite in read:
+                file = os.path.realpath(suite.path)
+                counted[file] += 1
+                suites.setdefault(f"{file} {counted[file]}", (suite, str(suite.path)))
         except InvalidSuite as error:
             return f"listing test files: {error}"
         except OSError as error:
             return f"listing test files: {folder}: {error.strerror}"
     return list(suites.values())
+
+
+def _has_kyverno_tests(path: Path) -> bool:
+    """Whether a test of Kyverno is there; raises OSError."""
+    from webhook.kyverno.kinds import TEST_FILES  # noqa: PLC0415  # see command
+    from webhook.policies.manifests import find_files, is_stream  # noqa: PLC0415  # see command
+
+    return not is_stream(path) and any(file.name in TEST_FILES for file in find_files(path))
 
 
 def _folder(path: str) -> str:
@@ -162,6 +200,6 @@ def _nothing(paths: tuple[str, ...], selected: str, any_suite: bool) -> str:
     where = " ".join(paths)
     if not any_suite:
         return f"no test suite found in {where}"
-    return f"no test of the suites in {where} " + (
-        f"matches {selected}" if selected else "is to be run: all are skipped or empty"
-    )
+    if selected:
+        return f'no test or case in {where} matches "{selected}"'
+    return f"no test of the suites in {where} is to be run: all are skipped or empty"

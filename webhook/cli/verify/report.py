@@ -12,7 +12,7 @@ from webhook.cli.formats.github import as_github
 from webhook.cli.formats.junit import add_missing, written, xml_text
 from webhook.cli.formats.sarif import as_sarif
 from webhook.cli.terminal import styled
-from webhook.printable import printable, printable_name
+from webhook.printable import printable, printable_name, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -71,14 +71,15 @@ def summary_text(summary: SuiteSummary) -> str:
     """The closing lines: the verdict, then how much was run."""
     failures = f"{summary.failed} failed"
     if summary.tests_failed:
-        failures += f", {summary.tests_failed} tests not run"
+        failures += f", {quantity(summary.tests_failed, 'test')} not run"
     skipped = f", {summary.skipped} skipped" if summary.skipped else ""
     verdict = styled("PASS", fg="green") if summary.ok else styled("FAIL", fg="red", bold=True)
     cases = summary.passed + summary.failed + summary.skipped
-    return (
-        f"{verdict}\n{summary.suites} suites, {summary.tests} tests, {cases} cases: "
-        f"{summary.passed} passed, {failures}{skipped}"
+    counted = ", ".join(
+        quantity(number, what)
+        for number, what in ((summary.suites, "suite"), (summary.tests, "test"), (cases, "case"))
     )
+    return f"{verdict}\n{counted}: {summary.passed} passed, {failures}{skipped}"
 
 
 def document_of(results: Sequence[SuiteResult], summary: SuiteSummary) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,7 +11,9 @@ from webhook.rego.errors import EvaluationError
 from webhook.rego.run.limits import CHECK_EVERY, EvaluationContext
 
 if TYPE_CHECKING:
+    from webhook.constraint.drivers.external_data import Asking
     from webhook.constraint.limits import Budget
+    from webhook.external_data.exchange import ReviewMoment
 
 
 FIRST_STEPS: Final = 2_000
@@ -22,9 +25,30 @@ LEAST_STEPS: Final = 20
 class ReviewContext(EvaluationContext):
     """The context of a query that a review asks, as it asks others."""
 
-    __slots__ = ("shared",)
+    __slots__ = ("asking", "moment", "shared")
 
     shared: dict[str, Any] | None
+    asking: Asking
+    """What providers answered, where the policy asks any."""
+    moment: ReviewMoment | None
+    """Whose time and chance such a policy sees."""
+
+    @property
+    def now_ns(self) -> int:
+        """The review's one time for who asks providers, else the query's."""
+        if (moment := self._moment()) is not None and not hasattr(self, "_now_ns"):
+            self._now_ns = moment.take()[0]
+        return super().now_ns
+
+    @property
+    def random(self) -> random.Random:
+        """The same of chance."""
+        if (moment := self._moment()) is not None and not hasattr(self, "_random"):
+            self._random = random.Random(moment.take()[1])  # noqa: S311  # as the query's own
+        return super().random
+
+    def _moment(self) -> ReviewMoment | None:
+        return getattr(self, "moment", None)
 
 
 class BudgetedContext(ReviewContext):

@@ -6,10 +6,10 @@ of k8s.io/apiserver; the variables that they read are composed as in admission/p
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api.shapes import object_of
-from webhook.cel.errors import EvaluationError, LimitExceeded, TimeUp
+from webhook.cel.errors import EvaluationError, LimitExceeded, NobodyAnswers, TimeUp
 from webhook.cel.fast.operators import KNOWN
 from webhook.cel.library.strings import SPACES
 from webhook.cel.run.meter import EXPRESSION_COST, MATCH_CONDITIONS_COST, Meter
@@ -45,18 +45,36 @@ def conditions_hold(
     Raises :class:`~webhook.cel.errors.EvaluationError`.
     """
     faults: dict[str, None] = {}  # each is told once, as Go's aggregates do
-    purse = _Purse(MATCH_CONDITIONS_COST, look)
+    unanswered: NobodyAnswers | None = None
+    purse = Purse(MATCH_CONDITIONS_COST, look)
     for condition in conditions:
         try:
             if purse.pay(condition, env) is not True:
                 return False
+        except NobodyAnswers as error:
+            unanswered = error
         except EvaluationError as error:
             pass_on(error)
-            faults[_failure_text(condition, env, error)] = None
+            faults[failure_text(condition, env, error)] = None
+    if unanswered is not None:
+        raise unanswered
     if faults:
         told = list(faults)
         raise EvaluationError(told[0] if len(told) == 1 else f"[{', '.join(told)}]")
     return True
+
+
+class Failed(NamedTuple):
+    """A validation that is false or in error, and its message."""
+
+    validation: CompiledValidation
+    message: str
+    error: EvaluationError | None = None
+
+    @property
+    def is_error(self) -> bool:
+        """Whether it has no value."""
+        return self.error is not None
 
 
 def violations(
@@ -71,24 +89,36 @@ def violations(
 
     All together may ``cost`` so much.
     """
-    texts = []
-    purse = _Purse(cost, look)
+    failed = failed_validations(validations, composed, look, cost=cost)
+    return [one.message for one in failed if fails or not one.is_error]
+
+
+def failed_validations(
+    validations: Sequence[CompiledValidation],
+    composed: Composed,
+    look: Callable[[], None] | None = None,
+    *,
+    cost: int,
+) -> list[Failed]:
+    """The validations that are false or in error. All together may ``cost`` so much."""
+    failed = []
+    purse = Purse(cost, look)
     for one in validations:
         try:
             holds = purse.pay(one.expression, composed.env)
         except EvaluationError as error:
             pass_on(error)
-            if fails:
-                texts.append(_failure_text(one.expression, composed.env, error))
+            text = failure_text(one.expression, composed.env, error)
+            failed.append(Failed(one, text, error))
             if purse.left < 0:
                 break  # nothing is left for those that follow
             continue
         if holds is not True:
-            texts.append(_message(one, composed.env, purse))
-    return texts
+            failed.append(Failed(one, _message(one, composed.env, purse)))
+    return failed
 
 
-def _failure_text(expression: Expression, env: Mapping[str, Any], error: EvaluationError) -> str:
+def failure_text(expression: Expression, env: Mapping[str, Any], error: EvaluationError) -> str:
     """As the API server says it; a Secret's values are left out."""
     request = object_of(env.get("request"))
     about = {"kind": request.get("kind"), "object": env.get("object")}
@@ -96,7 +126,7 @@ def _failure_text(expression: Expression, env: Mapping[str, Any], error: Evaluat
     return f"expression '{expression.source}' resulted in error: {told}"
 
 
-class _Purse:
+class Purse:
     """What expressions may cost together; each has a limit of its own, too."""
 
     __slots__ = ("_look", "left")
@@ -123,7 +153,7 @@ def pass_on(error: EvaluationError) -> None:
         raise error
 
 
-def _message(one: CompiledValidation, env: dict[str, Any], purse: _Purse) -> str:
+def _message(one: CompiledValidation, env: dict[str, Any], purse: Purse) -> str:
     """What a validation that failed says."""
     message = None
     if one.message_expression is not None:
@@ -186,6 +216,9 @@ class Composed(dict[str, Any]):
         except LimitExceeded as fault:
             self._errors[name] = fault  # who tries again has no more to spend
             raise
+        except NobodyAnswers as fault:
+            self._errors[name] = fault
+            raise
         except EvaluationError as fault:
             text = f'composited variable "{name}" fails to evaluate: {fault.text}'
             error = self._errors[name] = EvaluationError(text)
@@ -194,4 +227,4 @@ class Composed(dict[str, Any]):
 
     def keys(self) -> Any:
         """None: which there are is known before any is asked for."""
-        raise TypeError("variables are no map")
+        raise TypeError("variables are not a map")

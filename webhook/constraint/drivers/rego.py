@@ -8,16 +8,14 @@ data.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from webhook.constraint.driver import DriverViolation
-from webhook.constraint.drivers import references
+from webhook.constraint.drivers import external_data, references
 from webhook.constraint.drivers.budget import FIRST_STEPS, BudgetedContext, ReviewContext
 from webhook.constraint.drivers.hook import advice, hook
 from webhook.constraint.drivers.specialisation import ConstraintRules
 from webhook.constraint.errors import CompileError, InvalidTemplate, PolicyError
-from webhook.rego import types
-from webhook.rego.builtins.registry import make_builtin
 from webhook.rego.check.compatibility import GATEKEEPER
 from webhook.rego.engine import CompileOptions, compile_rule, load_rule, specialise_modules
 from webhook.rego.errors import DepthError, EngineFault, EvaluationError, RegoErrors
@@ -50,7 +48,7 @@ NEEDS_A_DOOR: Final = frozenset({"http.send"})
 """Built-ins that nobody may call to whom no door to the outside is lent: a template that did would
 compile, find nothing, and deny nobody."""
 
-_PATH: Final = f"data.{references.ENTRY}.{references.RULE}"
+VIOLATION: Final = f"data.{references.ENTRY}.{references.RULE}"
 
 _MISSING: Final = object()
 
@@ -61,13 +59,6 @@ _NO_PARAMETERS: Final[dict[str, Any]] = {}
 """One object: rules of their own are told by the identity of what they are given."""
 
 
-class ExternalDataClient(Protocol):
-    """Asks a provider for keys, on behalf of the built-in ``external_data``."""
-
-    def __call__(self, request: Mapping[str, Value]) -> Value:
-        """The answer to ``{"provider": …, "keys": […]}``."""
-
-
 class RegoDriver:
     """Compiles templates whose source is Rego, v0 or v1."""
 
@@ -75,13 +66,12 @@ class RegoDriver:
         self,
         *,
         disabled_builtins: Collection[str] = (),
-        external_data: ExternalDataClient | None = None,
         cache: Codes | None = None,
         compile_parts: Callable[[Sequence[str]], tuple[CodeType, ...]] = compile_parts,
         specialiser: Specialiser | None = None,
         services: Mapping[str, Any] | None = None,
     ) -> None:
-        """Without ``external_data`` a template that calls the built-in does not compile.
+        """Without any it compiles, and evaluates, what Gatekeeper would.
 
         ``cache`` keeps what was compiled for the next start; ``compile_parts`` makes code of
         generated source; ``specialiser`` has code of their own written for constraints.
@@ -91,19 +81,9 @@ class RegoDriver:
         self._services = services
         self._specialiser = specialiser
         self._cache = cache
-        builtins = {}
-        if external_data is not None:
-            builtins["external_data"] = make_builtin(
-                "external_data",
-                (types.ANY,),
-                types.ANY,
-                external_data,
-                check=False,
-                deterministic=False,
-            )
         self._options = CompileOptions(
             disabled_builtins=frozenset(disabled_builtins),
-            builtins=builtins,
+            builtins={external_data.NAME: external_data.BUILTIN},
             level=GATEKEEPER,
             queries=(hook(),),
             compile_parts=compile_parts,
@@ -114,14 +94,19 @@ class RegoDriver:
         """The engine's name in templates."""
         return NAME
 
+    @property
+    def options(self) -> CompileOptions:
+        """How templates are compiled: what else looks at them has to do it alike."""
+        return self._options
+
     def compile(self, template: Template, code: Code) -> RegoEvaluator:  # noqa: ARG002  # the seam has it
         """Compile a template's Rego.
 
         Raises :class:`~webhook.constraint.errors.InvalidTemplate`.
         """
-        modules = _modules(code.source)
+        modules = modules_of(code.source)
         try:
-            violation = compile_rule(modules, _PATH, options=self._options, cache=self._cache)
+            violation = compile_rule(modules, VIOLATION, options=self._options, cache=self._cache)
         except RegoErrors as errors:
             told = f"unable to compile modules: {errors}{advice(errors, modules[0].version)}"
             raise CompileError(told) from None
@@ -142,7 +127,9 @@ class RegoDriver:
         if self._specialiser is not None:
             write = partial(self._specialise, code.source)
             rules = ConstraintRules(violation, write, self._specialiser)
-        return RegoEvaluator(violation.entry, rules, self._services)
+        asks = external_data.NAME in repr(code.source)  # no text, no call
+        evaluator = AskingEvaluator if asks else RegoEvaluator
+        return evaluator(violation.entry, rules, self._services)
 
     def _specialise(self, source: Any, parameters: Any) -> tuple[Entrypoint, int] | None:
         """The rule for these parameters alone, and the bytes it takes; None where there is none.
@@ -151,13 +138,13 @@ class RegoDriver:
         template more than it saves the few constraints that get this far.
         """
         try:
-            program = specialise_modules(_modules(source), parameters, options=self._options)
-            return None if program is None else (program.rule(_PATH), program.size)
+            program = specialise_modules(modules_of(source), parameters, options=self._options)
+            return None if program is None else (program.rule(VIOLATION), program.size)
         except (RegoErrors, RecursionError, MemoryError):
             return None  # larger than CPython compiles, or memory is, as parameters can make it
 
 
-def _modules(source: Any) -> list[Module]:
+def modules_of(source: Any) -> list[Module]:
     """A template's modules, its own first; raises InvalidTemplate."""
     rego, version, libraries = _source(source)
     entry = _parse(rego, references.ENTRY, version)
@@ -259,6 +246,36 @@ class RegoEvaluator:
             raise _failure(error) from None
         except MemoryError as error:
             raise error.with_traceback(None) from None  # what the evaluation had made is free again
+
+
+class AskingEvaluator(RegoEvaluator):
+    """A compiled template that may ask providers: an evaluation that misses answers ends unanswered."""
+
+    __slots__ = ()
+
+    def begin(
+        self, limits: Limits, inventory: Mapping[str, Any], shared: dict[str, Any] | None = None
+    ) -> _Shared:
+        """As other templates', with what is known of providers."""
+        state = super().begin(limits, inventory, shared)
+        context = cast("ReviewContext", state[1])
+        context.asking = external_data.Asking(limits.known)
+        context.moment = limits.moment
+        return state
+
+    def evaluate(self, given: Any, review: Any, state: _Shared) -> Sequence[DriverViolation]:
+        """As other templates'; raises :class:`~webhook.external_data.exchange.Unanswered`."""
+        asking = cast("ReviewContext", state[1]).asking
+        told: Sequence[DriverViolation] = ()
+        error: PolicyError | None = None
+        try:
+            told = super().evaluate(given, review, state)
+        except PolicyError as raised:
+            error = raised
+        asking.end()
+        if error is not None:
+            raise error
+        return told
 
 
 def _failure(error: EvaluationError | RecursionError) -> PolicyError:

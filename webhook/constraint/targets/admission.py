@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.encoding import encode
 from webhook.api.gvk import gvk_of, name_of, namespace_of
+from webhook.api.names import OURS
 from webhook.constraint.errors import InvalidData, ReviewError
 from webhook.constraint.match import MatchSubject, View, compile_match, place_of
 from webhook.constraint.review import AugmentedObject, AugmentedReview, Document, Review
@@ -82,7 +83,7 @@ class AdmissionTarget:
         """Policies themselves, the namespaces to be spared and what is in them."""
         document = review.document
         kind = document["kind"]
-        if kind.get("group", "").endswith(".gatekeeper.sh"):
+        if kind.get("group", "").endswith((".gatekeeper.sh", OURS)):
             return True
         namespace = document.get("namespace", "")
         if (kind.get("group", ""), kind.get("kind")) == ("", "Namespace"):
@@ -99,6 +100,20 @@ class AdmissionTarget:
         if namespace:
             return "namespace", namespace, gvk.group_version, gvk.kind, name
         return "cluster", gvk.group_version, gvk.kind, name
+
+
+def subject_of(
+    value: AugmentedReview | AugmentedObject, view: View, namespaces: Mapping[str, Any]
+) -> MatchSubject:
+    """What matching looks at in one object of what is reviewed, with the Namespace of that."""
+    if isinstance(value, AugmentedReview):
+        place = value.request.namespace
+        namespace = value.namespace or namespaces.get(place)
+    else:
+        place = namespace_of(value.object)
+        given = value.namespace
+        namespace = namespaces.get(place) if given is None else given
+    return MatchSubject((view,), namespace, value.source, place=place)
 
 
 def _request_of(value: AugmentedObject, gvk: GroupVersionKind) -> dict[str, Any]:

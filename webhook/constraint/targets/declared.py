@@ -27,6 +27,7 @@ from webhook.constraint.selector_validation import validate_selector
 from webhook.constraint.targets.documents import DocumentTarget
 from webhook.constraint.targets.match_schema import selector_schema
 from webhook.constraint.targets.path_globs import LIST_SCHEMA, compile_globs, patterns
+from webhook.printable import type_of
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ class DeclaredTarget(DocumentTarget):
         if not values and type(value) not in (dict, list):
             raise ReviewError(
                 f"{name}: expected an object or an array for target {self.name}, "
-                f"got {type(value).__name__}"
+                f"got {type_of(value)}"
             )
         for place, one in values:
             titles = [text for _, text in _at(one, self._title) if type(text) is str]

@@ -17,6 +17,7 @@ from webhook.constraint.review import Document
 from webhook.constraint.targets import admission
 from webhook.constraint.targets.documents import DocumentTarget
 from webhook.constraint.targets.path_globs import LIST_SCHEMA, compile_globs, patterns
+from webhook.printable import type_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -89,7 +90,7 @@ def normal_ancestry(path: str) -> str:
 def _asset(asset: Any, place: str) -> dict[str, Any]:
     """The asset with its ``ancestry_path``; raises ReviewError for what is none."""
     if type(asset) is not dict:
-        raise ReviewError(f"{place}: no asset: expected an object, got {type(asset).__name__}")
+        raise ReviewError(f"{place}: no asset: expected an object, got {type_of(asset)}")
     for field in ("name", "asset_type"):
         if type(asset.get(field)) is not str:
             raise ReviewError(f"{place}: no asset: no {field}")

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from webhook.api.config import PROCESSES
+
 WILDCARD_PATTERN: Final = r"^\*?[-:a-z0-9]*\*?$"
 
 
@@ -84,6 +86,11 @@ MATCH_SCHEMA: Final[dict[str, Any]] = {
         "namespaces": _wildcards(
             "Namespaces to keep to; a * in front or at the end stands for anything."
         ),
+        "processes": {
+            "type": "array",
+            "description": "Where excludedNamespaces holds; everywhere without any.",
+            "items": {"type": "string", "enum": list(PROCESSES)},
+        },
         "scope": {"type": "string", "description": "*, Cluster or Namespaced."},
         "source": {
             "type": "string",
@@ -93,3 +100,16 @@ MATCH_SCHEMA: Final[dict[str, Any]] = {
         },
     },
 }
+
+OWN_FIELDS: Final = ("processes",)
+"""Fields that Gatekeeper's match does not have."""
+
+OBJECT_MATCH_SCHEMA: Final[dict[str, Any]] = {
+    **MATCH_SCHEMA,
+    "properties": {
+        name: schema
+        for name, schema in MATCH_SCHEMA["properties"].items()
+        if name not in OWN_FIELDS
+    },
+}
+"""That of what is the same for every process."""

@@ -9,9 +9,11 @@ or cannot use the newest, must not undo what the others made.
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cluster.reflector import ObjectSelection
+from webhook.constraint.targets.match_schema import OWN_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +28,9 @@ GENERATION: Final = "waddle.dev/template-generation"
 
 COLUMNS: Final = "waddle.dev/columns"
 """The annotation of a CRD that says which columns of `kubectl get` were written into it."""
+
+MATCH_FIELDS: Final = "waddle.dev/match-fields"
+"""The annotation of a CRD that says which fields of its match, beyond Gatekeeper's, were written into it."""
 
 SELECTION: Final = ObjectSelection(labels=f"{CONSTRAINT_LABEL}=yes")
 """The CRDs of constraints, as Gatekeeper labels them."""
@@ -48,6 +53,7 @@ def owned(crd: Mapping[str, Any], template: Mapping[str, Any]) -> Json:
         **crd["metadata"].get("annotations", {}),
         GENERATION: str(template["metadata"].get("generation", 0)),
         COLUMNS: _column_names(crd),
+        MATCH_FIELDS: ",".join(OWN_FIELDS),
     }
     metadata = {**crd["metadata"], "annotations": annotations, "ownerReferences": [owner]}
     return {**crd, "metadata": metadata}
@@ -60,7 +66,8 @@ def overlay_crd(wanted: Json, current: Json) -> Json | None:
     """
     if _is_newer(current, wanted):
         return None
-    wanted = _with_owner_as_it_is(_with_columns_as_they_are(wanted, current), current)
+    for as_it_is in (_with_columns_as_they_are, _with_match_as_it_is, _with_owner_as_it_is):
+        wanted = as_it_is(wanted, current)
     changed = {
         **current,
         "metadata": _over(wanted["metadata"], current["metadata"]),
@@ -80,16 +87,45 @@ def _with_columns_as_they_are(wanted: Json, current: Json) -> Json:
     Gatekeeper replaces the spec of CRDs whole when it makes them too: who puts columns back
     that somebody took away would write for ever, and so would it.
     """
-    annotations = wanted["metadata"].get("annotations") or {}
-    known = (current["metadata"].get("annotations") or {}).get(COLUMNS)
-    same_versions = len(wanted["spec"]["versions"]) == len(current["spec"]["versions"])
-    if known is None or known != annotations.get(COLUMNS) or not same_versions:
+    if not _was_written(COLUMNS, wanted, current):
         return wanted
     versions = [
         {name: value for name, value in version.items() if name != "additionalPrinterColumns"}
         for version in wanted["spec"]["versions"]
     ]
     return {**wanted, "spec": {**wanted["spec"], "versions": versions}}
+
+
+def _with_match_as_it_is(wanted: Json, current: Json) -> Json:
+    """The wanted CRD without fields of a match that were written before and taken away, likewise."""
+    if not _was_written(MATCH_FIELDS, wanted, current):
+        return wanted
+    versions = []
+    for ours, theirs in zip(wanted["spec"]["versions"], current["spec"]["versions"], strict=True):
+        fields, known = _match_fields(ours), _match_fields(theirs)
+        gone = [name for name in OWN_FIELDS if name in fields and name not in known]
+        version = copy.deepcopy(ours) if gone else ours
+        for name in gone:
+            del _match_fields(version)[name]
+        versions.append(version)
+    return {**wanted, "spec": {**wanted["spec"], "versions": versions}}
+
+
+def _match_fields(version: Json) -> Json:
+    """The schemas of a match's fields; none where the schema has no such place."""
+    place: Any = version.get("schema", {}).get("openAPIV3Schema", {})
+    for name in ("spec", "match"):
+        place = place.get("properties", {}).get(name, {})
+    fields: Json = place.get("properties", {})
+    return fields
+
+
+def _was_written(annotation: str, wanted: Json, current: Json) -> bool:
+    """Whether what an annotation names has been written into the CRD before."""
+    ours = (wanted["metadata"].get("annotations") or {}).get(annotation)
+    theirs = (current["metadata"].get("annotations") or {}).get(annotation)
+    same_versions = len(wanted["spec"]["versions"]) == len(current["spec"]["versions"])
+    return theirs is not None and theirs == ours and same_versions
 
 
 def _is_newer(current: Json, wanted: Json) -> bool:

@@ -81,7 +81,10 @@ class ExpressionKeeper:
         try:
             await self._look()
         except (ApiError, ApiUnreachable) as error:
-            self._log.warning("types of kinds are not looked up", error=str(error))
+            self._log.warning(
+                "schemas of kinds cannot be read from the API server; trying again",
+                error=str(error),
+            )
             self._keeper.retry(key)
         else:
             self._keeper.settled(key, LOOK_SECONDS)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from webhook.api import timestamp
 from webhook.controllers.object_faults import ObjectFaults, described
@@ -23,10 +23,11 @@ from webhook.controllers.revisions.extension_state import (
 from webhook.controllers.revisions.revisions import InForce, NoRevisions, attempts, rollback_of
 from webhook.controllers.status.published import PublishedPolicies
 from webhook.metrics.mutation import INGESTION_DURATION, INGESTIONS
+from webhook.metrics.providers import PROVIDER_ERRORS
 from webhook.policy_kinds.kind import REFUSALS
-from webhook.policy_kinds.known import PARTS, extension_named
+from webhook.policy_kinds.known import EXTENSIONS, PARTS, extension_named, kind_of_document
 from webhook.policy_kinds.parts import policy_set
-from webhook.policy_kinds.table import MUTATIONS
+from webhook.policy_kinds.table import KYVERNO_KINDS, MUTATIONS, PROVIDERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -38,18 +39,20 @@ if TYPE_CHECKING:
     from webhook.metrics.registry import Registry
     from webhook.mutation.fights import Fight
     from webhook.mutation.mutator import MutatorId
-    from webhook.policy_kinds.kind import ExtensionKey, Part, PolicyPart
+    from webhook.policy_kinds.kind import ExtensionKey, Part, PolicyKind, PolicyPart
     from webhook.readiness import Tracker
     from webhook.review.policy_set import Exclusions, PolicySet
 
 
 TogetherT = TypeVar("TogetherT")
 
+_OFF: Final = "nobody asks it: external data is turned off (--enable-external-data=false)"
+
 
 class ExtensionController:
     """Applies mutators and ExpansionTemplates, and knows the statuses that follow."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # the parts it joins
         self,
         tracker: Tracker,
         pod: Pod,
@@ -58,20 +61,26 @@ class ExtensionController:
         object_faults: ObjectFaults | None = None,
         registry: Registry | None = None,
         revisions: Revisions | None = None,
+        external_data: bool = True,
+        foreign: Mapping[Part, PolicyPart] | None = None,
         now: Callable[[], str] = timestamp.now,
     ) -> None:
         """With ``wait_for_broken`` a broken object holds readiness back.
+
+        Without ``external_data`` no provider is asked, and each says so. ``foreign`` are the parts
+        of policies of others, which are reviewed by, too.
 
         ``revisions`` has those kept; ``now`` gives the time for statuses, in RFC 3339.
         """
         self._registry = registry
         self._revisions = revisions or NoRevisions()
+        self._unasked = frozenset() if external_data else frozenset({PROVIDERS})
         self._now = now
         self._tracker = tracker
         self._pod = pod
         self._wait_for_broken = wait_for_broken
         self._object_faults = object_faults or ObjectFaults()
-        self._parts = {part: part.make() for part in PARTS}
+        self._parts = {part: part.make() for part in PARTS} | dict(foreign or {})
         self._states: dict[ExtensionKey, ExtensionState] = {}
         self._touched: set[ExtensionKey] = set()
         self._shared: dict[ExtensionKey, str] = {}
@@ -98,18 +107,27 @@ class ExtensionController:
         known = ExtensionState(document) if before is None else replace(before, document=document)
         began = time.perf_counter()
         state = self._apply(key, known)
-        if extension_named(kind).part is MUTATIONS and self._registry is not None:
+        if before is None or before.document.get("spec") != document.get("spec"):
+            self._count_taken(kind, state, time.perf_counter() - began)
+
+    def _count_taken(self, kind: str, state: ExtensionState, seconds: float) -> None:
+        """Count a version of an object that was taken in: not each time that its status is written."""
+        part, registry = extension_named(kind).part, self._registry
+        if registry is None:
+            return
+        if part is MUTATIONS:
             status = "error" if state.error else "active"
-            self._registry.count(INGESTIONS, status)
-            seconds = self._registry.histogram(INGESTION_DURATION, status)
-            seconds.observe(time.perf_counter() - began)
+            registry.count(INGESTIONS, status)
+            registry.histogram(INGESTION_DURATION, status).observe(seconds)
+        elif part is PROVIDERS and state.error:
+            registry.count(PROVIDER_ERRORS)
 
     def spoil(self, kind: str, name: str, document: Mapping[str, Any], error: Exception) -> None:
         """Taking an object raised what nobody foresaw: what was in force stays, its status says so."""
         known = self._states.get((kind, name))
         is_same = known is not None and known.uid == uid_of(document)
         state = replace(known, document=document) if known and is_same else ExtensionState(document)
-        self._states[kind, name] = replace(state, error=described(error))
+        self._states[kind, name] = state.with_error(described(error), self._now())
         self._touched.add((kind, name))
 
     def _part_of(self, kind: str) -> PolicyPart:
@@ -121,7 +139,7 @@ class ExtensionController:
         """Put an object in force, or else what was or is kept of it, and note what is wrong."""
         outcome = self._object_faults.attempt("extension", key, lambda: self._attempted(key, known))
         if isinstance(outcome, Exception):
-            outcome = replace(known, error=described(outcome))
+            outcome = known.with_error(described(outcome), self._now())
         self._states[key] = outcome
         return outcome
 
@@ -135,20 +153,21 @@ class ExtensionController:
             refusal = put if isinstance(put, str) else described(put)
             is_foreseen = is_foreseen and isinstance(put, str)
             if not refusal:
-                state = replace(state, in_force=attempt)
+                state = state.with_in_force(attempt, self._now())
                 break
             fault = fault or refusal
         if is_foreseen:
             self._object_faults.clear("extension", *key)
-        return replace(state, error=fault)
+        return state.with_error(fault, self._now())
 
     def _put(self, attempt: InForce, state: ExtensionState) -> str:
         """Put a generation in force; why that cannot be, empty where it is done."""
-        kind = extension_named(state.document["kind"])
+        kind = kind_of_document(state.document)
+        assert kind is not None
         try:
             # The stage is what the status in the cluster says, whichever generation this is.
             staged = kind.staged(attempt.document, state.document.get("status"))
-            self._part_of(kind.kind).put(staged)
+            self._part_of(kind.name).put(staged)
         except REFUSALS as refusal:
             return str(refusal)
         return ""
@@ -186,7 +205,7 @@ class ExtensionController:
 
     def policy_set(self, snapshot: Snapshot, exclusions: Exclusions) -> PolicySet:
         """All that decides, with the objects in force."""
-        return policy_set(snapshot, exclusions, {part: self.value(part) for part in PARTS})
+        return policy_set(snapshot, exclusions, {part: self.value(part) for part in self._parts})
 
     def value(self, part: Part) -> Any:
         """What the objects of a part come to together now."""
@@ -207,10 +226,24 @@ class ExtensionController:
         self._last[what] = made
         return made
 
+    @property
+    def rows(self) -> list[PolicyKind]:
+        """The kinds that are to be followed."""
+        return [row for row in (*EXTENSIONS, *KYVERNO_KINDS) if row.part in self._parts]
+
+    def error_of(self, key: ExtensionKey) -> str:
+        """Why the newest generation of an object cannot be used; empty where it can."""
+        state = self._states.get(key)
+        return "" if state is None else state.error
+
     def counts(self, part: Part) -> tuple[int, int]:
         """How many objects of a part can be used as they are now, and how many cannot."""
+        if part in self._unasked:
+            return 0, 0
         faulty = {key for key, state in self._states.items() if state.error}
         faulty |= self._shared_faults().keys()
+        if part not in self._parts:
+            return 0, 0
         broken = sum(extension_named(kind).part is part for kind, _ in faulty)
         return self._parts[part].count, broken
 
@@ -247,7 +280,8 @@ class ExtensionController:
             subject = subject_key(*key)
             with self._object_faults.object("status", *key):
                 self._told.tell(subject, partial(self._status, key, state))
-            self._told.enforced(subject, None if state is None else state.in_force)
+            if extension_named(key[0]).status is not None:  # else none of it is kept
+                self._told.enforced(subject, None if state is None else state.in_force)
         self._touched.clear()
         return True
 
@@ -270,6 +304,9 @@ class ExtensionController:
     def _status(self, key: ExtensionKey, state: ExtensionState | None) -> Json | None:
         if state is None:
             return None
+        if extension_named(key[0]).part in self._unasked:
+            since = state.error_at or state.in_force_at
+            state = ExtensionState(state.document, error=_OFF, error_at=since)
         shared = self._shared.get(key, "")
         standing = self._part_of(key[0]).standing(key, shared)
         return extension_status(self._pod, state, standing, self._now())

@@ -51,7 +51,7 @@ def _index(answer: Any) -> dict[str, str]:
     """
     paths = object_of(answer).get("paths", ())
     if paths is not None and type(paths) is not dict:  # Go writes an empty one as null.
-        raise ApiUnreachable("/openapi/v3: the answer is no index of documents")
+        raise ApiUnreachable("/openapi/v3: the answer is not an index of documents")
     places = {path: text(one, "serverRelativeURL") for path, one in object_of(paths).items()}
     # The API server takes over what an aggregated API says. It is put behind the server's address:
     # without a slash it could go on with that, and our token to another host.

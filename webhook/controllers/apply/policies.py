@@ -15,7 +15,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from webhook.api.names import CONSTRAINT_GROUP
 from webhook.constraint.errors import PassingFault
+from webhook.constraint.group import templates_of
 from webhook.controllers.apply.observations import Observations
 from webhook.controllers.apply.strategies import (
     ConstraintStrategy,
@@ -188,6 +190,7 @@ class PolicyController:
             if (gone := known.pop(name, None)) is not None:
                 self._client.remove_constraint(kind, name)
                 self._observations.forget(gone.uid)
+                self._apply_groups(kind)
             return
         if before is None:
             fresh = State(document)
@@ -198,6 +201,7 @@ class PolicyController:
             self._client.remove_constraint(kind, name)
             self._observations.forget(before.uid)
         known[name] = self._applied_constraint(kind, fresh)
+        self._apply_groups(kind)
 
     def spoil(self, group: str, name: str, document: Mapping[str, Any], error: Exception) -> None:
         """Taking an object raised what nobody foresaw: what was in force stays, its status says so."""
@@ -305,6 +309,7 @@ class PolicyController:
         self._retries.tried(name, again=isinstance(broken, PassingFault))
         kind = state.kind
         if kind is None:
+            self._apply_groups(name)
             return
         self._tracker.track(constraint_kind(kind))
         known = self._constraints.get(kind, {})
@@ -313,6 +318,18 @@ class PolicyController:
             fresh = replace(of_constraint, in_force=None) if state.active == 0 else of_constraint
             known[constraint] = self._applied_constraint(kind, fresh)
             self._touched.add((kind, constraint))
+        self._apply_groups(name)
+
+    def _apply_groups(self, kind: str) -> None:
+        """A template changed, or a constraint of it: groups with such members follow.
+
+        ``kind`` is the constraints' kind, in whatever case.
+        """
+        known = self._constraints.get(CONSTRAINT_GROUP, {})
+        for name, state in known.items():
+            if kind.lower() in templates_of(state.document):
+                known[name] = self._applied_constraint(CONSTRAINT_GROUP, state)
+                self._touched.add((CONSTRAINT_GROUP, name))
 
     def _note(self, state: State, refusal: ConstraintFrameworkError) -> None:
         """Remember what was found of the newest generation, which nobody may have tried."""
@@ -338,6 +355,7 @@ class PolicyController:
             for constraint, of_constraint in gone.items():
                 self._object_faults.clear("constraint", kind, constraint)
                 self._observations.forget(of_constraint.uid)
+        self._apply_groups(name)
 
     def _applied_constraint(self, kind: str, state: State) -> State:
         taken, broken = applied(state, self._of_constraints, self._revisions, self._object_faults)

@@ -11,10 +11,19 @@ from webhook.controllers.apply.extensions import ExtensionController
 from webhook.controllers.apply.policies import PolicyController
 from webhook.controllers.apply.reconciler import Reconciler
 from webhook.controllers.apply.sync import SyncController
+from webhook.exceptions.state import ExceptionFacts
 from webhook.metrics.mutation import EXPANSION_TEMPLATES, MUTATORS
-from webhook.metrics.policies import SNAPSHOT_REVISION, TEMPLATES
+from webhook.metrics.policies import KYVERNO, SNAPSHOT_REVISION, TEMPLATES
+from webhook.metrics.providers import KNOWN_PROVIDERS
 from webhook.metrics.registry import OTHER
-from webhook.policy_kinds.table import EXPANSIONS, MUTATIONS
+from webhook.policy_kinds.known import kyverno_parts
+from webhook.policy_kinds.table import (
+    EXCEPTIONS,
+    EXPANSIONS,
+    KYVERNO_POLICIES,
+    MUTATIONS,
+    PROVIDERS,
+)
 from webhook.readiness import Tracker
 from webhook.serving.in_force import gauge, gauge_extensions, settle
 from webhook.serving.revision import Revision
@@ -26,21 +35,34 @@ if TYPE_CHECKING:
     from webhook.api.pod_status import Pod
     from webhook.api.shapes import Json
     from webhook.constraint.client import Client
+    from webhook.constraint.constraint import Constraint
+    from webhook.constraint.snapshot import Snapshot
     from webhook.controllers.apply.reconciler import Intents
     from webhook.controllers.generate.statuses import Statuses
     from webhook.controllers.object_faults import ObjectFaults
     from webhook.controllers.policy_keys import PolicyKey
     from webhook.controllers.revisions.policy_state import AppliedFault, InForceNow
     from webhook.controllers.revisions.revisions import InForce, Revisions
+    from webhook.exceptions.exception import PolicyException
+    from webhook.exceptions.stage import Excusing
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
+    from webhook.serving.exception_uses import ExceptionKey
     from webhook.serving.revision import Serving
 
-SHOWN: Final = 10
+SHOWN: Final = 20
 """Awaited objects that a probe or a log line shows."""
 
 LOG_SECONDS: Final = 10.0
 """How often a replica that is not ready says what it waits for."""
+
+_COUNTED: Final = (
+    (MUTATORS, MUTATIONS),
+    (EXPANSION_TEMPLATES, EXPANSIONS),
+    (KNOWN_PROVIDERS, PROVIDERS),
+    (KYVERNO, KYVERNO_POLICIES),
+)
+"""The gauges of parts whose objects are counted."""
 
 
 class ClusterPolicies:
@@ -49,6 +71,9 @@ class ClusterPolicies:
     Until everything that there was at start is in the snapshot, nothing is
     served; from then on each batch of changes is.
     """
+
+    faults: tuple[str, ...] = ()
+    """What is wrong with policies, as of the last look."""
 
     def __init__(  # noqa: PLR0913  # the parts it joins, each named
         self,
@@ -62,12 +87,12 @@ class ClusterPolicies:
         wait_for_broken: bool,
         revisions: Revisions | None = None,
         object_faults: ObjectFaults | None = None,
+        external_data: bool = True,
+        kyverno: str = "off",
     ) -> None:
-        """``watches`` are where the kinds of policy and those of data are asked for."""
-        self._client = client
-        self._serving = serving
-        self._registry = registry
-        self._log = log
+        """``watches``: the kinds of policy and of data; ``kyverno``: what becomes of Kyverno's policies."""
+        self._client, self._serving = client, serving
+        self._registry, self._log = registry, log
         self.tracker = Tracker(time.monotonic)
         self._policy = PolicyController(
             client,
@@ -86,6 +111,8 @@ class ClusterPolicies:
             object_faults=object_faults,
             registry=registry,
             revisions=revisions,
+            external_data=external_data,
+            foreign=kyverno_parts(kyverno),
         )
         self.reconciler = Reconciler(
             client,
@@ -98,12 +125,11 @@ class ClusterPolicies:
             data_watches=watches[1],
             object_faults=object_faults,
         )
+        self._constraints: tuple[Snapshot, dict[tuple[str, str], Constraint]] | None = None
         self._counted: Mapping[tuple[str, str], int] = {}
         self._breaker_changes = 0
         self.is_serving = False
         self._began = self._told_at = time.monotonic()
-        self.faults: tuple[str, ...] = ()
-        """What is wrong with policies, as of the last look."""
         self._may_have_faults = True
         """Whether what was taken since the last look for faults may have changed them."""
         self._new_faults: list[tuple[str, bool]] = []
@@ -126,6 +152,8 @@ class ClusterPolicies:
                 settle()
                 self._swap()
                 self.is_serving = changed = True
+        if changed and self.is_serving:
+            self._gauge_extensions()
         self._may_have_faults = self._may_have_faults or changed
         return changed
 
@@ -148,7 +176,6 @@ class ClusterPolicies:
         extensions = gauge_extensions(self._registry, self._serving.fights, before, now)
         if extensions is not None:
             self._news.append(("mutators in force", extensions))
-        self._gauge_extensions()
         if before is None or before.snapshot.digest != snapshot.digest:
             active, errors = self._policy.counts
             self._registry.replace(TEMPLATES, {("active",): active, ("error",): errors})
@@ -164,8 +191,8 @@ class ClusterPolicies:
             self._registry.set(SNAPSHOT_REVISION, snapshot.revision)
 
     def _gauge_extensions(self) -> None:
-        """Count the mutators and ExpansionTemplates that can be used, and the others."""
-        for metric, part in ((MUTATORS, MUTATIONS), (EXPANSION_TEMPLATES, EXPANSIONS)):
+        """Count the objects of each part that can be used, and the others."""
+        for metric, part in _COUNTED:
             active, errors = self._extension.counts(part)
             self._registry.replace(metric, {("active",): active, ("error",): errors})
 
@@ -234,6 +261,37 @@ class ClusterPolicies:
     def excluded(self) -> tuple[str, ...]:
         """The patterns of namespaces that Config excludes from admission."""
         return self._data.excluded
+
+    @property
+    def exceptions(self) -> tuple[PolicyException, ...]:
+        """The exceptions that can be used, whenever they hold."""
+        return () if self._excusing is None else self._excusing.exceptions
+
+    @property
+    def _excusing(self) -> Excusing | None:
+        excusing: Excusing | None = self._extension.value(EXCEPTIONS)
+        return excusing
+
+    def exception_facts(self, key: ExceptionKey, used_at: float) -> ExceptionFacts:
+        """What is known of an exception, which was used last at a time by this process."""
+        kind, namespace, name = key
+        title = f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
+        excusing = self._excusing
+        item = None if excusing is None else excusing.by_title.get(title)
+        named = f"{namespace}/{name}" if namespace else name
+        error = self._extension.error_of((kind, named)) or "it is not read yet"
+        fault = "" if excusing is None else excusing.condition_faults.get(title, "")
+        return ExceptionFacts(item, self.constraints, error, used_at, fault)
+
+    @property
+    def constraints(self) -> Mapping[tuple[str, str], Constraint]:
+        """The constraints that there are, those that cannot be used among them."""
+        snapshot = self._client.snapshot
+        if self._constraints is None or self._constraints[0] is not snapshot:
+            broken = (constraint for constraint, _ in snapshot.broken)
+            known = {one.key: one for one in (*snapshot.constraints, *broken)}
+            self._constraints = snapshot, known
+        return self._constraints[1]
 
     def enforced(self) -> InForceNow:
         """What is in force: templates by name, constraints by kind and name."""

@@ -20,8 +20,8 @@ from webhook.controllers.apply import sync
 from webhook.controllers.apply.sync import data_kind
 from webhook.controllers.object_faults import ObjectFaults
 from webhook.controllers.policy_keys import TEMPLATES, constraint_kind
-from webhook.policy_kinds.known import EXTENSIONS, TEMPLATE, constraint_gvk
-from webhook.policy_kinds.table import CONSTRAINTS
+from webhook.policy_kinds.known import TEMPLATE, constraint_gvk
+from webhook.policy_kinds.table import CONSTRAINT_GROUPS, CONSTRAINTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -128,24 +128,32 @@ class Reconciler:
                 partial(policy.listed, TEMPLATES),
                 lambda key, *raised: policy.spoil(TEMPLATES, key.name, *raised),
             ),
-            **{row.gvk: self._taker_of_extensions(row.gvk) for row in EXTENSIONS},
+            CONSTRAINT_GROUPS.gvk: self._taker_of_constraints(CONSTRAINT_GROUPS.kind),
+            **{row.gvk: self._taker_of_extensions(row.name) for row in extension.rows},
         }
 
-    def _taker_of_extensions(self, gvk: GroupVersionKind) -> _Taker:
-        extension, kind = self._extension, gvk.kind
+    def _taker_of_extensions(self, kind: str) -> _Taker:
+        extension = self._extension
+
+        def named(key: Key) -> str:
+            return f"{key.namespace}/{key.name}" if key.namespace else key.name
+
         return _Taker(
             "extension",
             kind,
-            lambda key, document: extension.take(kind, key.name, document),
+            lambda key, document: extension.take(kind, named(key), document),
             partial(extension.listed, kind),
-            lambda key, *raised: extension.spoil(kind, key.name, *raised),
+            lambda key, *raised: extension.spoil(kind, named(key), *raised),
         )
 
     def _taker(self, gvk: GroupVersionKind) -> _Taker | None:
         """Who takes the objects of a kind; None for one that is followed for its data alone."""
         if gvk.group != CONSTRAINTS.group:
             return self._takers.get(gvk)
-        policy, kind = self._policy, gvk.kind
+        return self._taker_of_constraints(gvk.kind)
+
+    def _taker_of_constraints(self, kind: str) -> _Taker:
+        policy = self._policy
         return _Taker(
             "constraint",
             constraint_kind(kind),

@@ -8,6 +8,7 @@ from webhook.api.resource import Resource
 from webhook.api.shapes import conditions_of, status_of
 from webhook.cluster.discovery import Discovery, UnknownKind
 from webhook.constraint import constraint
+from webhook.kyverno import kinds as kyverno_kinds
 
 if TYPE_CHECKING:
     from webhook.api.gvk import GroupVersionKind
@@ -28,6 +29,8 @@ class ClusterDiscovery(Discovery):
 
     async def resource(self, gvk: GroupVersionKind) -> Resource:
         """The kind's resource; raises :class:`UnknownKind`, and what requests raise."""
+        if gvk.group == kyverno_kinds.GROUP:
+            return await self.of_versions(gvk, kyverno_kinds.VERSIONS)
         if gvk.group != constraint.GROUP:
             return await super().resource(gvk)
         plural = gvk.kind.lower()

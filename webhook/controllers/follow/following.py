@@ -29,8 +29,10 @@ from webhook.controllers.object_writer import ObjectWriter
 from webhook.controllers.revisions.keeper import REVISIONS, RevisionKeeper
 from webhook.controllers.revisions.keys import RevisionKeys
 from webhook.controllers.revisions.outcome_records import OutcomeRecords
+from webhook.controllers.revisions.rollout_copy_keeper import RolloutCopyKeeper
 from webhook.controllers.revisions.rollout_records import RolloutRecords
 from webhook.controllers.status.aggregation import Aggregation
+from webhook.controllers.status.exception_keeper import ExceptionKeeper
 from webhook.controllers.status.status_writers import StatusWriters
 from webhook.controllers.status_kinds import subject_named
 from webhook.metrics.policies import (
@@ -40,8 +42,8 @@ from webhook.metrics.policies import (
     POLICY_STATES,
 )
 from webhook.mutation import mutator
-from webhook.policy_kinds.known import EXTENSION_GROUPS, TEMPLATE, constraint_gvk
-from webhook.replicas.pods import STATUS_OPERATION
+from webhook.policy_kinds.known import OPTIONAL_GROUPS, TEMPLATE, constraint_gvk
+from webhook.replicas.pods import AUDIT_OPERATION, STATUS_OPERATION
 from webhook.serving.revision import NamespaceAnswer
 from webhook.watch.manager import Manager
 
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
     from webhook.controllers.generate.scope import GenerationOptions
     from webhook.controllers.generate.statuses import Statuses
     from webhook.controllers.policy_keys import PolicyKey
+    from webhook.controllers.rules_keeper import RuleOptions, RulesKeeper
     from webhook.controllers.status.rollout_keeper import RecordEvent
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
@@ -102,6 +105,15 @@ within a moment: it is asked for again within a second."""
 class Following:
     """One session at the cluster: everything that runs on the thread's loop."""
 
+    _exceptions: ExceptionKeeper | None = None
+    _records: OutcomeRecords | None = None
+    _prevalidation: Prevalidation | None = None
+    _generation: GenerationKeeper | None = None
+    _expressions: ExpressionKeeper | None = None
+    _rules: RulesKeeper | None = None
+    _crds_moved = True
+    """Whether constraint CRDs, or those wanted, may be others than at the last look."""
+
     def __init__(  # noqa: PLR0913  # the seams of the thread, each named
         self,
         client: ClusterClient,
@@ -119,21 +131,24 @@ class Following:
         record: RecordEvent,
         certificate_writes: Callable[[], tuple[int, int]] | None,
         generation: GenerationOptions,
+        exceptions_keep_seconds: float = 0.0,
+        external_data: bool = True,
+        kyverno: str = "off",
+        tells_not_asked: bool = True,
+        rules: RuleOptions | None = None,
         trier: Trier | None = None,
         tick_seconds: float = TICK_SECONDS,
     ) -> None:
         """``tell`` takes why the replica is not ready, and what is wrong.
 
-        ``key_secret`` names the Secret by whose keys kept revisions count.
-        ``certificate_writes`` gives those to Secret and configuration, and how many failed.
+        ``key_secret`` names the Secret by whose keys kept revisions count, ``rules`` configurations
+        whose rules follow policies. ``certificate_writes`` counts those to Secret and configuration.
         With a ``trier`` what is new is tried before it is enforced, where revisions are kept.
         """
-        self._tell = tell
-        self._tick_seconds = tick_seconds
+        self._tell, self._tick_seconds = tell, tick_seconds
         self._certificate_writes = certificate_writes
-        self._registry = registry
-        self._log = log
-        self.client = client
+        self._registry, self._log, self.client, self._serving = registry, log, client, serving
+        self._external_data, self._kyverno = external_data, kyverno
         self._generates = "generate" in operations
         self._object_faults = ObjectFaults(log, registry)
         self._crds = self._crd_writer()
@@ -141,29 +156,25 @@ class Following:
         self._keys = RevisionKeys(client, pod.namespace, key_secret, log, writes=writes)
         self._rollouts = RolloutRecords(self._keys, log, registry)
         self._manager = Manager(client, ClusterDiscovery(client, self._crds), settings=WATCHES)
-        self._policy_watches = self._manager.registrar("policy")
-        self._data_watches = self._manager.registrar("sync")
-        self._aggregation = self._make_aggregation(pod, record) if writes else None
+        self._policy_watches, self._data_watches = map(self._manager.registrar, ("policy", "sync"))
+        makes = self._make_aggregation
+        self._aggregation = makes(pod, record, asked=tells_not_asked) if writes else None
+        self._copies = self._make_copies(pod) if self._aggregation is not None else None
         self._revisions = self._make_revisions(pod, kept_revisions) if kept_revisions else None
         self._policies = self._make_policies(policy_client, serving, pod, waits=wait_for_broken)
-        self._records: OutcomeRecords | None = None
-        self._prevalidation: Prevalidation | None = None
-        self._is_released = asyncio.Event()
+        if operations & {STATUS_OPERATION, AUDIT_OPERATION}:
+            self._keep_exceptions(pod, serving, exceptions_keep_seconds)
         if trier is not None:
             self._try_before(policy_client, pod, trier)
-        self._generation: GenerationKeeper | None = None
-        self._expressions: ExpressionKeeper | None = None
-        if self._generates:
-            self._generate(generation)
-        self._writers = StatusWriters(client, pod, log, self._object_faults)
-        self._waits = CrdWaits(time.monotonic)
-        self._crds_moved = True
-        """Whether constraint CRDs, or those wanted, may be others than at the last look."""
+        self._generate(generation, pod, rules)
+        self._writers = StatusWriters(client, pod, log, self._object_faults, self._keys.sign)
+        self._keys.listeners.append(self._writers.sign_anew)
+        self._waits, self._is_released = CrdWaits(time.monotonic), asyncio.Event()
         self._metrics = WatchMetrics(registry, client, self._manager)
         self._absent_since: dict[GroupVersionKind, float] = {}
 
-    def _make_aggregation(self, pod: Pod, record: RecordEvent) -> Aggregation:
-        """What writes what the replicas together say of an object."""
+    def _make_aggregation(self, pod: Pod, record: RecordEvent, *, asked: bool) -> Aggregation:
+        """What writes what the replicas together say of an object, and whether anybody is ``asked``."""
         aggregation = Aggregation(
             self.client,
             self._manager,
@@ -174,8 +185,17 @@ class Following:
             object_faults=self._object_faults,
             has_crd=self._has_crd,
         )
+        if asked:
+            aggregation.follow_configurations()
         self._keys.listeners.append(aggregation.touch_all)
         return aggregation
+
+    def _make_copies(self, pod: Pod) -> RolloutCopyKeeper:
+        """What keeps the records of roll-outs where no right on statuses reaches."""
+        assert self._aggregation is not None
+        writers = self._aggregation.writers
+        faults = self._object_faults
+        return RolloutCopyKeeper(self._keys, self._rollouts, pod, writers, self._log, faults)
 
     def _make_revisions(self, pod: Pod, limit: int) -> RevisionKeeper:
         """What keeps so many revisions of each object."""
@@ -205,6 +225,24 @@ class Following:
             wait_for_broken=waits,
             revisions=self._revisions,
             object_faults=self._object_faults,
+            external_data=self._external_data,
+            kyverno=self._kyverno,
+        )
+
+    def _keep_exceptions(self, pod: Pod, serving: Serving, seconds: float) -> None:
+        """Look after exceptions; an audit does, too, for those that it alone uses."""
+        alone = frozenset({pod.uid})
+        self._exceptions = ExceptionKeeper(
+            self.client,
+            self._manager,
+            pod,
+            self._log,
+            self._registry,
+            self._object_faults,
+            facts=self._policies.exception_facts,
+            uses=serving.uses,
+            writers=self._aggregation.writers if self._aggregation else lambda: alone,
+            keep_seconds=seconds,
         )
 
     def _crd_writer(self) -> ObjectWriter:
@@ -219,8 +257,11 @@ class Following:
             object_faults=self._object_faults,
         )
 
-    def _generate(self, options: GenerationOptions) -> None:
-        """Have policies of the API server made, and expressions looked at."""
+    def _generate(self, options: GenerationOptions, pod: Pod, rules: RuleOptions | None) -> None:
+        """Have what is in force followed: webhook rules, policies of the API server, expressions."""
+        self._keep_rules(pod, rules)
+        if not self._generates:
+            return
         self._generation = GenerationKeeper(
             self.client,
             options,
@@ -233,6 +274,28 @@ class Following:
         self._expressions = ExpressionKeeper(
             self.client, self._log, tell=self._warned, object_faults=self._object_faults
         )
+
+    def _keep_rules(self, pod: Pod, options: RuleOptions | None) -> None:
+        """Have the rules of our webhook configurations follow what is in force, where they do."""
+        if options is None:
+            return
+        # Only if they do: an import that nobody asked for would cost memory and start-up.
+        from webhook.controllers.rules_keeper import RulesKeeper  # noqa: PLC0415
+
+        self._rules = RulesKeeper(
+            self.client,
+            pod.namespace,
+            options,
+            self._log,
+            self._registry,
+            self._object_faults,
+            is_behind=self._is_behind,
+        )
+
+    def _is_behind(self) -> bool:
+        """Whether a watch is not what it should be: policies may be there that nobody told of."""
+        statistics = self._manager.statistics().values()
+        return any(one.outdated or (one.last_error and not one.absent) for one in statistics)
 
     def _try_before(self, policy_client: Client, pod: Pod, trier: Trier) -> None:
         """Try what is new before it is enforced, where revisions are kept and statuses written."""
@@ -289,10 +352,16 @@ class Following:
             tasks.create_task(self._writers.run())
             if self._aggregation is not None:
                 tasks.create_task(self._aggregation.run())
+            if self._copies is not None:
+                tasks.create_task(self._copies.run())
             if self._generation is not None:
                 tasks.create_task(self._generation.run())
+            if self._exceptions is not None:
+                tasks.create_task(self._exceptions.run())
             if self._expressions is not None:
                 tasks.create_task(self._expressions.run())
+            if self._rules is not None:
+                tasks.create_task(self._rules.run())
             tasks.create_task(self._tick_forever())
             if self._revisions is not None:
                 tasks.create_task(self._revisions.run())
@@ -345,8 +414,11 @@ class Following:
 
     def _verified(self, event: Event) -> Event:
         document = event.object
-        is_staged = event.gvk.group in (constraint.GROUP, mutator.GROUP)
-        if document is None or not is_staged or event.key is None:
+        is_staged = constraint.is_constraint(event.gvk) or event.gvk.group == mutator.GROUP
+        if not is_staged or event.key is None:
+            return event
+        if document is None:
+            self._rollouts.forget(event.gvk.kind, event.key.name)
             return event
         outcome = self._object_faults.attempt(
             "rollout", (event.gvk.kind, event.key.name), lambda: self._rollouts.verified(document)
@@ -386,9 +458,15 @@ class Following:
             self._crds.want(policies.crds, prune=False)
         if policies.is_serving:
             if self._generation is not None:
-                self._generation.follow(*policies.enforced(), policies.excluded)
+                self._generation.follow(
+                    *policies.enforced(), policies.excluded, policies.exceptions
+                )
             if self._expressions is not None:
                 self._expressions.follow(*policies.enforced())
+            if self._rules is not None and (revision := self._serving.revision) is not None:
+                self._rules.follow(revision)
+            if self._exceptions is not None:
+                self._exceptions.follow(policies.constraints)
         faults = policies.take_generation_faults()
         if self._prevalidation is not None:
             self._prevalidation.tell_faults(faults)
@@ -427,6 +505,8 @@ class Following:
             policies = self._policies
             policies.take_violations()
             policies.take_breakers()
+            if self._exceptions is not None:
+                self._exceptions.take_uses()
             policies.take_fights()
             policies.retry()
             if self._crds.is_synced and (self._crds_moved or self._waits.is_waiting):
@@ -479,12 +559,19 @@ class Following:
             counts["event"] = (events.writes, events.failures)
         if self._generation is not None:
             counts["vap"] = self._generation.writes
+        if self._exceptions is not None:
+            keeper = self._exceptions.keeper
+            counts["exception"] = keeper.writes, keeper.failures
         if self._revisions is not None:
             counts["revision"] = (self._revisions.keeper.writes, self._revisions.keeper.failures)
         if self._records is not None:
             writes, failures = counts["revision"]
             counts["revision"] = writes + self._records.writes, failures + self._records.failures
         counts["revision_key"] = self._keys.writes, self._keys.failures
+        if self._copies is not None:
+            copies = self._copies.keeper
+            writes, failures = counts["revision_key"]
+            counts["revision_key"] = writes + copies.writes, failures + copies.failures
         if self._certificate_writes is not None:
             counts["certificate"] = self._certificate_writes()
         return counts
@@ -510,7 +597,7 @@ class Following:
             if not statistics.absent or gvk.group == constraint.GROUP:
                 self._absent_since.pop(gvk, None)
             elif now - self._absent_since.setdefault(gvk, now) > (
-                OPTIONAL_ABSENT_SECONDS if gvk.group in EXTENSION_GROUPS else ABSENT_SECONDS
+                OPTIONAL_ABSENT_SECONDS if gvk.group in OPTIONAL_GROUPS else ABSENT_SECONDS
             ):
                 reconciler.absent(gvk)
         self._publish()

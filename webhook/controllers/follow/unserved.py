@@ -1,7 +1,7 @@
 """What a cluster holds for Gatekeeper that has no effect here, told at the start in words and counts.
 
-A cluster that is taken over may have Providers and Connections. Whoever operates it must not find
-out by their absence.
+A cluster that is taken over may have Connections, and Providers where external data is turned off.
+Whoever operates it must not find out by their absence.
 """
 
 from __future__ import annotations
@@ -38,12 +38,13 @@ class Unserved:
     effect: str
 
 
+PROVIDERS: Final = Unserved(
+    "Provider",
+    "externaldata.gatekeeper.sh/v1beta1/providers",
+    "external data is turned off: a template that needs it is refused",
+)
+
 UNSERVED: Final = (
-    Unserved(
-        "Provider",
-        "externaldata.gatekeeper.sh/v1beta1/providers",
-        "external data is not called: a template that needs it is refused",
-    ),
     Unserved(
         "Connection",
         "connection.gatekeeper.sh/v1alpha1/connections",
@@ -70,12 +71,21 @@ async def count(client: ClusterClient, unserved: Unserved) -> int:
 
 
 async def look(
-    client: ClusterClient, registry: Registry, log: Logger, told: Mapping[str, int]
+    client: ClusterClient,
+    registry: Registry,
+    log: Logger,
+    told: Mapping[str, int],
+    *,
+    external_data: bool,
 ) -> dict[str, int]:
-    """Count what has no effect, and say what was not ``told``; raises as :func:`count`."""
-    counts = {item.kind: await count(client, item) for item in UNSERVED}
+    """Count what has no effect, and say what was not ``told``; raises as :func:`count`.
+
+    ``external_data`` says whether providers are asked.
+    """
+    unserved = UNSERVED if external_data else (PROVIDERS, *UNSERVED)
+    counts = {item.kind: await count(client, item) for item in unserved}
     registry.replace(UNSERVED_OBJECTS, {(kind,): n for kind, n in counts.items() if n})
-    for item in UNSERVED:
+    for item in unserved:
         number = counts[item.kind]
         if number and told.get(item.kind) != number:
             log.warning(
@@ -87,13 +97,15 @@ async def look(
     return counts
 
 
-async def tell_unserved(client: ClusterClient, registry: Registry, log: Logger) -> None:
+async def tell_unserved(
+    client: ClusterClient, registry: Registry, log: Logger, *, external_data: bool
+) -> None:
     """Say what has no effect, at the start and when that changes, until cancelled."""
     told: dict[str, int] = {}
     backoff = Backoff(initial_seconds=1.0)
     while True:
         try:
-            told = await look(client, registry, log, told)
+            told = await look(client, registry, log, told, external_data=external_data)
         except (ApiError, ApiUnreachable):
             await asyncio.sleep(backoff.next_seconds())
         else:

@@ -10,6 +10,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from webhook.admission_policies.kinds import BINDING, GROUP, POLICY
 from webhook.api import timestamp
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.resource import Resource
@@ -24,9 +25,8 @@ from webhook.controllers.generate.scope import WebhookConfiguration
 from webhook.controllers.generate.statuses import generation_statuses
 from webhook.controllers.keeper import Keeper
 from webhook.controllers.object_writer import ObjectWriter
-from webhook.generation.binding import BINDING
+from webhook.exceptions.withdrawal import seconds_to_change, withdrawn_for
 from webhook.generation.plan import Enforced, GenerationPlan, Planner
-from webhook.generation.policy import GROUP, POLICY
 from webhook.generation.scope import PolicyScope, scope_of
 from webhook.metrics.policies import VAP_BINDINGS, VAP_POLICIES
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from webhook.controllers.generate.scope import GenerationOptions
     from webhook.controllers.generate.statuses import LookUp, Statuses
     from webhook.controllers.object_faults import ObjectFaults
+    from webhook.exceptions.exception import PolicyException
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
 
@@ -96,6 +97,7 @@ class GenerationKeeper:
         self._templates: Mapping[str, Mapping[str, Any]] | None = None
         self._constraints: Mapping[tuple[str, str], Enforced] = {}
         self._excluded: tuple[str, ...] = ()
+        self._exceptions: tuple[PolicyException, ...] = ()
         self._failures: dict[tuple[str, str], str] = {}
         self._plan = GenerationPlan()
         self._waiting: set[str] = set()
@@ -116,9 +118,11 @@ class GenerationKeeper:
         templates: Mapping[str, Mapping[str, Any]],
         constraints_: Mapping[tuple[str, str], Enforced],
         excluded: tuple[str, ...],
+        exceptions: tuple[PolicyException, ...] = (),
     ) -> None:
         """What is in force by now, and the namespaces that Config excludes from the webhook."""
         self._templates, self._constraints, self._excluded = templates, constraints_, excluded
+        self._exceptions = exceptions
         self._changed()
 
     def _changed(self) -> None:
@@ -153,10 +157,15 @@ class GenerationKeeper:
                         continue
                     return version
             except (ApiError, ApiUnreachable) as error:
-                self._log.warning("ValidatingAdmissionPolicies are not looked up", error=str(error))
+                self._log.warning(
+                    "the API server cannot be asked for ValidatingAdmissionPolicies; trying again",
+                    error=str(error),
+                )
                 await asyncio.sleep(backoff.next_seconds())
                 continue
-            self._log.info("the API server has no ValidatingAdmissionPolicies: none is generated")
+            self._log.info(
+                "the API server does not serve ValidatingAdmissionPolicies: none is generated"
+            )
             await asyncio.sleep(ABSENT_SECONDS)
 
     def _writer(self, kind: str, plural: str, version: str) -> ObjectWriter:
@@ -203,9 +212,14 @@ class GenerationKeeper:
         known = not self._options.synced or self._configuration.reflector.statistics().synced
         if self._templates is None or not known or not policies.is_synced or not bindings.is_synced:
             return COMPARE_SECONDS
-        waits: list[float] = []
+        now = time.time()
+        waits = [seconds_to_change(self._exceptions, now) + 0.1]
         self._plan = planner.plan(
-            self._templates, self._constraints, self._current_scope(), self._waits(waits)
+            self._templates,
+            self._constraints,
+            self._current_scope(),
+            self._waits(waits),
+            lambda document: withdrawn_for(self._exceptions, document, now),
         )
         # A binding goes after its policy: who may bind is asked of the policy's parameters. A
         # policy of that name which somebody else made is bound by nothing of ours.

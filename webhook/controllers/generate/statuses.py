@@ -91,6 +91,8 @@ def _binding_state(
         state, message = _policy_state(plan, of_template, policy)
         if state == "error":
             return state, f"{WITHOUT}{message}"
+    if made.withdrawn:
+        return "withdrawn", made.withdrawn
     if made.waiting:
         return "waiting", made.waiting
     if alone:

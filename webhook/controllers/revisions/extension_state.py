@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from webhook.api import pod_status
 from webhook.controllers.revisions.revisions import origin_fields
-from webhook.policy_kinds.known import extension_named
+from webhook.policy_kinds.known import extension_named, kind_of_document
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.api.pod_status import Pod
+    from webhook.api.pod_status import Pod, StatusKind
     from webhook.api.shapes import Json
     from webhook.controllers.revisions.revisions import InForce
     from webhook.policy_kinds.kind import ExtensionStanding
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
 def subject_key(kind: str, name: str) -> tuple[str, str]:
     """What the kept revisions call an object: its kind with its group, that of a constraint has none."""
-    return f"{kind}.{extension_named(kind).group}", name
+    row = extension_named(kind)
+    return f"{row.kind}.{row.group}", name
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +30,37 @@ class ExtensionState:
     """All that is known of a mutator or ExpansionTemplate by itself.
 
     ``error`` says why its newest generation cannot be used, ``fighting`` names the object over
-    which somebody undoes what the mutator does; both are empty where nothing is wrong.
+    which somebody undoes what the mutator does; both are empty where nothing is wrong. ``error_at``
+    is when the error came or went last, ``in_force_at`` when what is in force was put there.
     """
 
     document: Mapping[str, Any]
     in_force: InForce | None = None
     error: str = ""
     fighting: str = ""
+    error_at: str = ""
+    in_force_at: str = ""
 
     @property
     def uid(self) -> str:
         """The object's."""
         return uid_of(self.document)
+
+    def with_error(self, error: str, now: str) -> ExtensionState:
+        """The same with what is wrong with it; ``now`` is in RFC 3339."""
+        if error == self.error:
+            return self
+        return replace(self, error=error, error_at=now)
+
+    def with_in_force(self, in_force: InForce, now: str) -> ExtensionState:
+        """The same with what is in force of it: since before, where only its status is another."""
+        before = self.in_force
+        is_same = before is not None and _named(before) == _named(in_force)
+        return replace(self, in_force=in_force, in_force_at=self.in_force_at if is_same else now)
+
+
+def _named(in_force: InForce) -> tuple[int, str, str, str]:
+    return in_force.generation, in_force.digest, in_force.revision, in_force.rollback
 
 
 def uid_of(document: Mapping[str, Any]) -> str:
@@ -55,10 +76,11 @@ def extension_status(
 
     ``now`` is in RFC 3339.
     """
-    status = extension_named(state.document["kind"]).status
-    if status is None:
+    row = kind_of_document(state.document)
+    if row is None or row.status is None:
         return None
-    errors: list[Json] = [{"message": state.error}] if state.error else []
+    status = row.status
+    errors: list[Json] = [_error(status, state)] if state.error else []
     if standing.shared_error is not None:
         errors.append(standing.shared_error)
     in_force = state.in_force
@@ -68,6 +90,8 @@ def extension_status(
     additions |= origin_fields(in_force)
     if standing.is_preview:
         additions["preview"] = True
+    if status.says_active:
+        additions |= _activity(state)
     if state.fighting:
         additions["fighting"] = state.fighting
     if standing.warnings:
@@ -84,3 +108,21 @@ def extension_status(
         )
     except pod_status.InvalidName:
         return None
+
+
+def _error(status: StatusKind, state: ExtensionState) -> Json:
+    """What is wrong with an object, as its kind of status has it."""
+    if not status.says_active:
+        return {"message": state.error}
+    return {
+        "type": status.error_type,
+        "message": state.error,
+        "retryable": True,  # as Gatekeeper says of each
+        "errorTimestamp": state.error_at,
+    }
+
+
+def _activity(state: ExtensionState) -> Json:
+    """Whether the object is active as it is now, and when that came to be."""
+    times = {"lastTransitionTime": state.error_at, "lastCacheUpdateTime": state.in_force_at}
+    return {"active": not state.error} | {name: at for name, at in times.items() if at}

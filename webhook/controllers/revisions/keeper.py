@@ -33,7 +33,7 @@ from webhook.controllers.revisions.known import KnownRevisions
 from webhook.controllers.revisions.revisions import rollback_of, surplus
 from webhook.controllers.revisions.rollout_records import FIELD, OPTIONAL, RolloutRecords
 from webhook.controllers.write_pace import TURN_SECONDS, WRITES_AT_ONCE
-from webhook.policy_kinds.known import EXTENSION_GROUPS
+from webhook.policy_kinds.known import kind_of
 from webhook.replicas import rendezvous
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class RevisionKeeper:
         self._tell = tell
         self._known = KnownRevisions(keys, log)
         self._rollouts = rollouts or RolloutRecords(keys, log)
-        self._rollouts.listener = self._rolled
+        self._rollouts.listeners.append(self._rolled)
         self._keeps_rollouts = True
         self._writers = writers
         self._reflector = Reflector(client, REVISIONS, self, settings=settings, transform=_slim)
@@ -123,6 +123,7 @@ class RevisionKeeper:
             turn_seconds=TURN_SECONDS,
         )
         self._refused_until = 0.0
+        self._restores = 0
         self.listener: Callable[[PolicyRevision], None] = _nobody
         """Told each revision that came, changed or went."""
 
@@ -190,7 +191,18 @@ class RevisionKeeper:
                 self.keeper.add(subject, SETTLED_SECONDS)
 
     def synced(self) -> None:
-        """A whole list is in: the changes have said what there is to do."""
+        """A whole list is in: the changes have said what there is to do.
+
+        After a restore of etcd there may be no more what answers alone have told of.
+        """
+        restores = self._reflector.statistics().restores
+        if restores == self._restores:
+            return
+        self._restores = restores
+        gone = [one for one in self._known.all() if not self._reflector.store.get("", one.name)]
+        for item in gone:
+            self._known.forget(item)
+        self._judge_anew()
 
     # --- at the start --------------------------------------------------------------------------
 
@@ -338,7 +350,7 @@ class RevisionKeeper:
         if not text(written, "status", "signature"):
             self._refused_until = time.monotonic() + REFUSED_SECONDS
             self._log.warning(
-                "revision not signed",
+                "a PolicyRevision was not signed",
                 error=f"the CRD {CRD_NAME} keeps no signature: apply the manifests of this release",
                 effect="no last good revision and no outcome of a trial counts",
             )
@@ -447,7 +459,11 @@ class RevisionKeeper:
         self.keeper.failures += 1
         kind, name = subject[0]
         self._log.warning(
-            "revision not written", kind=kind, name=name, error=str(error), seconds=seconds
+            "a PolicyRevision was not written; trying again",
+            kind=kind,
+            name=name,
+            error=str(error),
+            seconds=seconds,
         )
 
 
@@ -480,6 +496,7 @@ def _subject_of(item: Mapping[str, Any]) -> _Subject:
         text(item, "spec", "subject", field) for field in ("apiVersion", "kind", "name", "uid")
     )
     group = api_version.rpartition("/")[0]
-    if group in EXTENSION_GROUPS:
+    row = kind_of(GroupVersionKind(group, "", kind))
+    if row is not None and row.role == "extension":
         return (f"{kind}.{group}", name), uid
     return (kind, name), uid

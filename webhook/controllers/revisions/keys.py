@@ -3,7 +3,7 @@
 They are entries of one Secret, ``key-<seconds>``: when each was made, and 32 random bytes. The
 newest signs, once every replica has had the time to read it; what its predecessor has signed
 counts as well, and is signed anew. Who has no rights on this Secret cannot make a PolicyRevision
-that counts (docs/adr/0048).
+that counts (docs/adr/0048). Beside them stand copies of what must never go back (docs/adr/0049).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import secrets
 import time
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from webhook.api.gvk import text
 from webhook.api.shapes import object_of
 from webhook.backoff import Backoff
 from webhook.cluster.errors import ApiError, ApiUnreachable
@@ -55,6 +56,9 @@ SHARED_SECONDS: Final = 600.0
 
 ASKED_SECONDS: Final = 5.0
 """Between two reads for a key that is not known: anyone may name one in a revision."""
+
+COPIES: Final = "rollouts"
+"""The entry beside the keys: copies of records of roll-outs."""
 
 _ENTRY: Final = re.compile(r"key-([1-9][0-9]{0,14})", re.ASCII)
 
@@ -150,6 +154,10 @@ class RevisionKeys:
         self.ring = KeyRing()
         self.listeners: list[Callable[[], None]] = []
         """Called when the keys are others than before, and once it is known which there are."""
+        self.copies = ""
+        """The entry of copies, as it was read last or written."""
+        self.copies_listeners: list[Callable[[], None]] = []
+        """Called when it is another than before."""
         self.is_settled = False
         """Whether it is known which keys there are, or that there are none for us."""
         self.writes = 0
@@ -157,7 +165,7 @@ class RevisionKeys:
 
     @property
     def can_sign(self) -> bool:
-        """Whether there is a key."""
+        """Whether what is written now would count: without a key nothing does."""
         return bool(self.ring.keys)
 
     def sign(self, message: bytes) -> str:
@@ -196,6 +204,29 @@ class RevisionKeys:
         self.is_settled = True
         self._changed()
 
+    async def keep_copies(self, change: Callable[[str], str | None]) -> None:
+        """Change the entry of copies by compare-and-swap; raises ApiError, ApiUnreachable.
+
+        ``change`` gets it as it is, and returns None where it may stay.
+        """
+        copies = ""
+
+        def changed(document: Json) -> Json | None:
+            nonlocal copies
+            data = object_of(document.get("data"))
+            after = change(before := text(data, COPIES))
+            copies = before if after is None else after
+            return None if after is None else {**document, "data": {**data, COPIES: after}}
+
+        await self._client.update(SECRETS, self._secret, self._namespace, changed)
+        self._take_copies(copies)
+
+    def _take_copies(self, copies: str) -> None:
+        before, self.copies = self.copies, copies
+        if copies != before:
+            for listener in self.copies_listeners:
+                listener()
+
     async def run(self) -> None:
         """Read the Secret again, now and then and when asked, until cancelled."""
         before = self.ring, self.ring.signer(time.time())
@@ -228,6 +259,7 @@ class RevisionKeys:
             self.ring = read_keys(data)
             if self._writes and renewed(data, time.time()) is not None:
                 self.ring = read_keys(await self._renew())
+            self._take_copies(text(data, COPIES))
         except (ApiError, ApiUnreachable) as error:
             is_certain = isinstance(error, ApiError) and (error.is_forbidden or error.is_absent)
             self._tell_fault(f"{place}: {error}")
@@ -250,7 +282,7 @@ class RevisionKeys:
 
         self.writes += 1
         if await self._client.update(SECRETS, self._secret, self._namespace, with_key) is not None:
-            self._log.info("key of revisions made", secret=self._secret)
+            self._log.info("the key that signs revisions was created", secret=self._secret)
         return data
 
     def _tell_fault(self, fault: str) -> None:
@@ -258,7 +290,7 @@ class RevisionKeys:
         if fault and fault != before:
             self.failures += 1
             self._log.warning(
-                "no key of revisions",
+                "the key that signs revisions cannot be used",
                 error=fault,
                 effect="no last good revision and no outcome of a trial counts without one",
             )

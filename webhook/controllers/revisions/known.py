@@ -147,7 +147,9 @@ class KnownRevisions:
         said = metadata.get("uid", ""), why
         if self._ignored.get(metadata["name"]) != said:
             self._ignored[metadata["name"]] = said
-            self._log.warning("revision ignored", revision=metadata["name"], why=why, error=error)
+            self._log.warning(
+                "a PolicyRevision was ignored", revision=metadata["name"], why=why, error=error
+            )
 
 
 def _is_behind(told: PolicyRevision, known: PolicyRevision | None) -> bool:

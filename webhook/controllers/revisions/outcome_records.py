@@ -102,7 +102,9 @@ class OutcomeRecords:
             if not isinstance(error, ApiError) or not (error.is_absent or error.is_conflict):
                 self.failures += 1
                 self._log.warning(
-                    "claim not withdrawn", revision=name, error=str(error) or "no answer in time"
+                    "a claim to try a policy was not withdrawn",
+                    revision=name,
+                    error=str(error) or "no answer in time",
                 )
 
     def _taken(self, item: Json) -> PolicyRevision | None:
@@ -169,7 +171,7 @@ class OutcomeRecords:
         # What fails in passing does not end the pause after a refusal that another has just met.
         self._refused_until = max(self._refused_until, time.monotonic() + pause_seconds)
         self._log.warning(
-            "outcome of a trial not written",
+            "the outcome of a trial was not written",
             kind=document["kind"],
             name=document["metadata"]["name"],
             error=error,

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from webhook.constraint.enforcement import action_of
-from webhook.constraint.errors import MissingEngine, MissingTemplate, PassingFault, TrialEnded
+from webhook.constraint.errors import (
+    MemberFault,
+    MissingEngine,
+    MissingTemplate,
+    PassingFault,
+    TrialEnded,
+)
 from webhook.constraint.rollout import stage_of
 from webhook.constraint.template import kind_of
 from webhook.generation.plan import Enforced
@@ -104,7 +110,7 @@ def generation_fault(
     It says nothing where the machine, an engine or the template is missing, or for a fault of ours.
     """
     if refusal.bug is not None or isinstance(
-        refusal, MissingEngine | MissingTemplate | PassingFault
+        refusal, MemberFault | MissingEngine | MissingTemplate | PassingFault
     ):
         return None
     verdict: Literal["refused", "ended"] = "ended" if isinstance(refusal, TrialEnded) else "refused"

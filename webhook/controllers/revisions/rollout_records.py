@@ -1,22 +1,24 @@
 """The records of staged roll-outs that count: signed by a replica, and never behind a known one.
 
-A record stands in the status of its constraint or mutator, and once more in the PolicyRevision of
-its generation. Of both, and of what this replica has seen, the latest counts. So who may write one
-of the two decides nothing: what is not signed is as if it were not there, and what was signed
-earlier is behind (docs/adr/0049).
+A record stands in the status of its constraint or mutator, once more in the PolicyRevision of its
+generation, and in the Secret of keys (:mod:`.rollout_copies`). Of all three, and of what this
+replica has seen, the latest counts. So who may write the first two decides nothing: what is not
+signed is as if it were not there, and what was signed earlier is behind (docs/adr/0049).
 """
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.encoding import encode
 from webhook.api.shapes import annotations_of, object_of, status_of
 from webhook.constraint.rollout import ANNOTATION, read_record
+from webhook.controllers.revisions.rollout_copies import read_copies
 from webhook.metrics.policies import ROLLOUT_RECORDS_IGNORED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from webhook.api.shapes import Json
     from webhook.constraint.rollout import RolloutRecord
@@ -31,6 +33,9 @@ OPTIONAL: Final = ("action", "steps", "auditedViolations", "increasedAt")
 
 GENERATIONS_MAX: Final = 4
 """Remembered of an object: the one in force, the newest, and what a restore of etcd brings back."""
+
+GONE_OBJECTS_MAX: Final = 1000
+"""Objects that went a moment ago; the Secret of keys may still have a copy of their records."""
 
 OBJECTS_MAX: Final = 20_000
 """Remembered: those that are gone are not told of, where their kind went with them."""
@@ -50,8 +55,14 @@ class RolloutRecords:
         self._known: dict[str, dict[int, Json]] = {}
         """By the object's UID and generation, each as it is written."""
         self._ignored: dict[str, str] = {}
-        self.listener: Callable[[Mapping[str, Any]], None] = _nobody
+        self._present: dict[tuple[str, str], str] = {}
+        """The UIDs of the objects that are there and have a record, by kind and name."""
+        self.gone: deque[str] = deque(maxlen=GONE_OBJECTS_MAX)
+        """UIDs of those that have gone."""
+        self.listeners: list[Callable[[Mapping[str, Any]], None]] = []
         """Called with an object whose later record has become known."""
+        keys.copies_listeners.append(self._take_copies)
+        self._take_copies()
 
     @property
     def is_settled(self) -> bool:
@@ -67,13 +78,15 @@ class RolloutRecords:
         uid, written = metadata.get("uid", ""), status.get(FIELD)
         if not self.is_settled or (written is None and uid not in self._known):
             return document
+        self._present[_named(document)] = uid
         before = dict(self._known.get(uid, {}))
         if written is not None:
             self.take(uid, written)
         if ANNOTATION not in annotations_of(document):
             self._end(uid)
         if self._known.get(uid, {}) != before:
-            self.listener(document)
+            for listener in self.listeners:
+                listener(document)
         counts = self.newest(uid, metadata.get("generation", 0))
         if counts == written:
             return document
@@ -90,6 +103,21 @@ class RolloutRecords:
     def of_generation(self, uid: str, generation: int) -> Json | None:
         """The record as it is to be kept beside a generation, ended ones included."""
         return self._known.get(uid, {}).get(generation)
+
+    def is_genuine(self, signature: object, message: bytes) -> bool:
+        """Whether a replica has signed this; without any key nothing can be told apart."""
+        said = signature if type(signature) is str else ""
+        return not self._keys.can_sign or self._keys.forged(said, message) is None
+
+    def current(self) -> dict[str, Iterable[Json]]:
+        """The records of the objects that are there, by their UIDs."""
+        uids = self._present.values()
+        return {uid: self._known[uid].values() for uid in uids if uid in self._known}
+
+    def forget(self, kind: str, name: str) -> None:
+        """An object is gone."""
+        if uid := self._present.pop((kind, name), ""):
+            self.gone.append(uid)
 
     def signed(self, uid: str, record: RolloutRecord) -> Json:
         """A record as it is to be written."""
@@ -115,6 +143,13 @@ class RolloutRecords:
         is_readable = read_record({FIELD: record}) is not None or record.get("state") == ENDED
         if is_readable and (known is None or sequence >= known["sequence"]):
             self._remember(uid, generation, {**record, "sequence": sequence})
+
+    def _take_copies(self) -> None:
+        """What the Secret has counts, whichever key has signed it elsewhere."""
+        if self._keys.can_sign:
+            for uid, records in read_copies(self._keys.copies).items():
+                for record in records:
+                    self.take(uid, self._signed(uid, record))
 
     def _end(self, uid: str) -> None:
         """The annotation is gone: what was recorded counts no more, even if it comes again."""
@@ -155,7 +190,7 @@ class RolloutRecords:
             del self._ignored[next(iter(self._ignored))]
         if self._registry is not None:
             self._registry.count(ROLLOUT_RECORDS_IGNORED, why)
-        self._log.warning("roll-out record ignored", uid=uid, why=why)
+        self._log.warning("a roll-out record was ignored", uid=uid, why=why)
 
 
 def _message(uid: str, record: Json) -> bytes:
@@ -164,5 +199,5 @@ def _message(uid: str, record: Json) -> bytes:
     return encode({FIELD: said, "uid": uid}, sort_keys=True)
 
 
-def _nobody(_: Mapping[str, Any]) -> None:
-    """Do nothing: no listener is set."""
+def _named(document: Mapping[str, Any]) -> tuple[str, str]:
+    return document.get("kind", ""), document["metadata"].get("name", "")

@@ -22,7 +22,8 @@ from webhook.cluster.kinds import PODS
 from webhook.cluster.reflector import ObjectSelection, Reflector
 from webhook.controllers.keeper import Keeper
 from webhook.controllers.object_faults import ObjectFaults
-from webhook.controllers.status import audit_keeper, by_pod
+from webhook.controllers.status import asked_keeper, audit_keeper, by_pod
+from webhook.controllers.status.asked_keeper import AskedKeeper
 from webhook.controllers.status.condition_keeper import KINDS as CONDITIONED
 from webhook.controllers.status.condition_keeper import ConditionKeeper
 from webhook.controllers.status.orphans import Orphans
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from webhook.watch.manager import Manager
     from webhook.watch.queue import Event
     from webhook.watch.registrar import Registrar
+    from webhook.webhook_rules.asking import AskedState
 
 DEBOUNCE_SECONDS: Final = 0.2
 """From the first status of a change to the write: replicas follow one another within some
@@ -69,8 +71,13 @@ EVERYTHING: Final = LabelledSubject("", "", "")
 _ALWAYS: Final = tuple(row.gvk for row in POLICY_KINDS if row.status and row.kind)
 """The kinds whose objects always have statuses; constraints come with their templates."""
 
+_FIXED: Final = (*_ALWAYS, *asked_keeper.WATCHED)
+
 _POLICIES: Final = frozenset({pod_status.TEMPLATE.kind, pod_status.CONSTRAINT.kind})
 """The statuses of what is audited, and rolled out in stages."""
+
+_ASKED: Final = frozenset({pod_status.CONSTRAINT.kind, pod_status.MUTATOR.kind})
+"""The statuses of what admissions are asked about."""
 
 
 class _Pods:
@@ -106,6 +113,9 @@ class _Pods:
 
 class Aggregation:
     """Keeps ``byPod`` of all that replicas have statuses of; :meth:`run` in a task of its own."""
+
+    _asked: AskedKeeper | None = None
+    _fixed = _ALWAYS
 
     def __init__(  # noqa: PLR0913  # the parts it joins, each named
         self,
@@ -155,11 +165,18 @@ class Aggregation:
         self._orphans = Orphans(client, pod, log, self._indexes, self.replicas, self.object_faults)
         self._replicas: tuple[frozenset[str], ...] | None = None
         self._swapped: dict[LabelledSubject, str] = {}
-        self._doubts = Overwrites(self._renew)
+        self._doubts = Overwrites(self._renew, self._is_answered)
         events = EventWriter(client, log)
         self.conditions = ConditionKeeper(events, pod, log)
         self.rollouts = RolloutKeeper(events, pod, record, rollouts)
         for gvk in _ALWAYS:
+            self._registrar.add_watch(gvk)
+
+    def follow_configurations(self) -> None:
+        """Tell of policies that nobody is asked about; before it runs."""
+        self._fixed = _FIXED
+        self._asked = AskedKeeper(self._client, self._manager, self._pod.namespace, self.touch_all)
+        for gvk in asked_keeper.WATCHED:
             self._registrar.add_watch(gvk)
 
     # --- what might differ ---------------------------------------------------------------------
@@ -184,11 +201,13 @@ class Aggregation:
 
     def follow(self, kinds: Iterable[str]) -> None:
         """Look after the constraints of these kinds."""
-        self._registrar.replace_watch({*_ALWAYS, *(constraint_gvk(kind) for kind in kinds)})
+        self._registrar.replace_watch({*self._fixed, *(constraint_gvk(kind) for kind in kinds)})
         self.conditions.follow(kinds)
 
     def _changed(self, event: Event) -> None:
-        if event.key is None:
+        if self._asked is not None:
+            self._asked.take(event)
+        if event.key is None or event.gvk in asked_keeper.ALONE:
             return
         subject = subject_named(event.gvk, event.key.name)
         with self.object_faults.object("by_pod", *subject):
@@ -211,6 +230,8 @@ class Aggregation:
             tasks.create_task(self._listen())
             for reflector in (self._pods, *self._reflectors):
                 await reflector.wait_synced()
+            if self._asked is not None:
+                await self._asked.wait_settled()
             tasks.create_task(self._keeper.run())
             tasks.create_task(self._orphans.run())
 
@@ -287,7 +308,10 @@ class Aggregation:
             self._doubts.agree(subject, entries)
         else:
             doubted_until = self._doubts.until(subject, entries, status.get("byPod"), now)
-        wanted = self._judged(subject, document, wanted, statuses, now)
+        asking = None
+        if self._asked is not None and subject.kind in _ASKED:
+            asking = await self._asked.asking(document)
+        wanted = self._judged(subject, document, wanted, statuses, now, asking)
         if wanted is None:
             self._keeper.settled(subject)
             return
@@ -318,7 +342,10 @@ class Aggregation:
                 return  # Another was faster; the watch tells what it wrote, if it is not silent.
             self._keeper.failed(subject)
             self._log.warning(
-                "byPod not written", kind=resource.gvk.kind, name=subject.name, error=str(error)
+                "status.byPod was not written; trying again",
+                kind=resource.gvk.kind,
+                name=subject.name,
+                error=str(error),
             )
             return
         if written["metadata"]["resourceVersion"] == version:
@@ -331,10 +358,16 @@ class Aggregation:
 
     def _renew(self, kind: str) -> None:
         """Begin the watches anew that statuses of a kind, and who counts, come by."""
-        self._pods.renew()
-        for index, reflector in zip(self._indexes, self._reflectors, strict=True):
-            if index.kind.kind == kind:
-                reflector.renew()
+        for reflector in self._watches(kind):
+            reflector.renew()
+
+    def _is_answered(self, kind: str) -> bool:
+        """Whether the API server has answered those watches since they were begun."""
+        return all(reflector.is_answered for reflector in self._watches(kind))
+
+    def _watches(self, kind: str) -> list[Reflector]:
+        indexed = zip(self._indexes, self._reflectors, strict=True)
+        return [self._pods, *(watch for index, watch in indexed if index.kind.kind == kind)]
 
     def _judged(
         self,
@@ -343,12 +376,13 @@ class Aggregation:
         wanted: Json | None,
         statuses: Sequence[Mapping[str, Any]],
         now: float,
+        asking: AskedState | None,
     ) -> Json | None:
         """The status with what the replicas together make of the object; None where it has that."""
         if subject.kind not in CONDITIONED:
             return wanted
         pods_known = list(self._pods_known.ours.values())
-        wanted = self.conditions.merged(subject, document, wanted, statuses, pods_known)
+        wanted = self.conditions.merged(subject, document, wanted, statuses, pods_known, asking)
         due = [self.conditions.due(subject)]
         if subject.kind in _POLICIES:
             wanted = audit_keeper.merged(subject, document, wanted, statuses, pods_known)

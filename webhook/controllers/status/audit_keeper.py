@@ -7,20 +7,19 @@ members have spoken of the same shares.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from webhook.api import audit_shard, pod_status
 from webhook.api.fitting import first_of, status_room
 from webhook.api.shapes import status_of, texts_of
 from webhook.replicas import pods
+from webhook.replicas.pods import AUDIT_OPERATION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from webhook.api.shapes import Json
     from webhook.controllers.status_kinds import LabelledSubject
-
-AUDIT_OPERATION: Final = "audit"
 
 
 def merged(

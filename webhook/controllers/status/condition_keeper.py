@@ -16,7 +16,9 @@ from webhook.api.gvk import text
 from webhook.api.shapes import conditions_of, status_of
 from webhook.controllers.status.conditions import BEHIND_SECONDS, judge, merged, state_of
 from webhook.events.policies import event
-from webhook.policy_kinds.known import EXTENSIONS, STATUS_KINDS
+from webhook.policy_kinds.known import STATUS_KINDS
+from webhook.policy_kinds.table import POLICY_KINDS
+from webhook.webhook_rules.asking import REASON
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -26,11 +28,12 @@ if TYPE_CHECKING:
     from webhook.controllers.status_kinds import LabelledSubject
     from webhook.events.policies import EventWriter
     from webhook.log import Logger
+    from webhook.webhook_rules.asking import AskedState
 
 PRUNED_SECONDS: Final = 600.0
 """After a CRD has pruned conditions they are left out for so long: it may be upgraded."""
 
-TROUBLE: Final = frozenset({"Degraded", "Error"})
+TROUBLE: Final = frozenset({"Degraded", "Error", REASON})
 
 KINDS: Final = {kind.kind: kind.counted_as for kind in STATUS_KINDS if kind.counted_as}
 """The metrics' names of what has conditions, by its kind of status."""
@@ -64,7 +67,7 @@ class ConditionKeeper:
 
     def follow(self, kinds: Iterable[str]) -> None:
         """Forget the constraints of other kinds: their objects went with their template."""
-        known = frozenset({"", *(row.kind for row in EXTENSIONS), *kinds})
+        known = frozenset({"", *(row.kind for row in POLICY_KINDS), *kinds})
         if known == self._kinds:
             return
         self._kinds, self._counts = known, None
@@ -80,7 +83,7 @@ class ConditionKeeper:
             self._counts = {
                 (kind, state.lower()): counts[kind, state]
                 for kind in KINDS.values()
-                for state in ("Active", "Degraded", "Error", "RolledBack", "Previewed")
+                for state in ("Active", "Degraded", "Error", "RolledBack", "Previewed", REASON)
             }
         return self._counts
 
@@ -93,16 +96,18 @@ class ConditionKeeper:
         status: Json | None,
         statuses: Sequence[Mapping[str, Any]],
         pods: Iterable[Mapping[str, Any]],
+        asking: AskedState | None = None,
     ) -> Json | None:
         """The whole status with its conditions; None where the object has it.
 
-        ``status`` is the one without, None where nothing else differs.
+        ``status`` is the one without, None where nothing else differs. ``asking`` says how far the
+        API server asks about the object.
         """
         now = time.monotonic()
         known = self._behind.get(subject)
         generation = document["metadata"].get("generation", 0)
         overdue = known is not None and known[0] == generation and now - known[1] >= BEHIND_SECONDS
-        verdict = judge(document, statuses, pods, overdue=overdue)
+        verdict = judge(document, statuses, pods, overdue=overdue, asking=asking)
         if verdict is None or verdict.state == "Progressing":
             if verdict is not None and (known is None or known[0] != generation):
                 self._behind[subject] = (generation, now)
@@ -164,7 +169,7 @@ class ConditionKeeper:
             return
         self._pruned_until[subject.kind] = now + PRUNED_SECONDS
         self._log.warning(
-            "conditions are left out: the CRD does not keep them", kind=KINDS[subject.kind]
+            "conditions are not written: the CRD does not keep them", kind=KINDS[subject.kind]
         )
 
 

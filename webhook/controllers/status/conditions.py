@@ -13,7 +13,8 @@ so that any of them may write it. Four types, each ``True`` or ``False``:
   requests meets it.
 
 Active, Degraded and Error exclude one another. None of them holds while the
-object is rolled back by annotation, or is being deleted, which the reason of all says. A replica that
+object is rolled back by annotation, or is being deleted, or while the API server asks
+nobody about what it is for (``NotAsked``), which the reason of all says. A replica that
 has merely not followed yet is given :data:`BEHIND_SECONDS`: nothing is said of a
 generation before it is settled, and an ``observedGeneration`` below the object's
 tells that.
@@ -31,12 +32,14 @@ from webhook.controllers.status.convergence import converge
 from webhook.replicas import pods
 from webhook.replicas.pods import WEBHOOK_OPERATION, Replica, replica
 from webhook.values import dataclass
+from webhook.webhook_rules.asking import REASON, WHOLLY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from webhook.api.shapes import Json
     from webhook.controllers.status.convergence import Convergence, Standing
+    from webhook.webhook_rules.asking import AskedState
 
 TYPES: Final = ("Active", "Degraded", "Error", "Enforced")
 
@@ -51,7 +54,14 @@ FAULT_CHARACTERS_MAX: Final = 300
 FIGHTING: Final = "Fighting"
 
 ConditionState: TypeAlias = Literal[
-    "Active", "Degraded", "Error", "RolledBack", "Previewed", "Progressing", "Terminating"
+    "Active",
+    "Degraded",
+    "Error",
+    "RolledBack",
+    "Previewed",
+    "NotAsked",
+    "Progressing",
+    "Terminating",
 ]
 
 _GOOD: Final = frozenset({"enforced", "rolledback", "previewed"})
@@ -190,10 +200,12 @@ def judge(
     pod_objects: Iterable[Mapping[str, Any]],
     *,
     overdue: bool,
+    asking: AskedState | None = None,
 ) -> Judgement | None:
     """What holds of an object by what the replicas say; None where nobody says anything.
 
-    With ``overdue`` those that are behind have been for long enough.
+    With ``overdue`` those that are behind have been for long enough. ``asking`` says how far the API
+    server asks about it, where that is known.
     """
     convergence = _counted(converge(document, statuses, replicas(pod_objects, statuses)))
     if convergence.is_deleted:
@@ -204,15 +216,30 @@ def judge(
     faulty = [item for item in convergence.standings if item.state in ("error", "unenforced")]
     behind = [item for item in convergence.standings if item not in good and item not in faulty]
     state = _state(convergence, good, faulty, behind, overdue=overdue)
+    gaps = ""
+    if state == "Active" and asking is not None and asking != WHOLLY:
+        if asking.extent == "not at all":
+            state = REASON
+        gaps = _gaps_text(asking)
     return Judgement(
         state,
         convergence.generation,
         _reason(state, faulty),
-        _enforced_text(convergence),
-        _faults_text(convergence, [*faulty, *behind]),
+        f"{_enforced_text(convergence)}, but {gaps}"
+        if state == REASON
+        else _enforced_text(convergence),
+        "" if state == REASON else gaps or _faults_text(convergence, [*faulty, *behind]),
         is_awaited=bool(behind),
         fighting=_fights_text(statuses),
     )
+
+
+def _gaps_text(asking: AskedState) -> str:
+    """What of a policy's requests the API server does not send."""
+    if asking.extent == "not at all":
+        return f"no request that it is for is ever sent: {asking.text}"
+    missing = f"some requests that it is for are not sent: {asking.text}" if asking.missing else ""
+    return "; ".join(filter(None, (missing, *asking.cautions)))
 
 
 def _fights_text(statuses: Iterable[Mapping[str, Any]]) -> str:
@@ -258,7 +285,7 @@ def _reason(state: ConditionState, faulty: Sequence[Standing]) -> str:
     match state:
         case "Active":
             return "EnforcedByAll"
-        case "RolledBack" | "Progressing" | "Previewed":
+        case "RolledBack" | "Progressing" | "Previewed" | "NotAsked":
             return state
     if not faulty:
         return "ReplicasBehind"

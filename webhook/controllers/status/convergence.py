@@ -126,6 +126,46 @@ class Convergence:
         return max(times) if self.enforced and all(times) else ""
 
 
+IN_FORCE: Final = frozenset({"Active", "Unused"})
+"""The states of an exception that excuses."""
+
+NOT_SEEN: Final = "not seen yet"
+
+
+@dataclass(frozen=True, slots=True)
+class ExceptionStanding:
+    """An exception as its status describes it, which the replicas have in common.
+
+    ``state`` is :data:`NOT_SEEN` where no status tells of it as it is now.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    state: str
+    message: str
+    expires: str
+    last_used: str
+    constraints: tuple[str, ...]
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> ExceptionStanding:
+        """What a document says of itself."""
+        metadata, spec, status = document["metadata"], document.get("spec"), status_of(document)
+        is_seen = status.get("observedGeneration") == metadata.get("generation")
+        constraints = spec.get("constraints") if isinstance(spec, dict) else ()
+        return cls(
+            document["kind"],
+            text(metadata, "namespace"),
+            metadata["name"],
+            (is_seen and text(status, "state")) or NOT_SEEN,
+            text(status, "message") if is_seen else "",
+            text(document, "spec", "expires"),
+            text(status, "lastUsed"),
+            tuple(f"{text(one, 'kind')}/{text(one, 'name')}" for one in objects_of(constraints)),
+        )
+
+
 def by_subject(
     statuses: Iterable[Mapping[str, Any]],
 ) -> dict[LabelledSubject, list[Mapping[str, Any]]]:

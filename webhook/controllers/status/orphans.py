@@ -125,6 +125,10 @@ class Orphans:
             if isinstance(error, ApiError) and error.is_conflict:
                 return True  # It is another object by now.
             self.keeper.failures += 1
-            self._log.warning("orphan not deleted", name=key.name, error=str(error))
+            self._log.warning(
+                "a status without its replica or policy was not deleted",
+                name=key.name,
+                error=str(error),
+            )
             return False
         return True

@@ -2,7 +2,8 @@
 
 A replica whose watch of statuses went silent would take back what the others write, by what it knew,
 until it finds out that nothing comes any more. So nobody takes back at once what it had agreed to:
-first it gives the reason a turn to arrive, then it renews its watches and gives them another. Whoever
+first it gives the reason a turn to arrive, then it renews its watches and gives them another, once
+the API server has answered them. Whoever
 changed it without a reason, a tool or a person, finds it put right after that. Each replica's entry
 is doubted for itself: news of one is no reason to take back what another wrote of its own.
 """
@@ -27,9 +28,13 @@ RENEWAL_SECONDS: Final = 60.0
 class Overwrites:
     """By subject, what was agreed to, and since when that is changed. Used on one event loop."""
 
-    def __init__(self, renew: Callable[[str], None]) -> None:
-        """``renew`` begins the watches anew that statuses of a kind come by."""
+    def __init__(self, renew: Callable[[str], None], is_answered: Callable[[str], bool]) -> None:
+        """``renew`` begins the watches anew that statuses of a kind come by.
+
+        ``is_answered`` is whether the API server has answered each of them since.
+        """
         self._renew = renew
+        self._is_answered = is_answered
         self._agreed: dict[LabelledSubject, Any] = {}
         self._doubted: dict[LabelledSubject, float] = {}
         self._renewed: dict[str, float] = {}
@@ -60,6 +65,8 @@ class Overwrites:
         if renewed is None or now > renewed + RENEWAL_SECONDS:
             renewed = self._renewed[subject.kind] = now
             self._renew(subject.kind)
+        if not self._is_answered(subject.kind):
+            return now + TURN_SECONDS
         return max(began, renewed) + TURN_SECONDS
 
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from webhook.api import pod_status
+from webhook.api.pod_status import SIGNATURE
 from webhook.api.shapes import status_of
 from webhook.api.timestamp import seconds_of
 from webhook.constraint.errors import InvalidConstraint
@@ -33,6 +34,7 @@ from webhook.constraint.rollout import (
 from webhook.controllers.revisions.rollout_records import FIELD
 from webhook.controllers.status.conditions import replicas
 from webhook.controllers.status.convergence import converge
+from webhook.controllers.status.statuses import signed_bytes
 from webhook.events.policies import event
 
 if TYPE_CHECKING:
@@ -157,7 +159,13 @@ class RolloutKeeper:
         generation = document["metadata"].get("generation", 0)
         record = read_record(document.get("status"))
         action = effective_action(rollout, record, generation)
-        standings = converge(document, statuses, replicas(pods, statuses)).standings
+        genuine = [
+            item
+            for item in statuses
+            if self._records.is_genuine(status_of(item).get(SIGNATURE), signed_bytes(item))
+        ]
+        # A roll-out waits for a replica without a genuine status.
+        standings = converge(document, genuine, replicas(pods, statuses)).standings
         states = [_is_at(item, action) for item in standings]
         begun = record is not None and record.generation == generation
         if not begun and not any(states):

@@ -69,7 +69,10 @@ class StatusFields:
     def synced(self) -> None:
         """The list is in: say so if it has no CRD."""
         if self._reflector.store.get("", self._name) is None:
-            self._log.warning("statuses cannot be written: there is no such CRD", crd=self._name)
+            self._log.warning(
+                "statuses cannot be written: their CRD is missing; apply the manifests of this release",
+                crd=self._name,
+            )
 
     def _take(self, fields: frozenset[str]) -> None:
         before, self.kept = self.kept, fields
@@ -77,7 +80,7 @@ class StatusFields:
             return
         if self.pruned:
             self._log.warning(
-                "the CRD is another product's: fields of ours are left out of statuses",
+                "the CRD is another product's: statuses lack the fields that only Waddle has",
                 crd=self._name,
                 fields=sorted(self.pruned),
             )

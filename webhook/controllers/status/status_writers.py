@@ -6,14 +6,15 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from webhook.api.pod_status import SIGNATURE
 from webhook.controllers.object_writer import ObjectWriter
 from webhook.controllers.status.status_fields import StatusFields
-from webhook.controllers.status.statuses import kept, overlay_status, own_statuses
+from webhook.controllers.status.statuses import kept, overlay_status, own_statuses, signed
 from webhook.controllers.status_kinds import status_resource
 from webhook.policy_kinds.known import STATUS_KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from webhook.api.pod_status import Pod, StatusKind
     from webhook.api.shapes import Json
@@ -30,8 +31,9 @@ written."""
 class _Handed:
     """Status objects with the fields that the cluster keeps; one that is the same stays the same."""
 
-    def __init__(self, fields: frozenset[str]) -> None:
+    def __init__(self, fields: frozenset[str], sign: Callable[[bytes], str]) -> None:
         self.fields = fields
+        self._sign = sign if SIGNATURE in fields else _nobody
         self._made: dict[str, tuple[Json, Json]] = {}
 
     def follow(self, documents: Mapping[str, Json]) -> dict[str, Json]:
@@ -40,7 +42,7 @@ class _Handed:
         for name, document in documents.items():
             known = before.get(name)
             if known is None or known[0] is not document:
-                known = document, kept(document, self.fields)
+                known = document, signed(kept(document, self.fields), self._sign)
             made[name] = known
         self._made = made
         return {name: pair[1] for name, pair in made.items()}
@@ -50,8 +52,15 @@ class StatusWriters:
     """A writer for each kind of status object."""
 
     def __init__(
-        self, client: ClusterClient, pod: Pod, log: Logger, object_faults: ObjectFaults
+        self,
+        client: ClusterClient,
+        pod: Pod,
+        log: Logger,
+        object_faults: ObjectFaults,
+        sign: Callable[[bytes], str],
     ) -> None:
+        """``sign`` makes signatures by the keys that replicas share."""
+        self._sign = sign
         selection = own_statuses(pod)
         self._writers = {
             kind: ObjectWriter(
@@ -91,13 +100,19 @@ class StatusWriters:
         for kind in STATUS_KINDS:
             self._hand_over(kind)
 
+    def sign_anew(self) -> None:
+        """The keys are others."""
+        self._handed.clear()
+        for kind in STATUS_KINDS:
+            self._hand_over(kind)
+
     def _hand_over(self, kind: StatusKind) -> None:
         fields = self._fields[kind].kept
         if fields is None:
             return
         handed = self._handed.get(kind)
         if handed is None or handed.fields != fields:
-            handed = self._handed[kind] = _Handed(fields)
+            handed = self._handed[kind] = _Handed(fields, self._sign)
         wanted = handed.follow(
             {name: one for name, one in self._wanted.items() if one["kind"] == kind.kind}
         )
@@ -122,3 +137,8 @@ class StatusWriters:
     async def _write(self, kind: StatusKind) -> None:
         await self._can_write[kind].wait()
         await self._writers[kind].run()
+
+
+def _nobody(_: bytes) -> str:
+    """Sign nothing: the cluster's CRD keeps no signature."""
+    return ""

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.pod_status import POD_LABEL, pod_label
+from webhook.api.encoding import encode
+from webhook.api.gvk import text
+from webhook.api.pod_status import POD_LABEL, SIGNATURE, pod_label
+from webhook.api.shapes import status_of
 from webhook.cluster.reflector import ObjectSelection
+from webhook.replicas.pods import owners_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from webhook.api.pod_status import Pod
     from webhook.api.shapes import Json
+
+_STAGED: Final = ("enforcementAction", "preview")
+"""Fields that tell of a stage, of a constraint and of a mutator."""
 
 
 def own_statuses(pod: Pod) -> ObjectSelection:
@@ -44,6 +51,24 @@ def kept(document: Json, fields: frozenset[str]) -> Json:
     """The status object as the API server will keep it."""
     status = {name: value for name, value in document["status"].items() if name in fields}
     return {**document, "status": status}
+
+
+def signed(document: Json, sign: Callable[[bytes], str]) -> Json:
+    """The status object with a signature, if it tells of a stage of a roll-out."""
+    status = document["status"]
+    if not any(status.get(name) for name in _STAGED) or not (
+        signature := sign(signed_bytes(document))
+    ):
+        return document
+    return {**document, "status": {**status, SIGNATURE: signature}}
+
+
+def signed_bytes(document: Mapping[str, Any]) -> bytes:
+    """What is signed of a status object: who says what. No other message has this field."""
+    said = {name: value for name, value in status_of(document).items() if name != SIGNATURE}
+    owners = [text(owner, "uid") for owner in owners_of(document)]
+    name = text(document, "metadata", "name")
+    return encode({"statusOf": owners, "name": name, "status": said}, sort_keys=True)
 
 
 def keep_since(document: Json, before: Json | None) -> None:

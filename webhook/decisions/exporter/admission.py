@@ -15,18 +15,20 @@ if TYPE_CHECKING:
 
     from webhook.api.admission import AdmissionRequest
     from webhook.constraint.constraint import Constraint
-    from webhook.constraint.result import Responses, Result, Undecided
+    from webhook.constraint.result import Excuse, Responses, Result, Undecided
     from webhook.constraint.snapshot import Snapshot
     from webhook.decisions.exporter.record import DecisionVerdict
+    from webhook.external_data.exchange import ProviderAnswers, ProviderResponse
 
 ENFORCEMENT_POINT: Final = names.WEBHOOK
-
-_GROUP: Final = names.CONSTRAINTS
 
 _GRAVITY: Final[tuple[DecisionVerdict, ...]] = ("deny", "warn", "dryrun")
 
 
 _NOBODY: Final[dict[str, Any]] = {}
+
+MEMO: Final = {"memo": True}
+"""What a record has more where it was known before what some constraints find."""
 
 
 class RecordedPolicies:
@@ -71,7 +73,20 @@ class RecordedPolicies:
             "message": result.msg,
             "details": {} if result.details is None else result.details,
             "cause": result.cause,
+            **({"existing": True} if result.existing else {}),
         }
+
+    def excused(self, responses: Responses) -> list[dict[str, Any]]:
+        """The violations that exceptions are about, each with its exception.
+
+        Those whose action an exception weakened are among the results, too.
+        """
+        about = [*responses.excused, *(one for one in responses.results if one.excuse is not None)]
+        return [
+            {**self.result(one), "exception": exception_fields(one.excuse)}
+            for one in about
+            if one.excuse is not None
+        ]
 
     def described(self, constraint: Constraint) -> dict[str, Any]:
         """What all results of a constraint say of it."""
@@ -127,6 +142,7 @@ def admission_record(
     outcome: ReviewOutcome,
     *,
     include_objects: bool = False,
+    include_answers: bool = False,
 ) -> dict[str, Any]:
     """The record of one admission; ``responses`` is None where nothing was reviewed."""
     document = request.document
@@ -165,15 +181,42 @@ def admission_record(
         record["allowed"] = allowed
     if responses is not None:
         record["constraintsEvaluated"] = responses.evaluated
-    judge(
-        record, responses, outcome.allowed, outcome.error, outcome.refusal, outcome.policies.result
-    )
+        if responses.recalled:
+            record.update(MEMO)
+        if responses.answers:
+            record["externalData"] = asked(responses.answers, include_answers=include_answers)
+    judge(record, responses, outcome.allowed, outcome.error, outcome.refusal, outcome.policies)
     if include_objects:
         record["object"] = request.object
         record["oldObject"] = request.old_object
         record["userInfo"] = user
         record["requestOptions"] = document.get("options")
     return record
+
+
+def asked(answers: ProviderAnswers, *, include_answers: bool) -> list[dict[str, Any]]:
+    """What providers were asked on the way, and with ``include_answers`` what they said."""
+    return [
+        {
+            "provider": request.provider,
+            "keys": list(request.keys),
+            "statusCode": response.status_code,
+            "cached": response.is_cached,
+            "millis": round(response.milliseconds, 3),
+            **(_answered(response) if include_answers else {}),
+        }
+        for request, response in answers.items()
+    ]
+
+
+def _answered(response: ProviderResponse) -> dict[str, Any]:
+    told: dict[str, Any] = {"idempotent": response.is_idempotent}
+    for name, pairs in (("responses", response.responses), ("errors", response.errors)):
+        if pairs is not None:
+            told[name] = [list(pair) for pair in pairs]
+    if response.system_error:
+        told["systemError"] = response.system_error
+    return told
 
 
 def unread_record(decision_id: str, request_uid: str, error: str) -> dict[str, Any]:
@@ -198,6 +241,7 @@ def audit_record(
     outcome: ReviewOutcome,
     *,
     include_objects: bool = False,
+    include_answers: bool = False,
 ) -> dict[str, Any]:
     """The record of one object reviewed by the audit run ``audit_id``, or between two of them."""
     kind = gvk_of(obj)
@@ -221,12 +265,32 @@ def audit_record(
         record["auditID"] = audit_id
     if responses is not None:
         record["constraintsEvaluated"] = responses.evaluated
-    judge(
-        record, responses, outcome.allowed, outcome.error, outcome.refusal, outcome.policies.result
-    )
+        if responses.answers:
+            record["externalData"] = asked(responses.answers, include_answers=include_answers)
+    judge(record, responses, outcome.allowed, outcome.error, outcome.refusal, outcome.policies)
     if include_objects:
         record["object"] = obj
     return record
+
+
+def excuses(responses: Responses) -> bool:
+    """Whether an exception excuses something of it."""
+    return bool(responses.excused) or any(one.excuse is not None for one in responses.results)
+
+
+def exception_fields(excuse: Excuse) -> dict[str, str]:
+    """What a record says of an exception; what is empty is left out."""
+    fields = {
+        "kind": excuse.kind,
+        "namespace": excuse.namespace,
+        "name": excuse.name,
+        "effect": excuse.effect,
+        "reason": excuse.reason,
+        "ticket": excuse.ticket,
+        "owner": excuse.owner,
+        "expires": excuse.expires,
+    }
+    return {name: value for name, value in fields.items() if value}
 
 
 def verdict_of(results: Sequence[Result]) -> DecisionVerdict:
@@ -255,7 +319,9 @@ def judge(
     allowed: bool | None,
     error: str,
     refusal: str,
-    written: Callable[[Result], Any],
+    policies: RecordedPolicies,
+    *,
+    written: Callable[[Result], Any] | None = None,
 ) -> None:
     """Say what was found, each result as ``written`` has it, and the verdict that comes of it.
 
@@ -264,8 +330,10 @@ def judge(
     faults: list[str] = []
     if responses is not None:
         if responses.results:
-            record["results"] = [written(result) for result in responses.results]
+            record["results"] = list(map(written or policies.result, responses.results))
             record["verdict"] = verdict_of(responses.results)
+        if excuses(responses):
+            record["excused"] = policies.excused(responses)
         if responses.undecided:
             record["undecided"] = [_undecided(item) for item in responses.undecided]
         if responses.faults:
@@ -296,9 +364,9 @@ def _undecided(item: Undecided) -> dict[str, Any]:
 
 def _constraint(constraint: Constraint) -> dict[str, Any]:
     metadata = constraint.document.get("metadata") or {}
-    _, _, version = str(constraint.document.get("apiVersion", "")).partition("/")
+    group, _, version = str(constraint.document.get("apiVersion", "")).partition("/")
     described = {
-        "group": _GROUP,
+        "group": group,
         "version": version,
         "kind": constraint.kind,
         "name": constraint.name,

@@ -40,7 +40,14 @@ def origin_from_environment(environment: Mapping[str, str]) -> Origin:
     )
 
 
+MASKED_ALWAYS: Final = ("mutation", "externalData")
+"""Fields that may hold values of an object even where objects are not included."""
+
 USER_FIELDS: Final = ("requestUsername", "requestUserUID", "requestUserGroups", "userInfo")
+
+
+_SHORT_OF_ANSWERS: Final = frozenset({"provider", "statusCode", "cached", "millis"})
+"""What a record that is too long says of each request to a provider."""
 
 
 def encode_bounded(record: dict[str, Any], bytes_max: int) -> bytes | None:
@@ -67,7 +74,15 @@ def _shorten(record: dict[str, Any], bytes_max: int) -> bytes | None:
         for name in ("patch", "previewPatch")
         if mutation.pop(name, None) is not None
     ]
-    record["results"] = [{**result, "details": {}} for result in record.get("results", ())]
+    if "externalData" in record:
+        truncated.append("externalData")
+        record["externalData"] = [
+            {name: value for name, value in one.items() if name in _SHORT_OF_ANSWERS}
+            for one in record["externalData"][:64]
+        ]
+    told = ["results", "excused"] if "excused" in record else ["results"]
+    for violations in told:
+        record[violations] = [{**result, "details": {}} for result in record.get(violations, ())]
     record["truncated"] = [*truncated, "results.details"]
     line = _encode(record)
     if line is not None and len(line) <= bytes_max:
@@ -75,13 +90,14 @@ def _shorten(record: dict[str, Any], bytes_max: int) -> bytes | None:
     for name in ("resourceLabels", "requestUserGroups"):
         record.pop(name, None)
         truncated.append(name)
-    record["results"] = [
-        {
-            **result,
-            "message": str(result.get("message", ""))[:256].encode("utf-8", "replace").decode(),
-        }
-        for result in record["results"][:64]
-    ]
+    for violations in told:
+        record[violations] = [
+            {
+                **result,
+                "message": str(result.get("message", ""))[:256].encode("utf-8", "replace").decode(),
+            }
+            for result in record[violations][:64]
+        ]
     record["truncated"] = [*truncated, "results.details", "results.message", "results"]
     line = _encode(record)
     return line if line is not None and len(line) <= bytes_max else None
@@ -138,7 +154,7 @@ class RecordEncoder:
         if not settings.include_user_info:
             for name in USER_FIELDS:
                 record.pop(name, None)
-        if self._masks or "mutation" in record:
+        if self._masks or not record.keys().isdisjoint(MASKED_ALWAYS):
             settings.masking.apply(record)
         return ""
 

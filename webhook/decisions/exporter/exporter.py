@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.backoff import Backoff
 from webhook.decisions.exporter import transport
-from webhook.decisions.exporter.encoding import RecordEncoder
+from webhook.decisions.exporter.encoding import MASKED_ALWAYS, RecordEncoder
 from webhook.decisions.exporter.outbox import Outbox
 from webhook.decisions.exporter.rows import LINE_BYTES_MAX, ROWS, NotedRows, separated
 from webhook.decisions.wire.framing import (
@@ -146,7 +146,7 @@ class Pauses:
         # The first failure and then each doubling, not a line for every try.
         if failures & (failures - 1) == 0:
             self._logger.warning(
-                "decisions disconnected",
+                "the decision log is not connected to its sidecar; trying again",
                 error=f"{type(error).__name__}: {error}",
                 failures=failures,
                 retry_seconds=round(seconds, 3),
@@ -160,7 +160,7 @@ class Pauses:
         faults = self._counters.faults
         if faults & (faults - 1) == 0:
             self._logger.fault(
-                "bug: decisions are exported anew",
+                "bug: the export of decisions ended; it begins again",
                 error,
                 faults=faults,
                 retry_seconds=round(seconds, 3),
@@ -254,7 +254,7 @@ class Exporter:
         if self.noted.count:  # what was decided before it has lower numbers
             self.settle()
         encoder = self._encoder
-        as_made = encoder.as_made and "mutation" not in record
+        as_made = encoder.as_made and record.keys().isdisjoint(MASKED_ALWAYS)
         if not as_made and not self._is_kept(record):
             return False
         sequence = self._sequence + 1
@@ -394,7 +394,10 @@ class Exporter:
         self._finished.set()
         self._wake.set()
         if lost:
-            self._logger.warning("decisions not acknowledged", records=lost)
+            self._logger.warning(
+                "decisions were lost at shutdown: the sidecar did not acknowledge them",
+                records=lost,
+            )
 
     def _is_kept(self, record: dict[str, Any]) -> bool:
         """Rules and masks; False, and counted, for what is left out."""
@@ -483,7 +486,9 @@ class Exporter:
         if len(self.outbox):
             self._wake.set()  # the next offer may be far off, or refused for want of room
         self.connected = True
-        self._logger.info("decisions connected", address=self._settings.address.scheme)
+        self._logger.info(
+            "the decision log is connected to its sidecar", address=self._settings.address.scheme
+        )
         async with asyncio.TaskGroup() as tasks:
             sender = tasks.create_task(self._send(connection))
             others = [
@@ -507,7 +512,7 @@ class Exporter:
         if isinstance(answer, Refusal):
             raise ProtocolError(answer.code, answer.message)
         if not isinstance(answer, ServerHello):
-            raise ProtocolError("bad_frame", "the receiver's first frame is no hello")
+            raise ProtocolError("bad_frame", "the receiver's first frame is not a hello")
         self._takes_rows = answer.protocol >= ROWS_PROTOCOL
         self.noted.limit = 0
         self._take_ack(answer.acknowledged)

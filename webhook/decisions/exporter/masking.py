@@ -60,12 +60,11 @@ class Masking:
             path for kinds, paths in self.of_kinds if not kinds or kind in kinds for path in paths
         ]
         for path in (*self.paths, *named):
-            if path[0] != "object":
-                _replace(record, path, masked)
-                continue
-            for name in ("object", "oldObject"):
+            for name in _ALIKE.get(path[0], (path[0],)):
                 _replace(record, (name, *path[1:]), masked)
         masked += self._mask_patches(record, named)
+        if "externalData" in record and record.get("resourceKind") == "Secret":
+            masked += _mask_asked(record)
         if masked:
             _mask_copies(record, masked)
             record["masked"] = masked
@@ -87,6 +86,30 @@ class Masking:
             masked += [f"mutation.{name}{item['path']}" for item, hit in operations if hit]
         return masked
 
+
+_ASKED_PATHS: Final[tuple[Path, ...]] = (
+    ("keys", "*"),
+    ("responses", "*", "*"),
+    ("errors", "*", "*"),
+    ("systemError",),
+)
+
+
+def _mask_asked(record: dict[str, Any]) -> list[str]:
+    """Mask what providers were asked and said of a Secret: its values may be the keys."""
+    masked: list[str] = []
+    of_all = []
+    for one in record["externalData"]:
+        kept = dict(one)
+        for path in _ASKED_PATHS:
+            _replace(kept, path, masked)
+        of_all.append(kept)
+    record["externalData"] = of_all
+    return [f"externalData.*.{path}" for path in dict.fromkeys(masked)]
+
+
+_ALIKE: Final = {"object": ("object", "oldObject"), "results": ("results", "excused")}
+"""Fields of records that hold the same: what is masked in one is masked in the other."""
 
 COPIES: Final = frozenset(
     {

@@ -9,10 +9,12 @@ from orjson import dumps
 
 from webhook.api.gvk import name_of
 from webhook.decisions.exporter.admission import (
+    MEMO,
     NO_POLICIES,
     RecordedPolicies,
     ReviewOutcome,
     admission_record,
+    asked,
     unread_record,
     why,
 )
@@ -43,6 +45,7 @@ def mutation_record(
     outcome: ReviewOutcome,
     *,
     include_objects: bool = False,
+    include_answers: bool = False,
 ) -> dict[str, Any]:
     """The record of what mutators did about one request.
 
@@ -72,6 +75,8 @@ def mutation_record(
         if preview.fault:
             document["previewFault"] = preview.fault
     record["mutation"] = document
+    if reviewed.answers:
+        record["externalData"] = asked(reviewed.answers, include_answers=include_answers)
     return record
 
 
@@ -125,9 +130,8 @@ class AdmissionRecorder:
             response = response._replace(decision_id=decision_id)
         noted = self._noted
         try:
-            if (
-                noted.total < noted.limit and snapshot is noted.snapshot and responses is not None
-            ) or self._is_noted(
+            is_open = noted.total < noted.limit and snapshot is noted.snapshot
+            if (is_open and responses is not None and not responses.answers) or self._is_noted(
                 Reviewed(request, responses, snapshot, (received, began)), response
             ):
                 # fmt: off
@@ -138,11 +142,11 @@ class AdmissionRecorder:
                 metadata = None if subject is None else subject.get("metadata")
                 user = document["userInfo"] or _NOBODY
                 assert responses is not None
-                more = None
+                more = MEMO if responses.recalled else None
                 # fmt: off
                 if (code != 200 or not allowed or responses.results or responses.faults
-                        or responses.undecided or responses.deadline_exceeded):
-                    more = noted.more(responses, allowed, code, message)
+                        or responses.undecided or responses.excused or responses.deadline_exceeded):
+                    more = {**(more or {}), **noted.more(responses, allowed, code, message)}
                 row = (
                     received, began, monotonic(), more, decision_id,
                     uid, operation, dry_run, group, version, kind, namespace,
@@ -181,8 +185,15 @@ class AdmissionRecorder:
                 duration_ns=duration_ns,
                 queue_ns=queue_ns,
             )
-            include = exporter.settings.include_objects
-            exporter.offer(mutation_record(decision_id, reviewed, outcome, include_objects=include))
+            settings = exporter.settings
+            record = mutation_record(
+                decision_id,
+                reviewed,
+                outcome,
+                include_objects=settings.include_objects,
+                include_answers=settings.include_answers,
+            )
+            exporter.offer(record)
         except Exception as bug:  # noqa: BLE001  # the log's boundary: the decision stands
             exporter.lose(bug)
         return response._replace(decision_id=decision_id)
@@ -210,7 +221,9 @@ class AdmissionRecorder:
         policies = self._policies if snapshot is self._snapshot else self._policies_of(snapshot)
         if exporter.refuse():
             return False
-        if exporter.in_rows and reviewed.responses is not None:
+        if reviewed.responses is not None and reviewed.responses.answers:
+            exporter.settle()  # a row has no place for what providers said
+        elif exporter.in_rows and reviewed.responses is not None:
             exporter.open_rows(policies)
             self._noted.snapshot = snapshot
             return True
@@ -233,14 +246,15 @@ class AdmissionRecorder:
 
     def _offer(self, decision_id: str, reviewed: Reviewed, outcome: ReviewOutcome) -> None:
         """Have a record of its own."""
-        include = self._exporter.settings.include_objects
+        settings = self._exporter.settings
         self._exporter.offer(
             admission_record(
                 decision_id,
                 reviewed.request,
                 reviewed.responses,
                 outcome,
-                include_objects=include,
+                include_objects=settings.include_objects,
+                include_answers=settings.include_answers,
             )
         )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from webhook.decisions.exporter.admission import NO_POLICIES, judge, verdict_of, why
+from webhook.decisions.exporter.admission import NO_POLICIES, excuses, judge, verdict_of, why
 from webhook.decisions.wire.rows import FRAME, records
 
 if TYPE_CHECKING:
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from webhook.constraint.result import Responses, Result
     from webhook.constraint.snapshot import Snapshot
     from webhook.decisions.exporter.admission import RecordedPolicies
+
+_EXISTING: Final = (True,)
+"""What a result has more that the old object had already."""
 
 ROWS: Final = 64
 """Decisions that are put together on one line: some 40 KB, most of a page of the queue's."""
@@ -115,6 +118,7 @@ class NotedRows:
             or responses.faults
             or responses.undecided
             or responses.deadline_exceeded
+            or excuses(responses)
         ):
             return self._judged(responses, allowed, code, message)
         first = results[0].enforcement_action == "deny"  # the gravest, and they come first
@@ -133,6 +137,7 @@ class NotedRows:
                     result.msg,
                     {} if details is None else details,
                     result.cause,
+                    *(_EXISTING if result.existing else ()),
                 )
             )
         return {"verdict": verdict, "code": code, "allowed": allowed, "results": written}
@@ -146,15 +151,16 @@ class NotedRows:
         self, responses: Responses, allowed: bool, code: int, message: str
     ) -> dict[str, Any]:
         row: dict[str, Any] = {"verdict": "allow", "code": code, "allowed": allowed}
-        judge(row, responses, allowed, *why(allowed, code, message), self._result)
+        judges = why(allowed, code, message)
+        judge(row, responses, allowed, *judges, self.policies, written=self._result)
         return row
 
     def _result(self, result: Result) -> tuple[Any, ...]:
-        """A result as a row has it."""
         number, _ = self._known.get(id(result.constraint)) or self._describe(result.constraint)
         details = {} if result.details is None else result.details
         action, scoped = result.enforcement_action, result.scoped_actions
-        return number, result.target, action, scoped, result.msg, details, result.cause
+        existing = _EXISTING if result.existing else ()
+        return number, result.target, action, scoped, result.msg, details, result.cause, *existing
 
     def _describe(self, constraint: Constraint) -> tuple[int, Constraint]:
         """Have a constraint described on this line."""

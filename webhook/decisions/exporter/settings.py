@@ -11,6 +11,7 @@ from webhook.decisions.exporter import transport
 from webhook.decisions.exporter.masking import Masking, Path, parse_path
 from webhook.decisions.rules import RecordRule, RecordRules
 from webhook.decisions.wire.framing import MAX_LINE_BYTES
+from webhook.extras import install_command
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class ExporterSettings:
     backoff_initial_seconds: float = setting(0.1, "backoff.initialSeconds", least=0.001)
     backoff_max_seconds: float = setting(10.0, "backoff.maxSeconds", least=0.001)
     include_objects: bool = setting(default=False)
+    include_answers: bool = setting(default=False)
     include_user_info: bool = setting(default=True)
     audit_allows: bool = setting(default=False)
     masking: Masking = field(default_factory=Masking)
@@ -78,7 +80,8 @@ def _address(section: Section) -> tuple[transport.Address, bool]:
         transport.load(parts.scheme)
     except ImportError as error:
         raise section.error(
-            "sidecarURL", f"{parts.scheme}:// needs waddle-admission[{parts.scheme}]: {error}"
+            "sidecarURL",
+            f"{parts.scheme}:// needs an extra: {install_command(parts.scheme)} ({error})",
         ) from None
     tls = section.section("tls")
     files = transport.TLSFiles(

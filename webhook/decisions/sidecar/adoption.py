@@ -94,12 +94,14 @@ class Adopter:
         except OSError as error:
             self.failures += 1
             lock.release()
-            self._logger.fault("adoption failed", error, queue=directory.name)
+            self._logger.fault("a queue could not be adopted", error, queue=directory.name)
             return
         self._lock = lock
         self.queue = queue
         self._logger.info(
-            "queue adopted", queue=directory.name, records=queue.log.end - queue.log.first
+            "the queue of a sidecar that is gone was adopted",
+            queue=directory.name,
+            records=queue.log.end - queue.log.first,
         )
         queue.start()
         queue.finish()
@@ -117,7 +119,9 @@ class Adopter:
             if drained:
                 self._remove(directory)
                 self.adopted += 1
-                self._logger.info("adopted queue drained", queue=directory.name)
+                self._logger.info(
+                    "an adopted queue was delivered and removed", queue=directory.name
+                )
         finally:
             if self._lock is not None:
                 self._lock.release()

@@ -85,7 +85,7 @@ class Disk(Protocol):
         """Whether this is a directory, and not a link to one, that was ever locked."""
 
     def remove_directory(self, path: Path) -> None:
-        """Remove a directory with all that is in it."""
+        """Remove what was delivered, and all below it; raises :class:`OSError`."""
 
 
 class _OSFile:
@@ -217,5 +217,5 @@ class OSDisk:
         return path.is_dir() and not path.is_symlink() and (path / LOCK).exists()
 
     def remove_directory(self, path: Path) -> None:
-        """Remove a directory with all that is in it."""
+        """Remove what was delivered, and all below it; raises :class:`OSError`."""
         shutil.rmtree(path)

@@ -158,7 +158,7 @@ class Drain(threading.Thread):
         if losses != self._losses:
             self._losses = losses
             self._logger.error(
-                "records lost", sink=self.sink_name, dropped=losses[0], corrupt=losses[1]
+                "records were lost", sink=self.sink_name, dropped=losses[0], corrupt=losses[1]
             )
 
     def _told_to_stop(self) -> bool:
@@ -216,7 +216,11 @@ class Drain(threading.Thread):
             return
         self.counters.dead_lettered += 1
         self.reader.advance(1)
-        self._logger.warning("record dead lettered", sink=self.sink_name, reason=reason)
+        self._logger.warning(
+            "a record was refused for good: it is in the dead-letter file",
+            sink=self.sink_name,
+            reason=reason,
+        )
 
     def _wait(self, error: SinkUnavailable) -> None:
         counters = self.counters
@@ -227,7 +231,7 @@ class Drain(threading.Thread):
         # The first failure and then each doubling: a week's outage is a few dozen lines.
         if counters.consecutive_failures & (counters.consecutive_failures - 1) == 0:
             self._logger.warning(
-                "sink unavailable",
+                "a sink does not take records; trying again",
                 sink=self.sink_name,
                 error=str(error),
                 failures=counters.consecutive_failures,
@@ -248,7 +252,11 @@ class Drain(threading.Thread):
             save_cursor(self._log.disk, self._path, cursor)
         except OSError as error:
             # At worst, records are sent twice after a crash; the log keeps them till then.
-            self._logger.warning("cursor not saved", sink=self.sink_name, error=str(error.strerror))
+            self._logger.warning(
+                "a sink's position was not saved: after a crash records are sent twice",
+                sink=self.sink_name,
+                error=str(error.strerror),
+            )
             return
         self._saved = cursor
         self._saved_at = now

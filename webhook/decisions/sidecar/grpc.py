@@ -123,7 +123,7 @@ class GRPCReceiver:
             try:
                 first = configuration()
             except OSError as error:
-                self._logger.fault("certificate not readable", error)
+                self._logger.fault("the certificate cannot be read", error)
             return first
 
         return grpc.dynamic_ssl_server_credentials(
@@ -142,7 +142,7 @@ class GRPCReceiver:
         except ProtocolError as error:
             self.rejected += 1
             self._logger.warning(
-                "sender refused", transport="grpc", reason=f"{error.code}: {error}"
+                "a sender was refused", transport="grpc", reason=f"{error.code}: {error}"
             )
             refusal = pb.Refusal(code=error.code, message=str(error))
             await context.write(pb.ServerFrame(error=refusal))
@@ -273,7 +273,7 @@ def _numbers(value: dict[str, Any]) -> dict[str, Any]:
     for name, item in value.items():
         if name in _INTEGERS and type(item) is str:
             value[name] = int(item)
-    for result in value.get("results", ()):
+    for result in (*value.get("results", ()), *value.get("excused", ())):
         constraint = result.get("constraint", {})
         for holder in (result, constraint):
             for name in _INTEGERS & holder.keys():

@@ -240,14 +240,18 @@ class Intake:
             except LogFull as full:
                 was_blocked, self.blocked = self.blocked, True
                 if not was_blocked:
-                    self._logger.warning("queue full", reason=str(full))
+                    self._logger.warning("the queue is full: senders wait", reason=str(full))
                 self._log.wait_trimmed(FULL_SECONDS)
             except OSError as error:
                 self.commit_failures += 1
                 self.blocked = True
                 failures = backoff.failures
                 if failures & (failures + 1) == 0:  # the first, and each doubling
-                    self._logger.warning("commit failed", error=str(error), failures=failures + 1)
+                    self._logger.warning(
+                        "records cannot be written to the queue; trying again",
+                        error=str(error),
+                        failures=failures + 1,
+                    )
                 self._log.wait_trimmed(backoff.next_seconds())
             else:
                 self.blocked = False

@@ -79,7 +79,7 @@ class SidecarCollector:
             ("committed", "Records made durable.", intake.committed),
             ("duplicates", "Records received again after they were taken.", streams.duplicates),
             ("gaps", "Sequence numbers that senders used and that never arrived.", streams.gaps),
-            ("rejected", "Lines that were no record.", sidecar.rejected),
+            ("rejected", "Lines that were not records.", sidecar.rejected),
             ("commits", "Group commits, each one sync.", intake.commits),
             (
                 "commit_failures",

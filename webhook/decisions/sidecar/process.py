@@ -214,7 +214,10 @@ class Sidecar:
             if lock is not None:
                 return lock
             if not waited:
-                self._logger.warning("queue locked", directory=str(directory))
+                self._logger.warning(
+                    "another sidecar uses the queue; waiting for it to end",
+                    directory=str(directory),
+                )
                 waited = True
             await self._sleep(LOCK_POLL_SECONDS)
         return None
@@ -234,7 +237,7 @@ class Sidecar:
                     raise
                 seconds = backoff.next_seconds()
                 self._logger.warning(
-                    "queue cannot be opened",
+                    "the queue cannot be opened; trying again",
                     directory=str(self._settings.directory),
                     error=str(error),
                     retry_seconds=round(seconds, 3),
@@ -272,7 +275,7 @@ class Sidecar:
                 self._adopter.step()
             except OSError as error:
                 self._adoption_failures += 1
-                self._logger.warning("adoption failed", error=str(error))
+                self._logger.warning("a queue could not be adopted", error=str(error))
             await self._sleep(ADOPT_POLL_SECONDS)
 
     async def _sleep(self, seconds: float) -> None:
@@ -296,7 +299,10 @@ class Sidecar:
                 while not self.queue.finished:  # noqa: ASYNC110  # threads set no asyncio.Event
                     await asyncio.sleep(POLL_SECONDS)
         except TimeoutError:
-            self._logger.warning("grace over", queued=[drain.lag for drain in self.queue.drains])
+            self._logger.warning(
+                "the grace period is over: undelivered records stay in the queue",
+                queued=[drain.lag for drain in self.queue.drains],
+            )
         self.intake.abandon()
         if self._adopter is not None:
             self._adopter.stop()

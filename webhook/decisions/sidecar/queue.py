@@ -56,9 +56,15 @@ class Queue:
         self._logger = logger
         self.log = SegmentLog(disk, directory, limits)
         if self.log.torn_bytes:
-            logger.warning("torn tail repaired", bytes=self.log.torn_bytes)
+            logger.warning(
+                "the queue's last write was cut short; it was removed", bytes=self.log.torn_bytes
+            )
         if self.log.damaged:
-            logger.error("queue damaged", directory=str(directory), places=self.log.damaged)
+            logger.error(
+                "the queue is damaged: records at these places are lost",
+                directory=str(directory),
+                places=self.log.damaged,
+            )
         self.dead_letters = [
             DeadLetters(disk, directory, sink.drain.name, sink.dead_letter_bytes) for sink in sinks
         ]
@@ -112,4 +118,6 @@ class Queue:
             self.log.trim(min(drain.counters.durable_offset for drain in self.drains))
         except OSError as error:
             # Tried again with the next cursor, or by whoever finds the log full.
-            self._logger.warning("segment not removed", error=str(error))
+            self._logger.warning(
+                "a delivered segment of the queue was not removed", error=str(error)
+            )

@@ -12,6 +12,7 @@ from webhook.decisions.rules import RecordSelection
 from webhook.decisions.sidecar.drain import DrainSettings
 from webhook.decisions.sidecar.log import LogLimits
 from webhook.decisions.sinks import sink
+from webhook.extras import install_command
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def _listener(section: Section) -> ListenerSettings:
                 import_module("webhook.decisions.sidecar.grpc")
             except ImportError as error:
                 raise section.error(
-                    "url", f"grpc:// needs waddle-admission[grpc]: {error}"
+                    "url", f"grpc:// needs an extra: {install_command('grpc')} ({error})"
                 ) from None
             return ListenerSettings(
                 "grpc", parts.netloc, paths["certFile"], paths["keyFile"], paths["clientCAFile"]

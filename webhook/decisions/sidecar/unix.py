@@ -217,6 +217,6 @@ class _Connection(asyncio.Protocol):
         assert self._transport is not None
         self._splitter = LineSplitter()
         self._receiver.rejected += 1
-        self._receiver.log("sender refused", f"{error.code}: {error}")
+        self._receiver.log("a sender was refused", f"{error.code}: {error}")
         self._transport.write(encode(Refusal(error.code, str(error))))
         self._transport.close()

@@ -141,7 +141,9 @@ class AuditDirectory:
             try:
                 path.unlink()
             except OSError as error:
-                self._logger.warning("report not removed", file=str(path), error=error.strerror)
+                self._logger.warning(
+                    "an old audit report was not removed", file=str(path), error=error.strerror
+                )
 
 
 class _Run:

@@ -71,7 +71,9 @@ def read_endpoint(section: Section) -> Endpoint:
     for key in ("headers", "headerFiles"):
         for name, value in section.text_map(key).items():
             if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value if key == "headers" else ""):
-                raise section.error(key, f"{name!r} is no header of HTTP, or its value is none")
+                raise section.error(
+                    key, f"{name!r} is not a header of HTTP, or its value is not allowed"
+                )
     return section.read(
         Endpoint,
         header_files={name: Path(file) for name, file in section.text_map("headerFiles").items()},

@@ -146,7 +146,7 @@ def configure(section: Section) -> MakeSink:
     settings = section.read(KafkaSettings, brokers=brokers)
     for name in _OWN_OPTIONS:
         if name in settings.options:
-            raise section.error("options", f"{name} is the sink's own affair")
+            raise section.error("options", f"{name} is set by the sink itself")
     section.finish()
     options: dict[str, str | int | float | bool] = {
         "bootstrap.servers": settings.brokers,

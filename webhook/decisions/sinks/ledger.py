@@ -238,7 +238,9 @@ class Ledger:
         elif version != self._seen:
             state = _read(self._path)
             if state is None:
-                self._logger.warning("ledger damaged, records may repeat", file=str(self._path))
+                self._logger.warning(
+                    "the ledger is damaged: records of audits may repeat", file=str(self._path)
+                )
                 self.entries = Entries()
                 return False
             self.entries = state

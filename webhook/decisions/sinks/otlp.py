@@ -32,6 +32,7 @@ from webhook.decisions.declaration import setting
 from webhook.decisions.sinks.http import GZIP_LEVEL
 from webhook.decisions.sinks.http_client import Poster, read_endpoint
 from webhook.decisions.sinks.sink import RecordsRefused
+from webhook.printable import quantity
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class OTLPSink:
         rejected = answer.partial_success.rejected_log_records
         if rejected:
             raise RecordsRefused(
-                f"{rejected} records rejected: {answer.partial_success.error_message}"
+                f"{quantity(rejected, 'record')} rejected: {answer.partial_success.error_message}"
             )
 
     def close(self) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
+from webhook.extras import install_command
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
@@ -76,7 +78,7 @@ class MakeSink(Protocol):
     """Makes a sink; ``origin`` names the configured sink and the queue that it is to drain."""
 
     def __call__(self, origin: str, logger: Logger, /) -> Sink:
-        """The sink."""
+        """A sink of its own for each queue that is drained."""
 
 
 def configure(kind: str, section: Section) -> MakeSink:
@@ -91,6 +93,6 @@ def configure(kind: str, section: Section) -> MakeSink:
             raise
         extra = EXTRAS[kind]
         raise section.error(
-            "type", f"type {kind} needs waddle-admission[{extra}]: {error}"
+            "type", f"type {kind} needs an extra: {install_command(extra)} ({error})"
         ) from None
     return cast("Callable[[Section], MakeSink]", module.configure)(section)

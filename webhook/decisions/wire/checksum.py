@@ -14,5 +14,5 @@ def checked(data: bytes) -> bytes:
     """The body of what was written; raises :class:`ValueError` for damage."""
     body, _, checksum = data.removesuffix(b"\n").rpartition(b"\n")
     if checksum != b"%08x" % zlib.crc32(body):
-        raise ValueError("the checksum is another")
+        raise ValueError("the checksum does not match")
     return body

@@ -78,7 +78,7 @@ class Refusal(_message.Message):
     def __init__(self, code: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
 
 class Record(_message.Message):
-    __slots__ = ("spec_version", "event_type", "id", "sequence", "timestamp", "pod_uid", "pod", "pod_namespace", "node", "process", "labels", "enforcement_point", "request_uid", "audit_id", "verdict", "allowed", "code", "operation", "dry_run", "results", "errors", "constraints_evaluated", "undecided", "resource_group", "resource_api_version", "resource_kind", "resource_namespace", "resource_name", "resource_labels", "request_resource", "request_subresource", "request_username", "request_user_uid", "request_user_groups", "policy_digest", "policy_revision", "duration_ns", "queue_duration_ns", "object", "old_object", "user_info", "request_options", "masked", "truncated", "mutation", "reviewed", "violations", "event", "details")
+    __slots__ = ("spec_version", "event_type", "id", "sequence", "timestamp", "pod_uid", "pod", "pod_namespace", "node", "process", "labels", "enforcement_point", "request_uid", "audit_id", "verdict", "allowed", "code", "operation", "dry_run", "results", "errors", "constraints_evaluated", "undecided", "excused", "memo", "resource_group", "resource_api_version", "resource_kind", "resource_namespace", "resource_name", "resource_labels", "request_resource", "request_subresource", "request_username", "request_user_uid", "request_user_groups", "policy_digest", "policy_revision", "duration_ns", "queue_duration_ns", "object", "old_object", "user_info", "request_options", "masked", "truncated", "mutation", "external_data", "reviewed", "violations", "event", "details")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -116,6 +116,8 @@ class Record(_message.Message):
     ERRORS_FIELD_NUMBER: _ClassVar[int]
     CONSTRAINTS_EVALUATED_FIELD_NUMBER: _ClassVar[int]
     UNDECIDED_FIELD_NUMBER: _ClassVar[int]
+    EXCUSED_FIELD_NUMBER: _ClassVar[int]
+    MEMO_FIELD_NUMBER: _ClassVar[int]
     RESOURCE_GROUP_FIELD_NUMBER: _ClassVar[int]
     RESOURCE_API_VERSION_FIELD_NUMBER: _ClassVar[int]
     RESOURCE_KIND_FIELD_NUMBER: _ClassVar[int]
@@ -138,6 +140,7 @@ class Record(_message.Message):
     MASKED_FIELD_NUMBER: _ClassVar[int]
     TRUNCATED_FIELD_NUMBER: _ClassVar[int]
     MUTATION_FIELD_NUMBER: _ClassVar[int]
+    EXTERNAL_DATA_FIELD_NUMBER: _ClassVar[int]
     REVIEWED_FIELD_NUMBER: _ClassVar[int]
     VIOLATIONS_FIELD_NUMBER: _ClassVar[int]
     EVENT_FIELD_NUMBER: _ClassVar[int]
@@ -165,6 +168,8 @@ class Record(_message.Message):
     errors: _containers.RepeatedScalarFieldContainer[str]
     constraints_evaluated: int
     undecided: _containers.RepeatedCompositeFieldContainer[Undecided]
+    excused: _containers.RepeatedCompositeFieldContainer[Result]
+    memo: bool
     resource_group: str
     resource_api_version: str
     resource_kind: str
@@ -187,11 +192,12 @@ class Record(_message.Message):
     masked: _containers.RepeatedScalarFieldContainer[str]
     truncated: _containers.RepeatedScalarFieldContainer[str]
     mutation: _struct_pb2.Struct
+    external_data: _containers.RepeatedCompositeFieldContainer[_struct_pb2.Struct]
     reviewed: int
     violations: int
     event: str
     details: _struct_pb2.Struct
-    def __init__(self, spec_version: _Optional[str] = ..., event_type: _Optional[str] = ..., id: _Optional[str] = ..., sequence: _Optional[int] = ..., timestamp: _Optional[str] = ..., pod_uid: _Optional[str] = ..., pod: _Optional[str] = ..., pod_namespace: _Optional[str] = ..., node: _Optional[str] = ..., process: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., enforcement_point: _Optional[str] = ..., request_uid: _Optional[str] = ..., audit_id: _Optional[str] = ..., verdict: _Optional[str] = ..., allowed: _Optional[bool] = ..., code: _Optional[int] = ..., operation: _Optional[str] = ..., dry_run: _Optional[bool] = ..., results: _Optional[_Iterable[_Union[Result, _Mapping]]] = ..., errors: _Optional[_Iterable[str]] = ..., constraints_evaluated: _Optional[int] = ..., undecided: _Optional[_Iterable[_Union[Undecided, _Mapping]]] = ..., resource_group: _Optional[str] = ..., resource_api_version: _Optional[str] = ..., resource_kind: _Optional[str] = ..., resource_namespace: _Optional[str] = ..., resource_name: _Optional[str] = ..., resource_labels: _Optional[_Mapping[str, str]] = ..., request_resource: _Optional[_Union[GroupVersionResource, _Mapping]] = ..., request_subresource: _Optional[str] = ..., request_username: _Optional[str] = ..., request_user_uid: _Optional[str] = ..., request_user_groups: _Optional[_Iterable[str]] = ..., policy_digest: _Optional[str] = ..., policy_revision: _Optional[int] = ..., duration_ns: _Optional[int] = ..., queue_duration_ns: _Optional[int] = ..., object: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., old_object: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., user_info: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., request_options: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., masked: _Optional[_Iterable[str]] = ..., truncated: _Optional[_Iterable[str]] = ..., mutation: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., reviewed: _Optional[int] = ..., violations: _Optional[int] = ..., event: _Optional[str] = ..., details: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
+    def __init__(self, spec_version: _Optional[str] = ..., event_type: _Optional[str] = ..., id: _Optional[str] = ..., sequence: _Optional[int] = ..., timestamp: _Optional[str] = ..., pod_uid: _Optional[str] = ..., pod: _Optional[str] = ..., pod_namespace: _Optional[str] = ..., node: _Optional[str] = ..., process: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., enforcement_point: _Optional[str] = ..., request_uid: _Optional[str] = ..., audit_id: _Optional[str] = ..., verdict: _Optional[str] = ..., allowed: _Optional[bool] = ..., code: _Optional[int] = ..., operation: _Optional[str] = ..., dry_run: _Optional[bool] = ..., results: _Optional[_Iterable[_Union[Result, _Mapping]]] = ..., errors: _Optional[_Iterable[str]] = ..., constraints_evaluated: _Optional[int] = ..., undecided: _Optional[_Iterable[_Union[Undecided, _Mapping]]] = ..., excused: _Optional[_Iterable[_Union[Result, _Mapping]]] = ..., memo: _Optional[bool] = ..., resource_group: _Optional[str] = ..., resource_api_version: _Optional[str] = ..., resource_kind: _Optional[str] = ..., resource_namespace: _Optional[str] = ..., resource_name: _Optional[str] = ..., resource_labels: _Optional[_Mapping[str, str]] = ..., request_resource: _Optional[_Union[GroupVersionResource, _Mapping]] = ..., request_subresource: _Optional[str] = ..., request_username: _Optional[str] = ..., request_user_uid: _Optional[str] = ..., request_user_groups: _Optional[_Iterable[str]] = ..., policy_digest: _Optional[str] = ..., policy_revision: _Optional[int] = ..., duration_ns: _Optional[int] = ..., queue_duration_ns: _Optional[int] = ..., object: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., old_object: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., user_info: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., request_options: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., masked: _Optional[_Iterable[str]] = ..., truncated: _Optional[_Iterable[str]] = ..., mutation: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., external_data: _Optional[_Iterable[_Union[_struct_pb2.Struct, _Mapping]]] = ..., reviewed: _Optional[int] = ..., violations: _Optional[int] = ..., event: _Optional[str] = ..., details: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
 
 class GroupVersionResource(_message.Message):
     __slots__ = ("group", "version", "resource")
@@ -204,7 +210,7 @@ class GroupVersionResource(_message.Message):
     def __init__(self, group: _Optional[str] = ..., version: _Optional[str] = ..., resource: _Optional[str] = ...) -> None: ...
 
 class Result(_message.Message):
-    __slots__ = ("constraint", "template", "target", "enforcement_action", "enforcement_actions", "message", "details", "cause", "template_generation")
+    __slots__ = ("constraint", "template", "target", "enforcement_action", "enforcement_actions", "message", "details", "cause", "template_generation", "exception", "existing")
     CONSTRAINT_FIELD_NUMBER: _ClassVar[int]
     TEMPLATE_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
@@ -214,6 +220,8 @@ class Result(_message.Message):
     DETAILS_FIELD_NUMBER: _ClassVar[int]
     CAUSE_FIELD_NUMBER: _ClassVar[int]
     TEMPLATE_GENERATION_FIELD_NUMBER: _ClassVar[int]
+    EXCEPTION_FIELD_NUMBER: _ClassVar[int]
+    EXISTING_FIELD_NUMBER: _ClassVar[int]
     constraint: Constraint
     template: str
     target: str
@@ -223,7 +231,29 @@ class Result(_message.Message):
     details: _struct_pb2.Value
     cause: str
     template_generation: int
-    def __init__(self, constraint: _Optional[_Union[Constraint, _Mapping]] = ..., template: _Optional[str] = ..., target: _Optional[str] = ..., enforcement_action: _Optional[str] = ..., enforcement_actions: _Optional[_Iterable[str]] = ..., message: _Optional[str] = ..., details: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., cause: _Optional[str] = ..., template_generation: _Optional[int] = ...) -> None: ...
+    exception: Exception
+    existing: bool
+    def __init__(self, constraint: _Optional[_Union[Constraint, _Mapping]] = ..., template: _Optional[str] = ..., target: _Optional[str] = ..., enforcement_action: _Optional[str] = ..., enforcement_actions: _Optional[_Iterable[str]] = ..., message: _Optional[str] = ..., details: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., cause: _Optional[str] = ..., template_generation: _Optional[int] = ..., exception: _Optional[_Union[Exception, _Mapping]] = ..., existing: _Optional[bool] = ...) -> None: ...
+
+class Exception(_message.Message):
+    __slots__ = ("kind", "namespace", "name", "effect", "reason", "ticket", "owner", "expires")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    EFFECT_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    TICKET_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_FIELD_NUMBER: _ClassVar[int]
+    kind: str
+    namespace: str
+    name: str
+    effect: str
+    reason: str
+    ticket: str
+    owner: str
+    expires: str
+    def __init__(self, kind: _Optional[str] = ..., namespace: _Optional[str] = ..., name: _Optional[str] = ..., effect: _Optional[str] = ..., reason: _Optional[str] = ..., ticket: _Optional[str] = ..., owner: _Optional[str] = ..., expires: _Optional[str] = ...) -> None: ...
 
 class Undecided(_message.Message):
     __slots__ = ("constraint", "template", "target", "cause", "answer", "message")

@@ -95,7 +95,7 @@ def records(value: dict[str, Any]) -> list[dict[str, Any]]:
     first, common = value.get("sequence"), value.get("common")
     constraints, rows = value.get("constraints"), value.get("rows")
     if type(first) is not int or not 1 <= first <= SEQUENCE_MAX - ROWS_MAX:
-        raise _wrong("its sequence is no number of a record")
+        raise _wrong("its sequence is not the number of a record")
     if type(common) is not dict or type(constraints) is not list or type(rows) is not list:
         raise _wrong("it lacks common, constraints or rows")
     if not 1 <= len(rows) <= ROWS_MAX:
@@ -105,7 +105,7 @@ def records(value: dict[str, Any]) -> list[dict[str, Any]]:
     else:
         clock = value.get("clock")
         if type(clock) not in {int, float}:
-            raise _wrong("its clock is no time")
+            raise _wrong("its clock is not a time")
         made = [_record(common, clock, row) for row in rows]
     for number, (record, more) in enumerate(made, first):
         record["sequence"] = number
@@ -156,10 +156,10 @@ _Made: TypeAlias = "tuple[dict[str, Any], Any]"
 
 def _record(common: dict[str, Any], clock: Any, row: Any) -> _Made:
     if type(row) not in {list, tuple} or len(row) != _WIDTH:
-        raise _wrong(f"a row has not {_WIDTH} values")
+        raise _wrong(f"a row does not have {_WIDTH} values")
     received, began, decided, more, *values = row
     if not (_is_time(received) and _is_time(began) and _is_time(decided)):
-        raise _wrong("a row's time is no time")
+        raise _wrong("a row's time is not a time")
     record = {
         **common,
         **dict(zip(NAMES, values, strict=True)),
@@ -177,7 +177,7 @@ def _record(common: dict[str, Any], clock: Any, row: Any) -> _Made:
 
 def _record_2(common: dict[str, Any], row: Any) -> _Made:
     if type(row) not in {list, tuple} or len(row) != _WIDTH_2:
-        raise _wrong(f"a row has not {_WIDTH_2} values")
+        raise _wrong(f"a row does not have {_WIDTH_2} values")
     when, more, *values = row
     named = dict(zip(NAMES_2, values, strict=True))
     return {**common, **named, "timestamp": _timestamp(when), "verdict": "allow"}, more
@@ -189,33 +189,35 @@ def _is_time(value: Any) -> bool:
 
 def _timestamp(when: Any) -> str:
     if not _is_time(when) or when < 0:
-        raise _wrong("a row's time is no time")
+        raise _wrong("a row's time is not a time")
     return timestamp(when)
 
 
 def _add(record: dict[str, Any], constraints: list[Any], more: Any) -> None:
     """What few records have: results, and other verdicts than `allow`."""
     if type(more) is not dict:
-        raise _wrong("what a row has more is no object")
+        raise _wrong("the additional part of a row is not an object")
     record.update(more)
     results = more.get("results")
     if results is None:
         return
     if type(results) is not list:
-        raise _wrong("a row's results are no list")
+        raise _wrong("a row's results are not a list")
     record["results"] = [_result(constraints, result) for result in results]
 
 
 def _result(constraints: list[Any], result: Any) -> dict[str, Any]:
-    if type(result) not in {list, tuple} or len(result) != _RESULT_WIDTH:
-        raise _wrong(f"a result has not {_RESULT_WIDTH} values")
-    number, *values, cause = result
+    if type(result) not in {list, tuple} or len(result) not in {_RESULT_WIDTH, _RESULT_WIDTH + 1}:
+        raise _wrong(f"a result does not have {_RESULT_WIDTH} values")
+    number, *values, cause = result[:_RESULT_WIDTH]
+    existing = {"existing": True} if len(result) > _RESULT_WIDTH else {}
     if type(number) is not int or not 0 <= number < len(constraints):
         raise _wrong("a result is of a constraint that the frame does not have")
     described = constraints[number]
     if type(described) is not dict:
-        raise _wrong("a constraint is no object")
-    return {**described, **dict(zip(RESULT_NAMES, values, strict=True)), "cause": cause}
+        raise _wrong("a constraint is not an object")
+    said = dict(zip(RESULT_NAMES, values, strict=True))
+    return {**described, **said, "cause": cause, **existing}
 
 
 def _wrong(how: str) -> ProtocolError:

@@ -69,7 +69,7 @@ class Cursor(ABC):
 
     @abstractmethod
     def expression(self) -> tree.Expression:
-        """One expression."""
+        """Read up to what cannot go on an expression; templates within texts call it, too."""
 
     def names(self, where: str) -> tuple[str, ...]:
         """The one or two variables of a loop, up to ``in``."""

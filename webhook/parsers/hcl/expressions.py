@@ -28,7 +28,7 @@ class Reader(Cursor):
     # --- operators ---------------------------------------------------------------------------
 
     def expression(self) -> tree.Expression:
-        """One expression."""
+        """Read operators by their precedence, and ``? :`` last."""
         self._depth += 1
         if self._depth > RECURSIVE_DEPTH_MAX:
             raise self.fault("Nested too deeply")

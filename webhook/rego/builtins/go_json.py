@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.patterns import LONE_SURROGATE
@@ -46,6 +47,21 @@ def is_valid(text: str) -> bool:
     except RecursionError:
         return False
     return True
+
+
+_WHOLE_MAX: Final = 1e21
+_SMALL: Final = 1e-6
+"""From the one on, and below the other, Go writes a float with an exponent."""
+
+
+def float_number(value: float) -> int | float:
+    """A finite float as ``encoding/json`` writes it, read again: OPA keeps the text."""
+    text = repr(value)
+    if value.is_integer() and abs(value) < _WHOLE_MAX:
+        return int(Decimal(text))  # the shortest digits, and zeros
+    if _SMALL <= abs(value) < _WHOLE_MAX:
+        return number(format(Decimal(text), "f"))
+    return number(re.sub(r"e([+-])0", r"e\1", text))
 
 
 def _constant(name: str) -> Any:

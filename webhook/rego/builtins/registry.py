@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
 from webhook.rego.builtins.families import HOMES
@@ -107,6 +108,9 @@ _registered: dict[str, Builtin] = {}
 _older: dict[str, Builtin] = {}
 """What some of these were in the OPA that Gatekeeper has."""
 
+_GRAPHQL: Final = "graphql."
+"""What these built-ins need is an extra of the package."""
+
 _NEWER: Final = frozenset(("strings.split_n",))
 """Those that the OPA which Gatekeeper has does not know."""
 
@@ -140,6 +144,13 @@ class _Table(Mapping[str, Builtin]):
 
 BUILTINS: Final[Mapping[str, Builtin]] = _Table()
 """Every built-in by name."""
+
+
+def lacking(name: object) -> str:
+    """Why a built-in cannot be called in this installation, and what installs it; "" if it can."""
+    if not isinstance(name, str) or not name.startswith(_GRAPHQL) or find_spec("graphql"):
+        return ""
+    return f"{name}: graphql-core is not installed, which this needs: install the extra graphql"
 
 
 class Available(Mapping[str, Builtin]):

@@ -9,15 +9,14 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Final
-from zoneinfo import ZoneInfo
 
 from webhook import duration as go_duration
 from webhook.golang import time as gotime
 from webhook.golang.floats import float_text
-from webhook.golang.time import Moment, date_of, days_in, days_of
+from webhook.golang.time import Moment, NoTimeZones, date_of, days_in, days_of, load_zone
 from webhook.rego.builtins.operands import integer
 from webhook.rego.builtins.registry import builtin, wrong_operand
-from webhook.rego.errors import BuiltinError
+from webhook.rego.errors import BuiltinError, EvaluationError
 from webhook.rego.run.numbers import binary
 from webhook.rego.run.values import type_name
 from webhook.rego.types import NUMBER, STRING, any_of, static_array
@@ -64,9 +63,12 @@ def _zone(name: str) -> tzinfo:
     if ".." in name or name[0] in "/\\":
         raise BuiltinError("time: invalid location name")
     try:
-        return ZoneInfo(name)
-    except (OSError, ValueError, KeyError):
-        raise BuiltinError(f"unknown time zone {name}") from None
+        zone = load_zone(name)
+    except NoTimeZones as error:  # no value of the policy's: it must not go on as undefined
+        raise EvaluationError("eval_internal_error", str(error)) from None
+    if zone is None:
+        raise BuiltinError(f"unknown time zone {name}")
+    return zone
 
 
 def _offset(zone: tzinfo, seconds: int) -> tuple[int, str]:

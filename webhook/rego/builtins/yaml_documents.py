@@ -20,9 +20,10 @@ from webhook.api import yaml_reader
 from webhook.api.yaml_reader import NOT_FINITE, InvalidYaml, NotFinite, YamlDialect
 from webhook.golang.floats import float_text
 from webhook.golang.strings import utf8
+from webhook.rego.builtins.go_json import float_number
 from webhook.rego.builtins.registry import builtin
 from webhook.rego.errors import BuiltinError
-from webhook.rego.run.numbers import number, number_text
+from webhook.rego.run.numbers import number_text
 from webhook.rego.run.text import display, json_items
 from webhook.rego.run.values import RegoObject, RegoSet, ordered
 from webhook.rego.run.weight import afford_text
@@ -39,15 +40,6 @@ def _fault(message: str) -> BuiltinError:
     return BuiltinError(f"yaml: {message}")
 
 
-def _number(value: float) -> int | float:
-    """The number after a passage through Go's JSON, which writes integers without a point."""
-    if 1e-6 <= abs(value) < 1e21 and not value.is_integer():
-        return number(format(value, "f") if "e" in repr(value) else repr(value))
-    if value.is_integer() and abs(value) < 1e21:
-        return int(yaml_reader.json_float(value))
-    return number(re.sub(r"e([+-])0", r"e\1", repr(value)))
-
-
 def _key(name: Value, value: Value) -> str:
     """A mapping's key in JSON, where it must be a string."""
     if type(name) is str:
@@ -62,7 +54,9 @@ def _key(name: Value, value: Value) -> str:
     raise _fault("invalid map key")
 
 
-_DIALECT: Final = YamlDialect(number=_number, tagged_dates=True, lone_tag_is_plain=True, key=_key)
+_DIALECT: Final = YamlDialect(
+    number=float_number, tagged_dates=True, lone_tag_is_plain=True, key=_key
+)
 _OLDER: Final = replace(_DIALECT, old_words=True)
 """With what YAML 1.1 calls true and false, as the library of Gatekeeper's OPA reads it."""
 

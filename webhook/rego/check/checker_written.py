@@ -31,7 +31,7 @@ class Written:
         self._binding: dict[str, ir.Call | ir.Eq] | None = None
 
     def term(self, term: ir.Term) -> str:
-        """A term."""
+        """A term as OPA's errors show it: generated variables by what they stand for."""
         if isinstance(term, ir.Var):
             return self._variable(term.name)
         if isinstance(term, ir.Const):

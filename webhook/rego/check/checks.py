@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from webhook.rego.builtins.registry import lacking
 from webhook.rego.check.compatibility import GATEKEEPER
 from webhook.rego.check.ir import Call, Comprehension, Const, Every, Logic, Not, Ref, Var
 from webhook.rego.check.variables import LEAVES, NESTING, composites_of, parts_of, terms_of
@@ -196,6 +197,9 @@ def check_calls(
     faults = []
     for lit in literals:
         if not isinstance(lit, Call):
+            continue
+        if lacks := lacking(lit.name):
+            faults.append(_type_error(lacks, lit.location))
             continue
         wanted = arity(lit.name)
         given = len(lit.args)

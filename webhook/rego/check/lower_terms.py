@@ -89,11 +89,11 @@ class TermLowering:
         return ir.Const(term.value)
 
     def null_(self, _term: ast.Null) -> ir.Term:
-        """``null``."""
+        """A constant."""
         return ir.Const(None)
 
     def number_(self, term: ast.Number) -> ir.Term:
-        """A number."""
+        """A constant, exact whatever its size."""
         return ir.Const(number(term.text))
 
     def var_(self, term: ast.Var) -> ir.Term:
@@ -131,21 +131,21 @@ class TermLowering:
         return self.as_var(head, where)
 
     def array_(self, term: ast.Array) -> ir.Term:
-        """An array."""
+        """A constant where every item is one, else built when it is evaluated."""
         items = [self.term(item) for item in term.items]
         if all(isinstance(item, ir.Const) for item in items):
             return ir.Const([item.value for item in items])  # type: ignore[union-attr]
         return ir.Array(items)
 
     def set_(self, term: ast.Set) -> ir.Term:
-        """A set."""
+        """As an array; equal members are one."""
         items = [self.term(item) for item in term.items]
         if all(isinstance(item, ir.Const) for item in items):
             return ir.Const(RegoSet(item.value for item in items))  # type: ignore[union-attr]
         return ir.Set(items)
 
     def object_(self, term: ast.Object) -> ir.Term:
-        """An object."""
+        """As an array, by its keys and values."""
         items = [(self.term(key), self.term(value)) for key, value in term.items]
         if all(isinstance(k, ir.Const) and isinstance(v, ir.Const) for k, v in items):
             return ir.Const(make_object((k.value, v.value) for k, v in items))  # type: ignore[union-attr]

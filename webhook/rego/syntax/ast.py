@@ -39,7 +39,7 @@ def _location() -> Any:
 
 @node(frozen=True, slots=True)
 class Null:
-    """``null``."""
+    """The scalar ``null``: a value, and not undefined."""
 
     location: Location = _location()
 

@@ -107,7 +107,7 @@ class BodyParser:
     # --- literals --------------------------------------------------------------------------
 
     def literal(self) -> Literal_:
-        """One literal of a body."""
+        """Read what stands between two lines or semicolons, with its ``with`` modifiers."""
         cursor = self.cursor
         start = cursor.i
         kind = cursor.kinds[start]

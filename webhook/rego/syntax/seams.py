@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class ReadsTerms(Protocol):
-    """Reads terms."""
+    """What bodies and rules ask of the parser of terms, which needs them in turn."""
 
     def expression(self, pairs: bool = True) -> Term:
         """A term with operators; ``pairs`` where ``k, v in xs`` may stand."""

@@ -99,7 +99,7 @@ class PartialDocument:
         return True
 
     def value(self) -> Value:
-        """The document."""
+        """What the rules have added so far, as a set or an object."""
         return RegoSet() if self._set and not self._members else _value(self._members)
 
 

@@ -197,7 +197,7 @@ class StepwiseEvaluation(RuleSteps):
     # --- calls -------------------------------------------------------------------------------
 
     def call(self, query: BodyQuery, lit: ir.Call, then: Then) -> Signal:
-        """A call."""
+        """Call a built-in or function for every value of its arguments; an output may be the last."""
         out = lit.out
         args = lit.args
         expected = self.arity(lit.name)

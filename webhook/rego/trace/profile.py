@@ -32,7 +32,7 @@ class LineProfile:
 
     @property
     def file(self) -> str:
-        """The file that the line is in."""
+        """As the module was named when it was parsed."""
         return self.location.file
 
     @property

@@ -71,7 +71,7 @@ class TermWriter:
         return "_" if name[0] == "$" else name
 
     def term(self, term: ir.Term) -> str:
-        """A term."""
+        """A term as OPA's traces write it."""
         match term:
             case ir.Const(value=value):
                 return constant_text(value)

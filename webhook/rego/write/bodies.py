@@ -244,7 +244,7 @@ class Bodies:
         self._function.patterns.true(self._function.terms.operand(lit.term))
 
     def call_(self, lit: ir.Call) -> None:
-        """A call."""
+        """Write a built-in or function's call: inline, hoisted or as it stands."""
         self._function.calls.call(lit)
 
     def every_(self, lit: ir.Every) -> None:

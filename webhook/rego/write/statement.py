@@ -101,7 +101,7 @@ class Reads(Line):
 
 @dataclass(slots=True, eq=False)
 class WrittenFunction:
-    """A function as it has been written."""
+    """A function's statements and what they need, before they become text."""
 
     name: str
     params: tuple[str, ...]

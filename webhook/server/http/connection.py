@@ -109,7 +109,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         fault = self.hub.peer_check(transport) if self.hub.peer_check is not None else None
         if fault is not None:
-            self.hub.log.warning("client certificate refused", reason=fault)
+            self.hub.log.warning("a client certificate was refused", reason=fault)
             self.abort("client_certificate")
             return
         self._scope = head.connection_scope(transport)
@@ -281,7 +281,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _exchange(self) -> Exchange | None:
         if self._target[0] != self._url and not self._read_target(self._url):
-            self._refuse(400, "malformed", "malformed HTTP request: the target is no path")
+            self._refuse(400, "malformed", "malformed HTTP request: the target is not a path")
             return None
         parser = self._parser
         scope = head.request_scope(self._scope, parser, self._target, self._headers)

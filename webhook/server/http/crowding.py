@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from webhook.server.http.limits import PREFIX_BYTES
 from webhook.server.http.occupant import occupant_of
 from webhook.server.http.responder import JSON
-from webhook.server.responsibility import Delay
+from webhook.server.responsibility import SHARES_MIN, Delay, responsible_for
 from webhook.server.status import failure
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ TOO_MANY: Final = "too many requests of the same user wait for review: send fewe
 LATE: Final = (
     "too many bytes of the same user wait for review: send smaller objects, or fewer at once"
 )
+
+TOO_LARGE: Final = "it is too large to be read in time: make it smaller, or split it"
 
 
 class UnreadRefusal(NamedTuple):
@@ -110,10 +112,14 @@ def _refuse_crowd(
     requester = occupant_of(body).requester
     if not requester:
         return None
-    own = _places(requester, occupants, by_size=by_size)
+    present, prefix = list(islice(occupants, LOOKED_AT_MAX)), bytes(body[:PREFIX_BYTES])
+    own = _places(requester, present, by_size=by_size)
     delay = responder.work_since(since, requester).with_places(own)
-    message = LATE if by_size else TOO_MANY
-    return responder.refuse_delayed(bytes(body[:PREFIX_BYTES]), delay, message)
+    if by_size and responsible_for(delay) != "others":
+        requests = _places(requester, present, by_size=False)
+        if requests.places_taken < SHARES_MIN:
+            return responder.refuse_unread(prefix, TOO_LARGE)
+    return responder.refuse_delayed(prefix, delay, LATE if by_size else TOO_MANY)
 
 
 def places_of(requester: str, hub: Hub) -> Delay:

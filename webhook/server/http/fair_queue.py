@@ -43,9 +43,14 @@ class _User(Generic[T]):
         """Of a processor, on a scale on which everyone who begins stands where the least stands."""
 
     @property
+    def places(self) -> int:
+        """What it has of all that wait or are under way."""
+        return self.waiting + self.running
+
+    @property
     def is_idle(self) -> bool:
         """Whether nothing is done or to be done for it."""
-        return not self.waiting and not self.running
+        return not self.places
 
 
 class FairQueue(Generic[T]):
@@ -84,8 +89,9 @@ class FairQueue(Generic[T]):
             user.seconds = max(user.seconds, self._least)
         displaced = None
         if self.size + len(self._busy) >= self._waiting_max:
-            crowd = max(self._users.values(), key=lambda other: other.waiting)
-            if crowd.waiting <= user.waiting + 1:
+            others = (other for other in self._users.values() if other.waiting)
+            crowd = max(others, key=lambda other: other.places, default=user)
+            if crowd.places <= user.places + 1:
                 self._forget()
                 return work
             displaced = self._drop_newest(crowd)
@@ -111,7 +117,7 @@ class FairQueue(Generic[T]):
     def before(self, party: Party) -> Delay:
         """What waits or is under way, and how much of that this party's user has."""
         user = self._users.get(party.user)
-        mine = 0 if user is None else user.waiting + user.running
+        mine = 0 if user is None else user.places
         users = sum(1 for other in self._users.values() if not other.is_idle)
         places = self.size + len(self._busy)
         return Delay(places_taken=mine, places=places, requesters=users)

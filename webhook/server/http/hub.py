@@ -139,6 +139,8 @@ class Hub:
         self._scheduled = False
         self._turns = 0
         """Turns of the loop until requests are answered again, as long as there are handshakes."""
+        self._turns_until = 0.0
+        """When they are answered again in any case: a turn may hold a hundred handshakes."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self.tick()
@@ -180,11 +182,12 @@ class Hub:
         return share.bytes > own and len(self._clients) > 1
 
     def _run(self) -> None:
-        if self._turns and self.handshakes:
+        if self._turns and self.handshakes and time.monotonic() < self._turns_until:
             self._turns -= 1
         else:
             self.queue.answer(SLICE_SECONDS)
             self._turns = HANDSHAKE_TURNS
+            self._turns_until = time.monotonic() + SLICE_SECONDS
         if self.queue:
             assert self._loop is not None
             self._loop.call_soon(self._run)

@@ -61,7 +61,7 @@ class RequestQueue:
         return len(self._arrived) + self._shared.size
 
     def put(self, request: Waiting) -> None:
-        """Queue a request."""
+        """Let a request wait behind those of its user; it is sorted in at the next turn."""
         self._arrived.append(request)
 
     def answer(self, seconds: float) -> None:

@@ -56,10 +56,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{/* What a server's own container mounts: (list root "webhook" or "audit"). */}}
 {{- define "waddle.mounts" -}}
 {{- $root := index . 0 }}
-{{- if and $root.Values.certificates.existingSecret (eq (index . 1) "webhook") }}
+{{- include "waddle.decisions.mounts" $root }}
+{{- if or $root.Values.certificates.existingSecret (eq (index . 1) "audit") }}
 - {name: certificates, mountPath: /certs, readOnly: true}
 {{- end }}
-{{- include "waddle.decisions.mounts" $root }}
 {{- with $root.Values.extraVolumeMounts }}
 {{ toYaml . }}
 {{- end }}
@@ -68,11 +68,19 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{/* Its Pod's volumes: (list root "webhook" or "audit"). */}}
 {{- define "waddle.volumes" -}}
 {{- $root := index . 0 }}
-{{- with and (eq (index . 1) "webhook") $root.Values.certificates.existingSecret }}
-- name: certificates
-  secret: {secretName: {{ . }}, defaultMode: 0440}
-{{- end }}
 {{- include "waddle.decisions.volumes" . }}
+{{- $ownSecret := printf "%s-webhook-server-cert" (include "waddle.fullname" $root) }}
+{{- if eq (index . 1) "audit" }}
+- name: certificates
+  secret:
+    secretName: {{ $root.Values.certificates.existingSecret | default $ownSecret }}
+    items: [{key: tls.crt, path: tls.crt}, {key: tls.key, path: tls.key}]
+    optional: true
+    defaultMode: 0440
+{{- else if $root.Values.certificates.existingSecret }}
+- name: certificates
+  secret: {secretName: {{ $root.Values.certificates.existingSecret }}, defaultMode: 0440}
+{{- end }}
 {{- with $root.Values.extraVolumes }}
 {{ toYaml . }}
 {{- end }}
@@ -98,6 +106,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if and .Values.telemetry.endpoint (not .Values.telemetry.metrics) (not .Values.telemetry.tracing) }}
 {{- fail "telemetry.endpoint needs telemetry.metrics or telemetry.tracing: without them nothing is sent" }}
 {{- end }}
+{{- if and .Values.externalData.trust.namespace .Values.certificates.existingSecret }}
+{{- fail "externalData.trust needs Waddle's own certificate: with certificates.existingSecret whoever makes that one tells providers" }}
+{{- end }}
 {{- $taken := dict }}
 {{- if eq .Values.decisions.mode "sidecar" }}
 {{- $taken = dict "8889" "the decision log's sidecar" }}
@@ -111,5 +122,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- if and .Values.autoscaling.enabled (gt (int .Values.autoscaling.minReplicas) (int .Values.autoscaling.maxReplicas)) }}
 {{- fail "autoscaling.minReplicas is more than autoscaling.maxReplicas" }}
+{{- end }}
+{{- end }}
+
+{{- /* The rules that the replicas keep in a webhook of a configuration: an upgrade leaves them. */}}
+{{- define "waddle.liveRules" -}}
+{{- $name := index . 1 }}
+{{- range (index . 0).webhooks }}
+{{- if and (eq .name $name) .rules }}
+    rules:
+      {{- toYaml .rules | nindent 6 }}
+{{- end }}
 {{- end }}
 {{- end }}

@@ -131,7 +131,7 @@ def test_an_asset_has_the_path_of_its_ancestors():
 @pytest.mark.parametrize(
     ("value", "told"),
     [
-        (7, "f: no asset: expected an object, got int"),
+        (7, "f: no asset: expected an object, got a number"),
         ([asset(), {}], "f: asset 1: no asset: no name"),
         (asset(asset_type=None), "f: no asset: no asset_type"),
         (asset(ancestry_path=None), "f: asset missing ancestry information"),
@@ -202,7 +202,7 @@ def test_a_declared_target_splits_along_its_path_and_names_what_it_finds():
     assert names(declared(reviews="*"), [{}, {}]) == ["file.json.0", "file.json.1"]
     assert names(declared(reviews=["services", "web"]), COMPOSE) == ["file.json.services.web"]
     assert names(declared(reviews="nothing"), COMPOSE) == []
-    with pytest.raises(ReviewError, match=r"expected an object or an array .*, got int"):
+    with pytest.raises(ReviewError, match=r"expected an object or an array .*, got a number"):
         names(declared(reviews="a"), 7)
 
 

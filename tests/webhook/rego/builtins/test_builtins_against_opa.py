@@ -7,7 +7,7 @@ import pytest
 
 from tests.programs import Programs
 from tests.webhook.rego.builtins.calling import Case, opa_answers, our_answer
-from tests.webhook.rego.builtins.operand_tables import CASES, mixed_cases
+from tests.webhook.rego.builtins.operands import CASES, mixed_cases
 
 BY_NAME: defaultdict[str, list[Case]] = defaultdict(list)
 for one in (*CASES, *mixed_cases()):

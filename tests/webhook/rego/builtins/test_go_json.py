@@ -4,6 +4,7 @@ import pytest
 
 from webhook.rego.builtins import go_json
 from webhook.rego.errors import BuiltinError
+from webhook.rego.run.numbers import number_text
 
 
 @pytest.mark.parametrize(
@@ -43,3 +44,22 @@ def test_half_a_surrogate_pair_is_replaced():
 def test_nesting_beyond_every_bound_is_an_error_and_no_crash():
     with pytest.raises(BuiltinError):
         go_json.decode("[" * 1_000_000)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (-2.5e-8, "-2.5e-8"),
+        (1.234e-5, "0.00001234"),
+        (1e-6, "0.000001"),
+        (5e-324, "5e-324"),
+        (1000000.5, "1000000.5"),
+        (2.0**60, "1152921504606847000"),
+        (1e20, "100000000000000000000"),
+        (1e21, "1e+21"),
+        (1.5e300, "1.5e+300"),
+        (2.0, "2"),
+    ],
+)
+def test_floats_are_written_as_go_writes_them(value: float, text: str) -> None:
+    assert number_text(go_json.float_number(value)) == text

@@ -106,7 +106,7 @@ def graphql_is_valid(context: Context, query: Value, schema: Value) -> bool:
 
 @builtin("graphql.schema_is_valid", _DOCUMENT, result=BOOLEAN, context=True)
 def graphql_schema_is_valid(context: Context, schema: Value) -> bool:
-    """Whether a schema is valid."""
+    """True where the parser and the type system take it; errors are false, not undefined."""
     try:
         check_schema(_tree(context, schema, "SchemaDocument", parse_schema))
     except BuiltinError:

@@ -177,7 +177,7 @@ class _Maker:
         return made
 
     def name(self, text: str) -> core.NameNode:
-        """A name."""
+        """A node of graphql-core's, of a name as OPA's document has it."""
         return core.NameNode(value=text)
 
     def named(self, text: str) -> core.NamedTypeNode:
@@ -247,7 +247,7 @@ class _Maker:
     # --- queries ----------------------------------------------------------------------------
 
     def operation(self, node: Node) -> Any:
-        """An operation."""
+        """A query, mutation or subscription with its variables; without a word it is a query."""
         made = core.OperationDefinitionNode(
             operation=core.OperationType(node["Operation"] or "query"),
             name=self.name(node["Name"]) if node["Name"] else None,

@@ -1,0 +1,451 @@
+"""External data beside Gatekeeper: ``python -m loadtest.external_data [--quick] [--save]``.
+
+A provider that takes 20 ms, and 12 templates of which four ask it for three keys each, in the same
+rounds to both: what asking adds to the median of an answer, and its CPU. Then, of each server
+alone, the latencies of other requests while some ask, beside those while as many do not; and while
+some ask a provider that never answers. Exit code 1 where a goal is missed; ``--save`` writes
+``results/external_data.md``, and a JSON beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import contextlib
+import http.client
+import json
+import ssl
+import statistics
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import yaml
+
+from loadtest.bench import gatekeeper
+from loadtest.bench.gatekeeper import Installation
+from loadtest.bench.load import Generator
+from loadtest.bench.machine import describe
+from loadtest.bench.measurement import BODIES, make_certificates, same_answer, say
+from loadtest.bench.policies import POLICIES
+from loadtest.bench.servers import Cores, Server, waddle
+from tests import policies
+from tests.cluster import Cluster
+from tests.programs import ROOT, build
+from tests.provider_process import ProviderProcess, make_authority
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tests.policies import Json
+
+RESULTS: Final = ROOT / "loadtest" / "results" / "external_data.md"
+
+PROVIDER_MS: Final = 20
+TEMPLATES, ASKING, KEYS = 12, 4, 3
+CONNECTIONS: Final = 8
+BODIES_COUNT: Final = 64
+"""Each with keys of its own, so that no two requests under way ask the same."""
+
+ADDED_MAX: Final = 1.0
+"""Of the median, in round trips to the provider."""
+CPU_MAX: Final = 0.1
+"""Of a request, beside Gatekeeper's."""
+OTHERS_MAX: Final = 1.2
+"""The 99th percentile of other requests, beside that while nobody asks."""
+
+GOOD, HANGING = "images", "silent"
+ASKS: Final = "bench/asks"
+"""The label by which a Pod's templates ask: `yes`, or `silent` for the provider that never answers."""
+
+
+WARM_UP: Final = 4 * BODIES_COUNT
+ALONE: Final = 16
+"""Requests of a round one after the other: 1.5 s where four templates wait in turn."""
+
+
+class Plan(NamedTuple):
+    """How much is measured."""
+
+    rounds: int
+    """In which each server is asked in turn."""
+    windows: int
+    seconds: float
+    """Of a window in which others' latencies are taken."""
+
+
+FULL, QUICK = Plan(20, 5, 12), Plan(3, 1, 4)
+
+
+# --- policies and bodies -----------------------------------------------------------------------------
+
+
+def asking_template(number: int) -> Json:
+    """A template that asks for three keys of each Pod that says so, and denies what is not known."""
+    kind = f"BenchAsks{number}"
+    rego = f"""
+    package benchasks{number}
+    violation[{{"msg": msg}}] {{
+      input.review.object.metadata.labels["{ASKS}"] == "yes"
+      answer := external_data({{"provider": "{GOOD}", "keys": keys}})
+      said := {{pair[0] | pair := answer.responses[_]}}
+      count(said) < {KEYS}
+      msg := sprintf("the provider says %v", [answer])
+    }}
+    keys := [key | image := input.review.object.spec.containers[0].image
+      n := [{", ".join(map(str, range(KEYS)))}][_]
+      key := sprintf("%v-{number}-%v", [image, n])]
+    """
+    return policies.template(kind, rego)
+
+
+SILENT_TEMPLATE: Final = policies.template(
+    "BenchHangs",
+    f"""
+    package benchhangs
+    violation[{{"msg": msg}}] {{
+      input.review.object.metadata.labels["{ASKS}"] == "silent"
+      key := sprintf("hang/%v", [input.review.object.spec.containers[0].image])
+      answer := external_data({{"provider": "{HANGING}", "keys": [key]}})
+      msg := sprintf("the provider says %v", [answer.system_error])
+    }}
+    """,
+)
+
+
+def policy_documents() -> list[Json]:
+    """Eight templates of the library, four that ask, and one that asks whoever never answers."""
+    texts = [
+        (POLICIES / "p12" / name).read_text() for name in ("templates.yaml", "constraints.yaml")
+    ]
+    library = [document for text in texts for document in yaml.safe_load_all(text) if document]
+    kept = {
+        document["spec"]["crd"]["spec"]["names"]["kind"]
+        for document in library
+        if document["kind"] == "ConstraintTemplate"
+    }
+    kept = set(sorted(kept)[: TEMPLATES - ASKING])
+    own = [*(asking_template(number) for number in range(ASKING)), SILENT_TEMPLATE]
+    kinds = [one["spec"]["crd"]["spec"]["names"]["kind"] for one in own]
+    return [
+        *(
+            document
+            for document in library
+            if document["kind"] in kept
+            or document.get("spec", {}).get("crd", {}).get("spec", {}).get("names", {}).get("kind")
+            in kept
+        ),
+        *own,
+        *(policies.constraint(kind, f"{kind.lower()}-0", kinds=["Pod"]) for kind in kinds),
+    ]
+
+
+def make_bodies(folder: Path, asks: str) -> list[Path]:
+    """Pods that differ in an image, with the label by which they ask."""
+    folder.mkdir()
+    made = []
+    for number in range(BODIES_COUNT):
+        body = json.loads((BODIES / "pod.json").read_bytes())
+        request = body["request"]
+        request["uid"] = f"705ab4f5-6393-11e8-b7cc-{number:012d}"
+        request["userInfo"]["username"] = f"user-{number}"
+        request["object"]["metadata"]["labels"][ASKS] = asks
+        image = request["object"]["spec"]["containers"][0]["image"]
+        request["object"]["spec"]["containers"][0]["image"] = f"{image}-{number}"
+        made.append(folder / f"{asks}-{number}.json")
+        made[-1].write_text(json.dumps(body, separators=(",", ":")))
+    return made
+
+
+# --- the run ------------------------------------------------------------------------------------------
+
+
+class Taken(NamedTuple):
+    """Of a request: CPU of the server, and the median of its latency."""
+
+    cpu_ms: float
+    p50_ms: float
+
+
+class Run:
+    """Where things are."""
+
+    def __init__(self, folder: Path, plan: Plan) -> None:
+        self.folder = folder
+        self.plan = plan
+        self.cores = Cores.of_this_machine()
+        self.generator = Generator(self.cores.client)
+        self.certificates = make_certificates(folder / "certificates")
+        self.bodies = {asks: make_bodies(folder / asks, asks) for asks in ("yes", "no", "silent")}
+        self.documents = policy_documents()
+
+    @contextlib.contextmanager
+    def providers(self) -> Iterator[list[Json]]:
+        """Both providers, on the clients' core, as Provider objects."""
+        authority = make_authority()
+        clients = self.certificates / "tls.crt"
+        with contextlib.ExitStack() as stack:
+            found = []
+            for name, delay, timeout in ((GOOD, PROVIDER_MS, 5), (HANGING, 0, 3)):
+                provider = ProviderProcess(
+                    self.folder / name,
+                    authority=authority,
+                    client_authority=clients,
+                    delay_ms=delay,
+                    core=self.cores.client,
+                )
+                stack.enter_context(provider)
+                found.append(provider.manifest(name, timeout=timeout))
+            self.trips_ms = round_trips(provider=found[0], certificates=self.certificates)
+            yield found
+
+    @contextlib.contextmanager
+    def ours(self, providers: Sequence[Json], name: str, *flags: str) -> Iterator[Server]:
+        """Our server with all policies."""
+        folder = self.folder / name
+        folder.mkdir()
+        documents = [*self.documents, *providers]
+        (folder / "all.yaml").write_text("\n---\n".join(map(json.dumps, documents)))
+        log = self.folder / f"{name}.log"
+        with waddle(
+            folder, self.certificates, core=self.cores.server, log=log, flags=flags
+        ) as server:
+            yield server
+
+    @contextlib.contextmanager
+    def installed(self, providers: Sequence[Json]) -> Iterator[Installation]:
+        """A cluster that holds all policies, enforced once by a Gatekeeper."""
+        folder = self.folder / "gatekeeper"
+        folder.mkdir()
+        (folder / "all.yaml").write_text("\n---\n".join(map(json.dumps, self.documents)))
+        cluster = Cluster.start(build("testcluster"), self.folder / "cluster")
+        try:
+            gatekeeper.install(cluster.api)
+            for provider in providers:
+                path = "/apis/externaldata.gatekeeper.sh/v1beta1/providers"
+                cluster.api.apply(f"{path}/{provider['metadata']['name']}", provider)
+            log = self.folder / "gatekeeper.log"
+            found = Installation(cluster, self.certificates, log, self.cores.server)
+            with found.gatekeeper():
+                gatekeeper.apply_policies(cluster.api, folder)
+            found.pin(self.cores.client)
+            yield found
+        finally:
+            cluster.stop()
+
+    def compared(self, servers: Sequence[Server], asks: str) -> list[Taken]:
+        """What a request takes of each, in turn: the median of one alone, CPU of some at a time."""
+
+        def taken(connections: int, requests: int, rounds: int) -> list[list[dict[str, float]]]:
+            return self.generator.compare(
+                servers,
+                self.bodies[asks],
+                connections=connections,
+                requests=requests,
+                rounds=rounds,
+                expected="allowed",
+                apart=False,
+            )
+
+        taken(CONNECTIONS, WARM_UP, 1)
+        alone = taken(1, ALONE, self.plan.rounds)
+        beside = taken(CONNECTIONS, BODIES_COUNT, self.plan.rounds)
+        return [
+            Taken(
+                statistics.median(turns[place]["own_cpu_us"] / 1000 for turns in beside),
+                statistics.median(turns[place]["p50_ms"] for turns in alone),
+            )
+            for place in range(len(servers))
+        ]
+
+    def others(self, server: Server, asks: str, rate: float, beside: float) -> float:
+        """The 99th percentile of requests that do not ask, in ms.
+
+        ``beside`` of them a second, others ask or do not. A wrong or missing answer to anybody is
+        told, and ends the run where it is ours.
+        """
+        verdict = "denied" if asks == "silent" else "allowed"
+        seconds = self.plan.seconds
+        with ThreadPoolExecutor(1) as pool:
+            load = pool.submit(
+                self.generator.mixed,
+                server,
+                dict.fromkeys(self.bodies[asks], verdict),
+                connections=ASKING_CONNECTIONS,
+                seconds=seconds,
+                rate=beside,
+                samples=self.folder / "asking.samples",
+            )
+            measured = self.generator.mixed(
+                server,
+                dict.fromkeys(self.bodies["no"], "allowed"),
+                connections=CONNECTIONS,
+                seconds=seconds,
+                rate=rate,
+                samples=self.folder / "others.samples",
+            )
+            for report in (measured, load.result()):
+                if report["fault"]:
+                    say(f"{server.name}: {report['fault']}")
+                    if server.name == "waddle":
+                        raise RuntimeError(f"{server.name}: {report['fault']}")
+        return float(measured["p99_ms"])
+
+
+def round_trips(*, provider: Json, certificates: Path) -> float:
+    """The median of a request for three keys over a connection that stays, as a client sees it."""
+    spec = provider["spec"]
+    context = ssl.create_default_context(cadata=base64.b64decode(spec["caBundle"]).decode())
+    context.load_cert_chain(certificates / "tls.crt", certificates / "tls.key")
+    address, _, path = spec["url"].removeprefix("https://").partition("/")
+    connection = http.client.HTTPSConnection(address, context=context, timeout=30)
+    taken = []
+    for number in range(100):
+        keys = [f"trip-{number}-{key}" for key in range(KEYS)]
+        body = json.dumps({"request": {"keys": keys}})
+        began = time.perf_counter()
+        connection.request("POST", f"/{path}", body, {"Content-Type": "application/json"})
+        connection.getresponse().read()
+        taken.append((time.perf_counter() - began) * 1000)
+    connection.close()
+    return statistics.median(taken)
+
+
+class Row(NamedTuple):
+    """What was measured, and whether it holds."""
+
+    what: str
+    ours: str
+    theirs: str
+    ratio: float
+    goal: float
+
+
+NO_CACHE: Final = "--external-data-provider-response-cache-ttl=0"
+NO_ERRORS: Final = "--external-data-error-cache-ttl=0"
+
+OTHERS_SHARE, ASKING_SHARE = 0.2, 0.1
+"""Of what a server could do alone: the load of those who do not ask, and of those who may."""
+SILENT_RATE_MAX: Final = 15.0
+"""A second: each takes the provider's 3 seconds of one of 64 connections."""
+ASKING_CONNECTIONS: Final = 64
+
+
+def measure(run: Run) -> list[Row]:
+    """All rows."""
+    rows: list[Row] = []
+    with run.providers() as providers, run.installed(providers) as installation:
+        say(f"a round trip to the provider: {run.trips_ms:.2f} ms")
+        with (
+            installation.gatekeeper(flags=[NO_CACHE]) as peer,
+            run.ours(providers, "uncached", NO_CACHE, NO_ERRORS) as server,
+        ):
+            same_answer([server, peer], run.bodies["yes"][0])
+            still = run.compared([server, peer], "no")
+            asked = run.compared([server, peer], "yes")
+            say(f"no cache: without asking {still}, asking {asked}")
+            rows += uncached(run, still, asked)
+            rows += delays(run, [server, peer], still, asked)
+        with installation.gatekeeper() as peer, run.ours(providers, "cached") as server:
+            asked = run.compared([server, peer], "yes")
+            say(f"cached: {asked}")
+            rows.insert(2, cpu_row("CPU of a request that asks, keys in the cache", asked))
+    return rows
+
+
+def uncached(run: Run, still: Sequence[Taken], asked: Sequence[Taken]) -> Iterator[Row]:
+    """Each key is asked for anew."""
+    added = [one.p50_ms - before.p50_ms for one, before in zip(asked, still, strict=True)]
+    yield Row(
+        f"median, added by asking, no cache, in round trips of {run.trips_ms:.1f} ms",
+        f"{added[0]:.1f} ms",
+        f"{added[1]:.1f} ms",
+        added[0] / run.trips_ms,
+        ADDED_MAX,
+    )
+    yield cpu_row("CPU of a request that asks, no cache", asked)
+    yield cpu_row("CPU of a request that does not ask", still)
+
+
+def cpu_row(what: str, taken: Sequence[Taken]) -> Row:
+    """Ours beside Gatekeeper's."""
+    ours, theirs = (one.cpu_ms for one in taken)
+    return Row(what, f"{ours:.3f} ms", f"{theirs:.3f} ms", ours / theirs, CPU_MAX)
+
+
+def delays(
+    run: Run, servers: Sequence[Server], still: Sequence[Taken], asked: Sequence[Taken]
+) -> Iterator[Row]:
+    """What those who ask cost the others, of each server in turn."""
+    for asks, what in (("yes", "while some ask"), ("silent", "while some ask who never answers")):
+        shown, ratios = [], []
+        for server, quiet, busy in zip(servers, still, asked, strict=True):
+            rate = OTHERS_SHARE * 1000 / quiet.cpu_ms
+            beside = ASKING_SHARE * 1000 / busy.cpu_ms
+            if asks == "silent":
+                beside = min(beside, SILENT_RATE_MAX)
+            windows: dict[str, list[float]] = {"no": [], asks: []}
+            for number in range(run.plan.windows):
+                for mode in sorted(windows, reverse=number % 2 == 1):
+                    windows[mode].append(run.others(server, mode, rate, beside))
+            before, after = (statistics.median(windows[mode]) for mode in ("no", asks))
+            shown.append(f"{before:.2f} → {after:.2f} ms")
+            ratios.append(after / before)
+            say(f"{server.name}, {what}: {rate:.0f} and {beside:.0f} a second: {windows}")
+        yield Row(
+            f"99th percentile of the others, {what} (ratio: with and without; "
+            f"Gatekeeper's is {ratios[1]:.2f})",
+            shown[0],
+            shown[1],
+            ratios[0],
+            OTHERS_MAX,
+        )
+
+
+def page(rows: Sequence[Row]) -> str:
+    """The result for people."""
+    machine = "".join(f"| {name} | {value} |\n" for name, value in describe().items())
+    table = "\n".join(
+        f"| {row.what} | {row.ours} | {row.theirs} | {row.ratio:.3f} | {row.goal:g} "
+        f"| {'holds' if row.ratio <= row.goal else 'missed'} |"
+        for row in rows
+    )
+    return f"""# External data
+
+Written by `make bench-external-data`.
+
+| machine | |
+|---|---|
+{machine}
+One provider over mutual TLS 1.3 that takes {PROVIDER_MS} ms; {TEMPLATES} templates, of which {ASKING} ask for {KEYS} keys each. Both servers on one core with one certificate, {BODIES_COUNT} Pods with keys of their own in turn. Rounds ask each server in turn: one request at a time for the median, {CONNECTIONS} for CPU. The others' latencies are taken of each server alone, on a fixed schedule at {OTHERS_SHARE:.0%} of what it could do; as many requests beside them, at {ASKING_SHARE:.0%}, ask or do not.
+
+| what | Waddle | Gatekeeper | ratio | goal, at most | |
+|---|---|---|---|---|---|
+{table}
+"""
+
+
+def main() -> int:
+    """Measure, print, and with ``--save`` keep; 1 where a goal is missed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--save", action="store_true", help="write results/external_data.md")
+    parser.add_argument("--quick", action="store_true", help="few rounds, one minute")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="waddle-external-data-") as scratch:
+        run = Run(Path(scratch), QUICK if options.quick else FULL)
+        rows = measure(run)
+    text = page(rows)
+    print(text)
+    if options.save:
+        RESULTS.write_text(text)
+        told = [row._asdict() for row in rows]
+        RESULTS.with_suffix(".json").write_text(
+            json.dumps({"machine": describe(), "trip_ms": run.trips_ms, "rows": told}, indent=1)
+        )
+    return 1 if any(row.ratio > row.goal for row in rows) else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,54 @@
+"""docs/exceptions.md: what its files and commands do."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from shlex import split
+
+import pytest
+import yaml
+
+from tests.conformance.gatekeeper import waddle
+from tests.programs import ROOT
+
+PAGE = (ROOT / "docs" / "exceptions.md").read_text()
+FILES = dict(re.findall(r"`(excused/[\w.]+)`:\n\n```yaml\n(.*?)```", PAGE, re.DOTALL))
+TYPED = re.findall(r"^\$ waddle (.*)$", PAGE, re.MULTILINE)
+DENIAL = (
+    'admission webhook "validation.gatekeeper.sh" denied the request: [nobody] db is privileged'
+)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(FILES) == 3
+    (tmp_path / "excused").mkdir()
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "denial.txt").write_text(DENIAL)
+    monkeypatch.chdir(tmp_path)
+
+
+def test_one_container_is_excused_and_the_others_are_not() -> None:
+    test, check, _ = TYPED
+    command = test
+    done = waddle(*command.split())
+    assert done.returncode == 1
+    assert re.findall(r"^  (deny|excused) +\S+  (\w+)", done.stdout, re.MULTILINE) == [
+        ("deny", "db"),
+        ("excused", "agent"),
+        ("excused", "agent"),
+    ]
+    command = check
+    done = waddle(*command.split())
+    assert "PolicyException shop/agent excuses 2 violations" in done.stdout
+
+
+def test_an_exception_for_a_refusal_lets_it_through() -> None:
+    command = TYPED[2]
+    made = waddle(*split(command))
+    assert made.returncode == 0, made.stderr
+    assert yaml.safe_load(made.stdout)["spec"]["reason"] == "moves in May"
+    Path("excused/db.yaml").write_text(made.stdout)
+    assert waddle("test", "-f", "excused/").returncode == 0

@@ -1,0 +1,26 @@
+"""Every test of Kyverno's library of policies in CEL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.conformance.gatekeeper import CONFORMANCE, require
+from webhook.policies.kyverno_suite import find_kyverno_suites
+from webhook.policies.suite_filter import Filter
+
+require("kyverno")
+
+
+def test_every_case_of_the_library_ends_as_kyverno_expects() -> None:
+    """Those whose objects are not among the data run nothing, and say so."""
+    cases, wrong = 0, []
+    for suite in find_kyverno_suites(Path(CONFORMANCE / "kyverno")):
+        [test] = suite.run(str(suite.path), Filter()).tests
+        cases += len(test.cases)
+        missing = test.error.startswith("resources[") and test.error.endswith(
+            "No such file or directory"
+        )
+        wrong += [f"{suite.path}: {test.error}"] if test.error and not missing else []
+        wrong += [f"{case.name}: {case.error}" for case in test.cases if case.error]
+    assert cases > 100
+    assert wrong == []

@@ -1,0 +1,103 @@
+"""Reviews public cases by their policies: ``python -m tests.conformance.vap DIR``.
+
+A folder holds ``cases.json`` and ``policies``: each case names a policy's file, and has a binding,
+parameters, objects and what is right: the last object is admitted (``pass``) or refused (``fail``).
+Each verdict is compared with the wrong one, too, by being told in numbers of both kinds.
+"""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from webhook.admission_policies.kinds import ConfigurationFault
+from webhook.admission_policies.parameters import parameters_of
+from webhook.admission_policies.reading import AdmissionPolicy, read_binding, read_policy
+from webhook.admission_policies.verdict import evaluate, misconfigured
+from webhook.constraint.placement import namespace_for
+from webhook.review.subject import played
+
+Json = dict[str, Any]
+
+EXCUSED: dict[str, str] = {}
+"""Cases that are answered in another way, by policy and name, each with the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A case with what was said of it."""
+
+    name: str
+    expected: str
+    given: str
+    why: str
+
+    @property
+    def is_right(self) -> bool:
+        """Whether it is what was expected."""
+        return self.expected == self.given
+
+
+@cache
+def _policy(file: Path) -> AdmissionPolicy:
+    documents = [one for one in yaml.safe_load_all(file.read_text()) if one]
+    (policy,) = [one for one in documents if one["kind"] == "ValidatingAdmissionPolicy"]
+    return read_policy(policy)
+
+
+def answers(folder: Path) -> Iterator[Answer]:
+    """What is said of each case."""
+    for case in json.loads((folder / "cases.json").read_text()):
+        told = _told(_policy(folder / "policies" / case["policy"]), case)
+        name = f"{case['policy']}: {case['name']}"
+        yield Answer(name, case["expected"], "fail" if told else "pass", "; ".join(told))
+
+
+def _told(policy: AdmissionPolicy, case: Json) -> list[str]:
+    binding = read_binding(case["binding"])
+    params = case.get("params") or []
+    known = params if isinstance(params, list) else [params]
+    told: list[str] = []
+    for number, obj in enumerate(case["objects"]):
+        operation = "UPDATE" if number else "CREATE"
+        old = case["objects"][number - 1] if number else None
+        obj.setdefault("metadata", {}).setdefault("namespace", "default")
+        namespace = dict(namespace_for(obj, {}) or {})
+        request = played(obj, namespace, operation, old).request.document
+        told = []
+        if not (policy.matches(request, namespace) and binding.matches(request, namespace)):
+            continue
+        try:
+            given = parameters_of(policy, binding, request, lambda _: known)
+        except ConfigurationFault as fault:
+            verdicts = [misconfigured(policy, str(fault))]
+        else:
+            verdicts = [evaluate(policy, request, namespace, one) for one in given]
+        told += [one.message for verdict in verdicts for one in verdict.failures]
+        told += [text for verdict in verdicts for text in verdict.undecided]
+    return told
+
+
+def main(folder: Path) -> int:
+    """Tell of all cases; 1 where one that is not excused is answered in another way."""
+    numbers: Counter[str] = Counter()
+    for answer in answers(folder):
+        if answer.is_right:
+            numbers[answer.given] += 1
+        elif answer.name in EXCUSED:
+            numbers["excused"] += 1
+        else:
+            numbers["wrong"] += 1
+            print(f"{answer.name}: {answer.given}, not {answer.expected}: {answer.why}")
+    print(", ".join(f"{count} {what}" for what, count in sorted(numbers.items())))
+    return 1 if numbers["wrong"] or not numbers else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

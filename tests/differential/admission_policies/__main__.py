@@ -1,0 +1,37 @@
+"""Looks for differences: ``python -m tests.differential.admission_policies FIRST SEEDS``.
+
+Each seed is 60 validating policies and 60 mutating ones, about three objects each.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.cluster import Cluster
+from tests.differential.admission_policies.beside import differences
+from tests.differential.admission_policies.made import cases
+from tests.programs import build
+
+COUNT = 60
+
+
+def main(first: int, seeds: int) -> int:
+    """Tell every difference; 1 where there is one."""
+    told = 0
+    with tempfile.TemporaryDirectory() as folder:
+        cluster = Cluster.start(build("testcluster"), Path(folder) / "cluster")
+        try:
+            for seed in range(first, first + seeds):
+                for mutating in (False, True):
+                    made = list(cases(seed, COUNT, mutating=mutating))
+                    for line in differences(cluster.api, made):
+                        told += 1
+                        print(line)
+                print(f"seed {seed}: {told} differences so far")
+        finally:
+            cluster.stop()
+    return 1 if told else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), int(sys.argv[2])))

@@ -1,0 +1,223 @@
+"""What an API server says of cases, and what we say: the same message, or the same object."""
+
+import contextlib
+import json
+import re
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tests.cluster import Api, ApiError
+from tests.differential.admission_policies.made import API, CASE, SPACE, Case, Json, parameters
+from webhook.admission_policies.kinds import InvalidAdmissionPolicy
+from webhook.constraint.client import Client
+from webhook.constraint.drivers.cel import CelDriver
+from webhook.constraint.limits import Limits
+from webhook.constraint.targets.known import TARGETS
+from webhook.policies.manifests import Manifest
+from webhook.policies.policy_files import PolicyFiles
+from webhook.policy_kinds.known import foreign_parts
+from webhook.policy_kinds.parts import read_admission_policy
+from webhook.review.loops import review
+from webhook.review.policy_set import PolicySet
+from webhook.review.subject import Subject, value_of
+
+GROUP = f"/apis/{API}"
+PLURALS = {
+    "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
+    "MutatingAdmissionPolicy": "mutatingadmissionpolicies",
+    "MutatingAdmissionPolicyBinding": "mutatingadmissionpolicybindings",
+}
+EVERYTHING: Json = {
+    "apiVersion": "authorization.k8s.io/v1",
+    "kind": "SubjectAccessReview",
+    "spec": {
+        "user": "*",
+        "resourceAttributes": dict.fromkeys(
+            ("verb", "group", "resource", "subresource", "namespace", "name"), "*"
+        ),
+    },
+    "status": {"allowed": True},
+}
+"""The tests' user may do everything."""
+
+_DENIED = re.compile(r"^(?:.*? is forbidden: )?", re.DOTALL)
+_SET_BY_SERVER = ("uid", "creationTimestamp", "managedFields", "resourceVersion", "generation")
+
+
+def install(api: Api, cases: Sequence[Case]) -> tuple[list[Case], list[Case]]:
+    """Create all, and wait until the API server goes by the last of them.
+
+    Gives those that it takes, and those that it refuses.
+    """
+    for one in parameters():
+        _create(api, f"/api/v1/namespaces/{SPACE}/configmaps", one)
+    kind = cases[0].policy["kind"]
+    taken, refused = [], []
+    for made in (*cases, _sentinel(kind, f"last-after-{cases[0].name}")):
+        if not _create(api, f"{GROUP}/{PLURALS[kind]}", made.policy):
+            refused.append(made)
+            continue
+        taken.append(made)
+        for binding in made.bindings:
+            assert _create(api, f"{GROUP}/{PLURALS[binding['kind']]}", binding)
+    (probe,) = taken.pop().objects
+    while not said_by_server(api, probe)[0]:
+        time.sleep(0.1)
+    return taken, refused
+
+
+def remove(api: Api, cases: Sequence[Case]) -> None:
+    """Delete what :func:`install` made: others may count an API server's policies."""
+    kind = cases[0].policy["kind"]
+    for made in (*cases, _sentinel(kind, f"last-after-{cases[0].name}")):
+        for one in (*made.bindings, made.policy):
+            path = f"{GROUP}/{PLURALS[one['kind']]}/{one['metadata']['name']}"
+            with contextlib.suppress(ApiError):  # one that was refused is not there
+                api.request("DELETE", path)
+
+
+def _create(api: Api, path: str, document: Json) -> bool:
+    """Whether the API server takes an object; one that is there already is taken."""
+    try:
+        api.request("POST", path, document)
+    except ApiError as error:
+        if error.status == 422:
+            return False
+        if error.status != 409:
+            raise
+    return True
+
+
+def _sentinel(kind: str, name: str) -> Case:
+    """A policy that refuses what is labelled with its name."""
+    spec: Json = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "resourceRules": [
+                {
+                    "apiGroups": [""],
+                    "apiVersions": ["v1"],
+                    "operations": ["CREATE"],
+                    "resources": ["configmaps"],
+                }
+            ],
+            "objectSelector": {"matchLabels": {CASE: name}},
+        },
+        "validations": [{"expression": "false"}],
+    }
+    bound: Json = {"policyName": name, "validationActions": ["Deny"]}
+    if kind == "MutatingAdmissionPolicy":
+        del spec["validations"], bound["validationActions"]
+        spec["reinvocationPolicy"] = "Never"
+        patch = '[JSONPatch{op: "remove", path: "/none"}]'
+        spec["mutations"] = [{"patchType": "JSONPatch", "jsonPatch": {"expression": patch}}]
+    head: Json = {"apiVersion": API, "metadata": {"name": name}}
+    policy = {**head, "kind": kind, "spec": spec}
+    binding = {**head, "kind": f"{kind}Binding", "spec": bound}
+    obj = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": SPACE, "labels": {CASE: name}},
+    }
+    return Case(name, policy, (binding,), (obj,))
+
+
+def said_by_server(api: Api, obj: Json) -> tuple[str, Any]:
+    """Why the API server refuses to create an object, and what it would make of it."""
+    plural = f"{obj['kind'].lower()}s"
+    path = f"/api/v1/namespaces/{SPACE}/{plural}?dryRun=All"
+    try:
+        made = api.request("POST", path, obj)
+    except ApiError as error:
+        return _DENIED.sub("", str(_message(error))), None
+    for name in _SET_BY_SERVER:
+        made["metadata"].pop(name, None)
+    return "", made
+
+
+def _message(error: ApiError) -> Any:
+    return json.loads(error.body)["message"]
+
+
+def policies_of(cases: Sequence[Case]) -> PolicySet:
+    """All of them, as doors over files read them."""
+    documents = [EVERYTHING]
+    for one in cases:
+        documents += [one.policy, *one.bindings]
+    client = Client(targets=TARGETS, drivers=(CelDriver(),))
+    given = [Manifest(one, "made", 1) for one in documents]
+    policies, report = PolicyFiles(client, (), given, foreign=foreign_parts()).load()
+    assert not report.faults, report.faults
+    for parameter in parameters():
+        client.add_data(parameter)
+    return PolicySet(client.snapshot, stages=policies.stages)
+
+
+def request_for(obj: Json) -> Json:
+    """The AdmissionReview of who would create it."""
+    return {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "",
+            "kind": {"group": "", "version": "v1", "kind": obj["kind"]},
+            "resource": {"group": "", "version": "v1", "resource": f"{obj['kind'].lower()}s"},
+            "operation": "CREATE",
+            "name": obj["metadata"]["name"],
+            "namespace": SPACE,
+            "userInfo": {"username": "tests", "groups": ["system:masters"]},
+            "object": obj,
+            "dryRun": True,
+        },
+    }
+
+
+def said_by_us(policies: PolicySet, obj: Json) -> tuple[list[str], Any]:
+    """Why we would refuse it, and what we would make of it."""
+    value = value_of(request_for(obj), policies.snapshot.namespaces)
+    found = review(policies, Subject(value, limits=Limits()))
+    denials = [one.msg for one in found.responses.results if "deny" in one.actions]
+    denials += [str(one) for one in found.responses.undecided]
+    return [*denials, *filter(None, [found.unmutated])], found.object
+
+
+def differences(api: Api, cases: Sequence[Case]) -> Iterator[str]:
+    """Where the two do not say the same."""
+    taken, refused = install(api, cases)
+    for one in refused:
+        try:
+            read_admission_policy(one.policy)
+        except InvalidAdmissionPolicy:
+            continue
+        yield f"{one.name}: the API server refuses the policy; we read it"
+    policies = policies_of(taken)
+    for case in taken:
+        for obj in case.objects:
+            ours, made = said_by_us(policies, obj)
+            told, stored = said_by_server(api, obj)
+            where = f"{case.name} {obj['metadata']['name']}"
+            if not ours and case.policy["kind"] == "MutatingAdmissionPolicy":
+                # What we made, which no policy is about any more, becomes the same object, or is
+                # refused for the same reason.
+                again, stored_of_ours = said_by_server(api, _out_of(made))
+                if (again, stored_of_ours) != (told, stored and _out_of(stored)):
+                    yield f"{where}: the API server: {told or stored}; we: {again or stored_of_ours}"
+            elif bool(told) != bool(ours):
+                yield f"{where}: the API server: {told or 'admitted'}; we: {ours or 'admitted'}"
+            elif told and not any(_same_text(told, one) for one in ours):
+                yield f"{where}: the API server says {told}; we say {ours}"
+
+
+def _out_of(obj: Json) -> Json:
+    """The same, which is of no case."""
+    metadata = obj["metadata"]
+    labels = {**(metadata.get("labels") or {}), CASE: "none"}
+    return {**obj, "metadata": {**metadata, "labels": labels}}
+
+
+def _same_text(told: str, ours: str) -> bool:
+    """Whether a message of ours has what the API server tells of why."""
+    why = re.split(r"denied request: ", told, maxsplit=1)[-1]
+    return why.strip() in ours

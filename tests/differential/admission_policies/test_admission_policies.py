@@ -1,0 +1,25 @@
+"""The API server's verdict of its own policies beside ours, over policies made by a seed."""
+
+import pytest
+
+from tests.cluster import Cluster
+from tests.differential.admission_policies.beside import (
+    differences,
+    policies_of,
+    remove,
+    said_by_us,
+)
+from tests.differential.admission_policies.made import cases
+
+
+@pytest.mark.parametrize(("mutating", "count"), [(False, 30), (True, 18)])
+def test_the_api_server_says_what_we_say(cluster: Cluster, mutating: bool, count: int) -> None:
+    made = list(cases(0, count, mutating=mutating))
+    try:
+        assert list(differences(cluster.api, made)) == []
+    finally:
+        remove(cluster.api, made)
+    # Of a seed that only admits, or only refuses, nothing would be learnt.
+    usable = [one for one in made if "Unauthorized" not in str(one.policy)]
+    told = [bool(said_by_us(policies_of([one]), obj)[0]) for one in usable for obj in one.objects]
+    assert {True, False} == set(told)

@@ -1,0 +1,106 @@
+"""The cluster's own ValidatingAdmissionPolicies: the audit and reports tell what violates them."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.patience import until
+from tests.system import reporting
+from tests.system.conftest import control_plane
+from tests.system.replicas import NAMESPACE, Plane, Replica
+from tests.system.reporting import by_scope, make_namespace, metric, put_config_map
+from tests.webhook.admission_policies.making import binding, policy
+from tests.webhook.cli.in_process import waddle
+
+pytestmark = pytest.mark.slow
+
+GROUP = "/apis/admissionregistration.k8s.io/v1"
+POLICIES = f"{GROUP}/validatingadmissionpolicies"
+BINDINGS = f"{GROUP}/validatingadmissionpolicybindings"
+SPACE = "own"
+RULE = {"resources": ["configmaps"]}
+LIMITED = policy(
+    "object.data.deny != params.data.word",
+    name="limited",
+    rule=RULE,
+    paramKind={"apiVersion": "v1", "kind": "ConfigMap"},
+)
+PARAMETERS = {"name": "words", "namespace": SPACE, "parameterNotFoundAction": "Deny"}
+HERE = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": SPACE}}}
+BOUND = binding("comes", "coming", matchResources=HERE)
+AUDIT = ("--operation=audit", "--audit-interval=1", "--reports", "--admission-policies=audit")
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
+    """A control plane with a policy that only audits, so that what violates it can be stored."""
+    folder = tmp_path_factory.mktemp("own-policies")
+    with control_plane(folder, install=reporting.install) as made:
+        make_namespace(made, SPACE)
+        put_config_map(made, SPACE, "words", "other")
+        words = f"/api/v1/namespaces/{SPACE}/configmaps/words"
+        patch = [{"op": "add", "path": "/data/word", "value": "no"}]
+        made.api.request("PATCH", words, patch, content_type="application/json-patch+json")
+        put_config_map(made, SPACE, "bad", "no")
+        put_config_map(made, SPACE, "good", "yes")
+        made.api.request("POST", POLICIES, LIMITED)
+        made.api.request("POST", POLICIES, policy("false", name="unbound", rule=RULE))
+        bound = binding(
+            "everywhere",
+            "limited",
+            validationActions=["Audit"],
+            paramRef=PARAMETERS,
+            matchResources=HERE,
+        )
+        made.api.request("POST", BINDINGS, bound)
+        yield made
+
+
+def test_what_exists_is_reviewed_by_the_cluster_s_own_policies(
+    plane: Plane, tmp_path: Path
+) -> None:
+    with Replica(plane, "own-auditor", *AUDIT) as replica:
+        replica.wait_ready()
+        until(lambda: "bad" in by_scope(plane, SPACE), "the violation is reported")
+        assert set(by_scope(plane, SPACE)) == {"bad"}
+        (result,) = by_scope(plane, SPACE)["bad"]["results"]
+        assert (result["policy"], result["rule"]) == ("ValidatingAdmissionPolicy", "limited")
+        assert result["message"].startswith("[binding everywhere] failed expression: ")
+        labels = {"policy": "limited", "binding": "everywhere", "enforcement_action": "dryrun"}
+        until(
+            lambda: metric(replica, "waddle_admission_policy_violations", **labels) == 1,
+            "the audit counts it",
+        )
+        assert metric(replica, "waddle_admission_policies", state="bound") == 1
+        assert metric(replica, "waddle_admission_policies", state="unbound") == 1
+
+        options = ("--kubeconfig", plane.cluster.kubeconfig, "-n", NAMESPACE)
+        told = waddle("status", *options)
+        assert "ValidatingAdmissionPolicy/limited" in told.stdout, told.stderr
+        assert "everywhere (Audit)" in told.stdout
+        assert "ValidatingAdmissionPolicy/unbound: no binding names it" in told.stdout
+        named = json.loads(waddle("status", *options, "-o", "json").stdout)["admissionPolicies"]
+        assert [one["state"] for one in named] == ["Bound", "NotBound"]
+
+        done = waddle("audit", "--once", "--admission-policies", *options)
+        assert "ValidatingAdmissionPolicy/limited (dryrun): 1 violation" in done.stdout, done.stderr
+
+        coming = policy("object.data.deny != 'yes'", name="coming", rule=RULE)
+        file = tmp_path / "coming.json"
+        file.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": [coming, BOUND]}))
+        done = waddle("check", "-f", file, "--cluster", *options)
+        assert "ValidatingAdmissionPolicy/coming: 0 violations now, 1 then" in done.stdout
+
+        plane.api.request("DELETE", f"{BINDINGS}/everywhere")
+        until(lambda: not by_scope(plane, SPACE), "what is bound no more is reported no more")
+    plane.delete_pod("own-auditor")
+
+
+def test_nothing_is_read_of_them_where_that_is_off(plane: Plane) -> None:
+    with Replica(plane, "plain-auditor", *AUDIT[:3]) as replica:
+        replica.wait_ready()
+        replica.wait_for("auditing is complete")
+        assert metric(replica, "waddle_admission_policies", state="unbound") in {None, 0}
+    plane.delete_pod("plain-auditor")

@@ -1,0 +1,135 @@
+"""`--webhook-rules=policies`: the API server asks about what policies in force need, and no more."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from tests.asking_everything import CONFIGURATIONS, EVERYTHING, ask_for_everything
+from tests.patience import until
+from tests.system.condition_reading import says
+from tests.system.conftest import ALL_OPERATIONS
+from tests.system.load import is_denied
+from tests.system.proxy import Proxy
+from tests.system.replicas import (
+    CONSTRAINTS,
+    WEBHOOKS,
+    WORKLOADS,
+    Plane,
+    Replica,
+    constraint,
+    template,
+)
+
+NAME = "rules-of-policies"
+RULES = ("--webhook-rules=policies", f"--validating-webhook-configuration-name={NAME}")
+BOTH = ["CREATE", "UPDATE"]
+
+
+@pytest.fixture
+def plane(empty_plane: Plane) -> Iterator[Plane]:
+    """A control plane whose API server asks nobody about everything."""
+    for kind in ("validating", "mutating"):
+        path = f"{CONFIGURATIONS}/{kind}webhookconfigurations/{EVERYTHING}"
+        empty_plane.api.request("DELETE", path)
+    yield empty_plane
+    ask_for_everything(empty_plane.api)
+
+
+@pytest.fixture
+def replicas(plane: Plane, proxy: Proxy) -> Iterator[list[Replica]]:
+    """Three replicas that keep the rules of a configuration, which has none."""
+    register(plane, proxy.port)
+    with ExitStack() as stack:
+        started = []
+        stack.callback(plane.api.request, "DELETE", f"{WEBHOOKS}/{NAME}")
+        for number in range(3):
+            name = f"ruling-{number}"
+            stack.callback(plane.delete_pod, name)
+            started.append(stack.enter_context(Replica(plane, name, *ALL_OPERATIONS, *RULES)))
+        for replica in started:
+            replica.wait_ready()
+            plane.mark_pod(replica.name, ready=True)
+        proxy.replicas = list(started)
+        yield started
+
+
+def register(plane: Plane, port: int) -> None:
+    """Two entries without rules, and one of somebody else."""
+    entries = []
+    for name, path, failure_policy in (
+        ("ignore.waddle.dev", "/v1/admit/ignore", "Ignore"),
+        ("fail.waddle.dev", "/v1/admit/fail", "Fail"),
+        ("other.example.com", "/other", "Ignore"),
+    ):
+        own = f"!has(request.namespace) || request.namespace == '{WORKLOADS}'"
+        entries.append(
+            {
+                "name": name,
+                "admissionReviewVersions": ["v1"],
+                "clientConfig": {
+                    "url": f"https://127.0.0.1:{port}{path}",
+                    "caBundle": plane.bundle,
+                },
+                "failurePolicy": failure_policy,
+                "sideEffects": "None",
+                "timeoutSeconds": 30,
+                "matchConditions": [{"name": "own", "expression": own}],
+                "rules": [],
+            }
+        )
+    body = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": NAME, "annotations": {"waddle.dev/webhook-rules-delay": "3s"}},
+        "webhooks": entries,
+    }
+    plane.api.apply(f"{WEBHOOKS}/{NAME}", body)
+
+
+def resources(plane: Plane, number: int) -> dict[str, list[str]]:
+    """The core resources in the rules of an entry, with their operations."""
+    entry: dict[str, Any] = plane.api.request("GET", f"{WEBHOOKS}/{NAME}")["webhooks"][number]
+    return {
+        resource: rule["operations"]
+        for rule in entry.get("rules") or ()
+        for resource in rule["resources"]
+        if "" in rule["apiGroups"]
+    }
+
+
+@pytest.mark.slow(40)
+def test_rules_follow_policies(plane: Plane, replicas: list[Replica]) -> None:
+    made = plane.put_template(template("Ruled"))
+    until(lambda: plane.is_generated("ruled", made["metadata"]["uid"]), "its CRD is there")
+    try:
+        assert resources(plane, 0) == resources(plane, 1) == {}
+        plane.put_constraint(constraint("maps", "maps", "Ruled"))
+        until(lambda: resources(plane, 0) == {"configmaps": BOTH}, "its kind is sent")
+        path = f"{CONSTRAINTS}/ruled/maps"
+        until(lambda: says(plane, path, "Enforced", "3/3 replicas at generation 1"), "it says so")
+        until(lambda: is_denied(plane.api, "maps"), "the API server asks")
+        closed = constraint("secrets", "secrets", "Ruled")
+        closed["spec"]["match"]["kinds"][0]["kinds"] = ["Secret"]
+        closed["metadata"]["annotations"] = {"waddle.dev/failure-policy": "fail"}
+        plane.put_constraint(closed)
+        until(lambda: resources(plane, 1) == {"secrets": BOTH}, "the other entry has the other")
+        assert resources(plane, 0) == {"configmaps": BOTH}
+
+        plane.delete_constraint("maps", "Ruled")
+        until(lambda: resources(plane, 0) == {}, "what nobody needs is sent no longer")
+        assert resources(plane, 1) == {"secrets": BOTH}
+        document = plane.api.request("GET", f"{WEBHOOKS}/{NAME}")
+        # Policies are asked about at first, then each kind came, and one went: each written once.
+        assert document["metadata"]["generation"] <= 5
+        first, second, other = document["webhooks"]
+        assert [rule["resources"] for rule in first["rules"]] == [["*"]]
+        assert "constraints.gatekeeper.sh" in first["rules"][0]["apiGroups"]
+        assert [rule["apiGroups"] for rule in second["rules"]] == [[""]]
+        assert not other.get("rules")
+        for kind in ("widened", "narrowed"):
+            metric = f'waddle_webhook_rules_writes_total{{change="{kind}"}}'
+            assert sum(replica.metric(metric) or 0 for replica in replicas) >= 1
+    finally:
+        plane.delete_template("ruled")

@@ -1,0 +1,91 @@
+"""A sweep asks providers page by page, and reviews again what was set aside."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.webhook.audit.made import POD, constraint, items, snapshot, template
+from tests.webhook.audit.swept import RESOURCES, Given, Told
+from tests.webhook.external_data.recorded import Asked, refused
+from webhook import log
+from webhook.audit.namespaces import Namespaces
+from webhook.audit.reviewer import ASKED_TOGETHER, Reviewer
+from webhook.audit.scope import Scope
+from webhook.audit.sink import Sinks, SweepEnd
+from webhook.audit.sweep import Sweep
+from webhook.audit.totals import Totals
+from webhook.constraint.limits import UNLIMITED
+from webhook.review.policy_set import PolicySet
+
+REGO = """
+violation[{"msg": msg}] {
+  asked := external_data({"provider": "p", "keys": [input.review.name]})
+  msg := sprintf("%v: %v", asked.errors[_])
+}
+"""
+POLICIES = snapshot(
+    template("Asks", REGO), template("B"), constraint("Asks", "a", POD), constraint("B", "b", POD)
+)
+NAMESPACES = Namespaces(None, {"space": {"metadata": {"name": "space"}}})  # type: ignore[arg-type]
+LOG = log.Log(lambda _: None).logger("test")
+
+
+def sweep(names: list[str], ask: Asked | None) -> tuple[SweepEnd, Told]:
+    """One sweep over Pods of these names, which are one page."""
+    told = Told()
+    made = Sweep(
+        "2026-01-01T00:00:00Z",
+        Scope(PolicySet(POLICIES)),
+        Given({POD: items(names, "space")}),
+        NAMESPACES,
+        Sinks([told, Totals(20, [told])]),
+        LOG,
+        limits=lambda: UNLIMITED,
+        ask=None if ask is None else ask.ask,
+    )
+    return asyncio.run(made.run()), told
+
+
+def test_the_requests_of_a_page_go_out_at_once_and_each_object_is_told_of_once() -> None:
+    ask = Asked(refused)
+    end, told = sweep(["a", "b", "c"], ask)
+    assert [sorted(one.keys for one in requests) for requests in ask.rounds] == [
+        [("a",), ("b",), ("c",)]
+    ]
+    assert sorted(one.identity.name for one in told.all) == ["a", "b", "c"]
+    assert told.totals == {("Asks", "a"): 3, ("B", "b"): 3}
+    assert (end.reviewed, end.violations) == (3, 6)
+    assert not end.undecided
+
+
+def test_of_many_requests_some_go_out_at_a_time() -> None:
+    ask = Asked(refused)
+    names = [f"p{number}" for number in range(ASKED_TOGETHER + 5)]
+    end, told = sweep(names, ask)
+    assert [len(requests) for requests in ask.rounds] == [ASKED_TOGETHER, 5]
+    assert told.totals["Asks", "a"] == end.reviewed == len(names)
+
+
+def test_where_nobody_is_asked_the_constraint_is_undecided_and_others_are_not() -> None:
+    end, told = sweep(["a"], None)
+    assert end.undecided == {("Asks", "a")}
+    assert told.totals == {("B", "b"): 1}
+
+
+@pytest.mark.parametrize("ask", [Asked(refused), None])
+def test_a_single_object_is_reviewed_with_the_answers(ask: Asked | None) -> None:
+    reviewer = Reviewer(
+        Scope(PolicySet(POLICIES)),
+        NAMESPACES,
+        LOG,
+        lambda: UNLIMITED,
+        None if ask is None else ask.ask,
+    )
+    obj: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", **items(["a"], "space")[0]}
+    responses = asyncio.run(reviewer.review(RESOURCES[POD], obj))
+    assert responses is not None
+    told = [one.msg for one in responses.results]
+    assert told == (["a: unsigned", "always"] if ask else ["always"])

@@ -1,0 +1,147 @@
+"""``waddle except``: narrow exceptions for what reports, records and denials tell of."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.policies import constraint, template
+from tests.webhook.cli.in_process import waddle
+from webhook.api.gvk import GroupVersionKind
+from webhook.exceptions.reading import read_exception
+from webhook.reports.finding import Finding, ReportSubject
+from webhook.reports.report import report
+from webhook.reports.report_api import APIS
+
+GOLDEN = Path(__file__).parents[3] / "tests" / "golden" / "decisions" / "client.ndjson"
+PRIVILEGED = """package p
+violation[{"msg": msg}] {
+  c := input.review.object.spec.containers[_]
+  c.securityContext.privileged
+  msg := sprintf("%v is privileged", [c.name])
+}
+"""
+DENIAL = """Error from server (Forbidden): error when creating "x.yaml": admission webhook \
+"validation.gatekeeper.sh" denied the request: [none] agent is privileged
+[none] web is privileged
+"""
+
+
+def written(*arguments: Any, text: str = "") -> list[dict[str, Any]]:
+    """What is written, all of which can be read."""
+    stdin = io.TextIOWrapper(io.BytesIO(text.encode()))
+    run = waddle("except", *arguments, "--reason", "moving", stdin=stdin)
+    assert run.returncode == 0, run.stderr
+    documents: list[dict[str, Any]] = list(yaml.safe_load_all(run.stdout))
+    for one in documents:
+        read_exception(one)
+    return documents
+
+
+def test_a_denial_is_excused_and_no_more(tmp_path: Path) -> None:
+    opened = {"annotations": {"waddle.dev/exceptions": "all"}}
+    policies = tmp_path / "policies.yaml"
+    policies.write_text(
+        yaml.safe_dump_all(
+            [template("Privileged", PRIVILEGED), constraint("Privileged", "none", metadata=opened)]
+        )
+    )
+    asked = ("-", "--object", "Pod/web", "-n", "shop", "-f", policies)
+    (made,) = written(*asked, text=DENIAL)
+    assert made["metadata"]["namespace"] == "shop"
+    assert made["spec"]["match"] == {
+        "kinds": [{"apiGroups": [""], "kinds": ["Pod"]}],
+        "name": "web",
+    }
+    messages = [one["message"] for one in made["spec"]["violations"]]
+    assert messages == ["agent is privileged", "web is privileged"]
+
+    def pod(name: str, *containers: str) -> dict[str, Any]:
+        listed = [{"name": one, "securityContext": {"privileged": True}} for one in containers]
+        metadata = {"name": name, "namespace": "shop"}
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": metadata,
+            "spec": {"containers": listed},
+        }
+
+    objects = tmp_path / "objects.yaml"
+    objects.write_text(
+        yaml.safe_dump_all([made, pod("web", "agent", "web", "other"), pod("db", "agent")])
+    )
+    run = waddle("test", "-f", policies, "-f", objects, "-o", "text")
+    assert set(run.stdout.splitlines()) == {
+        'v1/Pod shop/web: ["none"] Message: "other is privileged"',
+        'v1/Pod shop/db: ["none"] Message: "agent is privileged"',
+    }
+
+
+def test_a_record_is_excused() -> None:
+    (made,) = written(GOLDEN)
+    assert made["spec"]["constraints"] == [{"kind": "K8sRequiredLabels", "name": "must-have-owner"}]
+    assert made["spec"]["match"]["name"] == "web-1"
+
+
+def test_what_a_report_says_is_excused_unless_it_is_already() -> None:
+    subject = ReportSubject(GroupVersionKind("apps", "v1", "Deployment"), "shop", "web", "u")
+    found = [
+        Finding("Privileged", "none", "fail", "[Implied by e] agent is privileged"),
+        Finding("Privileged", "other", "warn", "x"),
+        Finding("Labels", "owner", "pass"),
+        Finding("Labels", "tier", "skip", "no tier", exception="PolicyException shop/e"),
+    ]
+    listed = {"kind": "List", "items": [report(subject, found, APIS["wgpolicyk8s"], 0)]}
+    made = written("-", text=json.dumps(listed))
+    named = {tuple(one["spec"]["constraints"][0].values()) for one in made}
+    assert named == {("Privileged", "none"), ("Privileged", "other")}
+    assert made[0]["spec"]["violations"] == [{"message": "agent is privileged"}]
+    (wide,) = written("-", "--cluster", "--constraint", "other", text=json.dumps(listed))
+    assert wide["kind"] == "ClusterPolicyException"
+    assert wide["spec"]["match"]["namespaces"] == ["shop"]
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "says"),
+    [
+        ("hello", (), "neither a policy report, a decision record nor a denial"),
+        ("[none] no", (), "does not name its object"),
+        ("[none] no", ("--object", "Pod/a"), "of which kind is the constraint none"),
+        ("[none] no", ("--for", "soon"), "--for is no duration"),
+        ("[none] no", ("--expires", "soon"), "--expires is no time"),
+    ],
+)
+def test_what_cannot_be_read_is_told(text: str, arguments: tuple[str, ...], says: str) -> None:
+    stdin = io.TextIOWrapper(io.BytesIO(text.encode()))
+    run = waddle("except", "-", "--reason", "r", *arguments, stdin=stdin)
+    assert run.returncode not in (0, 1)
+    assert says in run.stderr
+
+
+def test_an_object_whose_name_has_dots_is_excused_by_its_whole_name() -> None:
+    """What was written could not be read: a constraint's match takes no dots."""
+    name = "widgets.example.com"
+    subject = ReportSubject(
+        GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition"), "", name, "u"
+    )
+    listed = report(
+        subject, [Finding("Labels", "owner", "fail", "no owner")], APIS["wgpolicyk8s"], 0
+    )
+    (made,) = written("-", text=json.dumps(listed))
+    assert made["spec"]["match"]["name"] == name
+    assert read_exception(made).object_name == name
+
+
+def test_a_record_that_names_no_object_is_said_to_be_none() -> None:
+    """An exception was written for objects of the kind `''`, which matches nothing."""
+    record = {"eventType": "decision", "results": [{"constraint": {"kind": "K", "name": "c"}}]}
+    stdin = io.TextIOWrapper(io.BytesIO(json.dumps(record).encode()))
+    run = waddle("except", "-", "--reason", "moving", stdin=stdin)
+    assert run.returncode == 2
+    assert "does not say of which kind its object is" in run.stderr
+    assert not run.stdout

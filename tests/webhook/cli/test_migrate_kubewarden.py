@@ -1,0 +1,155 @@
+"""`waddle migrate kubewarden` writes a ConstraintGroup for each policy group that has an equivalent."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.programs import ROOT
+from tests.webhook.cli.in_process import waddle
+
+POD = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
+MODULES = "registry://ghcr.io/kubewarden/policies"
+TRUSTED = {
+    "module": f"{MODULES}/trusted-repos:v0.2.0",
+    "settings": {"registries": {"allow": ["registry.example.com"]}},
+}
+PRIVILEGED = {"module": f"{MODULES}/pod-privileged:v0.3.2"}
+OWNED = {
+    "module": f"{MODULES}/cel-policy:v1.0.0",
+    "settings": {
+        "variables": [
+            {"name": "labels", "expression": "object.metadata.?labels.orValue({})"},
+        ],
+        "validations": [{"expression": "'owner' in variables.labels", "message": "no owner"}],
+    },
+}
+LIBRARY = (
+    "general/allowed-registries",
+    "pod-security-baseline/privileged-containers",
+)
+
+
+def group(kind: str = "ClusterAdmissionPolicyGroup", **spec: Any) -> dict[str, Any]:
+    metadata = {"name": "trusted", **({"namespace": "shop"} if kind[0] == "A" else {})}
+    spec = {"rules": [POD | {"operations": ["CREATE", "UPDATE"]}], "message": "No.", **spec}
+    return {
+        "apiVersion": "policies.kubewarden.io/v1",
+        "kind": kind,
+        "metadata": metadata,
+        "spec": spec,
+    }
+
+
+def migrate(
+    folder: Path, *documents: Any, kinds: tuple[str, ...] = ()
+) -> tuple[int, list[Any], str]:
+    """Exit code, what is written, and what is said."""
+    (folder / "groups.yaml").write_text(yaml.safe_dump_all(documents))
+    options = [word for kind in kinds for word in ("--kind", kind)]
+    done = waddle("migrate", "kubewarden", "-f", folder / "groups.yaml", *options)
+    return done.returncode, list(yaml.safe_load_all(done.stdout)), done.stderr
+
+
+def pod(name: str, image: str, *, privileged: bool = False, **labels: str) -> dict[str, Any]:
+    container = {"name": "c", "image": image, "securityContext": {"privileged": privileged}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "shop", "labels": labels},
+        "spec": {"containers": [container]},
+    }
+
+
+def test_what_is_written_decides_as_the_group_did(tmp_path: Path) -> None:
+    members = {"trusted": TRUSTED, "privileged": PRIVILEGED, "owned": OWNED}
+    code, written, said = migrate(
+        tmp_path,
+        group(
+            policies=members, expression="trusted() || (privileged() && owned())", mode="monitor"
+        ),
+    )
+    assert (code, said) == (0, "")
+    assert [one["kind"] for one in written] == ["ConstraintTemplate", "ConstraintGroup"]
+    spec = written[1]["spec"]
+    assert spec["match"] == {"kinds": [{"apiGroups": [""], "kinds": ["Pod"]}]}
+    assert (spec["enforcementAction"], spec["message"]) == ("dryrun", "No.")
+    policies = tmp_path / "policies"
+    policies.mkdir()
+    (policies / "written.yaml").write_text(yaml.safe_dump_all(written))
+    for name in LIBRARY:
+        template = ROOT / "policies" / name / "template.yaml"
+        (policies / f"{Path(name).name}.yaml").write_text(template.read_text())
+    objects = [
+        pod("trusted", "registry.example.com/a:1", privileged=True),
+        pod("owned", "other/a:1", owner="me"),
+        pod("nobody", "other/a:1"),
+        pod("privileged", "other/a:1", privileged=True, owner="me"),
+    ]
+    (tmp_path / "objects.yaml").write_text(yaml.safe_dump_all(objects))
+    done = waddle("test", "-f", policies, "-f", tmp_path / "objects.yaml", "-o", "json")
+    found = [one["violatingObject"]["metadata"]["name"] for one in yaml.safe_load(done.stdout)]
+    assert sorted(found) == ["nobody", "privileged"]
+
+
+def test_a_group_of_a_namespace_keeps_to_it_and_own_templates_stand_for_modules(
+    tmp_path: Path,
+) -> None:
+    mine = {"module": "registry://example.com/my-policy@sha256:00", "settings": {"a": 1}}
+    rules = [
+        {"apiGroups": ["networking.k8s.io"], "resources": ["ingresses"], "operations": ["DELETE"]}
+    ]
+    document = group(
+        "AdmissionPolicyGroup",
+        policies={"mine": mine},
+        expression="mine()",
+        rules=rules,
+        backgroundAudit=False,
+        objectSelector={"matchLabels": {"a": "b"}},
+        matchConditions=[{"name": "x", "expression": "true"}],
+    )
+    code, (written,), said = migrate(tmp_path, document, kinds=("my-policy=Mine",))
+    assert code == 0
+    assert written["spec"]["members"] == {"mine": {"kind": "Mine", "parameters": {"a": 1}}}
+    assert written["spec"]["match"] == {
+        "kinds": [{"apiGroups": ["networking.k8s.io"], "kinds": ["Ingress"]}],
+        "namespaces": ["shop"],
+        "labelSelector": {"matchLabels": {"a": "b"}},
+    }
+    assert written["spec"]["enforcementAction"] == "scoped"
+    assert "matchConditions" in said
+    assert "its operations are DELETE" in said
+
+
+@pytest.mark.parametrize(
+    ("member", "why"),
+    [
+        ({"module": "registry://example.com/zork:v1"}, "--kind zork=KIND"),
+        ({}, "it names no module"),
+        (TRUSTED | {"settings": {"tags": {"reject": ["latest"]}}}, "its settings tags"),
+        (
+            PRIVILEGED | {"settings": {"skip_init_containers": True}},
+            "nothing like the setting skip_init_containers",
+        ),
+        (
+            {**OWNED, "settings": {"validations": [{"expression": "kw.k8s.list()"}]}},
+            "its expressions cannot be used here",
+        ),
+    ],
+)
+def test_what_has_no_equivalent_is_named_and_the_other_groups_are_written(
+    member: dict[str, Any], why: str, tmp_path: Path
+) -> None:
+    good = group(policies={"a": TRUSTED}, expression="a()")
+    bad = group(policies={"a": member}, expression="a()")
+    code, (written,), said = migrate(tmp_path, bad, good)
+    assert code == 1
+    assert written["spec"]["members"]["a"]["kind"] == "AllowRegistries"
+    assert f"not written: member a: {why}" in said or why in said
+
+
+def test_nothing_of_kubewarden_is_no_success(tmp_path: Path) -> None:
+    code, _, said = migrate(tmp_path, pod("a", "b"))
+    assert code == 2
+    assert "no policy group" in said

@@ -1,0 +1,138 @@
+"""What commands say of Kyverno's policies: migrate, check and test."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from tests.webhook.cli.in_process import waddle
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PODS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["pods"]}
+
+
+def policy(expression: str = "true", kind: str = "ValidatingPolicy") -> dict[str, Any]:
+    return {
+        "apiVersion": "policies.kyverno.io/v1",
+        "kind": kind,
+        "metadata": {"name": "p"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [PODS]},
+            "validations": [{"expression": expression}],
+        },
+    }
+
+
+def cluster_policy(*rules: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": "kyverno.io/v1",
+        "kind": "ClusterPolicy",
+        "metadata": {"name": "old"},
+        "spec": {"rules": list(rules)},
+    }
+
+
+def said(folder: Path, verb: list[str], *documents: Any) -> tuple[int, str, str]:
+    """Exit code, output and what is said beside it, of a command about some documents."""
+    file = folder / "policies.yaml"
+    file.write_text(yaml.safe_dump_all(documents))
+    done = waddle(*verb, "-f", file)
+    return done.returncode, done.stdout, done.stderr
+
+
+MIGRATE = ["migrate", "kyverno"]
+
+
+def test_a_policy_in_cel_runs_as_it_is_and_the_output_says_where(tmp_path: Path) -> None:
+    code, told, _ = said(tmp_path, MIGRATE, policy())
+    assert code == 0
+    assert "as it is  ValidatingPolicy/p (" in told
+    assert "every command reviews by it" in told
+
+
+def test_what_a_policy_uses_and_is_not_here_is_named(tmp_path: Path) -> None:
+    code, told, _ = said(tmp_path, MIGRATE, policy("random() == 'x'"))
+    assert code == 1
+    assert "missing: spec.validations[0].expression: random() gives another value" in told
+
+
+def test_each_rule_of_a_policy_before_cel_is_told_with_what_takes_its_place(tmp_path: Path) -> None:
+    about = {"match": {"any": [{"resources": {"kinds": ["Pod"]}}]}}
+    cel = {"expressions": [{"expression": "object.metadata.name != 'x'"}]}
+    old = cluster_policy(
+        about | {"name": "a", "validate": {"cel": cel}},
+        about | {"name": "b", "validate": {"pattern": {"spec": {"hostNetwork": False}}}},
+        {"name": "c", "mutate": {"x": 1}},
+        {"generate": {"x": 1}},
+        about | {"name": "d", "validate": {"foreach": [{"list": "x"}]}},
+        about | {"name": "e", "validate": {"cel": {"expressions": [{"expression": "objekt"}]}}},
+    )
+    file = tmp_path / "new.yaml"
+    code, told, _ = said(tmp_path, [*MIGRATE, "--converted", str(file)], old)
+    assert code == 1
+    assert "differs: rule a: becomes ValidatingPolicy old-a" in told
+    assert "differs: rule b: becomes ValidatingPolicy old-b" in told
+    assert "rule c: mutate: write mutators" in told
+    assert "rule [3]: generate: no equivalent" in told
+    assert "rule d: validate: write a ValidatingPolicy, or a template in Rego or CEL (" in told
+    assert "rule e: validate: write a ValidatingPolicy, or a template" in told
+    made = list(yaml.safe_load_all(file.read_text()))
+    assert [one["metadata"]["name"] for one in made] == ["old-a", "old-b"]
+    checked = waddle("check", "-f", file)
+    assert checked.stdout == "2 policies can be used\n"
+
+
+@pytest.mark.parametrize("kind", ["GeneratingPolicy", "MutatingPolicy", "ImageValidatingPolicy"])
+def test_kinds_that_nothing_evaluates_are_missing(tmp_path: Path, kind: str) -> None:
+    code, told, _ = said(tmp_path, [*MIGRATE, "-o", "json"], policy(kind=kind))
+    assert code == 1
+    [one] = json.loads(told)
+    assert (one["kind"], one["grade"]) == (kind, "missing")
+    assert one["notes"][0]["text"]
+
+
+def test_files_without_a_policy_of_kyverno_are_told(tmp_path: Path) -> None:
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
+    code, _, told = said(tmp_path, MIGRATE, pod)
+    assert code == 2
+    assert "hold no policy of Kyverno" in told
+
+
+def test_check_compiles_policies_in_cel_and_says_where_one_is_wrong(tmp_path: Path) -> None:
+    assert said(tmp_path, ["check"], policy())[:2] == (0, "1 policy can be used\n")
+    code, told, _ = said(tmp_path, ["check"], policy("objekt == 1"))
+    assert code == 1
+    line = 1 + (tmp_path / "policies.yaml").read_text().splitlines().index(
+        "  - expression: objekt == 1"
+    )
+    wanted = f"policies.yaml:{line}: ValidatingPolicy/p: spec.validations[0].expression: ERROR: "
+    assert wanted in told
+    assert "0 policies can be used, 1 cannot" in told
+
+
+@pytest.mark.parametrize("spec", [[], "x", {"validations": [1]}, {"validations": {"a": 1}}])
+def test_check_names_a_spec_of_another_shape(tmp_path: Path, spec: Any) -> None:
+    code, told, _ = said(tmp_path, ["check"], policy() | {"spec": spec})
+    assert code == 1
+    assert "policies.yaml:" in told
+    assert ": ValidatingPolicy/p: " in told
+
+
+def test_check_names_the_kinds_that_nothing_evaluates(tmp_path: Path) -> None:
+    code, told, _ = said(tmp_path, ["check"], policy(), cluster_policy())
+    assert code == 0
+    assert "ClusterPolicy/old: not evaluated: " in told
+    code, _, alone = said(tmp_path, ["check"], cluster_policy())
+    assert code == 2
+    assert "policies.yaml:1: ClusterPolicy old: not evaluated: " in alone
+
+
+def test_test_names_what_it_does_not_evaluate(tmp_path: Path) -> None:
+    code, _, told = said(tmp_path, ["test"], cluster_policy())
+    assert code == 2
+    assert "policies.yaml:1: ClusterPolicy old: not evaluated: " in told

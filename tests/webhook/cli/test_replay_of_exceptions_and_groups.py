@@ -1,0 +1,167 @@
+"""What each exception and each group would have changed of recorded decisions, at both commands."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from tests import policies
+from tests.conformance.gatekeeper import waddle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+LABELLED = """package labelled
+violation[{"msg": msg}] {
+  not input.review.object.metadata.labels[input.parameters.label]
+  msg := sprintf("no label %v", [input.parameters.label])
+}
+"""
+SCHEMA = {"type": "object", "properties": {"label": {"type": "string"}}}
+ALL = {"waddle.dev/exceptions": "all"}
+
+
+def labelled(name: str) -> dict[str, Any]:
+    made = policies.constraint("Labelled", name, parameters={"label": name})
+    made["metadata"]["annotations"] = ALL
+    return made
+
+
+STANDING = [policies.template("Labelled", LABELLED, schema=SCHEMA), *map(labelled, ("own", "team"))]
+GROUP = {
+    "apiVersion": "waddle.dev/v1alpha1",
+    "kind": "ConstraintGroup",
+    "metadata": {"name": "either"},
+    "spec": {
+        "members": {
+            name: {"kind": "Labelled", "parameters": {"label": name}} for name in ("a", "b")
+        },
+        "expression": "a() || b()",
+        "message": "neither label",
+    },
+}
+
+
+def record(name: str, labels: str, *missing: str) -> dict[str, Any]:
+    """The decision about a Pod with such labels, by the constraints that stand."""
+    metadata = {"name": name, "namespace": "shop", "labels": dict.fromkeys(labels.split(), "x")}
+    results = [
+        {
+            "constraint": {"kind": "Labelled", "name": one},
+            "message": f"no label {one}",
+            "enforcementAction": "deny",
+            "enforcementActions": [],
+        }
+        for one in missing
+    ]
+    return {
+        "eventType": "decision",
+        "id": name,
+        "timestamp": "2026-11-01T10:00:00Z",
+        "enforcementPoint": "validation.gatekeeper.sh",
+        "verdict": "deny" if missing else "allow",
+        "constraintsEvaluated": 2,
+        "operation": "CREATE",
+        "resourceKind": "Pod",
+        "resourceAPIVersion": "v1",
+        "resourceName": name,
+        "resourceNamespace": "shop",
+        "object": {"apiVersion": "v1", "kind": "Pod", "metadata": metadata},
+        "results": results,
+    }
+
+
+RECORDS = [
+    record("web-both", "a", "own", "team"),
+    record("web-one", "team a", "own"),
+    record("db-none", "own team"),
+    record("db-both", "", "own", "team"),
+]
+
+
+@pytest.fixture(params=["check", "replay"])
+def asked(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Any]:
+    """What a command says of the records with some policies more, as JSON and for people."""
+
+    def ask(*more: Any, records: Any = RECORDS) -> tuple[dict[str, Any], str]:
+        file, log = tmp_path / "policies.yaml", tmp_path / "records.jsonl"
+        file.write_text(yaml.safe_dump_all([*STANDING, *more]))
+        log.write_text("".join(json.dumps(one) + "\n" for one in records))
+        command = ("decisions", "replay", log, "--policies", file)
+        if request.param == "check":
+            command = ("check", "-f", file, "--decisions", log)
+        told = json.loads(waddle(*map(str, command), "-o", "json").stdout)
+        return told.get("decisions", told), waddle(*map(str, command)).stdout
+
+    return ask
+
+
+def changes(told: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    every = told["changes"] if "changes" in told else told["changed"]
+    return {one["id"]: (one["before"], one["after"]) for one in every}
+
+
+def totals(told: dict[str, Any]) -> dict[str, tuple[int, int]]:
+    return {
+        one["name"]: (one["added"], one["removed"])
+        for one in told["constraints"]
+        if one["added"] or one["removed"]
+    }
+
+
+def excusing(**spec: Any) -> dict[str, Any]:
+    return policies.exception("old", "Labelled/own", match={"name": "web-*"}, **spec)
+
+
+def test_an_exception_says_what_it_would_have_excused_also_where_the_verdict_stays(asked):
+    told, text = asked(excusing())
+    assert changes(told) == {"web-one": ("deny", "allow")}
+    assert totals(told) == {"own": (0, 2)}
+    assert told["excused"] == {"ClusterPolicyException old": 2}
+    assert "skip by ClusterPolicyException old: Labelled/own: no label own" in text
+    assert "ClusterPolicyException old excuses 2 violations" in text
+
+
+def test_one_that_weakens_changes_verdicts_and_takes_no_violation_away(asked):
+    told, text = asked(excusing(effect="warn"))
+    assert changes(told) == {"web-one": ("deny", "warn")}
+    assert totals(told) == {}
+    assert told["excused"] == {"ClusterPolicyException old": 2}
+    assert "warn by ClusterPolicyException old: Labelled/own: no label own" in text
+
+
+def test_one_that_was_not_in_force_then_would_have_changed_nothing(asked):
+    told, _ = asked(excusing(notBefore="2026-11-01T10:00:01Z"))
+    assert (changes(told), totals(told), told.get("excused")) == ({}, {}, None)
+
+
+def test_what_was_excused_then_by_the_same_is_no_change(asked):
+    (told_of,) = record("web-old", "team", "own")["results"]
+    before = record("web-old", "team") | {"excused": [told_of]}
+    told, _ = asked(excusing(), records=[before])
+    assert (changes(told), told.get("excused")) == ({}, None)
+
+
+def test_a_group_says_what_it_would_have_refused_also_where_the_verdict_stays(asked):
+    told, text = asked(GROUP)
+    assert changes(told) == {"db-none": ("allow", "deny")}
+    assert totals(told) == {"either": (2, 0)}
+    assert "+ ConstraintGroup/either: neither label" in text.replace(
+        "[ConstraintGroup/either]", "ConstraintGroup/either:"
+    )
+    assert "ConstraintGroup/either: +2 -0" in text
+
+
+def test_a_check_counts_an_action_that_changes_and_nothing_of_policies_that_are_not_there(tmp_path):
+    own = labelled("own")
+    own["spec"]["enforcementAction"] = "warn"
+    file, log = tmp_path / "policies.yaml", tmp_path / "records.jsonl"
+    file.write_text(yaml.safe_dump_all([STANDING[0], own]))
+    records = [record("one", "team", "own"), record("other", "own", "team")]
+    log.write_text("".join(json.dumps(item) + "\n" for item in records))
+    run = waddle("check", "-f", str(file), "--decisions", str(log), "-o", "json")
+    assert changes(json.loads(run.stdout)["decisions"]) == {"one": ("deny", "warn")}

@@ -1,0 +1,283 @@
+"""``waddle verify`` runs Kyverno's tests, and says what is wrong with them."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from webhook.cli.verify.command import command
+
+POLICY = """\
+apiVersion: policies.kyverno.io/v1
+kind: ValidatingPolicy
+metadata: {name: no-latest}
+spec:
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}
+  validations:
+  - {expression: "object.spec.containers.all(c, !c.image.endsWith(':latest'))", message: use a version}
+"""
+
+OBJECTS = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: good}
+spec: {containers: [{name: c, image: "nginx:1"}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: bad, namespace: shop}
+spec: {template: {spec: {containers: [{name: c, image: "nginx:latest"}]}}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: good}
+spec: {}
+"""
+
+TEST = """\
+apiVersion: cli.kyverno.io/v1alpha1
+kind: Test
+metadata: {name: images}
+policies: [../policy.yaml]
+resources: [objects.yaml]
+results:
+- {policy: no-latest, kind: Pod, resources: [good], result: pass}
+- {policy: no-latest, kind: Deployment, resources: [shop/bad], result: fail}
+- {policy: no-latest, kind: Service, resources: [good], result: skip}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / ".kyverno-test").mkdir()
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    (tmp_path / ".kyverno-test/objects.yaml").write_text(OBJECTS)
+    (tmp_path / ".kyverno-test/kyverno-test.yaml").write_text(TEST)
+    return tmp_path
+
+
+def verify(folder: Path, *more: str) -> tuple[int, str]:
+    run = CliRunner().invoke(command, [str(folder), *more], standalone_mode=False)
+    return run.return_value, run.output
+
+
+def test_policies_their_controllers_and_what_they_are_not_about(folder: Path) -> None:
+    code, told = verify(folder, "-v")
+    assert code == 0, told
+    assert "1 suite, 1 test, 3 cases: 3 passed, 0 failed" in told
+
+
+def test_what_differs_is_told_with_the_policy_s_message(folder: Path) -> None:
+    file = folder / ".kyverno-test/kyverno-test.yaml"
+    file.write_text(TEST.replace("result: fail", "result: pass"))
+    code, told = verify(folder)
+    assert code == 1
+    assert "expected pass, got fail: use a version" in told
+
+
+def test_a_name_selects_what_runs(folder: Path) -> None:
+    assert verify(folder, "--run", "nothing")[0] == 2
+    assert verify(folder, "--run", "no-latest")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("written", "instead", "told"),
+    [
+        ("objects.yaml", "none.yaml", "resources[0]: "),
+        ("../policy.yaml", "none.yaml", "policies[0]: "),
+        ("result: skip", "result: perhaps", "results[2].result: 'perhaps' is none of "),
+        ("[shop/bad]", "[other/bad]", "no Deployment other/bad is in the files of resources"),
+        ("policy: no-latest, kind: Pod", "policy: other, kind: Pod", "no policy other is in"),
+    ],
+)
+def test_a_test_that_names_what_is_not_there_says_where(
+    folder: Path, written: str, instead: str, told: str
+) -> None:
+    file = folder / ".kyverno-test/kyverno-test.yaml"
+    file.write_text(TEST.replace(written, instead))
+    code, output = verify(folder)
+    assert code == 1
+    assert told in output
+
+
+@pytest.mark.parametrize("kind", ["ClusterPolicy", "GeneratingPolicy", "ImageValidatingPolicy"])
+def test_kinds_that_are_not_run_are_named(folder: Path, kind: str) -> None:
+    (folder / "policy.yaml").write_text(POLICY.replace("ValidatingPolicy", kind))
+    code, told = verify(folder)
+    assert code == 1
+    assert f"{kind} no-latest is not run: " in told
+
+
+def test_a_policy_that_cannot_be_used_fails_its_cases_and_says_where(folder: Path) -> None:
+    (folder / "policy.yaml").write_text(POLICY.replace("c.image", "d.image"))
+    code, told = verify(folder)
+    assert code == 1
+    assert "spec.validations[0].expression: ERROR: " in told
+
+
+def test_namespaces_and_operations_come_from_the_file_of_variables(folder: Path) -> None:
+    (folder / ".kyverno-test/kyverno-test.yaml").write_text(
+        TEST.replace("results:", "variables: values.yaml\nresults:").replace("fail", "pass")
+    )
+    (folder / "policy.yaml").write_text(
+        POLICY.replace("operations: [CREATE]", "operations: [UPDATE]").replace(
+            "object.spec.containers.all(c, !c.image.endsWith(':latest'))",
+            "request.namespace == 'default' || namespaceObject.metadata.labels.team == 'a'",
+        )
+    )
+    (folder / ".kyverno-test/values.yaml").write_text(
+        "kind: Value\n"
+        "namespaceSelector: [{name: shop, labels: {team: a}}]\n"
+        "globalValues: {request.operation: UPDATE}\n"
+    )
+    assert verify(folder)[0] == 0
+
+
+EXCEPTION = """\
+apiVersion: policies.kyverno.io/v1
+kind: PolicyException
+metadata: {name: shop, namespace: shop}
+spec:
+  policyRefs: [{name: no-latest, kind: ValidatingPolicy}]
+  matchConditions: [{name: shop, expression: "object.metadata.namespace == 'shop'"}]
+"""
+
+
+def test_exceptions_of_the_test_excuse(folder: Path) -> None:
+    file = folder / ".kyverno-test/kyverno-test.yaml"
+    with_exceptions = TEST.replace("results:", "exceptions: [e.yaml]\nresults:")
+    file.write_text(with_exceptions.replace("result: fail", "result: skip"))
+    (folder / ".kyverno-test/e.yaml").write_text(EXCEPTION)
+    assert verify(folder)[0] == 0
+    (folder / ".kyverno-test/e.yaml").write_text(
+        EXCEPTION.replace("object.metadata.namespace == 'shop'", "nothing")
+    )
+    code, told = verify(folder)
+    assert code == 1
+    assert "PolicyException shop: spec.matchConditions[0].expression: ERROR: " in told
+
+
+def written(folder: Path, policy: str, test: str, **files: str) -> tuple[int, str]:
+    """The outcome of a test of one policy, with more files beside it."""
+    (folder / "policy.yaml").write_text(policy)
+    for name, text in files.items():
+        (folder / ".kyverno-test" / f"{name}.yaml").write_text(text)
+    (folder / ".kyverno-test/kyverno-test.yaml").write_text(test)
+    return verify(folder, "-v")
+
+
+HEAD = "apiVersion: cli.kyverno.io/v1alpha1\nkind: Test\npolicies: [../policy.yaml]\n"
+
+
+def test_a_result_s_operation_is_played(folder: Path) -> None:
+    policy = POLICY.replace("[CREATE]", "[DELETE]").replace("object.spec", "oldObject.spec")
+    results = """\
+resources: [objects.yaml]
+results:
+- {policy: no-latest, kind: Pod, operation: DELETE, resources: [good], result: pass}
+- {policy: no-latest, kind: Pod, resources: [good], result: skip}
+"""
+    code, told = written(folder, policy, HEAD + results)
+    assert code == 0, told
+    code, told = written(folder, policy, HEAD + results.replace("DELETE", "LATER"))
+    assert code == 1
+    assert "'LATER' is no operation" in told
+
+
+def test_documents_are_reviewed_by_mode_json_and_a_file_may_hold_several_tests(
+    folder: Path,
+) -> None:
+    policy = """\
+apiVersion: policies.kyverno.io/v1alpha1
+kind: ValidatingPolicy
+metadata: {name: private}
+spec:
+  evaluation: {mode: JSON}
+  validations: [{expression: "!object.bucket.public"}]
+"""
+    one = "jsonPayloads: [good.yaml, bad.yaml]\nresults:\n"
+    one += "- {policy: private, kind: '', resources: [good.yaml], result: pass}\n"
+    one += "- {policy: private, kind: '', resources: [bad.yaml], result: fail}\n"
+    two = "jsonPayload: good.yaml\nresults: [{policy: private, kind: '', result: pass}]\n"
+    code, told = written(
+        folder,
+        policy,
+        f"{HEAD}{one}---\n{HEAD}{two}",
+        good="bucket: {public: false}",
+        bad="bucket: {public: true}",
+    )
+    assert code == 0, told
+    assert "2 suites, 2 tests, 3 cases: 3 passed" in told
+
+
+def test_users_servers_entries_and_a_cluster_are_those_of_the_test(folder: Path) -> None:
+    asked = (
+        "request.userInfo.username == 'ada' && http.Get('https://a.test/x').body.ok"
+        " && globalContext.Get('limits', '').max == 3"
+        " && resource.get('v1', 'configmaps', 'default', 'own').data.a == 'b'"
+    )
+    policy = POLICY.replace("object.spec.containers.all(c, !c.image.endsWith(':latest'))", asked)
+    test = """\
+resources: [objects.yaml]
+userinfo: user.yaml
+clusterResources: [cluster.yaml]
+apiCallResponses: [{url: "https://a.test/x", response: {body: {ok: true}}}]
+globalContextEntries: [{name: limits, data: {a: {max: 3}}, fieldPath: a}]
+results: [{policy: no-latest, kind: Pod, resources: [good], result: pass}]
+"""
+    own = (
+        "{apiVersion: v1, kind: ConfigMap, metadata: {name: own, namespace: default}, data: {a: b}}"
+    )
+    code, told = written(
+        folder,
+        policy,
+        HEAD + test,
+        user="{apiVersion: cli.kyverno.io/v1alpha1, kind: UserInfo, userInfo: {username: ada}}",
+        cluster=f"{{kind: ClusterResource, spec: {{resources: [{own}]}}}}",
+    )
+    assert code == 0, told
+
+
+def test_requests_of_http_are_told_as_not_run(folder: Path) -> None:
+    test = "httpPayloads: [x.json]\nresults: [{policy: no-latest, kind: '', result: pass}]\n"
+    code, told = written(folder, POLICY, HEAD + test)
+    assert code == 1
+    assert "not run: requests of HTTP are for Kyverno's authorizer" in told
+
+
+def test_a_rule_before_cel_is_tested_by_what_it_becomes(folder: Path) -> None:
+    policy = """\
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: no-latest}
+spec:
+  rules:
+  - name: tag
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    validate: {message: use a version, pattern: {spec: {containers: [{image: "!*:latest"}]}}}
+  - name: copy
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    generate: {kind: Secret}
+"""
+    results = """\
+resources: [objects.yaml]
+results:
+- {policy: no-latest, rule: tag, kind: Pod, resources: [good], result: pass}
+- {policy: no-latest, rule: autogen-tag, kind: Deployment, resources: [shop/bad], result: fail}
+"""
+    code, told = written(folder, policy, HEAD + results)
+    assert code == 0, told
+    more = "- {policy: no-latest, rule: copy, kind: Pod, resources: [good], result: pass}\n"
+    code, told = written(folder, policy, HEAD + results + more)
+    assert code == 1
+    assert "ClusterPolicy no-latest/copy is not run: it validates nothing" in told
+
+
+def test_what_a_policy_is_not_about_is_no_pass(folder: Path) -> None:
+    file = folder / ".kyverno-test/kyverno-test.yaml"
+    file.write_text(TEST.replace("result: skip", "result: pass"))
+    code, told = verify(folder, "-v")
+    assert code == 0, told
+    assert "2 passed, 0 failed" in told

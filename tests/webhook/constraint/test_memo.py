@@ -1,0 +1,336 @@
+"""Results of evaluations that are kept: what is the same, what is never kept, and what it costs."""
+
+import copy
+import json
+import time
+
+import pytest
+
+from tests import policies
+from tests.differential import memo as differential
+from webhook.api.admission import decode_review
+from webhook.constraint.client import Client
+from webhook.constraint.drivers.cel import CelDriver
+from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.enforcement import WEBHOOK
+from webhook.constraint.limits import Budget, Limits
+from webhook.constraint.memo import RESTS_MIN, WINDOW, Memo, MemoPace
+from webhook.constraint.review import AugmentedReview
+from webhook.constraint.targets.admission import AdmissionTarget
+from webhook.external_data.exchange import nothing_asked
+from webhook.reads.projection import projection, widened
+from webhook.reads.read_set import ReadRecorder
+
+IMAGES = """package p
+violation[{"msg": msg}] {
+  c := input.review.object.spec.containers[_]
+  startswith(c.image, "bad")
+  msg := sprintf("%v of %v", [c.image, input.review.object.metadata.name])
+}"""
+
+LABELS = """package p
+violation[{"msg": msg}] {
+  not input.review.object.metadata.labels.team
+  msg := "no team"
+}"""
+
+
+def pod(name="a", image="good", labels=None, **spec):
+    metadata = {"name": name, "namespace": "d", "labels": labels or {"team": "t"}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {"containers": [{"name": "c", "image": image}], **spec},
+    }
+
+
+def request(obj, *, old=None, operation="CREATE", username="u"):
+    document = {
+        "uid": str(time.monotonic_ns()),
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "operation": operation,
+        "object": obj,
+        "oldObject": old,
+        "name": "a",
+        "namespace": "d",
+        "userInfo": {"username": username},
+    }
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": document}
+    return AugmentedReview(decode_review(json.dumps(review).encode()))
+
+
+class Reviewed:
+    """Policies with a memo that derives at once."""
+
+    def __init__(self, *sources, bytes_max=1 << 20, window=WINDOW):
+        self.client = Client(targets=[AdmissionTarget()], drivers=[CelDriver(), RegoDriver()])
+        pace = MemoPace(1, window)
+        self.memo = Memo(bytes_max, lambda job: job(), key=b"secret", pace=pace)
+        for number, source in enumerate(sources):
+            kind = f"Kind{number}"
+            is_rego = isinstance(source, str)
+            self.client.add_template(
+                policies.template(
+                    kind,
+                    source if is_rego else "",
+                    cel=None if is_rego else source,
+                    schema=policies.FREE,
+                )
+            )
+            self.client.add_constraint(policies.constraint(kind, "one"))
+        self(request(pod("before", "image of its own")))
+
+    def __call__(self, value, **limits):
+        return self.client.snapshot.review(
+            value, enforcement_point=WEBHOOK, limits=Limits(memo=self.memo, **limits)
+        )
+
+
+def told(responses):
+    return [one.msg for one in responses.results]
+
+
+def test_a_review_that_differs_in_nothing_that_decides_is_not_evaluated() -> None:
+    review = Reviewed(IMAGES, LABELS)
+    assert review(request(pod("a"))).recalled == 0
+    again = review(request(pod("b", nodeName="n"), username="other"))
+    assert (again.recalled, again.evaluated, again.results) == (2, 2, ())
+    assert review.memo.counts.hits == 2
+
+
+def test_one_that_differs_in_a_label_is_evaluated_by_who_reads_labels_alone() -> None:
+    every = """package p
+violation[{"msg": "x"}] { input.review.object.metadata.labels[_] == "bad" }"""
+    review = Reviewed(IMAGES, LABELS, every)
+    review(request(pod("a")))
+    assert review(request(pod("b", labels={"team": "t", "hash": "x"}))).recalled == 2
+
+
+def test_a_violation_of_which_the_message_tells_more_is_told_anew() -> None:
+    review = Reviewed(IMAGES, LABELS)
+    assert told(review(request(pod("a", "bad")))) == ["bad of a"]
+    again = review(request(pod("b", "bad")))
+    assert told(again) == ["bad of b"]
+    assert again.recalled == 1
+
+
+def test_a_violation_is_kept_where_it_tells_nothing_but_what_decides_it() -> None:
+    review = Reviewed(LABELS)
+    review(request(pod("a", labels={"x": "y"})))
+    again = review(request(pod("b", labels={"x": "y"})))
+    assert told(again) == ["no team"]
+    assert again.recalled == 1
+
+
+def test_an_update_of_what_no_policy_reads_is_not_evaluated() -> None:
+    review = Reviewed(IMAGES, LABELS)
+    before = pod("a")
+    review(request(before))
+    after = copy.deepcopy(before) | {"status": {"phase": "Running"}}
+    after["metadata"]["annotations"] = {"note": "new"}
+    assert review(request(after, old=before, operation="UPDATE")).recalled == 2
+
+
+def test_who_reads_the_old_object_is_asked_again_where_that_differs() -> None:
+    source = """package p
+violation[{"msg": "changed"}] {
+  input.review.operation == "UPDATE"
+  input.review.object.spec.nodeName != input.review.oldObject.spec.nodeName
+}"""
+    review = Reviewed(source)
+    same = pod("a", nodeName="n")
+    assert told(review(request(same, old=same, operation="UPDATE"))) == []
+    other = pod("a", nodeName="m")
+    assert told(review(request(same, old=other, operation="UPDATE"))) == ["changed"]
+    assert review(request(same, old=same, operation="UPDATE")).recalled == 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'package p\nviolation[{"msg": "x"}] { time.now_ns() < 0 }',
+        'package p\nviolation[{"msg": "x"}] { rand.intn("x", 9) > 99 }',
+        'package p\nviolation[{"msg": "x"}] { uuid.rfc4122("x") == "y" }',
+        'package p\nviolation[{"msg": "x"}] { trace("seen"); false }',
+        'package p\nviolation[{"msg": "x"}] { print("seen"); input.x }',
+        'package p\nviolation[{"msg": "x"}] { data.inventory.cluster.v1.Pod[_].x }',
+        """package p
+violation[{"msg": "x"}] { external_data({"provider": "p", "keys": ["k"]}).errors[_] }""",
+        'package p\nviolation[{"msg": "x"}] { json.marshal(input) == "y" }',
+        {
+            "variables": [{"name": "i", "expression": "variables.inventory"}],
+            "validations": [{"expression": "!has(variables.i.x)", "message": "x"}],
+        },
+    ],
+)
+def test_what_may_answer_otherwise_is_never_kept(source) -> None:
+    review = Reviewed(source)
+    known = nothing_asked().known
+    for _ in range(5):
+        assert review(request(pod("a")), known=known).recalled == 0
+    assert review.memo.counts == (0, 0, 0, 0)
+
+
+def test_an_evaluation_that_fails_or_overruns_is_never_kept() -> None:
+    source = """package p
+violation[{"msg": "x"}] {
+  count([1 | numbers.range(1, 100000)[_] > 0; input.review.object.spec.slow]) > 1
+}
+violation[{"msg": 1}] { input.review.object.spec.wrong }"""
+    review = Reviewed(source)
+    for _ in range(3):
+        overrun = review(request(pod("a", slow=True)), budget=Budget.of(0.0001))
+        assert overrun.undecided[0].cause == "overrun"
+        failed = review(request(pod("a", wrong=True)))
+        assert (failed.recalled, failed.undecided, failed.faults) != (1, [], ())
+    assert review(request(pod("a", slow=True))).recalled == 0
+    assert review.memo.counts.bytes < 1_000
+
+
+def test_a_failure_beside_what_is_known_is_a_violation_of_all_constraints_of_the_template() -> None:
+    source = """package p
+violation[{"msg": "x"}] { input.parameters.fails; x := 1 / input.review.object.spec.number; x > 0
+  input.review.object.spec.name == [y | y := "a"][_] }
+f(x) = 1 { x == input.review.object.spec.number }
+f(x) = 2 { x > 0 }
+violation[{"msg": "y"}] { input.parameters.fails; f(input.review.object.spec.number) == 3 }"""
+    client = Client(targets=[AdmissionTarget()], drivers=[RegoDriver()])
+    client.add_template(policies.template("Kind0", source, schema=policies.FREE))
+    for name, fails in (("one", False), ("two", True)):
+        client.add_constraint(policies.constraint("Kind0", name, parameters={"fails": fails}))
+    memo = Memo(1 << 20, lambda job: job(), key=b"secret", pace=MemoPace(1))
+    for number in (0, 1, 0, 1):
+        value = request(pod("a", number=number))
+        without = client.snapshot.review(value, enforcement_point=WEBHOOK)
+        limits = Limits(memo=memo)
+        kept = client.snapshot.review(value, enforcement_point=WEBHOOK, limits=limits)
+        assert differential.seen(kept) == differential.seen(without)
+        assert (number == 0) == (not without.results)
+
+
+def test_numbers_that_policies_tell_apart_have_digests_of_their_own() -> None:
+    recorder = ReadRecorder()
+    recorder.whole(("a",))
+    review = Reviewed(LABELS.replace("labels.team", "labels"))
+    take = projection(recorder.frozen())
+    values = [1, 1.0, True, "1", None, [], {}, [1], [2], [3, 1], False, "", 0, -0.0]
+    assert len({json.dumps(take({"a": one})) for one in values} | {json.dumps(take({}))}) == 15
+    source = 'package p\nviolation[{"msg": m}] { m := sprintf("%v", [input.review.object.spec.n]) }'
+    review = Reviewed(source)
+    for number in (1, 1.0, True, "1", 1):
+        first = told(review(request(pod("a", n=number))))
+        assert told(review(request(pod("b", n=number)))) == first
+    assert told(review(request(pod("a", n=1.0)))) != told(review(request(pod("a", n=True))))
+
+
+def test_the_order_of_keys_makes_no_difference() -> None:
+    source = 'package p\nviolation[{"msg": "x"}] { input.review.object.spec.a == {"b": 2} }'
+    review = Reviewed(source)
+    review(request(pod("a", a={"x": 1, "y": {"z": 1, "w": 2}})))
+    assert review(request(pod("a", a={"y": {"w": 2, "z": 1}, "x": 1}))).recalled == 1
+
+
+def test_integers_that_no_digest_holds_are_evaluated() -> None:
+    source = 'package p\nviolation[{"msg": "x"}] { input.review.object.spec.n > 1 }'
+    review = Reviewed(source)
+    for _ in range(3):
+        large = review(request(pod("a", n=1 << 80)))
+        assert (told(large), large.recalled) == (["x"], 0)
+
+
+def test_other_policies_begin_with_nothing() -> None:
+    review = Reviewed(IMAGES)
+    review(request(pod("a")))
+    assert review(request(pod("a"))).recalled == 1
+    source = IMAGES.replace('"bad"', '"good"')
+    review.client.add_template(policies.template("Kind0", source, schema=policies.FREE))
+    review.client.add_constraint(policies.constraint("Kind0", "one"))
+    assert told(review(request(pod("a")))) == ["good of a"]
+
+
+def test_data_that_is_synced_drops_nothing() -> None:
+    review = Reviewed(IMAGES)
+    review(request(pod("a")))
+    review.client.add_data(pod("synced"))
+    assert review(request(pod("a"))).recalled == 1
+
+
+def test_what_is_kept_is_bounded_and_what_comes_back_stays() -> None:
+    review = Reviewed(IMAGES, bytes_max=4_000, window=1_000)
+    often = request(pod("a", "often"))
+    for number in range(200):
+        review(request(pod("a", f"image-{number}")))
+        assert number < 2 or review(often).recalled == 1
+        review(often)
+        assert review.memo.counts.bytes <= 4_000
+
+
+def test_what_does_not_pay_rests_and_is_tried_again() -> None:
+    review = Reviewed(IMAGES)
+    for number in range(WINDOW):
+        assert review.memo.counts.resting == 0
+        review(request(pod("a", f"image-{number}")))
+    assert review.memo.counts.resting == 1
+    misses = review.memo.counts.misses
+    for _ in range(RESTS_MIN):
+        assert review(request(pod("a"))).recalled == 0
+    assert review.memo.counts.misses == misses
+    review(request(pod("a")))
+    assert review(request(pod("a"))).recalled == 1
+
+
+def test_evaluations_are_shown_to_who_traces_them() -> None:
+    class Observer:
+        seen = 0
+
+        def evaluated(self, *_):
+            self.seen += 1
+
+    review, observer = Reviewed(IMAGES), Observer()
+    for count in (1, 2, 3):
+        assert review(request(pod("a")), observer=observer).recalled == 0
+        assert observer.seen == count
+
+
+def test_what_is_kept_holds_no_part_of_an_object() -> None:
+    source = """package p
+violation[{"msg": "x", "details": {"labels": labels}}] {
+  labels := input.review.object.metadata.labels
+  count(labels) < 5; labels != {"c": "d"}
+}"""
+    review = Reviewed(source)
+    labels = {"a": "b"}
+    first = review(request(pod("a", labels=labels)))
+    again = review(request(pod("a", labels=labels)))
+    assert again.recalled == 1
+    assert again.results[0].details == first.results[0].details
+    assert again.results[0].details["labels"] is not first.results[0].details["labels"]
+
+
+def test_more_is_taken_of_what_lies_deep_and_never_less() -> None:
+    recorder = ReadRecorder()
+    recorder.shallow(("a", "b", "c", "d"))
+    recorder.present(("a", "labels", "x"))
+    wide = projection(widened(recorder.frozen(), 2, {"labels"}))
+    value = {"a": {"b": {"c": {"d": 1, "e": 2}}, "labels": {"x": 1, "y": 2}}}
+    other = {"a": {"b": {"c": {"d": 1, "e": 3}}, "labels": {"x": 1, "y": 2}}}
+    more = {"a": {"b": {"c": {"d": 1, "e": 2}}, "labels": {"x": 2, "y": 3}}}
+    assert wide(value) != wide(other)
+    assert wide(value) == wide(more)
+
+
+@pytest.mark.parametrize("first", range(1000, 1040, 10))
+def test_reviews_with_and_without_a_memo_answer_the_same(first: int) -> None:
+    compared = differential.compare(range(first, first + 10))
+    assert compared.differences == []
+    assert compared.violating > compared.reviews / 4
+    assert compared.recalled > compared.reviews
+
+
+def test_a_digest_that_lacks_something_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacking(reads):
+        return projection(reads if len(reads.children) < 2 else type(reads)(scalar=False))
+
+    monkeypatch.setattr("webhook.constraint.memo.projection", lacking)
+    assert differential.compare(range(4)).differences

@@ -1,0 +1,170 @@
+"""Exceptions of a cluster: in force by the clock alone, their statuses, their end."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+
+from tests.policies import exception
+from tests.simulation.policies import constraint
+from tests.webhook.controllers.session import (
+    ALPHAS,
+    EVERYTHING,
+    NAMESPACE,
+    Session,
+    enforced,
+    in_cel,
+    session,
+)
+from webhook.api.timestamp import text_of
+from webhook.constraint.review import AugmentedObject
+from webhook.review.loops import review
+from webhook.review.subject import Subject
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GROUP = "waddle.dev"
+NAMESPACED = (GROUP, "policyexceptions")
+WIDE = (GROUP, "clusterpolicyexceptions")
+OPEN: Any = {"annotations": {"waddle.dev/exceptions": "all"}}
+
+
+def status(
+    made: Session, group: str, plural: str, name: str, namespace: str = ""
+) -> dict[str, Any]:
+    found: dict[str, Any] = made.get(group, plural, name, namespace).get("status", {})
+    return found
+
+
+def found(made: Session, at: float | None = None) -> tuple[int, int]:
+    """How much is found, and how much excused, of an object of the namespace ``waddle``."""
+    revision = made.serving.revision
+    assert revision is not None
+    obj = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "x", "namespace": NAMESPACE},
+    }
+    responses = review(revision.policies, Subject(AugmentedObject(obj), at=at)).responses
+    made.serving.uses.note(responses)
+    return len(responses.results), len(responses.excused)
+
+
+def test_an_exception_is_in_force_told_and_noted_as_used(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with session(tmp_path, *EVERYTHING) as made:
+            await enforced(made, **OPEN)
+            made.make(*NAMESPACED, exception("e", "Alpha/c", namespace=NAMESPACE), NAMESPACE)
+            await made.until(lambda: found(made) == (0, 1), "the exception in force")
+            await made.until(
+                lambda: status(made, *NAMESPACED, "e", NAMESPACE).get("lastUsed"), "used"
+            )
+            told = status(made, *NAMESPACED, "e", NAMESPACE)
+            assert told["state"] == "Active"
+            assert told["observedGeneration"] == 1
+            assert "narrow it" in told["message"]
+
+    asyncio.run(run())
+
+
+def test_one_that_cannot_be_used_excuses_nothing_whatever_it_did_before(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with session(tmp_path, *EVERYTHING) as made:
+            await enforced(made)
+            made.make(*WIDE, exception("e", "Alpha/c", match={"name": "x"}))
+            await made.until(lambda: found(made) == (0, 1), "the exception in force")
+            made.change(*WIDE, "e", spec={"reason": "no"})
+            await made.until(lambda: status(made, *WIDE, "e").get("state") == "Invalid", "told")
+            assert "spec.constraints" in status(made, *WIDE, "e")["message"]
+            assert found(made) == (1, 0)
+
+    asyncio.run(run())
+
+
+def test_the_state_follows_the_clock_and_the_constraints(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with session(tmp_path, *EVERYTHING) as made:
+            now = time.time()
+            times = {
+                "past": (now - 9e6, now - 9e5),
+                "coming": (now + 9e5, now + 9e6),
+                "soon": (now - 9e5, now + 9e4),
+            }
+            for name, (begins, ends) in times.items():
+                begin, end = text_of(begins), text_of(ends)
+                document = exception(
+                    name, "Alpha/c", notBefore=begin, expires=end, match={"name": "x"}
+                )
+                made.make(*WIDE, document)
+            made.make(
+                *WIDE,
+                exception("other", "Alpha/d", match={"name": "x"}, notBefore=text_of(now - 9)),
+            )
+
+            def states() -> dict[str, str]:
+                return {
+                    one["metadata"]["name"]: one.get("status", {}).get("state", "")
+                    for one in made.all(*WIDE)
+                }
+
+            await made.until(lambda: states()["other"] == "Invalid", "nothing to except from")
+            await enforced(made)
+            await made.until(
+                lambda: (
+                    states()
+                    == {
+                        "past": "Expired",
+                        "coming": "Pending",
+                        "soon": "Active",
+                        "other": "Invalid",
+                    }
+                ),
+                "all states",
+            )
+            assert status(made, *WIDE, "soon")["message"].startswith("it ends at ")
+            document = constraint("Alpha", "d", 0)
+            made.make(*ALPHAS, document)
+            await made.until(lambda: states()["other"] == "Active", "the constraint has come")
+
+            def told() -> set[tuple[str, str]]:
+                events = made.all("", "events")
+                return {(one["involvedObject"]["name"], one["reason"]) for one in events}
+
+            await made.until(
+                lambda: told() >= {("past", "Expired"), ("soon", "Expiring"), ("other", "Invalid")},
+                "Events",
+            )
+            # By the clock alone: nobody writes anything for it to end.
+            assert found(made, at=now)[1] == 2
+            assert found(made, at=now + 9e4 + 1)[1] == 1
+
+    asyncio.run(run())
+
+
+def test_a_binding_is_withdrawn_while_an_exception_holds(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with session(tmp_path, *EVERYTHING) as made:
+            made.make("templates.gatekeeper.sh", "constrainttemplates", in_cel())
+            await made.until(lambda: ALPHAS in made.storage.kinds, "the constraint's kind")
+            made.make(*ALPHAS, constraint("Alpha", "c", 0))
+            bindings = ("admissionregistration.k8s.io", "validatingadmissionpolicybindings")
+            await made.until(lambda: made.all(*bindings), "a binding")
+            made.make(*WIDE, exception("e", "Alpha/c", match={"name": "x"}))
+            await made.until(lambda: not made.all(*bindings), "withdrawn")
+
+            def says() -> bool:
+                told = made.all("status.gatekeeper.sh", "constraintpodstatuses")
+                points = [
+                    entry
+                    for one in told
+                    for entry in one["status"].get("enforcementPointsStatus", ())
+                ]
+                return any(entry["state"] == "withdrawn" for entry in points)
+
+            await made.until(says, "the status says so")
+            made.drop(*WIDE, "e")
+            await made.until(lambda: made.all(*bindings), "a binding again")
+
+    asyncio.run(run())

@@ -1,0 +1,148 @@
+"""Kyverno's policies of a cluster: followed at whatever version is served, in force, told."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from tests.properties.doors.doors import review_of
+from tests.simulation.api_server import Served
+from tests.webhook.controllers.session import Session, enforced, session
+from webhook.constraint import enforcement
+from webhook.metrics.policies import KYVERNO
+from webhook.policy_kinds.table import KYVERNO_KINDS
+from webhook.review.loops import review
+from webhook.review.subject import Subject, value_of
+
+Json = dict[str, Any]
+GROUP = "policies.kyverno.io"
+POLICIES = (GROUP, "validatingpolicies")
+EXCEPTIONS = (GROUP, "policyexceptions")
+PODS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["pods"]}
+
+
+def serve_kinds(made: Session, version: str = "v1beta1") -> None:
+    """The kinds of an installation of Kyverno."""
+    for row in KYVERNO_KINDS:
+        served = Served(GROUP, version, row.plural, row.kind, namespaced=row.namespaced)
+        made.storage.serve(served)
+
+
+def prepared(made: Session) -> None:
+    """Kyverno's kinds, and a namespace."""
+    serve_kinds(made)
+    made.make("", "namespaces", {"metadata": {"name": "shop"}})
+
+
+def policy(expression: str = "object.metadata.name == 'good'", name: str = "p") -> Json:
+    spec = {
+        "matchConstraints": {"resourceRules": [PODS]},
+        "validations": [{"expression": expression, "message": "no"}],
+    }
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+def exception(expression: str = "true") -> Json:
+    spec = {
+        "policyRefs": [{"kind": "ValidatingPolicy", "name": "p"}],
+        "matchConditions": [{"name": "c", "expression": expression}],
+    }
+    return {"metadata": {"name": "e", "namespace": "shop"}, "spec": spec}
+
+
+def pod(name: str = "bad") -> Json:
+    metadata = {"name": name, "namespace": "shop"}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {}}
+
+
+def said(made: Session, obj: Json, point: str = enforcement.WEBHOOK) -> list[tuple[str, str]]:
+    """What is found of an object, as constraint and message."""
+    revision = made.serving.revision
+    if revision is None:
+        return []
+    subject = Subject(value_of(review_of(obj), {}), point=point)
+    results = review(revision.policies, subject).responses.results
+    return [("/".join(one.constraint.key), one.msg) for one in results]
+
+
+def counted(made: Session, status: str) -> float | None:
+    return made.registry.gauges.get(KYVERNO, {}).get((status,))
+
+
+def test_a_policy_decides_while_it_is_there_and_an_exception_excuses(tmp_path):
+    async def run() -> None:
+        async with session(tmp_path, "webhook", prepare=prepared, kyverno="enforce") as made:
+            made.make(*POLICIES, policy())
+            await made.until(lambda: said(made, pod()) == [("ValidatingPolicy/p", "no")])
+            assert said(made, pod("good")) == []
+            made.make(*EXCEPTIONS, exception(), "shop")
+            await made.until(lambda: not said(made, pod()), "the exception")
+            made.storage.delete(made.storage.kinds[EXCEPTIONS], "shop", "e")
+            await made.until(lambda: said(made, pod()), "the exception's end")
+            made.drop(*POLICIES, "p")
+            await made.until(lambda: not said(made, pod()), "the policy's end")
+
+    asyncio.run(run())
+
+
+def test_one_that_is_refused_is_told_and_its_last_good_generation_stays(tmp_path):
+    async def run() -> None:
+        async with session(tmp_path, "webhook", prepare=prepared, kyverno="enforce") as made:
+            made.make(*POLICIES, policy())
+            await made.until(lambda: said(made, pod()))
+            made.change(*POLICIES, "p", spec=policy("objekt == 1")["spec"])
+            await made.until(lambda: counted(made, "error") == 1, "the fault counted")
+            assert said(made, pod()) == [("ValidatingPolicy/p", "no")]
+            told = "ValidatingPolicy p: spec.validations[0].expression"
+            await made.until(
+                lambda: any(told in one for one in made.following._policies.faults), told
+            )
+
+    asyncio.run(run())
+
+
+def test_an_exception_that_cannot_be_used_excuses_nothing(tmp_path):
+    async def run() -> None:
+        async with session(tmp_path, "webhook", prepare=prepared, kyverno="enforce") as made:
+            made.make(*POLICIES, policy())
+            made.make(*EXCEPTIONS, exception(), "shop")
+            await made.until(lambda: counted(made, "active") == 2 and not said(made, pod()))
+            served = made.storage.kinds[EXCEPTIONS]
+            before = made.storage.get(served, "shop", "e")
+            changed = {**before, "spec": exception("objekt == 1")["spec"]}
+            made.storage.replace(served, "shop", "e", changed, "")
+            await made.until(lambda: said(made, pod()), "the violation again")
+
+    asyncio.run(run())
+
+
+def test_those_that_audits_alone_ask_let_admissions_be(tmp_path):
+    async def run() -> None:
+        async with session(tmp_path, "webhook", prepare=prepared, kyverno="audit") as made:
+            made.make(*POLICIES, policy())
+            await made.until(lambda: said(made, pod(), enforcement.AUDIT))
+            assert said(made, pod()) == []
+
+    asyncio.run(run())
+
+
+def test_without_the_flag_nobody_follows_them(tmp_path):
+    async def run() -> None:
+        async with session(tmp_path, "webhook", "status", "generate", prepare=prepared) as made:
+            made.make(*POLICIES, policy())
+            await enforced(made)
+            assert said(made, pod()) == []
+            assert all(gvk.group != GROUP for gvk in made.following._manager.statistics())
+
+    asyncio.run(run())
+
+
+def test_where_kyverno_is_not_installed_all_else_is_in_force(tmp_path):
+    async def run() -> None:
+        async with session(tmp_path, "webhook", "status", "generate", kyverno="enforce") as made:
+            await enforced(made)
+            serve_kinds(made, "v1")
+            made.make(*POLICIES, policy())
+            await made.until(lambda: said(made, pod()), "kinds that came later")
+
+    asyncio.run(run())

@@ -1,0 +1,112 @@
+"""A replica follows Providers: what is in force of each, and what its status says."""
+
+import asyncio
+import base64
+
+from tests.provider_process import make_authority
+from tests.webhook.controllers.session import session
+from webhook.metrics.providers import KNOWN_PROVIDERS, PROVIDER_ERRORS
+
+SERVED = "externaldata.gatekeeper.sh", "providers"
+STATUSES = "status.gatekeeper.sh", "providerpodstatuses"
+
+
+def provider(name="images", **spec):
+    """A Provider that can be used."""
+    bundle = base64.b64encode(make_authority().certificate).decode()
+    return {
+        "apiVersion": "externaldata.gatekeeper.sh/v1beta1",
+        "kind": "Provider",
+        "metadata": {"name": name},
+        "spec": {
+            "url": "https://images.example/validate",
+            "timeout": 3,
+            "caBundle": bundle,
+            **spec,
+        },
+    }
+
+
+def test_a_provider_is_in_force_and_what_cannot_be_used_leaves_the_last_good_one(tmp_path):
+    async def run():
+        async with session(tmp_path, "webhook", "status") as made:
+            made.make(*SERVED, provider())
+            status = {}
+
+            def says(generation, *, active):
+                entries = made.get(*SERVED, "images").get("status", {}).get("byPod", ())
+                status.update(entries[0] if entries else {})
+                told = status.get("observedGeneration"), status.get("active")
+                return told == (generation, active)
+
+            await made.until(lambda: says(1, active=True), "in force, and told")
+            assert status["activeGeneration"] == 1
+            assert "lastCacheUpdateTime" in status
+            assert "lastTransitionTime" not in status
+            assert "errors" not in status
+            policies = made.serving.revision.policies
+            assert policies.providers["images"].timeout_seconds == 3
+            assert made.registry.gauges[KNOWN_PROVIDERS] == {("active",): 1, ("error",): 0}
+
+            first_update = status["lastCacheUpdateTime"]
+            made.change(*SERVED, "images", spec={"url": "http://images.example"})
+            await made.until(lambda: says(2, active=False), "broken, and told")
+            assert status["activeGeneration"] == 1
+            assert status["lastCacheUpdateTime"] == first_update
+            assert status["errors"] == [
+                {
+                    "type": "UpsertCache",
+                    "message": "only HTTPS scheme is supported for Providers",
+                    "retryable": True,
+                    "errorTimestamp": status["lastTransitionTime"],
+                }
+            ]
+            assert made.serving.revision.policies.providers["images"].url.startswith("https:")
+            assert made.registry.gauges[KNOWN_PROVIDERS] == {("active",): 1, ("error",): 1}
+            assert made.registry.counters[PROVIDER_ERRORS][()] == 1
+
+            def conditions():
+                held = made.get(*SERVED, "images")["status"].get("conditions", ())
+                return {one["type"] for one in held if one["status"] == "True"}
+
+            await made.until(lambda: "Error" in conditions(), "a condition that says so")
+            made.drop(*SERVED, "images")
+            await made.until(lambda: not made.all(*STATUSES), "no status of what is gone")
+            assert not made.serving.revision.policies.providers
+
+    asyncio.run(run())
+
+
+def test_a_replica_is_ready_beside_a_provider_that_cannot_be_used(tmp_path):
+    async def run():
+        def prepare(made):
+            made.make(*SERVED, provider(url="nowhere"))
+
+        async with session(tmp_path, "webhook", "status", prepare=prepare) as made:
+            await made.until(lambda: made.serving.revision is not None, "ready")
+            assert not made.serving.revision.policies.providers
+
+    asyncio.run(run())
+
+
+def test_where_external_data_is_turned_off_each_provider_says_that_nobody_asks_it(tmp_path):
+    """Each was told to be active, and gatekeeper_providers counted it."""
+
+    async def run():
+        async with session(tmp_path, "webhook", "status", external_data=False) as made:
+            made.make(*SERVED, provider())
+            made.make(*SERVED, provider("broken", url="http://images.example"))
+
+            def entry(name):
+                return next(iter(made.get(*SERVED, name).get("status", {}).get("byPod", ())), {})
+
+            await made.until(lambda: entry("images") and entry("broken"), "statuses")
+            for name in ("images", "broken"):
+                assert entry(name)["active"] is False
+                assert entry(name)["activeGeneration"] == 0
+                [error] = entry(name)["errors"]
+                assert "external data is turned off" in error["message"]
+                assert error["errorTimestamp"]
+            assert made.registry.gauges[KNOWN_PROVIDERS] == {("active",): 0, ("error",): 0}
+
+    asyncio.run(run())

@@ -1,0 +1,128 @@
+"""A baseline: an exception for each constraint and what somebody wrote, and for nothing more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.webhook.constraint.policies import client, constraint, template
+from webhook.exceptions.baseline import (
+    LABEL,
+    StandingViolation,
+    TopOwner,
+    baseline,
+    closed,
+    selector_labels,
+)
+from webhook.exceptions.reading import read_exception
+from webhook.exceptions.writing import ExceptionTerms
+
+if TYPE_CHECKING:
+    from webhook.constraint.constraint import Constraint
+
+TERMS = ExceptionTerms("moves in May", "2099-05-31T00:00:00Z", ticket="OPS-1")
+WEB = TopOwner("apps", "Deployment", "web", (("app", "web"),))
+
+
+def violated(allows: str = "all") -> Constraint:
+    """A constraint that allows these exceptions."""
+    document = constraint(name="no")
+    if allows:
+        document["metadata"]["annotations"] = {"waddle.dev/exceptions": allows}
+    (made,) = client(template(), document).snapshot.constraints
+    return made
+
+
+def pod(name: str, owner: TopOwner | None = None, allows: str = "all") -> StandingViolation:
+    """A Pod that violates it."""
+    return StandingViolation(violated(allows), "", "Pod", "shop", name, owner)
+
+
+def written(*violations: StandingViolation, **terms: Any) -> list[dict[str, Any]]:
+    """The exceptions, all of which can be read."""
+    made = baseline(violations, TERMS._replace(**terms))
+    for one in made:
+        read_exception(one)
+    return made
+
+
+def test_pods_of_one_deployment_have_one_exception_that_its_next_ones_have_too() -> None:
+    (made,) = written(pod("web-5f9-aaaaa", WEB), pod("web-5f9-bbbbb", WEB), pod("web-77c-c", WEB))
+    assert (made["apiVersion"], made["kind"]) == ("waddle.dev/v1alpha1", "PolicyException")
+    assert made["metadata"]["namespace"] == "shop"
+    assert made["metadata"]["labels"] == {LABEL: "true"}
+    assert made["spec"] == {
+        "constraints": [{"kind": "K8sDeny", "name": "no"}],
+        "match": {
+            "kinds": [{"apiGroups": [""], "kinds": ["Pod"]}],
+            "name": "web-*",
+            "labelSelector": {"matchLabels": {"app": "web"}},
+        },
+        "effect": "skip",
+        "reason": "moves in May",
+        "ticket": "OPS-1",
+        "expires": "2099-05-31T00:00:00Z",
+    }
+
+
+def test_what_nobody_made_is_excused_by_its_name_alone() -> None:
+    (made,) = written(pod("web-1"))
+    assert made["spec"]["match"]["name"] == "web-1"
+
+
+def test_each_kind_and_owner_has_its_own() -> None:
+    deployment = StandingViolation(violated(), "apps", "Deployment", "shop", "web")
+    other = TopOwner("apps", "Deployment", "web-api", (("app", "api"),))
+    made = written(pod("web-5f9-a", WEB), pod("web-api-5f9-a", other), deployment)
+    assert len({one["metadata"]["name"] for one in made}) == 3
+    assert {one["spec"]["match"]["name"] for one in made} == {"web", "web-*", "web-api-*"}
+
+
+def test_an_owner_whose_name_its_objects_do_not_have_excuses_each_by_its_own() -> None:
+    odd = TopOwner("example.com", "Runner", "blue")
+    (made,) = written(pod("green-1", odd))
+    assert made["spec"]["match"] == {
+        "kinds": [{"apiGroups": [""], "kinds": ["Pod"]}],
+        "name": "green-1",
+    }
+
+
+@pytest.mark.parametrize("allows", ["", "cluster"])
+def test_constraints_that_allow_those_of_the_cluster_alone_get_them(allows: str) -> None:
+    (made,) = written(pod("web-1", allows=allows))
+    assert made["kind"] == "ClusterPolicyException"
+    assert "namespace" not in made["metadata"]
+    assert made["spec"]["match"]["namespaces"] == ["shop"]
+    (wide,) = written(pod("web-1"), of_cluster=True)
+    assert wide["kind"] == "ClusterPolicyException"
+
+
+def test_what_allows_none_is_named_and_left() -> None:
+    one = pod("web-1", allows="none")
+    assert written(one) == []
+    assert closed([one, pod("web-2")]) == ["K8sDeny/no"]
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern"),
+    [
+        ("widgets.example.com", "widgets.example.com"),
+        ("system:Role_1", "system:Role_1"),
+        ("a*b", "a*"),
+        ("*a*b", "*b"),
+    ],
+)
+def test_any_name_is_excused_by_itself(name: str, pattern: str) -> None:
+    """Names with dots were cut at the first, so that others were excused as well."""
+    (made,) = written(StandingViolation(violated(""), "rbac", "ClusterRole", "", name))
+    assert made["spec"]["match"]["name"] == pattern
+    read_exception(made)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [{}, {"spec": None}, {"spec": {"selector": {"app": "x"}}}, {"spec": {"selector": []}}],
+)
+def test_an_owner_without_a_selector_has_no_labels(document: Any) -> None:
+    assert selector_labels(document) == ()

@@ -1,0 +1,342 @@
+"""Real providers are asked over real sockets: who shares a request, what is kept, how it is bounded."""
+
+import asyncio
+import datetime as dt
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.patience import PATIENCE_SECONDS, until
+from tests.provider_process import ProviderProcess, make_authority
+from webhook.certificates import pairs
+from webhook.cluster.event_loop import EventLoop
+from webhook.external_data import flights
+from webhook.external_data.cache import ResponseCache
+from webhook.external_data.exchange import ProviderRequest, ProviderResponse
+from webhook.external_data.flights import Flights
+from webhook.external_data.provider import DataProvider, read_provider
+from webhook.external_data.suspension import FAULTS_MAX
+from webhook.log import Log
+from webhook.metrics.providers import (
+    PROVIDER_ABANDONED,
+    PROVIDER_KEYS,
+    PROVIDER_REQUESTS,
+    PROVIDER_WAITS_ENDED,
+)
+from webhook.metrics.registry import Registry
+
+
+class Asking:
+    """What asks, on a thread of its own, and the Providers that it knows."""
+
+    def __init__(self, pair: Any = None, clock: Callable[[], float] | None = None) -> None:
+        self.providers: dict[str, DataProvider] = {}
+        self.registry = Registry()
+        self.lines: list[bytes] = []
+        self.cache = ResponseCache(
+            value_seconds=180.0, error_seconds=10.0, clock=clock or time.monotonic
+        )
+        self.flights = Flights(
+            lambda: self.providers,
+            self.cache,
+            self.registry,
+            Log(self.lines.append).logger("providers"),
+            pair=pair,
+        )
+
+    def put(self, process: ProviderProcess, name: str = "p", **spec: Any) -> None:
+        """Put a Provider in force that is this process."""
+        self.providers = {**self.providers, name: read_provider(process.manifest(name, **spec))}
+
+    def begin(self, *keys: str, name: str = "p", **options: Any) -> Future[ProviderResponse]:
+        """Ask for keys."""
+        return self.flights.ask(ProviderRequest(name, keys), **options)
+
+    def ask(self, *keys: str, name: str = "p", **options: Any) -> ProviderResponse:
+        """What is answered."""
+        return self.begin(*keys, name=name, **options).result(PATIENCE_SECONDS)
+
+    def counted(self, outcome: str) -> int:
+        """Requests that came to this."""
+        return self.registry.counters.get(PROVIDER_REQUESTS, {}).get(("p", outcome), 0)
+
+
+@contextmanager
+def running(**options: Any) -> Iterator[Asking]:
+    made = Asking(**options)
+    tasks: list[asyncio.Task[None]] = []
+    loops: list[asyncio.AbstractEventLoop] = []
+    started = threading.Event()
+
+    async def main() -> None:
+        loops.append(asyncio.get_running_loop())
+        async with asyncio.TaskGroup() as group:
+            tasks.append(group.create_task(made.flights.run()))
+            started.set()
+
+    def run() -> None:
+        with asyncio.Runner(loop_factory=EventLoop) as runner:
+            runner.run(main())
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    started.wait()
+    try:
+        yield made
+    finally:
+        loops[0].call_soon_threadsafe(tasks[0].cancel)
+        thread.join()
+    assert not [line for line in made.lines if b"stacktrace" in line], made.lines
+
+
+@pytest.fixture(scope="module")
+def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProviderProcess]:
+    with ProviderProcess(tmp_path_factory.mktemp("provider"), authority=make_authority()) as run:
+        yield run
+
+
+@pytest.fixture
+def asking(process: ProviderProcess) -> Iterator[Asking]:
+    process.forget()
+    with running() as made:
+        made.put(process, timeout=30)
+        yield made
+
+
+def asked(process: ProviderProcess) -> list[list[str]]:
+    return [request["keys"] for request in process.asked()]
+
+
+def test_keys_are_asked_in_their_order_and_known_ones_come_first(asking, process):
+    assert asking.ask("o/b", "o/a", "o/b").responses == (
+        *(("o/b", "o/b is known"), ("o/a", "o/a is known"), ("o/b", "o/b is known")),
+    )
+    told = asking.ask("o/c", "o/a")
+    assert (told.responses, told.status_code, told.is_cached) == (
+        (("o/a", "o/a is known"), ("o/c", "o/c is known")),
+        200,
+        False,
+    )
+    told = asking.ask("o/c", "o/b")
+    assert (told.status_code, told.is_cached, told.is_idempotent) == (0, True, True)
+    assert asked(process) == [["o/b", "o/a", "o/b"], ["o/c"]]
+    assert asking.registry.counters[PROVIDER_KEYS] == {("asked",): 4, ("cached",): 3}
+
+
+def test_equal_questions_at_once_are_one_request_and_others_are_not_joined(asking, process):
+    begun = [asking.begin("slow500/a", "e/b") for _ in range(5)]
+    begun.append(asking.begin("e/b", "slow500/a"))
+    told = {future.result(PATIENCE_SECONDS).responses for future in begun}
+    assert len(told) == 2
+    assert sorted(asked(process)) == [["e/b", "slow500/a"], ["slow500/a", "e/b"]]
+
+
+def test_one_key_that_fails_a_request_fails_no_other(asking):
+    bad, good = asking.begin("system/a", "f/b"), asking.begin("f/b")
+    assert bad.result(PATIENCE_SECONDS).system_error == "system/a cannot be looked up"
+    assert good.result(PATIENCE_SECONDS).responses == (("f/b", "f/b is known"),)
+
+
+def test_whoever_gives_up_leaves_an_answer_for_the_next(asking, process):
+    first = asking.begin("slow500/late")
+    until(lambda: asked(process), "it is asked")
+    assert first.cancel()
+    assert asking.registry.counters[PROVIDER_WAITS_ENDED] == {(): 1}
+    until(lambda: asking.cache.look("p", ["slow500/late"]).items, "it is kept")
+    assert asking.ask("slow500/late").is_cached
+    assert asked(process) == [["slow500/late"]]
+
+
+def test_an_unknown_provider_is_told_and_what_was_known_of_one_that_is_gone_stays(asking):
+    asking.ask("g/a")
+    asking.providers = {}
+    assert asking.ask("g/a").responses == (("g/a", "g/a is known"),)
+    told = asking.ask("g/a", "g/b")
+    assert (told.responses, told.errors, told.status_code, told.system_error) == (
+        *(None, None, 400, "key is not found in provider cache"),
+    )
+    assert asking.ask("a", name="nobody").status_code == 400
+    assert asking.registry.counters[PROVIDER_REQUESTS]["_other", "unknown"] == 2
+
+
+def test_what_another_generation_said_is_forgotten(asking, process):
+    asking.ask("h/a")
+    asking.put(process, timeout=29)
+    assert not asking.ask("h/a").is_cached
+    assert asked(process) == [["h/a"], ["h/a"]]
+    connections = [request["connection"] for request in process.asked()]
+    assert len(set(connections)) == 2, "a client of its own"
+
+
+def test_connections_are_kept(asking, process):
+    for number in range(5):
+        asking.ask(f"k/{number}")
+    assert len({request["connection"] for request in process.asked()}) == 1
+
+
+def test_all_connections_of_a_crowd_are_kept_for_the_next(asking, process):
+    """With ten of them kept, most requests of eight admissions at once began with a handshake."""
+
+    def crowd(name: str) -> set[int]:
+        for waiting in [asking.begin(f"slow300/{name}-{number}") for number in range(20)]:
+            assert waiting.result(PATIENCE_SECONDS).responses
+        return {request["connection"] for request in process.asked()}
+
+    connections = crowd("first")
+    assert len(connections) > 10
+    assert crowd("second") == connections
+
+
+def test_a_mutator_has_what_is_said_now(asking, process):
+    assert asking.ask("counted/a").responses == (("counted/a", "1"),)
+    assert asking.ask("error/a", fresh=True).errors == (("error/a", "error/a is refused"),)
+    assert not asking.ask("error/a", fresh=True).is_cached
+    assert asking.ask("counted/a", fresh=True).is_cached, "what was said a moment ago"
+
+
+def test_a_value_that_is_used_is_asked_for_again_before_it_is_too_old(process):
+    now = [1000.0]
+    process.forget()
+    with running(clock=lambda: now[0]) as asking:
+        asking.put(process, timeout=30)
+        assert asking.ask("counted/r").responses == (("counted/r", "1"),)
+        now[0] += 100
+        assert asking.ask("counted/r").responses == (("counted/r", "1"),)
+        until(lambda: len(process.asked()) == 2, "it is asked again")
+        until(lambda: asking.ask("counted/r").responses == (("counted/r", "2"),), "kept anew")
+        assert asking.ask("counted/r").is_cached
+        assert asked(process) == [["counted/r"], ["counted/r"]]
+
+
+def test_a_provider_that_restarts_is_asked_again(asking, process):
+    asking.ask("i/a")
+    process.restart()
+    assert asking.ask("i/b").responses == (("i/b", "i/b is known"),)
+
+
+def test_a_provider_that_is_away_is_not_asked_for_a_while(asking, process):
+    process.stop()
+    try:
+        for number in range(FAULTS_MAX):
+            assert "connection refused" in asking.ask(f"away/{number}").system_error
+        told = asking.ask("away/x")
+        assert told.system_error.startswith("failed to send external data request: Post ")
+        assert "not asked again for" in told.system_error
+        assert asking.counted("suspended") == 1
+    finally:
+        process.start()
+    until(lambda: asking.ask("away/y").responses, "it is asked again")
+    assert any(b"provider answers again" in line for line in asking.lines)
+
+
+def test_beyond_its_bound_a_request_is_told_so_at_once(asking, process, monkeypatch):
+    monkeypatch.setattr(flights, "FLIGHTS_MAX", 3)
+    waiting = [asking.begin(f"slow1000/{number}") for number in range(3)]
+    until(lambda: len(process.asked()) == 3, "they are under way")
+    assert "3 requests to provider p are under way" in asking.ask("j/a").system_error
+    assert all(future.result(PATIENCE_SECONDS).responses for future in waiting)
+    assert asking.counted("crowded") == 1
+
+
+def test_of_requests_that_nobody_waits_for_the_oldest_end(asking, process, monkeypatch):
+    monkeypatch.setattr(flights, "UNAWAITED_MAX", 2)
+    begun = [asking.begin(f"hang/{number}") for number in range(4)]
+    until(lambda: len(process.asked()) == 4, "they are under way")
+    for future in begun:
+        future.cancel()
+    until(lambda: asking.registry.counters.get(PROVIDER_ABANDONED, {}).get((), 0) == 2, "two ended")
+
+
+def test_too_many_keys_are_not_sent(asking, process):
+    told = asking.ask(*(f"k{number}" for number in range(1001)))
+    assert told.responses is None
+    assert "1001 keys are asked for at once, and 1000 may be" in told.system_error
+    assert asked(process) == []
+
+
+def test_neither_a_proxy_nor_other_authorities_count(asking, process, monkeypatch, tmp_path):
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "roots.pem"))
+    (tmp_path / "roots.pem").write_bytes(process.authority.certificate)
+    assert asking.ask("l/a").responses
+    foreign = ProviderProcess(tmp_path, authority=make_authority())
+    with foreign:
+        asking.put(foreign, caBundle=process.ca_bundle)
+        assert "tls: failed to verify certificate: x509: " in asking.ask("l/b").system_error
+
+
+@pytest.mark.parametrize(
+    ("names", "days", "why"),
+    [
+        (("elsewhere.example",), 30, "mismatch"),
+        (("127.0.0.1",), -1, "expired"),
+    ],
+)
+def test_a_certificate_is_for_the_host_and_in_its_time(asking, tmp_path, names, days, why):
+    with ProviderProcess(tmp_path, authority=make_authority(names, days)) as foreign:
+        asking.put(foreign)
+        told = asking.ask("m/a").system_error
+        assert "tls: failed to verify certificate: x509: " in told
+        assert why in told
+
+
+def test_a_server_without_tls_gets_nothing(asking, process, tmp_path):
+    with ProviderProcess(tmp_path, authority=None) as plain:
+        asking.put(plain, caBundle=process.ca_bundle, timeout=1)
+        told = asking.ask("n/a")
+        assert told.system_error.startswith("failed to send external data request: Post ")
+        assert plain.asked() == []
+
+
+class Shown:
+    """Shows a pair that a test may change."""
+
+    def __init__(self) -> None:
+        self.version = pairs.self_signed(["one"], dt.datetime.now(tz=dt.UTC))
+
+    def lend(self, context: Any) -> None:
+        pairs.show(context, self.version)
+
+
+def test_a_provider_that_asks_is_shown_the_pair_that_is_served_now(tmp_path: Path):
+    shown = Shown()
+    first = shown.version
+    second = pairs.self_signed(["two"], dt.datetime.now(tz=dt.UTC))
+    (tmp_path / "trusted.pem").write_bytes(first.certificate + second.certificate)
+    trusted = tmp_path / "trusted.pem"
+    with (
+        ProviderProcess(
+            tmp_path / "p", authority=make_authority(), client_authority=trusted
+        ) as provider,
+        running(pair=shown) as asking,
+    ):
+        asking.put(provider, timeout=30)
+        assert asking.ask("a").responses
+        shown.version = second
+        provider.restart()
+        assert asking.ask("b").responses
+        assert [request["client"] for request in provider.asked()] == ["one", "two"]
+    with (
+        ProviderProcess(
+            tmp_path / "q", authority=make_authority(), client_authority=trusted
+        ) as provider,
+        running() as asking,
+    ):
+        asking.put(provider, timeout=30)
+        told = asking.ask("a")
+        assert told.responses is None
+        assert told.system_error.startswith("failed to send external data request: Post ")
+
+
+def test_whoever_waits_when_it_ends_is_told(process):
+    with running() as asking:
+        asking.put(process, timeout=30)
+        waiting = asking.begin("hang/end")
+        until(process.asked, "it is under way")
+    assert waiting.result(PATIENCE_SECONDS).responses is None

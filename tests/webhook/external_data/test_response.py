@@ -1,0 +1,71 @@
+"""Answers of providers are read as Go reads them into Gatekeeper's types."""
+
+import json
+
+import pytest
+
+from webhook.external_data.response import AnsweredKey, UnreadableAnswer, read_answer
+
+
+def body(**response):
+    return json.dumps({"response": response}).encode()
+
+
+def items(*said):
+    return read_answer(body(items=list(said))).items
+
+
+@pytest.mark.parametrize("nothing", [b"null", b"{}", b'{"response": null}', b'{"response": {}}'])
+def test_nothing_said_is_an_empty_answer(nothing):
+    assert read_answer(nothing) == ((), "", False)
+
+
+def test_names_are_read_in_any_letters_and_the_last_counts():
+    told = read_answer(b'{"RESPONSE": {"Items": [{"KEY": "a", "key": "b", "Value": 1}]}, "x": 1}')
+    assert told.items == (AnsweredKey("b", 1, ""),)
+
+
+def test_an_item_without_a_key_is_one_of_the_empty_key():
+    assert items(None, {"value": 1}, {"key": None, "error": None}) == (
+        AnsweredKey("", None, ""),
+        AnsweredKey("", 1, ""),
+        AnsweredKey("", None, ""),
+    )
+
+
+def test_numbers_are_64_bit_floats():
+    (told,) = items({"key": "a", "value": [2**53 + 1, 2.0, 1.5, -0.0, 1e21]})
+    assert told.value == [2**53, 2, 1.5, 0, 1e21]
+
+
+@pytest.mark.parametrize(
+    ("answer", "where"),
+    [
+        (b"[]", "array into the answer"),
+        (b'{"kind": 5}', "number into kind"),
+        (b'{"response": "text"}', "string into response"),
+        (body(items={}), "object into response.items"),
+        (body(items=["a"]), r"string into response.items\[0\]"),
+        (body(items=[{"key": 1}]), r"number into response.items\[0\].key"),
+        (body(items=[{"error": {}}]), r"object into response.items\[0\].error"),
+        (body(systemError=[]), "array into response.systemError"),
+        (body(idempotent="yes"), "string into response.idempotent"),
+        (b'{"response": {"items": [{"value": 1e999}]}}', "too large for a float64"),
+        (b"<html>", "invalid character '<' looking for beginning of value"),
+        (b"{} more", "invalid character 'm'"),
+        (b"", "EOF"),
+    ],
+)
+def test_what_has_another_form_cannot_be_read(answer, where):
+    with pytest.raises(UnreadableAnswer, match=where):
+        read_answer(answer)
+
+
+def test_bytes_that_are_no_text_are_replaced_as_in_go():
+    (told,) = read_answer(b'{"response": {"items": [{"key": "a\xff", "value": "\\ud800"}]}}').items
+    assert told == AnsweredKey("a\ufffd", "\ufffd", "")
+
+
+def test_a_large_answer_is_read_in_pieces():
+    told = items(*({"key": f"k{number}", "value": "x" * 100} for number in range(2000)))
+    assert (len(told), told[-1].key) == (2000, "k1999")

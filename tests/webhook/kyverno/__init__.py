@@ -1,0 +1,1 @@
+"""Tests of Kyverno's policies in CEL."""

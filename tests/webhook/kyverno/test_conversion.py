@@ -1,0 +1,223 @@
+"""Rules of ClusterPolicies written as ValidatingPolicies, and what these say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from webhook.kyverno.conversion import converted
+from webhook.kyverno.patterns import Unwritable
+from webhook.kyverno.validating_policy import PolicyQuestion, ValidatingPolicy
+from webhook.kyverno.world import World, nothing_known
+
+Json = dict[str, Any]
+ABOUT = {"any": [{"resources": {"kinds": ["Pod"]}}]}
+
+
+def cluster_policy(rule: Json, **spec: Any) -> Json:
+    return {
+        "apiVersion": "kyverno.io/v1",
+        "kind": "ClusterPolicy",
+        "metadata": {"name": "old"},
+        "spec": {"rules": [{"name": "r", "match": ABOUT, **rule}], **spec},
+    }
+
+
+def made(rule: Json, **spec: Any) -> Json:
+    [(_, policy)] = converted(cluster_policy(rule, **spec))
+    assert not isinstance(policy, Unwritable), policy
+    return policy
+
+
+def said(rule: Json, spec: Json, kind: str = "Pod", **asked: Any) -> str:
+    """What the converted rule says of an object."""
+    metadata = {"name": "web", "namespace": "shop", **asked.pop("metadata", {})}
+    obj = {"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": spec}
+    group = "apps" if kind == "Deployment" else ""
+    request = {
+        "kind": {"group": group, "version": "v1", "kind": kind},
+        "operation": "CREATE",
+        "name": "web",
+        "namespace": "shop",
+        "object": obj,
+        **asked,
+    }
+    namespace = {"metadata": {"name": "shop", "labels": {"tier": "front"}}}
+    verdict = ValidatingPolicy(made(rule)).say(
+        PolicyQuestion(request, namespace, World(nothing_known))
+    )
+    return verdict.result
+
+
+def pattern(**spec: Any) -> Json:
+    return {"validate": {"pattern": {"spec": spec}}}
+
+
+CONTAINERS = [{"name": "a", "image": "nginx:1"}, {"name": "b", "image": "redis:latest"}]
+
+
+@pytest.mark.parametrize(
+    ("asked", "spec", "result"),
+    [
+        ({"hostNetwork": False}, {"hostNetwork": False}, "pass"),
+        ({"hostNetwork": False}, {}, "fail"),
+        ({"=(hostNetwork)": False}, {}, "pass"),
+        ({"=(hostNetwork)": False}, {"hostNetwork": True}, "fail"),
+        ({"X(hostPID)": "null"}, {"hostPID": True}, "fail"),
+        ({"X(hostPID)": "null"}, {}, "pass"),
+        ({"containers": [{"image": "!*:latest"}]}, {"containers": CONTAINERS}, "fail"),
+        ({"containers": [{"image": "*:*"}]}, {"containers": CONTAINERS}, "pass"),
+        ({"^(containers)": [{"name": "b"}]}, {"containers": CONTAINERS}, "pass"),
+        ({"^(containers)": [{"name": "c"}]}, {"containers": CONTAINERS}, "fail"),
+        (
+            {"containers": [{"(name)": "a", "image": "nginx:*"}]},
+            {"containers": CONTAINERS},
+            "pass",
+        ),
+        ({"containers": [{"(name)": "z", "image": "x"}]}, {"containers": CONTAINERS}, "skip"),
+        ({"(hostNetwork)": True, "hostPID": False}, {"hostNetwork": False}, "skip"),
+        ({"priority": ">=2 & <5"}, {"priority": 3}, "pass"),
+        ({"priority": "1-2 | 7"}, {"priority": 7}, "pass"),
+        ({"priority": "1-2"}, {"priority": 3}, "fail"),
+        ({"memory": "<=1Gi"}, {"memory": "512Mi"}, "pass"),
+        ({"memory": "<=1Gi"}, {"memory": "2Gi"}, "fail"),
+        ({"nodeName": "node-?-*"}, {"nodeName": "node-1-x"}, "pass"),
+        ({"nodeName": "a | b"}, {"nodeName": "b"}, "pass"),
+        ({"groups": "1-5"}, {"groups": [1, 2]}, "pass"),
+        ({"groups": "1-5"}, {"groups": [1, 9]}, "fail"),
+        ({"nodeName": "?*"}, {"nodeName": ""}, "fail"),
+    ],
+)
+def test_a_pattern_holds_as_kyverno_says(asked: Json, spec: Json, result: str) -> None:
+    assert said(pattern(**asked), spec) == result
+
+
+def test_of_several_patterns_one_has_to_hold() -> None:
+    rule = {"validate": {"anyPattern": [{"spec": {"a": 1}}, {"spec": {"b": "x*"}}]}}
+    assert said(rule, {"b": "xy"}) == "pass"
+    assert said(rule, {"b": "y"}) == "fail"
+
+
+@pytest.mark.parametrize(
+    ("condition", "spec", "result"),
+    [
+        (("{{ request.object.spec.hostNetwork || `false` }}", "Equals", True), {}, "pass"),
+        (
+            ("{{ request.object.spec.hostNetwork }}", "Equals", True),
+            {"hostNetwork": True},
+            "fail",
+        ),
+        (
+            ("{{request.object.spec.containers[].image}}", "AnyIn", ["*:latest"]),
+            {"containers": CONTAINERS},
+            "fail",
+        ),
+        (
+            ("{{request.object.spec.containers[].image}}", "AnyNotIn", ["nginx:*", "redis:*"]),
+            {"containers": CONTAINERS},
+            "pass",
+        ),
+        (("{{request.object.spec.replicas}}", "GreaterThan", 3), {"replicas": 4}, "fail"),
+        (("{{ request.operation }}", "NotEquals", "CREATE"), {}, "pass"),
+        (("{{ request.object.metadata.labels.\"a/b\" || '' }}", "Equals", "x"), {}, "pass"),
+    ],
+)
+def test_a_denial_holds_as_kyverno_says(
+    condition: tuple[str, str, Any], spec: Json, result: str
+) -> None:
+    one = dict(zip(("key", "operator", "value"), condition, strict=True))
+    assert said({"validate": {"deny": {"conditions": {"any": [one]}}}}, spec) == result
+
+
+def test_what_a_rule_is_about_is_kept() -> None:
+    rule = pattern(x=1)
+    several = {"any": [{"resources": {"kinds": ["Pod"], "names": ["w*"], "namespaces": ["s?op"]}}]}
+    assert said({**rule, "match": several}, {}) == "fail"
+    several["any"][0]["resources"]["namespaces"] = ["other"]
+    assert said({**rule, "match": several}, {}) == "skip"
+    selected = {"resources": {"kinds": ["Pod"], "selector": {"matchLabels": {"app": "web"}}}}
+    assert said({**rule, "match": selected}, {}) == "skip"
+    assert said({**rule, "match": selected}, {}, metadata={"labels": {"app": "web"}}) == "fail"
+    front = {"resources": {"kinds": ["Pod"], "namespaceSelector": {"matchLabels": {"tier": "f*"}}}}
+    assert said({**rule, "match": front}, {}) == "fail"
+    excluded = {"any": [{"resources": {"names": ["web"]}}]}
+    assert said({**rule, "exclude": excluded}, {}) == "skip"
+    given = {"all": [{"key": "{{request.operation}}", "operator": "Equals", "value": "DELETE"}]}
+    assert said({**rule, "preconditions": given}, {}) == "skip"
+
+
+def test_pods_of_controllers_are_asked_as_well() -> None:
+    rule = {"validate": {"podSecurity": {"level": "baseline"}}}
+    pods = {"template": {"spec": {"containers": [{"name": "c"}], "hostNetwork": True}}}
+    deployment = {"kind": "Deployment"}
+    assert said(rule, pods, **deployment) == "fail"
+    assert said(rule, {"template": {"metadata": {}, "spec": {"containers": []}}}, **deployment) == (
+        "pass"
+    )
+    off = cluster_policy(rule)
+    off["metadata"]["annotations"] = {"pod-policies.kyverno.io/autogen-controllers": "none"}
+    [(_, policy)] = converted(off)
+    assert isinstance(policy, dict)
+    assert policy["spec"]["autogen"] == {"podControllers": {"controllers": []}}
+
+
+SECURE = {
+    "runAsNonRoot": True,
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+
+
+@pytest.mark.parametrize(
+    ("level", "changed", "result"),
+    [
+        ("restricted", {}, "pass"),
+        ("restricted", {"runAsNonRoot": None}, "fail"),
+        ("restricted", {"allowPrivilegeEscalation": None}, "fail"),
+        ("restricted", {"capabilities": {"drop": ["ALL"], "add": ["CHOWN"]}}, "fail"),
+        ("baseline", {"capabilities": {"add": ["CHOWN"]}}, "pass"),
+        ("baseline", {"capabilities": {"add": ["SYS_ADMIN"]}}, "fail"),
+        ("baseline", {"privileged": True}, "fail"),
+        ("baseline", {"seLinuxOptions": {"type": "spc_t"}}, "fail"),
+        ("restricted", {"runAsUser": 0}, "fail"),
+    ],
+)
+def test_pod_security_is_asked_by_its_level(level: str, changed: Json, result: str) -> None:
+    context = {key: value for key, value in (SECURE | changed).items() if value is not None}
+    spec = {"containers": [{"name": "c", "securityContext": context}]}
+    rule = {"validate": {"podSecurity": {"level": level, "version": "latest"}}}
+    assert said(rule, spec) == result
+
+
+def test_actions_and_evaluation_are_kept() -> None:
+    policy = made(pattern(x=1), validationFailureAction="Enforce", background=False)
+    assert policy["spec"]["validationActions"] == ["Deny"]
+    assert policy["spec"]["evaluation"] == {"background": {"enabled": False}}
+    assert made(pattern(x=1))["spec"]["validationActions"] == ["Audit"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "why"),
+    [
+        ({"context": [{"name": "x"}], **pattern(x=1)}, "context: it asks for more"),
+        ({"generate": {}}, "it validates nothing"),
+        (pattern(x="{{request.name}}"), "a variable: {{request.name}}"),
+        (pattern(**{"<(x)": 1}), "the anchor < of <(x)"),
+        (pattern(x=[1, 2]), "a list of several patterns"),
+        ({"match": {"any": [{"resources": {"kinds": ["*"]}}]}, **pattern(x=1)}, "kinds: *"),
+        ({"match": {"any": [{"subjects": [{}], "resources": {}}]}, **pattern(x=1)}, "subjects"),
+        ({"validate": {"foreach": [{}]}}, "validate.foreach"),
+        ({"validate": {"podSecurity": {"level": "privileged"}}}, "it asks nothing"),
+        ({"validate": {"podSecurity": {"level": "baseline", "version": "v1.24"}}}, "v1.24"),
+        (
+            {"validate": {"podSecurity": {"level": "baseline", "exclude": [{"images": ["*"]}]}}},
+            "exclude.images",
+        ),
+    ],
+)
+def test_what_cannot_be_written_is_named(rule: Json, why: str) -> None:
+    [(_, told)] = converted(cluster_policy(rule))
+    assert isinstance(told, Unwritable)
+    assert why in str(told)

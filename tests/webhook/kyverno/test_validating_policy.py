@@ -1,0 +1,363 @@
+"""What a ValidatingPolicy of Kyverno says of an object, and which cannot be used."""
+
+import pytest
+
+from webhook.kyverno.kinds import InvalidPolicy
+from webhook.kyverno.policy_exception import KyvernoException
+from webhook.kyverno.validating_policy import KyvernoVerdict, PolicyQuestion, ValidatingPolicy
+from webhook.kyverno.world import World, nothing_known, objects_known
+
+NOW_NS = 1_800_000_000 * 10**9
+NOTHING = World(nothing_known, NOW_NS)
+PODS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["pods"]}
+
+
+def policy(expression: str, **more: object) -> ValidatingPolicy:
+    spec = {
+        "matchConstraints": {"resourceRules": [PODS]},
+        "validations": [{"expression": expression, "message": "no"}],
+        **more,
+    }
+    return ValidatingPolicy({"kind": "ValidatingPolicy", "metadata": {"name": "p"}, "spec": spec})
+
+
+def request(image: str = "nginx", kind: str = "Pod", **spec: object) -> dict:
+    item = {
+        "apiVersion": "v1",
+        "kind": kind,
+        "metadata": {"name": "x", "namespace": "shop"},
+        "spec": {"containers": [{"name": "c", "image": image}], **spec},
+    }
+    return {
+        "kind": {"group": "", "version": "v1", "kind": kind},
+        "resource": {"group": "", "version": "v1", "resource": f"{kind.lower()}s"},
+        "operation": "CREATE",
+        "namespace": "shop",
+        "name": "x",
+        "object": item,
+    }
+
+
+def said(
+    expression: str, image: str = "nginx", world: World = NOTHING, **more: object
+) -> KyvernoVerdict:
+    return policy(expression, **more).say(PolicyQuestion(request(image), None, world))
+
+
+def test_the_first_validation_that_does_not_hold_is_told() -> None:
+    assert said("object.spec.containers.size() == 1") == KyvernoVerdict("pass")
+    assert said("false") == KyvernoVerdict("fail", "no")
+    two = [{"expression": "true"}, {"expression": "1 > 2"}, {"expression": "false"}]
+    failed = said("true", validations=two)
+    assert failed == KyvernoVerdict("fail", "CEL expression validation failed at index 1")
+
+
+def test_a_message_is_computed_and_an_error_in_it_is_the_message() -> None:
+    def one(message: str) -> list[dict]:
+        return [{"expression": "false", "messageExpression": message, "message": "plain"}]
+
+    assert said("true", validations=one("'x' + object.metadata.name")).message == "xx"
+    told = said("true", validations=one("object.nothing")).message
+    assert told == "failed to evaluate message expression: no such key: nothing"
+
+
+def test_what_it_is_not_about_is_skipped() -> None:
+    about = policy("false")
+    assert about.say(PolicyQuestion(request(kind="Service"), None, NOTHING)) == KyvernoVerdict(
+        "skip"
+    )
+    never = [{"name": "never", "expression": "object.metadata.name == 'other'"}]
+    assert said("false", matchConditions=never) == KyvernoVerdict("skip")
+
+
+def test_without_constraints_it_is_about_nothing() -> None:
+    assert said("false", matchConstraints={}) == KyvernoVerdict("skip")
+
+
+def test_rules_that_no_api_server_takes_are_named() -> None:
+    rule = PODS | {"scope": "Everywhere"}
+    with pytest.raises(InvalidPolicy, match=r"spec\.matchConstraints\.resourceRules\[0\]\.scope"):
+        policy("true", matchConstraints={"resourceRules": [rule]})
+
+
+def test_an_error_is_an_error_and_in_a_condition_by_the_failure_policy() -> None:
+    assert said("object.spec.nothing == 1") == KyvernoVerdict("error", "no such key: nothing")
+    broken = [{"name": "broken", "expression": "object.nothing == 1"}]
+    assert said("true", matchConditions=broken).result == "error"
+    assert said("true", matchConditions=broken, failurePolicy="Ignore") == KyvernoVerdict("skip")
+
+
+@pytest.mark.parametrize(
+    ("expression", "image"),
+    [
+        ("image(object.spec.containers[0].image).registry() == 'ghcr.io'", "ghcr.io/a/b:1"),
+        ("image(object.spec.containers[0].image).registry() == 'index.docker.io'", "nginx"),
+        ("image(object.spec.containers[0].image).repository() == 'library/nginx'", "nginx:1"),
+        ("image(object.spec.containers[0].image).tag() == 'latest'", "docker.io/nginx"),
+        ("image(object.spec.containers[0].image).identifier() == '5000'", "nginx:5000"),
+        (
+            "image(object.spec.containers[0].image).containsDigest()",
+            "localhost:5000/a@sha256:" + "a" * 64,
+        ),
+        ("isImage(object.spec.containers[0].image)", "a/b"),
+        ("!isImage(object.spec.containers[0].image)", "a b"),
+        ("images.containers.all(i, i.startsWith('nginx')) && images.initContainers == []", "nginx"),
+        ("sha256('') == 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'", "x"),
+        ("sha1('').size() == 40 && md5('').size() == 32", "x"),
+    ],
+)
+def test_images_and_digests_are_read(expression: str, image: str) -> None:
+    assert said(expression, image) == KyvernoVerdict("pass")
+
+
+def config_map(name: str, labels: dict | None = None, **data: str) -> dict:
+    metadata = {"name": name, "namespace": "shop", "labels": labels or {}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+def test_objects_and_images_are_those_that_are_given() -> None:
+    world = World(
+        objects_known([config_map("one", a="b")]),
+        NOW_NS,
+        images={"docker.io/redis:6": {"config": {"created": "2020-05-01T00:00:00Z"}}},
+    )
+    got = "resource.Get('v1', 'configmaps', 'shop', 'one').data.a == 'b'"
+    assert said(got, world=world) == KyvernoVerdict("pass")
+    listed = "resource.List('v1', 'configmaps', 'shop').items.size() == 1"
+    assert said(listed, world=world) == KyvernoVerdict("pass")
+    old = (
+        "timestamp(image.GetMetadata(object.spec.containers[0].image).config.created)"
+        " < time.now() - duration('24h')"
+    )
+    assert said(old, "redis:6", world) == KyvernoVerdict("pass")
+    assert (
+        said("resource.get('v1', 'configmaps', 'shop', 'two') == null", world=world).result
+        == "pass"
+    )
+    asked = said(old, "redis:7", world)
+    assert asked.missing == ('no registry is asked about the image "redis:7"',)
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ({"validations": []}, "spec.validations is empty"),
+        ({"validations": [{"message": "x"}]}, "spec.validations[0].expression is missing"),
+        ({"validations": [{"expression": "'x'"}]}, "must evaluate to bool but gives string"),
+        ({"validations": [{"expression": "nothing"}]}, "undeclared reference to 'nothing'"),
+        ({"variables": [{"name": "a", "expression": "("}]}, "spec.variables[0].expression"),
+        ({"matchConditions": [{"name": "a"}]}, "spec.matchConditions[0].expression is missing"),
+        ({"validations": "x"}, "spec.validations is no list of objects"),
+        ({"matchConditions": [1]}, "spec.matchConditions is no list of objects"),
+        ({"variables": [{"expression": "1"}]}, "spec.variables[0].name is missing"),
+        ({"matchConstraints": [1]}, "matchConstraints is no object"),
+        ({"matchConstraints": {"resourceRules": {"a": 1}}}, "spec.resourceRules is no list"),
+        ({"autogen": {"podControllers": 1}}, "podControllers is no object"),
+        ({"evaluation": {"mode": "Envoy"}}, "spec.evaluation.mode Envoy: it is for requests of"),
+        ({"evaluation": {"mode": "Other"}}, "mode Other: it is neither Kubernetes nor JSON"),
+        ({"validationActions": ["Refuse"]}, "spec.validationActions: none but Deny, Warn, Audit"),
+        ({"validations": [{"expression": "random() == 'a'"}]}, "a decision must be the same"),
+        (
+            {"validations": [{"expression": "random.random() == 'a'"}]},
+            "a decision must be the same",
+        ),
+        (
+            {"validations": [{"expression": "resource.Post('v1', 'pods', {}) == null"}]},
+            "a review writes nothing",
+        ),
+    ],
+)
+def test_what_cannot_be_used_is_named(spec: dict, told: str) -> None:
+    with pytest.raises(InvalidPolicy) as refused:
+        policy("true", **spec)
+    assert told in str(refused.value)
+
+
+def test_a_policy_of_a_namespace_is_about_that_namespace() -> None:
+    document = {
+        "kind": "NamespacedValidatingPolicy",
+        "metadata": {"name": "p", "namespace": "other"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [PODS]},
+            "validations": [{"expression": "false"}],
+        },
+    }
+    assert ValidatingPolicy(document).say(
+        PolicyQuestion(request(), None, NOTHING)
+    ) == KyvernoVerdict("skip")
+    document["metadata"]["namespace"] = "shop"
+    assert ValidatingPolicy(document).say(PolicyQuestion(request(), None, NOTHING)).result == "fail"
+
+
+def exception(**spec: object) -> KyvernoException:
+    given = {"policyRefs": [{"kind": "ValidatingPolicy", "name": "p"}], **spec}
+    return KyvernoException({"metadata": {"name": "e"}, "spec": given})
+
+
+def excused(expression: str, *exceptions: KyvernoException, **more: object) -> KyvernoVerdict:
+    return policy(expression, **more).say(PolicyQuestion(request(), None, NOTHING, exceptions))
+
+
+def test_an_exception_excuses_what_its_conditions_are_about() -> None:
+    def when(expression: str) -> dict:
+        return {"matchConditions": [{"name": "c", "expression": expression}]}
+
+    said_of_it = excused("false", exception())
+    assert (said_of_it.result, said_of_it.message) == ("skip", "excused by e")
+    assert excused("false", exception(reportResult="pass")).result == "pass"
+    assert excused("false", exception(**when("object.metadata.name == 'x'"))).result == "skip"
+    assert excused("false", exception(**when("object.metadata.name == 'y'"))).result == "fail"
+    broken = exception(**when("object.nothing == 1"))
+    assert excused("false", broken).result == "error"
+    assert excused("false", broken, failurePolicy="Ignore").result == "fail"
+
+
+def test_an_exception_of_other_policies_or_of_the_past_excuses_nothing() -> None:
+    other = [{"kind": "ValidatingPolicy", "name": "other"}]
+    assert excused("false", exception(policyRefs=other)).result == "fail"
+    namesake = [{"kind": "ImageValidatingPolicy", "name": "p"}]
+    assert excused("false", exception(policyRefs=namesake)).result == "fail"
+    assert excused("false", exception(expiresAt="2020-01-01T00:00:00Z")).result == "fail"
+    assert excused("false", exception(expiresAt="2999-01-01T00:00:00Z")).result == "skip"
+
+
+def test_what_exceptions_allow_is_read_by_the_policy() -> None:
+    allowed = "object.spec.containers.all(c, c.image in exceptions.allowedImages)"
+    assert excused(allowed).result == "fail"
+    assert excused(allowed, exception(images=["nginx"])).result == "pass"
+    assert excused(allowed, exception(images=["redis"])).result == "fail"
+    # One that allows nothing excuses all, whatever others allow, and whatever is wrong with them.
+    broken = exception(matchConditions=[{"name": "c", "expression": "object.nothing == 1"}])
+    for others in ([exception(images=["redis"])], [broken]):
+        assert excused(allowed, exception(), *others).result == "skip"
+    values = "'a' in exceptions.allowedValues"
+    assert excused(values, exception(allowedValues=["a"])).result == "pass"
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ({"policyRefs": []}, "spec.policyRefs is empty"),
+        ({"images": "nginx"}, "spec.images is no list of strings"),
+        ({"allowedValues": [1]}, "spec.allowedValues is no list of strings"),
+        ({"reportResult": "fail"}, "spec.reportResult: 'fail' is neither skip nor pass"),
+        ({"expiresAt": "tomorrow"}, "spec.expiresAt: 'tomorrow' is no time"),
+        ({"matchConditions": [{"expression": "1"}]}, "must evaluate to bool but gives int"),
+    ],
+)
+def test_an_exception_that_cannot_be_used_says_why(spec: dict, told: str) -> None:
+    with pytest.raises(InvalidPolicy) as refused:
+        exception(**spec)
+    assert told in str(refused.value)
+
+
+def test_json_is_read() -> None:
+    assert said("json.unmarshal('{\"a\": [1]}').a[0] == 1").result == "pass"
+    for text in ("{", "NaN"):
+        wrong = said(f"json.unmarshal('{text}') == 1")
+        assert wrong.result == "error"
+        assert wrong.message.startswith("json.unmarshal: ")
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "resource.List('v1', 'configmaps', 'shop', {'a': 'b'}).items.size() == 1",
+        "resource.list('v1', 'configmaps', '').items.size() == 2",
+        "resource.get(resource.toGVR('v1', 'ConfigMap'), 'shop', 'one').data.a == 'b'",
+        "resource.List(resource.ToGVR('v1', 'ConfigMap'), 'shop').items.size() == 2",
+        "resource.Get('v1', 'configmaps', 'other', 'one') == null",
+    ],
+)
+def test_objects_are_asked_for_by_both_spellings(expression: str) -> None:
+    given = [config_map("one", a="b"), config_map("two", {"a": "b"})]
+    assert said(expression, world=World(objects_known(given))).result == "pass"
+
+
+def test_what_is_not_given_is_told_and_an_error_unless_another_operand_decides() -> None:
+    asked = "resource.Get('v1', 'secrets', 'shop', 'one').data.a == 'b'"
+    verdict = said(asked)
+    assert verdict.result == "error"
+    assert verdict.missing == ('secrets "one" (v1) is not among what is given or synced',)
+    assert said(f"true || {asked}") == KyvernoVerdict("pass")
+    whole = World(nothing_known, is_whole=True)
+    assert (
+        said("resource.Get('v1', 'secrets', 'shop', 'one') == null", world=whole).result == "pass"
+    )
+    for one in ("globalContext.Get('x') == 1", "http.Get('https://a').statusCode == 200"):
+        assert said(one).missing
+
+
+def test_a_policy_in_a_namespace_asks_for_that_namespace_alone() -> None:
+    def one(expression: str) -> ValidatingPolicy:
+        return ValidatingPolicy(
+            {
+                "kind": "NamespacedValidatingPolicy",
+                "metadata": {"name": "p", "namespace": "shop"},
+                "spec": {
+                    "matchConstraints": {"resourceRules": [PODS]},
+                    "validations": [{"expression": expression}],
+                },
+            }
+        )
+
+    world = World(objects_known([config_map("one")]))
+    for expression in (
+        "resource.Get('v1', 'configmaps', 'one') != null",
+        "resource.List('v1', 'configmaps').items.size() == 1",
+    ):
+        assert one(expression).say(PolicyQuestion(request(), None, world)).result == "pass"
+    with pytest.raises(InvalidPolicy, match="no matching overload"):
+        one("resource.Get('v1', 'configmaps', 'other', 'one') != null")
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "parseServiceAccount('system:serviceaccount:shop:me').Namespace == 'shop'",
+        "user.parseServiceAccount('ada').Name == ''",
+        "json.marshal({'b': '', 'a': '<'}) == '{\"a\":\"\\\\u003c\",\"b\":\"\"}'",
+        "yaml.parse('a: [1]').a[0] == 1.0",
+        "hash.md5('') == md5('')",
+        "math.round(2.345, 2) == 2.35 && math.round(-0.5, 0) == -1.0",
+        "listObjToMap([{'n': 'a'}], [{'v': 1}], 'n', 'v') == {'a': 1}",
+        "parseImageReference('nginx').tag() == 'latest'",
+        "time.toCron(timestamp('2026-11-29T08:05:00Z')) == '5 8 29 11 0'",
+        (
+            "time.truncate(timestamp('2026-11-29T08:05:00Z'), duration('1h'))"
+            " == timestamp('2026-11-29T08:00:00Z')"
+        ),
+    ],
+)
+def test_pure_functions_of_kyverno_are_there(expression: str) -> None:
+    assert said(expression) == KyvernoVerdict("pass")
+
+
+def test_annotations_are_told_and_one_in_error_makes_an_error() -> None:
+    of_name = [{"key": "who", "valueExpression": "object.metadata.name"}]
+    assert said("true", auditAnnotations=of_name).annotations == (("who", "x"),)
+    assert said("false", auditAnnotations=of_name).annotations == (("who", "x"),)
+    wrong = [{"key": "who", "valueExpression": "object.nothing"}]
+    assert said("true", auditAnnotations=wrong).result == "error"
+
+
+def test_mode_json_reads_documents() -> None:
+    of_json = policy("object.a == 1", evaluation={"mode": "JSON"}, matchConstraints={})
+    asked = PolicyQuestion({}, None, NOTHING)
+    assert of_json.say_of_json({"a": 1}, asked).result == "pass"
+    assert of_json.say_of_json({"a": 2}, asked) == KyvernoVerdict("fail", "no")
+
+
+def test_values_of_a_secret_are_left_out_of_errors() -> None:
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "x", "namespace": "shop"},
+        "data": {"password": "aHVudGVyMg=="},
+    }
+    asked = {**request(kind="Secret"), "object": secret}
+    rule = {"resourceRules": [PODS | {"resources": ["secrets"]}]}
+    about = policy("object.data[object.data.password] == 'a'", matchConstraints=rule)
+    verdict = about.say(PolicyQuestion(asked, None, NOTHING))
+    assert verdict.result == "error"
+    assert "aHVudGVyMg==" not in verdict.message

@@ -1,0 +1,71 @@
+"""What a check tells of groups that can be used, and will probably not do what is meant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.webhook.constraint.policies import constraint, template
+from webhook.constraint.client import Client
+from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.targets.known import TARGETS
+from webhook.policies.validation import validate
+
+
+def told(group: dict[str, Any], *others: dict[str, Any], known: Any = ()) -> list[str]:
+    """What is told of these, on top of those that are known."""
+    client = Client(targets=TARGETS, drivers=[RegoDriver()])
+    validate(client, known, 1.0)
+    problems = validate(client, [group, *others], 1.0)
+    assert all(one.severity == "warning" for one in problems)
+    return [f"{one.kind}/{one.name}: {one.message}" for one in problems]
+
+
+def group(**spec: Any) -> dict[str, Any]:
+    """A group of a constraint."""
+    return {
+        "apiVersion": "waddle.dev/v1alpha1",
+        "kind": "ConstraintGroup",
+        "metadata": {"name": "g"},
+        "spec": {
+            "members": {"own": {"constraint": {"kind": "K8sDeny", "name": "c"}}},
+            "expression": "own()",
+            **spec,
+        },
+    }
+
+
+@pytest.mark.parametrize("action", ["deny", "warn"])
+def test_a_member_that_is_enforced_itself_is_told(action: str) -> None:
+    enforced = constraint(enforcementAction=action)
+    why = (
+        f"ConstraintGroup/g: its member own, K8sDeny/c ({action}), is enforced itself and refuses "
+        "what the group accepts: set its enforcementAction to dryrun"
+    )
+    assert told(group(), template(), enforced) == [why]
+    assert told(group(), template(), constraint(enforcementAction="dryrun")) == []
+
+
+def test_a_constraint_that_is_enforced_from_now_on_is_told_of_its_group() -> None:
+    dry = constraint(enforcementAction="dryrun")
+    assert len(told(constraint(), known=[template(), dry, group()])) == 1
+
+
+def test_a_member_that_is_never_asked_is_told() -> None:
+    members = {"a": {"kind": "K8sDeny"}, "b": {"kind": "K8sDeny"}}
+    assert told(group(members=members, expression="a()"), template()) == [
+        "ConstraintGroup/g: its member b is never asked"
+    ]
+
+
+def test_a_group_for_the_api_server_alone_is_told() -> None:
+    points = [{"name": "vap.k8s.io"}]
+    spec = {
+        "enforcementAction": "scoped",
+        "scopedEnforcementActions": [{"action": "deny", "enforcementPoints": points}],
+        "members": {"a": {"kind": "K8sDeny"}},
+        "expression": "a()",
+    }
+    (one,) = told(group(**spec), template())
+    assert "it is enforced nowhere: vap.k8s.io knows no groups" in one

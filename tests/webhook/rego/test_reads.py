@@ -1,0 +1,94 @@
+"""What a template in Rego reads, and whether it may answer otherwise another time."""
+
+import pytest
+
+from tests.policies import template
+from webhook.constraint.drivers.reads import dependencies_of
+from webhook.constraint.template import read_template
+
+
+def dependencies(body, parameters=None, rules=""):
+    rego = f'package p\nviolation[{{"msg": "m"}}] {{ {body} }}\n{rules}'
+    return dependencies_of(read_template(template("P", rego)), parameters)
+
+
+OBJECT = "input.review.object"
+
+
+@pytest.mark.parametrize(
+    ("body", "rules", "paths"),
+    [
+        (f"{OBJECT}.spec.hostPID", "", ["review.object.spec.hostPID"]),
+        (f"not {OBJECT}.spec.hostPID", "", ["review.object.spec.hostPID"]),
+        (f"o := {OBJECT}; o.a.b == 1", "", ["review.object.a.b"]),
+        (
+            "c := containers[_]; c.privileged",
+            f"containers[c] {{ c := {OBJECT}.spec.containers[_] }}",
+            ["review.object.spec.containers[*].privileged"],
+        ),
+        (
+            f'has({OBJECT}.spec, "hostIPC")',
+            "has(o, field) { o[field] }",
+            ["review.object.spec.hostIPC"],
+        ),
+        (f'object.get({OBJECT}, ["a", "b"], 1) == 1', "", ["review.object.a.b"]),
+        (f"count({OBJECT}.spec.rules) > 1", "", ["review.object.spec.rules[*]"]),
+        (f"{OBJECT}.labels[k]; k", "", ["review.object.labels[*]"]),
+        (
+            f"wanted := input.parameters.label; not {OBJECT}.labels[wanted]",
+            "",
+            ["parameters.label", "review.object.labels[*]"],
+        ),
+        # How many members a set has depends on all of each.
+        (
+            f"cs := {{c | c := {OBJECT}.cs[_]}}; ns := [c.n | c := cs[_]]; count(ns) > 1",
+            "",
+            ["review.object.cs[*]"],
+        ),
+        ("data.inventory.cluster.v1.Namespace[n]", "", ["data.inventory.cluster.v1.Namespace[*]"]),
+        ("f(input)", "f(i) { i.review.kind.kind }", ["review.kind.kind"]),
+    ],
+)
+def test_the_paths_that_a_template_reads(body: str, rules: str, paths: list[str]) -> None:
+    assert dependencies(body, rules=rules).paths == paths
+
+
+def test_two_values_of_one_function_are_compared_whole() -> None:
+    rules = f"first := c {{ c := {OBJECT}.cs[_] }}"
+    read = dependencies("first.image", rules=rules).reads.at("input", "review", "object", "cs")
+    assert read.at("*").whole
+
+
+@pytest.mark.parametrize(
+    ("parameters", "paths"),
+    [
+        ({"labels": ["a", "b"]}, ["review.object.labels.a", "review.object.labels.b"]),
+        ({}, []),
+    ],
+)
+def test_parameters_name_keys_and_cut_paths_off(parameters: dict, paths: list[str]) -> None:
+    body = f"wanted := input.parameters.labels[_]; not {OBJECT}.labels[wanted]"
+    assert dependencies(body, parameters).paths == paths
+
+
+def test_a_modifier_may_make_it_read_anything() -> None:
+    body = 'q with input as {"a": 1}'
+    assert dependencies(body, rules="q { input.a }").paths == ["*"]
+
+
+@pytest.mark.parametrize(
+    ("body", "changing", "providers"),
+    [
+        ("1 == 1", (), False),
+        ("time.now_ns() > 1", ("time.now_ns",), False),
+        ('rand.intn("a", 2) == 1', ("rand.intn",), False),
+        ('trace("a")', ("trace",), False),
+        ('print("a")', ("print",), False),
+        ('external_data({"provider": "p", "keys": ["a"]})', (), True),
+        ("f with time.now_ns as 1", ("time.now_ns",), False),
+    ],
+)
+def test_what_may_change_by_itself_is_told(body: str, changing: tuple, providers: bool) -> None:
+    read = dependencies(body, rules="f { time.now_ns() > 1 }")
+    assert (read.changing, read.providers) == (changing, providers)
+    assert read.deterministic is not bool(changing)

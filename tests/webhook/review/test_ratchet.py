@@ -1,0 +1,198 @@
+"""`waddle.dev/existing: allow`: an update is refused only for what the old object has not."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from tests.webhook.constraint.policies import client, constraint, deployment, expands, template
+from webhook.api.admission import read_request
+from webhook.constraint.enforcement import AUDIT, WEBHOOK
+from webhook.constraint.errors import InvalidConstraint
+from webhook.constraint.expansion import ExpansionSet, read_expansion_template
+from webhook.constraint.review import AugmentedObject, AugmentedReview
+from webhook.review.loops import review
+from webhook.review.policy_set import PolicySet
+from webhook.review.subject import Subject
+
+IMAGES = template(
+    "Images",
+    """package images
+violation[{"msg": msg, "details": {"image": image}}] {
+  image := input.review.object.spec.containers[_].image
+  endswith(image, ":latest")
+  msg := sprintf("%v is latest", [image])
+}
+""",
+)
+SHRUNK = template(
+    "Shrunk",
+    """package shrunk
+violation[{"msg": "it has fewer containers"}] {
+  input.review.operation == "UPDATE"
+  count(input.review.object.spec.containers) < count(input.review.oldObject.spec.containers)
+}
+""",
+)
+ALLOW = {"waddle.dev/existing": "allow"}
+
+
+def ratcheted(kind: str = "Images", **spec: Any) -> dict[str, Any]:
+    """A constraint that lets stay what was there."""
+    document = constraint(kind, "c", **spec)
+    document["metadata"]["annotations"] = dict(ALLOW)
+    return document
+
+
+def pod(*images: str, **metadata: Any) -> dict[str, Any]:
+    """A Pod with these images."""
+    containers = [{"name": f"c{number}", "image": image} for number, image in enumerate(images)]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "web", "namespace": "shop", **metadata},
+        "spec": {"containers": containers},
+    }
+
+
+def request(
+    obj: dict[str, Any] | None, old: dict[str, Any] | None, operation: str = "UPDATE", **more: Any
+) -> AugmentedReview:
+    """A request."""
+    kind = (obj or old or {}).get("kind", "")
+    group, _, version = (obj or old or {})["apiVersion"].rpartition("/")
+    document = {
+        "uid": "u",
+        "kind": {"group": group, "version": version, "kind": kind},
+        "operation": operation,
+        "namespace": "shop",
+        "name": "web",
+        "userInfo": {"username": "jane"},
+        "object": obj,
+        "oldObject": old,
+        **more,
+    }
+    return AugmentedReview(read_request(document), {"metadata": {"name": "shop"}})
+
+
+def found(
+    value: Any, *documents: dict[str, Any], expansions: Any = (), point: str = WEBHOOK
+) -> list[tuple[str, tuple[str, ...], bool]]:
+    """Message, actions and whether it was there, of each violation."""
+    made = ExpansionSet()
+    for item in expansions:
+        made.add(read_expansion_template(item))
+    policies = PolicySet(client(*documents).snapshot, expansion=made.expansion)
+    responses = review(policies, Subject(value, point=point)).responses
+    assert not responses.undecided
+    return [(one.msg, one.actions, one.existing) for one in responses.results]
+
+
+def test_what_was_there_is_warned_about_and_what_is_new_is_refused() -> None:
+    value = request(pod("a:latest", "b:latest"), pod("a:latest", "b:1"))
+    assert found(value, IMAGES, ratcheted()) == [
+        ("b:latest is latest", ("deny",), False),
+        ("a:latest is latest", ("warn",), True),
+    ]
+    assert {actions for _, actions, _ in found(value, IMAGES, constraint("Images"))} == {("deny",)}
+
+
+def test_each_violation_of_before_stands_for_one() -> None:
+    value = request(pod("a:latest", "a:latest"), pod("a:latest"))
+    told = [actions for _, actions, _ in found(value, IMAGES, ratcheted())]
+    assert sorted(told) == [("deny",), ("warn",)] or told == [("warn",)], "a set has it once"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        request(pod("a:latest"), None, "CREATE"),
+        request(pod("a:latest"), pod("a:1")),
+        request(None, pod("a:latest"), "DELETE"),
+        AugmentedObject(pod("a:latest")),
+    ],
+    ids=["a creation", "a better one before", "a deletion", "no request"],
+)
+def test_nothing_else_is_let_in(value: Any) -> None:
+    assert [actions for _, actions, _ in found(value, IMAGES, ratcheted())] == [("deny",)]
+
+
+def test_the_audit_counts_what_is_there() -> None:
+    told = found(AugmentedObject(pod("a:latest")), IMAGES, ratcheted(), point=AUDIT)
+    assert told == [("a:latest is latest", ("deny",), False)]
+
+
+def test_what_an_update_itself_does_is_never_there_before() -> None:
+    value = request(pod("a:1"), pod("a:1", "b:1"))
+    told = found(value, SHRUNK, ratcheted("Shrunk"))
+    assert told == [("it has fewer containers", ("deny",), False)]
+
+
+def test_an_object_that_comes_into_the_match_by_the_update_is_refused() -> None:
+    match = {"labelSelector": {"matchLabels": {"tier": "front"}}}
+    old, new = pod("a:latest"), pod("a:latest", labels={"tier": "front"})
+    told = found(request(new, old), IMAGES, ratcheted(match=match))
+    assert [actions for _, actions, _ in told] == [("deny",)]
+
+
+def test_scoped_actions_and_dry_runs_are_told_apart_too() -> None:
+    points = [{"name": WEBHOOK}]
+    scoped = ratcheted(
+        enforcementAction="scoped",
+        scopedEnforcementActions=[{"action": "deny", "enforcementPoints": points}],
+    )
+    value = request(pod("a:latest"), pod("a:latest"))
+    assert found(value, IMAGES, scoped) == [("a:latest is latest", ("warn",), True)]
+    dry = ratcheted(enforcementAction="dryrun")
+    assert found(value, IMAGES, dry) == [("a:latest is latest", ("dryrun",), True)]
+
+
+def test_groups_have_it_too() -> None:
+    group = {
+        "apiVersion": "waddle.dev/v1alpha1",
+        "kind": "ConstraintGroup",
+        "metadata": {"name": "g", "annotations": dict(ALLOW)},
+        "spec": {"members": {"images": {"kind": "Images"}}, "expression": "images()"},
+    }
+    stays = request(pod("a:latest", labels={"a": "b"}), pod("a:latest"))
+    assert [actions for _, actions, _ in found(stays, IMAGES, group)] == [("warn",)]
+    worse = request(pod("a:latest", "b:latest"), pod("a:latest"))
+    assert [actions for _, actions, _ in found(worse, IMAGES, group)] == [("deny",)]
+
+
+def test_what_an_object_implied_before_it_may_go_on_implying() -> None:
+    old = deployment()
+    old["metadata"]["name"] = "web"
+    old["spec"]["template"]["spec"] = pod("a:latest")["spec"]
+    new = copy.deepcopy(old)
+    new["spec"]["replicas"] = 3
+    told = found(request(new, old), IMAGES, ratcheted(), expansions=[expands()])
+    assert told == [("[Implied by pods] a:latest is latest", ("warn",), True)]
+    new["spec"]["template"]["spec"] = pod("a:latest", "b:latest")["spec"]
+    told = found(request(new, old), IMAGES, ratcheted(), expansions=[expands()])
+    assert ("[Implied by pods] b:latest is latest", ("deny",), False) in told
+
+
+@pytest.mark.parametrize(
+    ("value", "spec", "why"),
+    [
+        ("maybe", {}, 'must be allow or refuse, got "maybe"'),
+        (
+            "allow",
+            {
+                "enforcementAction": "scoped",
+                "scopedEnforcementActions": [
+                    {"action": "deny", "enforcementPoints": [{"name": "vap.k8s.io"}]}
+                ],
+            },
+            "the constraint is for vap.k8s.io alone",
+        ),
+    ],
+)
+def test_what_cannot_be_followed_is_refused(value: str, spec: dict[str, Any], why: str) -> None:
+    document = ratcheted(**spec)
+    document["metadata"]["annotations"]["waddle.dev/existing"] = value
+    with pytest.raises(InvalidConstraint, match=why):
+        client(IMAGES, document)

@@ -1,0 +1,203 @@
+"""A JSON Patch (RFC 6902) applied as API servers apply them (gopkg.in/evanphx/json-patch.v4)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.cel.errors import EvaluationError
+from webhook.mutation.values import are_same
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_NUMBER: Final = re.compile(r"[+-]?[0-9]+")
+_MISSING: Final = "missing value"
+_INVALID: Final = "invalid index referenced"
+
+
+class TestFailed(Exception):
+    """A ``test`` of the patch that does not hold: the object stays as it is."""
+
+    __test__ = False
+
+
+class _Missing(Exception):
+    """Nothing is there."""
+
+
+def patched(document: dict[str, Any], operations: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The document with all operations; it is left as it is.
+
+    Raises :class:`TestFailed`, and :class:`~webhook.cel.errors.EvaluationError` for an operation that
+    does not apply.
+    """
+    made: Any = _copied(document)
+    for operation in operations:
+        made = _OPERATIONS.get(operation["op"], _unknown)(made, operation)
+    if type(made) is not dict:
+        raise EvaluationError("JSON Patch: what is left is not an object")
+    return made
+
+
+def _copied(value: Any) -> Any:
+    if type(value) is dict:
+        return {name: _copied(inner) for name, inner in value.items()}
+    return [_copied(inner) for inner in value] if type(value) is list else value
+
+
+def _unknown(document: Any, operation: dict[str, Any]) -> Any:
+    del document
+    raise _fault(f"Unexpected kind: {operation['op']}")
+
+
+def _fault(text: str) -> EvaluationError:
+    return EvaluationError(f"JSON Patch: {text}")
+
+
+def _holder(document: Any, path: str) -> tuple[Any, str]:
+    """What holds the last part of a path, and that part; None where the way there is not."""
+    parts = [part.replace("~1", "/").replace("~0", "~") for part in path.split("/")]
+    if len(parts) < 2:
+        return None, ""
+    for part in parts[1:-1]:
+        try:
+            document = _at(document, part)
+        except _Missing:
+            return None, ""
+        if type(document) not in {dict, list}:
+            return None, ""
+    return (document, parts[-1]) if type(document) in {dict, list} else (None, "")
+
+
+def _index(part: str, size: int) -> int:
+    """A place in a list; from its end where it is negative."""
+    if _NUMBER.fullmatch(part) is None:
+        raise _Missing(f"value was not a proper array index: '{part}'")
+    at = int(part)
+    if at >= size or at < -size:
+        raise _Missing(f"Unable to access invalid index: {at}: {_INVALID}")
+    return at + size if at < 0 else at
+
+
+def _at(holder: Any, part: str) -> Any:
+    """A field's value, None where it is not there; an item of a list."""
+    return holder.get(part) if type(holder) is dict else holder[_index(part, len(holder))]
+
+
+def _put(holder: Any, part: str, value: Any) -> None:
+    if type(holder) is dict:
+        holder[part] = value
+    elif part == "-":
+        holder.append(value)
+    else:
+        holder.insert(_index(part, len(holder) + 1), value)
+
+
+def _take(holder: Any, part: str) -> None:
+    if type(holder) is list:
+        del holder[_index(part, len(holder))]
+    elif part in holder:
+        del holder[part]
+    else:
+        raise _Missing(f"Unable to remove nonexistent key: {part}: {_MISSING}")
+
+
+def _placed(document: Any, path: str, verb: str) -> tuple[Any, str]:
+    holder, part = _holder(document, path)
+    if holder is None:
+        raise _fault(f'{verb} operation does not apply: doc is missing path: "{path}": {_MISSING}')
+    return holder, part
+
+
+def _add(document: Any, operation: dict[str, Any], verb: str = "add") -> Any:
+    path = operation["path"]
+    holder, part = _placed(document, path, verb)
+    try:
+        _put(holder, part, _copied(operation.get("value")))
+    except _Missing as error:
+        raise _fault(f"error in {verb} for path: '{path}': {error}") from None
+    return document
+
+
+def _remove(document: Any, operation: dict[str, Any]) -> Any:
+    path = operation["path"]
+    holder, part = _placed(document, path, "remove")
+    try:
+        _take(holder, part)
+    except _Missing as error:
+        raise _fault(f"error in remove for path: '{path}': {error}") from None
+    return document
+
+
+def _replace(document: Any, operation: dict[str, Any]) -> Any:
+    path, value = operation["path"], operation.get("value")
+    if path == "":
+        if type(value) not in {dict, list}:
+            raise _fault("replace operation value must be object or array")
+        return _copied(value)
+    holder, part = _placed(document, path, "replace")
+    try:
+        if type(holder) is list:
+            holder[_index(part, len(holder))] = _copied(value)
+        else:
+            holder[part] = _copied(
+                value
+            )  # as json-patch.v4 does, whether the field is there or not
+    except _Missing:
+        raise _fault(
+            f"replace operation does not apply: doc is missing key: {path}: {_MISSING}"
+        ) from None
+    return document
+
+
+def _source(document: Any, operation: dict[str, Any], verb: str) -> tuple[Any, str, Any]:
+    start = operation.get("from", "")
+    holder, part = _holder(document, start)
+    if holder is None:
+        raise _fault(
+            f"{verb} operation does not apply: doc is missing from path: {start}: {_MISSING}"
+        )
+    try:
+        return holder, part, _at(holder, part)
+    except _Missing as error:
+        raise _fault(f"error in {verb} for path: '{start}': {error}") from None
+
+
+def _move(document: Any, operation: dict[str, Any]) -> Any:
+    holder, part, value = _source(document, operation, "move")
+    try:
+        _take(holder, part)
+    except _Missing as error:
+        raise _fault(f"error in move for path: '{part}': {error}") from None
+    return _add(document, {**operation, "value": value}, "move")
+
+
+def _copy(document: Any, operation: dict[str, Any]) -> Any:
+    _, _, value = _source(document, operation, "copy")
+    return _add(document, {**operation, "value": value}, "copy")
+
+
+def _test(document: Any, operation: dict[str, Any]) -> Any:
+    path = operation["path"]
+    if path == "":
+        value = document
+    else:
+        holder, part = _placed(document, path, "test")
+        try:
+            value = _at(holder, part)
+        except _Missing as error:
+            raise _fault(f"error in test for path: '{path}': {error}") from None
+    if not are_same(value, operation.get("value")):
+        raise TestFailed
+    return document
+
+
+_OPERATIONS: Final = {
+    "add": _add,
+    "remove": _remove,
+    "replace": _replace,
+    "move": _move,
+    "copy": _copy,
+    "test": _test,
+}

@@ -1,0 +1,244 @@
+"""Which requests a policy or a binding is about: rules and selectors.
+
+k8s.io/apiserver, admission/plugin/policy/matching and admission/plugin/webhook/predicates. Where a
+request names no resource, it is the plural that Kubernetes guesses of the kind.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.admission_policies.kinds import GROUP, OPERATIONS, SCOPES, InvalidAdmissionPolicy
+from webhook.api.builtin_kinds import BUILTIN_GROUPS
+from webhook.api.gvk import labels_of, plural_of
+from webhook.constraint.errors import InvalidConstraint
+from webhook.constraint.field import shown
+from webhook.constraint.selector import compile_selector
+from webhook.constraint.selector_validation import validate_selector
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.api.shapes import Json
+
+    Matches = Callable[[Json, Json | None], bool]
+    """Whether a request, in a Namespace or in none, is one that somebody is asked about."""
+
+_SPARED: Final = frozenset(
+    {
+        *(
+            (GROUP, f"{who}admissionpolic{end}")
+            for who in ("validating", "mutating")
+            for end in ("ies", "ybindings")
+        ),
+        *(("authentication.k8s.io", name) for name in ("selfsubjectreviews", "tokenreviews")),
+        *(
+            ("authorization.k8s.io", f"{name}reviews")
+            for name in (
+                "localsubjectaccess",
+                "selfsubjectaccess",
+                "selfsubjectrules",
+                "subjectaccess",
+            )
+        ),
+    }
+)
+"""No policy is asked about policies, nor about who somebody is and what they may do: nobody shall
+lock themselves out (pkg/kubeapiserver/admission/exclusion/resources.go)."""
+
+_EVENTS: Final = (("", "v1"), ("events.k8s.io", "v1"))
+
+_SERVED: Final = {
+    ("", "events"): _EVENTS,
+    ("events.k8s.io", "events"): _EVENTS,
+    ("autoscaling", "horizontalpodautoscalers"): (("autoscaling", "v1"), ("autoscaling", "v2")),
+}
+"""What an API server that has such policies (1.30 and later) serves of its own in several groups or
+versions, and stores as one: those that it enables by itself. All else of its own has one version."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What rules read of a request."""
+
+    group: str
+    version: str
+    resource: str
+    sub: str
+    name: str
+    operation: str
+    is_clustered: bool
+
+
+def compile_matching(resources: Mapping[str, Any], field: str) -> Matches:
+    """``matchConstraints`` or ``matchResources`` as a function; ``field`` is where they stand.
+
+    Raises :class:`~webhook.admission_policies.kinds.InvalidAdmissionPolicy`.
+    """
+    rules = _rules(resources, "resourceRules", field)
+    excluded = _rules(resources, "excludeResourceRules", field)
+    policy = resources.get("matchPolicy") or "Equivalent"
+    if policy not in {"Exact", "Equivalent"}:
+        raise InvalidAdmissionPolicy(f"{field}.matchPolicy: {policy!r} is not Exact or Equivalent")
+    is_fuzzy = policy == "Equivalent"
+    selects_namespace = _selector(resources, "namespaceSelector", field)
+    selects_object = _selector(resources, "objectSelector", field)
+    has_selector = bool(resources.get("objectSelector"))
+
+    def matches(request: Json, namespace: Json | None) -> bool:
+        asked = _asked(request)
+        if (asked.group, asked.resource) in _SPARED:
+            return False
+        if _names(excluded, asked, is_fuzzy=is_fuzzy):
+            return False
+        if rules and not _names(rules, asked, is_fuzzy=is_fuzzy):
+            return False
+        if not _in_namespace(selects_namespace, request, asked, namespace):
+            return False
+        objects = (request.get("object"), request.get("oldObject"))
+        return not has_selector or any(
+            selects_object(labels_of(one)) for one in objects if type(one) is dict
+        )
+
+    return matches
+
+
+def _asked(request: Json) -> _Asked:
+    kind = request.get("kind") or {}
+    given = request.get("resource") or {}
+    resource = given.get("resource") or plural_of(kind.get("kind") or "")
+    group = kind.get("group") or ""
+    return _Asked(
+        group=group,
+        version=kind.get("version") or "",
+        resource=resource,
+        sub=request.get("subResource") or "",
+        name=request.get("name") or "",
+        operation=request.get("operation") or "",
+        is_clustered=(group, resource) == ("", "namespaces") or not request.get("namespace"),
+    )
+
+
+def _in_namespace(
+    selects: Callable[[Mapping[str, str]], bool],
+    request: Json,
+    asked: _Asked,
+    namespace: Json | None,
+) -> bool:
+    """What is in no namespace is never left out by a selector of namespaces."""
+    if (asked.group, asked.resource) == ("", "namespaces"):
+        document = request.get("object") or request.get("oldObject")
+        return selects(labels_of(document) if type(document) is dict else {})
+    if asked.is_clustered:
+        return True
+    return selects({} if namespace is None else labels_of(namespace))
+
+
+def _selector(
+    resources: Mapping[str, Any], name: str, field: str
+) -> Callable[[Mapping[str, str]], bool]:
+    selector = resources.get(name) or {}
+    check_selector(selector, f"{field}.{name}")
+    return compile_selector(selector)
+
+
+def check_selector(selector: Any, field: str) -> None:
+    """Raises :class:`~webhook.admission_policies.kinds.InvalidAdmissionPolicy` for what is none."""
+    try:
+        is_one = type(selector) is dict and validate_selector(selector)
+    except InvalidConstraint as error:
+        text = str(error).removeprefix("invalid Constraint: ")
+        raise InvalidAdmissionPolicy(text.replace("spec.labelSelector", field)) from None
+    if not is_one or type(selector.get("matchLabels") or {}) is not dict:
+        raise InvalidAdmissionPolicy(f"{field}: is not a label selector")
+
+
+# --- rules ----------------------------------------------------------------------------------------
+
+
+def _rules(resources: Mapping[str, Any], name: str, field: str) -> tuple[Json, ...]:
+    given = resources.get(name)
+    if given is None:
+        return ()
+    if type(given) is not list:
+        raise InvalidAdmissionPolicy(f"{field}.{name}: is not a list of rules")
+    for number, rule in enumerate(given):
+        at = f"{field}.{name}[{number}]"
+        if type(rule) is not dict:
+            raise InvalidAdmissionPolicy(f"{at}: is not a rule")
+        for part in ("apiGroups", "apiVersions", "operations", "resources"):
+            values = rule.get(part)
+            if (
+                type(values) is not list
+                or not values
+                or any(type(one) is not str for one in values)
+            ):
+                raise InvalidAdmissionPolicy(f"{at}.{part}: is not a list of names, at least one")
+        unknown = [one for one in rule["operations"] if one not in OPERATIONS]
+        if unknown:
+            raise InvalidAdmissionPolicy(
+                f"{at}.operations: {shown(unknown[0])} is not one of {', '.join(OPERATIONS)}"
+            )
+        if (rule.get("scope") or "*") not in SCOPES:
+            raise InvalidAdmissionPolicy(
+                f"{at}.scope: {shown(rule['scope'])} is not one of {', '.join(SCOPES)}"
+            )
+    return tuple(given)
+
+
+def _names(rules: Sequence[Json], asked: _Asked, *, is_fuzzy: bool) -> bool:
+    return any(_covers(rule, asked, is_fuzzy=is_fuzzy) for rule in rules)
+
+
+def concerns_kind(rule: Json, gvk: GroupVersionKind) -> bool:
+    """Whether a rule names objects of a kind that are created, as Kubernetes guesses its resource."""
+    groups = {gvk.group, *(group for group, _ in _SERVED.get((gvk.group, plural_of(gvk.kind)), ()))}
+    names = {one.partition("/")[0] for one in rule["resources"]}
+    return (
+        bool({"*", "CREATE"} & set(rule["operations"]))
+        and any(_among(rule["apiGroups"], group) for group in groups)
+        and bool(names & {"*", plural_of(gvk.kind)})
+    )
+
+
+def _covers(rule: Json, asked: _Asked, *, is_fuzzy: bool) -> bool:
+    scope = rule.get("scope") or "*"
+    names = rule.get("resourceNames")
+    if names and asked.name not in names:
+        return False
+    if not _among(rule["operations"], asked.operation):
+        return False
+    if scope != "*" and (scope == "Cluster") is not asked.is_clustered:
+        return False
+    return _of_resource(rule, asked) and (
+        _of_version(rule, asked.group, asked.version) or (is_fuzzy and _of_equivalent(rule, asked))
+    )
+
+
+def _of_version(rule: Json, group: str, version: str) -> bool:
+    return _among(rule["apiGroups"], group) and _among(rule["apiVersions"], version)
+
+
+def _of_equivalent(rule: Json, asked: _Asked) -> bool:
+    """Whether it names the same resource as served in another version or group.
+
+    Which versions of a custom resource are served is not known here: each that is named counts.
+    """
+    served = _SERVED.get((asked.group, asked.resource))
+    if served is not None:
+        return any(_of_version(rule, group, version) for group, version in served)
+    return asked.group not in BUILTIN_GROUPS and _among(rule["apiGroups"], asked.group)
+
+
+def _of_resource(rule: Json, asked: _Asked) -> bool:
+    for one in rule["resources"]:
+        name, _, sub = one.partition("/")
+        if name in {"*", asked.resource} and sub in ({"*", asked.sub} if asked.sub else {"*", ""}):
+            return True
+    return False
+
+
+def _among(listed: Sequence[str], name: str) -> bool:
+    return "*" in listed or name in listed

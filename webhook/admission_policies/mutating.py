@@ -1,0 +1,167 @@
+"""What a mutating policy makes of an object, by one resource of parameters.
+
+k8s.io/apiserver, admission/plugin/policy/mutating. Its mutations are made one after the other, each of
+what the one before left; one in error changes nothing.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from webhook.admission_policies.applying import applied
+from webhook.admission_policies.authorizer import NO_ANSWERS, authorizers
+from webhook.admission_policies.json_patch import TestFailed, patched
+from webhook.admission_policies.list_types import merge_type
+from webhook.api.gvk import gvk_of
+from webhook.cel.check.environment import is_object
+from webhook.cel.errors import EvaluationError, NobodyAnswers
+from webhook.cel.run.conversions import CONVERSIONS
+from webhook.cel.run.meter import POLICY_COST
+from webhook.cel.run.values import NOTHING, Duration, Opaque, Optional, Timestamp, Uint
+from webhook.constraint.drivers.cel_review import variables_of
+from webhook.constraint.drivers.cel_validator import (
+    Composed,
+    Purse,
+    conditions_hold,
+    failure_text,
+    pass_on,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from webhook.admission_policies.authorizer import Answers
+    from webhook.admission_policies.reading import MutatingPolicy, PolicyMutation
+    from webhook.api.shapes import Json
+
+
+class PolicyChange(NamedTuple):
+    """What became of an object; ``faults`` are why mutations could not be made.
+
+    ``undecided`` are those that ask what nobody answers. ``is_skipped`` is whether a match condition
+    does not hold.
+    """
+
+    object: Json
+    faults: tuple[str, ...] = ()
+    undecided: tuple[str, ...] = ()
+    is_skipped: bool = False
+
+
+def change(
+    policy: MutatingPolicy,
+    request: Json,
+    namespace: Json | None,
+    params: Any,
+    look: Callable[[], None] | None = None,
+    *,
+    answers: Answers = NO_ANSWERS,
+    definitions: Iterable[Mapping[str, Any]] = (),
+) -> PolicyChange:
+    """What a policy makes of the object of a request that it matches.
+
+    ``definitions`` are the CustomResourceDefinitions that are known: they say how lists are merged.
+    """
+    obj: Json = request["object"]
+    given = variables_of({**request, "namespaceObject": namespace}) | authorizers(request, answers)
+    try:
+        if not conditions_hold(
+            policy.conditions, {**given, "params": params, "namespaceObject": None}, look
+        ):
+            return PolicyChange(obj, is_skipped=True)
+    except NobodyAnswers as wanting:
+        return PolicyChange(obj, undecided=(f"a match condition {wanting}",))
+    except EvaluationError as error:
+        pass_on(error)
+        return PolicyChange(obj, (error.text,))
+    faults, undecided = [], []
+    for one in policy.mutations:
+        composed = Composed(policy.variables, {**given, "object": obj}, params)
+        try:
+            obj = _changed(one, obj, composed, look, definitions)
+        except NobodyAnswers as wanting:
+            undecided.append(f"expression '{one.expression.source.strip()}' {wanting}")
+        except EvaluationError as error:
+            pass_on(error)
+            faults.append(error.text)
+    return PolicyChange(obj, tuple(faults), tuple(undecided))
+
+
+def _changed(
+    mutation: PolicyMutation,
+    obj: Json,
+    composed: Composed,
+    look: Callable[[], None] | None,
+    definitions: Iterable[Mapping[str, Any]],
+) -> Json:
+    expression = mutation.expression
+    try:
+        value = Purse(POLICY_COST, look).pay(expression, composed.env)
+    except NobodyAnswers:
+        raise
+    except EvaluationError as error:
+        pass_on(error)
+        raise EvaluationError(failure_text(expression, composed.env, error)) from None
+    if mutation.patch_type == "JSONPatch":
+        operations = [_operation(one.value) for one in value]
+        try:
+            return patched(obj, operations)
+        except TestFailed:
+            return obj
+    _check_types(value, value.type_name)
+    gvk = gvk_of(obj)
+    configuration: Json = {**_plain(value), "apiVersion": gvk.group_version, "kind": gvk.kind}
+    return applied(obj, configuration, merge_type(gvk, definitions))
+
+
+def _operation(fields: Mapping[str, Any]) -> Json:
+    """An operation of a JSON Patch; what is not said is empty."""
+    made: Json = {"op": fields.get("op", ""), "path": fields.get("path", "")}
+    if fields.get("from"):
+        made["from"] = fields["from"]
+    if "value" in fields:
+        value = fields["value"]
+        if type(value) is Opaque and is_object(value.type_name):
+            _check_types(value, value.type_name)
+        made["value"] = _plain(value)
+    return made
+
+
+def _check_types(value: Any, path: str) -> None:
+    """Refuse a part of an object that is written as that of another field."""
+    if type(value) is Opaque and is_object(value.type_name):
+        if value.type_name != path:
+            raise EvaluationError(
+                f'type mismatch: unexpected type name "{value.type_name}", expected "{path}", which '
+                "matches field name path from root Object type"
+            )
+        for name, inner in value.value.items():
+            _check_types(inner, f"{path}.{name}")
+    elif type(value) is list:
+        for inner in value:
+            _check_types(inner, path)
+    elif type(value) is dict:
+        for inner in value.values():
+            _check_types(inner, path)
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it."""
+    if type(value) is Opaque and is_object(value.type_name):
+        return {name: _plain(inner) for name, inner in value.value.items()}
+    if type(value) is dict:
+        return {str(name): _plain(inner) for name, inner in value.items()}
+    if type(value) is list:
+        return [_plain(inner) for inner in value]
+    if type(value) is Uint:
+        return int(value)
+    if type(value) is bytes:
+        return b64encode(value).decode()
+    if type(value) in {Timestamp, Duration}:
+        return CONVERSIONS["string"](value)
+    if type(value) is Optional and value.value is not NOTHING:
+        return _plain(value.value)
+    if value is None or type(value) in {bool, int, float, str}:
+        return value
+    raise EvaluationError("the expression evaluated to a type that could not marshal to JSON")

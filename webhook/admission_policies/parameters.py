@@ -1,0 +1,127 @@
+"""The parameters that a binding names, among what is known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from webhook.admission_policies.kinds import ConfigurationFault
+from webhook.api.builtin_kinds import BUILTIN_KINDS
+from webhook.api.gvk import GroupVersionKind, labels_of, name_of, namespace_of
+from webhook.api.scope import is_cluster_scoped
+from webhook.api.shapes import object_of
+from webhook.constraint.selector import compile_selector
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from webhook.admission_policies.reading import (
+        AdmissionBinding,
+        AdmissionPolicy,
+        MutatingPolicy,
+    )
+    from webhook.api.shapes import Json
+
+    Find: TypeAlias = Callable[[GroupVersionKind], Sequence[Mapping[str, Any]]]
+    """All objects of a kind that are known, written in its version."""
+
+NOTHING: Final[tuple[None]] = (None,)
+
+UNNAMED: Final = "default"
+"""Where an object goes that names no namespace."""
+
+DEFINITIONS: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+
+
+class ParameterStore:
+    """Parameters as a cluster has them, and which kinds are in namespaces."""
+
+    def __init__(self) -> None:
+        self._objects: dict[GroupVersionKind, Sequence[Mapping[str, Any]]] = {}
+        self._namespaced: dict[GroupVersionKind, bool] = {}
+
+    def put(
+        self, kind: GroupVersionKind, objects: Sequence[Mapping[str, Any]], *, namespaced: bool
+    ) -> None:
+        """Know all objects of a kind."""
+        self._objects[kind] = objects
+        self._namespaced[kind] = namespaced
+
+    def find(self, kind: GroupVersionKind) -> Sequence[Mapping[str, Any]]:
+        """All that are known."""
+        return self._objects.get(kind, ())
+
+    def namespaced(self, kind: GroupVersionKind) -> bool | None:
+        """Whether they are in namespaces; None for a kind that is not known."""
+        return self._namespaced.get(kind)
+
+
+def parameters_of(
+    policy: AdmissionPolicy | MutatingPolicy,
+    binding: AdmissionBinding,
+    request: Json,
+    find: Find,
+    *,
+    namespaced: bool | None = None,
+) -> Sequence[Any]:
+    """What a policy is evaluated with, once for each: None where it has no parameters.
+
+    ``namespaced`` says whether its parameters are in namespaces, where that is known.
+    Raises :class:`~webhook.admission_policies.kinds.ConfigurationFault`.
+    """
+    kind, reference = policy.param_kind, binding.param_ref
+    if kind is None or reference is None:
+        return NOTHING
+    known = find(kind)
+    place = reference.get("namespace") or ""
+    if is_namespaced(kind, known, find) if namespaced is None else namespaced:
+        place = place or request.get("namespace") or ""
+        if not place:
+            raise ConfigurationFault(
+                "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
+            )
+        known = [one for one in known if (namespace_of(one) or UNNAMED) == place]
+    elif place and known:
+        raise ConfigurationFault(
+            "paramRef.namespace must not be provided for a cluster-scoped `paramKind`"
+        )
+    named = _named(reference, known)
+    if not named and reference["parameterNotFoundAction"] == "Deny":
+        raise ConfigurationFault(
+            "no params found for policy binding with `Deny` parameterNotFoundAction"
+        )
+    return named
+
+
+def is_namespaced(kind: GroupVersionKind, known: Sequence[Mapping[str, Any]], find: Find) -> bool:
+    """Whether parameters of a kind are in namespaces.
+
+    There are three cases. Kubernetes' own kinds are in a table. A CustomResourceDefinition, where
+    there is one, says it. Otherwise the kind is in namespaces if any of its objects names one.
+    """
+    if kind.group_kind in BUILTIN_KINDS:
+        return not is_cluster_scoped(*kind.group_kind)
+    for one in find(DEFINITIONS):
+        spec = object_of(one.get("spec"))
+        names = object_of(spec.get("names"))
+        if (spec.get("group"), names.get("kind")) == kind.group_kind:
+            return spec.get("scope") == "Namespaced"
+    return any(namespace_of(one) for one in known)
+
+
+def named_parameters(
+    reference: Json, kind: GroupVersionKind, find: Find
+) -> Sequence[Mapping[str, Any]]:
+    """Those that a ``paramRef`` names or selects, in its namespace or, where it has none, in any."""
+    known = find(kind)
+    place = reference.get("namespace")
+    if place and is_namespaced(kind, known, find):
+        known = [one for one in known if (namespace_of(one) or UNNAMED) == place]
+    return _named(reference, known)
+
+
+def _named(reference: Json, known: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    name = reference.get("name")
+    if name:
+        return [one for one in known if name_of(one) == name]
+    selects = compile_selector(reference.get("selector") or {})
+    return [one for one in known if selects(labels_of(one))]

@@ -1,0 +1,137 @@
+"""What a policy says of a request, by one resource of parameters.
+
+As k8s.io/apiserver, admission/plugin/policy/validating/validator.go. Who may do what is answered by
+what was given (:mod:`~webhook.admission_policies.authorizer`): an expression that asks what nobody
+answers is undecided.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook.admission_policies.authorizer import NO_ANSWERS, authorizers
+from webhook.cel.errors import EvaluationError, NobodyAnswers
+from webhook.cel.library.strings import SPACES
+from webhook.cel.run.meter import POLICY_COST
+from webhook.constraint.drivers.cel_review import variables_of
+from webhook.constraint.drivers.cel_validator import (
+    Composed,
+    Purse,
+    conditions_hold,
+    failed_validations,
+    failure_text,
+    pass_on,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from webhook.admission_policies.authorizer import Answers
+    from webhook.admission_policies.reading import AdmissionPolicy
+    from webhook.api.shapes import Json
+
+ANNOTATION_BYTES_MAX: Final = 10 * 1024
+"""Of an audit annotation's value, which is cut there (validating/validator.go)."""
+
+
+class PolicyFailure(NamedTuple):
+    """Why a request is refused: a validation that is false, or an error under ``Fail``.
+
+    ``denies`` says whether it does so whatever the binding's actions are: so do parameters that
+    cannot be had, and audit annotations in error (validating/dispatcher.go).
+    """
+
+    message: str
+    reason: str = "Invalid"
+    is_error: bool = False
+    denies: bool = False
+
+
+class PolicyVerdict(NamedTuple):
+    """``ignored`` are errors that ``failurePolicy: Ignore`` passes over."""
+
+    failures: tuple[PolicyFailure, ...] = ()
+    ignored: tuple[str, ...] = ()
+    undecided: tuple[str, ...] = ()
+    annotations: Mapping[str, str] = {}
+    is_skipped: bool = False
+    """Whether a match condition does not hold."""
+
+
+def evaluate(
+    policy: AdmissionPolicy,
+    request: Json,
+    namespace: Json | None,
+    params: Any,
+    look: Callable[[], None] | None = None,
+    answers: Answers = NO_ANSWERS,
+) -> PolicyVerdict:
+    """What it says of a request that it matches; the Namespace where the request is in one.
+
+    ``answers`` say who may do what.
+    """
+    given = variables_of({**request, "namespaceObject": namespace})
+    asked = {**given, **authorizers(request, answers)}
+    try:
+        if not conditions_hold(
+            policy.conditions, {**asked, "params": params, "namespaceObject": None}, look
+        ):
+            return PolicyVerdict(is_skipped=True)
+    except NobodyAnswers as wanting:
+        return PolicyVerdict(undecided=(f"a match condition {wanting}",))
+    except EvaluationError as error:
+        pass_on(error)
+        return _faulty(policy, error.text)
+    failures, ignored, undecided = [], [], []
+    composed = Composed(policy.variables, asked, params)
+    reasons = {id(one): why for one, why in zip(policy.validations, policy.reasons, strict=True)}
+    for one in failed_validations(policy.validations, composed, look, cost=POLICY_COST):
+        source = one.validation.expression.source.strip(SPACES)
+        if isinstance(one.error, NobodyAnswers):
+            undecided.append(f"expression '{source}' {one.error}")
+        elif not one.is_error:
+            failures.append(PolicyFailure(one.message, reasons[id(one.validation)]))
+        elif policy.fails:
+            failures.append(PolicyFailure(one.message, is_error=True))
+        else:
+            ignored.append(one.message)
+    annotations, faults = _annotations(policy, Composed(policy.variables, given, params), look)
+    if policy.fails:
+        failures += [PolicyFailure(text, is_error=True, denies=True) for text in faults]
+    else:
+        ignored += faults
+    return PolicyVerdict(tuple(failures), tuple(ignored), tuple(undecided), annotations)
+
+
+def misconfigured(policy: AdmissionPolicy, text: str) -> PolicyVerdict:
+    """What a policy says whose parameters cannot be had."""
+    return _faulty(policy, f"failed to configure binding: {text}", denies=True)
+
+
+def _faulty(policy: AdmissionPolicy, text: str, *, denies: bool = False) -> PolicyVerdict:
+    if policy.fails:
+        return PolicyVerdict((PolicyFailure(text, is_error=True, denies=denies),))
+    return PolicyVerdict(ignored=(text,))
+
+
+def _annotations(
+    policy: AdmissionPolicy, composed: Composed, look: Callable[[], None] | None
+) -> tuple[dict[str, str], list[str]]:
+    """Those that have a value, by key, and what went wrong with others.
+
+    An API server compiles them with an authorizer, and evaluates them without one.
+    """
+    made: dict[str, str] = {}
+    faults = []
+    purse = Purse(POLICY_COST, look)
+    for key, expression in policy.audit_annotations.items():
+        try:
+            value = purse.pay(expression, composed.env)
+        except EvaluationError as error:
+            pass_on(error)
+            faults.append(failure_text(expression, composed.env, error))
+            continue
+        text = value.strip(SPACES) if type(value) is str else ""
+        if text:
+            made[key] = text.encode()[:ANNOTATION_BYTES_MAX].decode(errors="ignore")
+    return made, faults

@@ -1,0 +1,215 @@
+"""What an expression can read, found by interpreting it over abstract values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.cel.syntax.ast import (
+    Call,
+    Constant,
+    Fold,
+    ListOf,
+    MapOf,
+    Message,
+    Name,
+    OptMap,
+    Select,
+    SortBy,
+)
+from webhook.reads.abstract import ANYTHING, EMPTY, Abstract, Unclear, constant, united
+from webhook.reads.read_set import EVERY_KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from webhook.cel.check.checker import Checked
+    from webhook.cel.syntax.ast import Expr
+    from webhook.reads.abstract import AbstractReader
+
+VARIABLES: Final = ".variables"
+
+_LOGICAL: Final = frozenset({"_&&_", "_||_", "!_"})
+_COMPARISONS: Final = frozenset({"_==_", "_!=_"})
+_STEPS: Final = frozenset({"_[_]", "_[?_]"})
+_UNWRAPPING: Final = frozenset({"value", "optional.of", "optional.ofNonZeroValue", "dyn"})
+
+
+class ExpressionReads:
+    """Interprets one checked expression; ``roots`` are its variables, ``composed`` gives others."""
+
+    def __init__(
+        self,
+        checked: Checked,
+        reader: AbstractReader,
+        roots: Mapping[str, Abstract],
+        composed: Callable[[str], Abstract],
+    ) -> None:
+        self._checked = checked
+        self._reader = reader
+        self._roots = roots
+        self._composed = composed
+
+    def value(self) -> Abstract:
+        """The value of the expression; raises :class:`Unclear` for what is not followed."""
+        return self._value(self._checked.parsed.root, {})
+
+    def _value(self, node: Expr, env: Mapping[str, Abstract]) -> Abstract:
+        self._reader.pay()
+        meaning = self._checked.names.get(node)
+        if meaning is not None:
+            return self._named(meaning, env)
+        match node:
+            case Constant():
+                return constant(node.value)
+            case Name():
+                return env.get(node.name) or ANYTHING
+            case Select():
+                return self._select(node, env)
+            case Call():
+                return self._call(node, env)
+            case ListOf():
+                items = united(self._value(item, env) for item in node.items)
+                return Abstract(items=items, container=True)
+            case MapOf():
+                return self._map(node, env)
+            case Message():
+                for one in node.fields:
+                    self._reader.whole(self._value(one.value, env))
+                return ANYTHING
+            case Fold():
+                return self._fold(node, env)
+            case OptMap():
+                target = self._seen(node.target, env)
+                return (
+                    united((self._value(node.body, {**env, node.variable.name: target}), ANYTHING))
+                    or ANYTHING
+                )
+            case SortBy():
+                return self._sorted(node, env)
+        raise Unclear
+
+    def _named(self, meaning: str, env: Mapping[str, Abstract]) -> Abstract:
+        """A variable: of a macro, or declared; or a type."""
+        if not meaning.startswith("."):
+            return env.get(meaning) or ANYTHING
+        root = self._roots.get(meaning)
+        if root is not None:
+            return root
+        if meaning in env:
+            return env[meaning]
+        raise Unclear
+
+    def _seen(self, node: Expr, env: Mapping[str, Abstract]) -> Abstract:
+        """A value whose presence is read, and nothing in it."""
+        value = self._value(node, env)
+        self._reader.shallow(value)
+        return value
+
+    def _below(self, value: Abstract, key: Any = EVERY_KEY) -> Abstract:
+        """What is at a key, which may be missing: then it is an error, or an optional without value."""
+        below = self._reader.step(value, key if type(key) in (str, int) else EVERY_KEY)
+        if below is None:
+            return ANYTHING
+        self._reader.shallow(below)
+        return below
+
+    def _select(self, node: Select, env: Mapping[str, Abstract]) -> Abstract:
+        if self._checked.names.get(node.operand) == VARIABLES:
+            return self._composed(node.field)
+        below = self._below(self._seen(node.operand, env), node.field)
+        return ANYTHING if node.tests else below
+
+    def _map(self, node: MapOf, env: Mapping[str, Abstract]) -> Abstract:
+        values = []
+        for entry in node.entries:
+            self._reader.whole(self._value(entry.key, env))
+            values.append(self._value(entry.value, env))
+        return Abstract(items=united(values), container=True)
+
+    def _fold(self, node: Fold, env: Mapping[str, Abstract]) -> Abstract:
+        range_ = self._seen(node.range, env)
+        self._reader.keys(range_)
+        item = self._below(range_)
+        inner = dict(env)
+        if node.second is None:
+            inner[node.first] = united((item, ANYTHING)) or ANYTHING  # of a map it is a key
+        else:
+            inner |= {node.first: ANYTHING, node.second: item}
+        if node.test is not None:
+            self._reader.shallow(self._value(node.test, inner))
+        body = self._value(node.body, inner)
+        if node.kind in ("map", "list", "map_value"):
+            return Abstract(items=body, container=True)
+        if node.kind == "map_entry":
+            self._reader.whole(body)
+            return ANYTHING
+        self._reader.shallow(body)
+        if node.kind == "filter":
+            return Abstract(items=inner[node.first], container=True)
+        return ANYTHING
+
+    def _sorted(self, node: SortBy, env: Mapping[str, Abstract]) -> Abstract:
+        target = self._seen(node.target, env)
+        self._reader.keys(target)
+        item = self._below(target)
+        self._reader.whole(self._value(node.key, {**env, node.name: item}))
+        return Abstract(items=item, container=True)
+
+    def _call(self, node: Call, env: Mapping[str, Abstract]) -> Abstract:
+        name = self._checked.functions.get(node, node.function)
+        parts = [] if node.target is None or node in self._checked.functions else [node.target]
+        if node.function in _STEPS:
+            return self._item(node, env)
+        values = [self._value(one, env) for one in (*parts, *node.args)]
+        return self._called(name, node.function, values)
+
+    def _item(self, node: Call, env: Mapping[str, Abstract]) -> Abstract:
+        value = self._seen(node.args[0], env)
+        key = self._value(node.args[1], env)
+        known = key.known
+        if known is None:
+            self._reader.whole(key)
+            return self._below(value)
+        return united(self._below(value, name) for _, name in known) or ANYTHING
+
+    def _called(self, name: str, written: str, values: list[Abstract]) -> Abstract:
+        reader = self._reader
+        if written in _COMPARISONS and len(values) == 2:
+            reader.compare(*values)
+            return ANYTHING
+        if written in _LOGICAL or written in {"type", "hasValue"}:
+            for one in values:
+                reader.shallow(one)
+            return ANYTHING
+        if written == "_?_:_" and len(values) == 3:
+            reader.shallow(values[0])
+            return united(values[1:]) or ANYTHING
+        if written in ("or", "orValue") and len(values) == 2:
+            reader.shallow(values[0])
+            return united(values) or ANYTHING
+        if (written in _UNWRAPPING or name in _UNWRAPPING) and len(values) == 1:
+            if name.endswith("NonZeroValue"):
+                reader.whole(values[0])
+            reader.shallow(values[0])
+            return values[0]
+        return self._of_collections(written, values)
+
+    def _of_collections(self, written: str, values: list[Abstract]) -> Abstract:
+        reader = self._reader
+        if written == "size" and len(values) == 1:
+            reader.shallow(values[0])
+            reader.keys(values[0])
+            return ANYTHING
+        if written in ("@in", "_in_") and len(values) == 2:
+            reader.shallow(values[1])
+            reader.keys(values[1])
+            reader.compare(values[0], reader.step(values[1]) or EMPTY)
+            return ANYTHING
+        if written == "_+_" and len(values) == 2:
+            for one in values:
+                reader.shallow(one)
+                reader.keys(one)
+            return united((*values, ANYTHING)) or ANYTHING
+        for one in values:
+            reader.whole(one)
+        return ANYTHING

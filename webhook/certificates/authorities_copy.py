@@ -1,0 +1,115 @@
+"""A copy of our authorities in a Secret that providers of external data mount, so that they trust us.
+
+Their charts read ``ca.crt`` of a Secret in their own namespace. All replicas keep it, by
+compare-and-swap; whatever else stands in it stays. That it cannot be written keeps nothing of the
+certificate itself from being kept.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+from typing import TYPE_CHECKING
+
+from webhook.certificates import plan as planning
+from webhook.certificates.reading import CA_CERTIFICATE, secret_data
+from webhook.cluster.errors import ApiError, ApiUnreachable
+from webhook.cluster.kinds import SECRETS
+from webhook.cluster.reflector import ObjectSelection, Reflector
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from webhook.api.shapes import Json
+    from webhook.cluster.client import ClusterClient
+    from webhook.cluster.reflector import Settings
+    from webhook.cluster.store import Change
+    from webhook.log import Logger
+
+
+class AuthoritiesCopy:
+    """Keeps ``ca.crt`` of one Secret; :meth:`run` in a task of its own."""
+
+    def __init__(
+        self,
+        client: ClusterClient,
+        namespace: str,
+        name: str,
+        wake: Callable[[], object],
+        log: Logger,
+        *,
+        settings: Settings | None = None,
+    ) -> None:
+        """``wake`` is called when the Secret changes."""
+        self._client = client
+        self._namespace = namespace
+        self._name = name
+        self._wake = wake
+        self._log = log
+        self._fault = ""
+        self._reflector = Reflector(
+            client,
+            SECRETS,
+            self,
+            selection=ObjectSelection(namespace, fields=f"metadata.name={name}"),
+            settings=settings,
+        )
+
+    def change(self, changes: Iterable[Change]) -> None:
+        """The Secret has changed."""
+        del changes
+        self._wake()
+
+    def synced(self) -> None:
+        """It is known whether there is one."""
+        self._wake()
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        await self._reflector.run()
+
+    async def keep(self, own: Mapping[str, bytes], bundle: bytes) -> None:
+        """Have the Secret hold our authorities, of our own Secret's data."""
+        if not self._reflector.statistics().synced or _holds(self._current(), own):
+            return
+        wanted = base64.b64encode(bundle).decode()
+
+        def changed(secret: Json) -> Json | None:
+            if _holds(secret, own):
+                return None
+            return secret | {"data": {**(secret.get("data") or {}), CA_CERTIFICATE: wanted}}
+
+        mark = self._reflector.store.mark(self._namespace, self._name)
+        try:
+            written = await self._client.update(SECRETS, self._name, self._namespace, changed)
+        except (ApiError, ApiUnreachable) as error:
+            self._tell(str(error))
+            return
+        self._fault = ""
+        if written is not None:
+            self._reflector.store.take_answer(mark, written)
+            self._log.info("authorities copied for providers", secret=self._shown)
+
+    def _current(self) -> Json | None:
+        return self._reflector.store.get(self._namespace, self._name)
+
+    @property
+    def _shown(self) -> str:
+        return f"{self._namespace}/{self._name}"
+
+    def _tell(self, fault: str) -> None:
+        before, self._fault = self._fault, fault
+        if fault != before:
+            self._log.warning(
+                "authorities were not copied: providers that ask for our certificate will not trust it",
+                secret=self._shown,
+                error=fault,
+            )
+
+
+def _holds(secret: Json | None, own: Mapping[str, bytes]) -> bool:
+    """Whether a Secret holds every authority that it must, and no other."""
+    if secret is None:
+        return False
+    held = secret_data(secret).get(CA_CERTIFICATE, b"")
+    return planning.is_trusted(held, own, dt.datetime.now(tz=dt.UTC))

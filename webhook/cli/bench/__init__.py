@@ -1,0 +1,1 @@
+"""``waddle bench``: how long policies take for objects."""

@@ -1,0 +1,143 @@
+"""What a measurement shows, and how it compares with an earlier one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from webhook import duration
+from webhook.cli import run_times
+from webhook.cli.table import table
+from webhook.printable import quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    EngineTimes = Mapping[str, Any]
+
+_PERCENTILES = ("p50", "p95", "p99", "mean")
+
+
+def as_table(results: Sequence[EngineTimes]) -> str:
+    """A block for each engine, and one that compares them where there are several."""
+    blocks = [_block(result) for result in results]
+    if len(results) > 1:
+        rows = [
+            ("", *(one["engine"] for one in results)),
+            ("reviews a second", *(f"{one['reviewsPerSecond']:.0f}" for one in results)),
+            *(
+                (name, *(_shown(one["latencies"][name]) for one in results))
+                for name in ("mean", "p95", "p99")
+            ),
+        ]
+        blocks.append("\n".join(table(rows)))
+    return "\n\n".join(blocks)
+
+
+def _block(result: EngineTimes) -> str:
+    reviews = result["iterations"] * result["objectCount"]
+    counts = (
+        quantity(result["templateCount"], "template"),
+        quantity(result["constraintCount"], "constraint"),
+        quantity(result["objectCount"], "object"),
+        quantity(reviews, "review"),
+        quantity(result["violationCount"], "violation"),
+    )
+    lines = [f"{result['engine']}: {', '.join(counts)}"]
+    for key, what in (("skippedTemplates", "template"), ("skippedConstraints", "constraint")):
+        if result[key]:
+            names = ", ".join(result[key])
+            lines.append(
+                f"skipped, for another engine: {quantity(len(result[key]), what)}: {names}"
+            )
+    rows = [
+        ("set up", _shown(result["setupDuration"])),
+        *((f"  {_words(step)}", _shown(ns)) for step, ns in result["setupBreakdown"].items()),
+        *((f"a review, {name}", _shown(ns)) for name, ns in result["latencies"].items()),
+        ("reviews a second", f"{result['reviewsPerSecond']:.0f}"),
+    ]
+    lines += table(rows, right={1})
+    if result.get("statsEntries"):
+        lines += ["", *run_times.as_table(result["statsEntries"])]
+    return "\n".join(lines)
+
+
+def _words(name: str) -> str:
+    """``clientCreation`` as ``client creation``."""
+    return "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name)
+
+
+def _shown(nanoseconds: float) -> str:
+    return f"{nanoseconds / 1e6:.3f} ms"
+
+
+def as_documents(results: Sequence[EngineTimes]) -> list[dict[str, Any]]:
+    """As gator prints it: durations are texts."""
+    return [
+        {
+            **result,
+            "totalReviews": result["iterations"] * result["objectCount"],
+            **{key: duration.shown(result[key]) for key in ("setupDuration", "totalDuration")},
+            **{
+                key: {name: duration.shown(ns) for name, ns in result[key].items()}
+                for key in ("setupBreakdown", "latencies")
+            },
+        }
+        for result in results
+    ]
+
+
+class ComparedNumber(NamedTuple):
+    """One number before and now; ``change`` is in percent, ``passed`` within the threshold."""
+
+    engine: str
+    metric: str
+    before: float
+    now: float
+    change: float
+    passed: bool
+
+
+def compare(
+    before: Sequence[EngineTimes], results: Sequence[EngineTimes], threshold: float, least_ns: int
+) -> list[ComparedNumber]:
+    """Each number of an engine that was measured before, too.
+
+    A regression is beyond the threshold and, for times, of at least so many nanoseconds.
+    """
+    known = {one["engine"]: one for one in before}
+    compared = []
+    for result in results:
+        engine = result["engine"]
+        if (earlier := known.get(engine)) is None:
+            continue
+        for name in _PERCENTILES:
+            old, new = earlier["latencies"][name], result["latencies"][name]
+            change = _change(old, new)
+            passed = change <= threshold or (least_ns > 0 and new - old < least_ns)
+            compared.append(ComparedNumber(engine, f"latency {name}", old, new, change, passed))
+        old, new = earlier["reviewsPerSecond"], result["reviewsPerSecond"]
+        change = _change(old, new)
+        mean = earlier["latencies"]["mean"]
+        spared = least_ns > 0 and mean > 0 and old - new < old * least_ns / mean
+        passed = -change <= threshold or spared
+        compared.append(ComparedNumber(engine, "reviews a second", old, new, change, passed))
+    return compared
+
+
+def _change(before: float, now: float) -> float:
+    if not before:
+        return 100.0 if now else 0.0
+    return (now - before) / before * 100
+
+
+def comparison_table(compared: Sequence[ComparedNumber], threshold: float) -> str:
+    """Every number, and at the end what got worse."""
+    rows: list[tuple[str, ...]] = [("engine", "metric", "before", "now", "change", "")]
+    for one in compared:
+        is_time = one.metric.startswith("latency")
+        shown = [_shown(value) if is_time else f"{value:.0f}" for value in (one.before, one.now)]
+        verdict = "" if one.passed else "REGRESSION"
+        rows.append((one.engine, one.metric, *shown, f"{one.change:+.1f}%", verdict))
+    worse = sum(not one.passed for one in compared)
+    said = quantity(worse, "regression") if worse else "no regression"
+    return "\n".join([*table(rows, right={2, 3, 4}), "", f"{said} (threshold {threshold:g}%)"])

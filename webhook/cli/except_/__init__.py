@@ -1,0 +1,1 @@
+"""``waddle except``: exceptions for what was found, as narrow as can be."""

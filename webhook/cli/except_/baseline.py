@@ -1,0 +1,185 @@
+"""``waddle except --baseline``: an audit of a cluster, whose violations become exceptions."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook.api.gvk import GroupVersionKind, name_of, namespace_of, split_group_version
+from webhook.api.shapes import objects_of
+from webhook.cli import exit_codes
+from webhook.cli.audit.report import missing
+from webhook.cli.audit.run import CannotAudit, Request, audit
+from webhook.cli.cluster_policies import list_kind
+from webhook.cli.formats.document import as_yaml
+from webhook.cli.terminal import complain, write
+from webhook.cluster import event_loop
+from webhook.cluster.client import ClusterClient
+from webhook.cluster.credentials import CredentialsError, load_credentials
+from webhook.cluster.errors import ApiError, ApiUnreachable
+from webhook.exceptions.baseline import (
+    StandingViolation,
+    TopOwner,
+    baseline,
+    closed,
+    selector_labels,
+)
+from webhook.printable import quantity
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
+    from webhook.cli.audit.run import AuditOutcome
+    from webhook.exceptions.writing import ExceptionTerms
+
+OWNERS_MAX: Final = 8
+"""Controllers above each other that are followed: a Pod's ReplicaSet, its Deployment, and room."""
+
+
+class Baseline(NamedTuple):
+    """Which cluster, and what of it; ``namespace`` is empty for all, ``waddle`` is Waddle's own."""
+
+    kubeconfig: str | None
+    context: str | None
+    waddle: str
+    namespace: str
+    only: frozenset[str]
+
+
+class _Controller(NamedTuple):
+    gvk: GroupVersionKind
+    name: str
+
+
+@dataclass(slots=True)
+class _Violations:
+    """Collects what violates, with its controller: a sink of the audit."""
+
+    asked: Baseline
+    listed: list[tuple[StandingViolation, _Controller | None]] = field(default_factory=list)
+
+    async def start(self, start: SweepStart) -> None:
+        """Nothing is known yet."""
+
+    async def audited(self, audited: Audited) -> None:
+        """Keep what is asked about; each constraint once for an object."""
+        place, name = audited.identity.namespace, audited.identity.name
+        if self.asked.namespace and place != self.asked.namespace:
+            return
+        gvk, seen = audited.identity.gvk, set()
+        for result in audited.responses.results:
+            constraint = result.constraint
+            if (
+                result.cause != "violation"
+                or constraint.key in seen
+                or (self.asked.only and constraint.name not in self.asked.only)
+            ):
+                continue
+            seen.add(constraint.key)
+            one = StandingViolation(constraint, gvk.group, gvk.kind, place, name)
+            self.listed.append((one, _controller_of(audited.object)))
+
+    async def gone(self, identity: Identity) -> None:
+        """Nothing: a sweep does not tell of it."""
+
+    async def end(self, end: SweepEnd) -> None:
+        """The outcome says how it ended."""
+
+
+def write_baseline(asked: Baseline, terms: ExceptionTerms) -> int:
+    """Audit, and write the exceptions; the exit code."""
+    try:
+        outcome, violations = event_loop.run(_audited(asked))
+    except (ApiError, ApiUnreachable, CredentialsError) as error:
+        complain(f"the cluster cannot be asked: {error}")
+        return exit_codes.UNKNOWN
+    except CannotAudit as error:
+        for line in error.lines:
+            complain(line)
+        return exit_codes.UNKNOWN
+    for line in missing(outcome):
+        complain(line)
+    for name in closed(violations):
+        complain(f"{name} allows no exceptions (waddle.dev/exceptions): what violates it is left")
+    documents = baseline(violations, terms)
+    if documents:
+        write("\n---\n".join(map(as_yaml, documents)))
+        complain(f"{quantity(len(documents), 'exception')} until {terms.expires}")
+    if not outcome.whole:
+        return exit_codes.UNKNOWN
+    if not documents:
+        complain("nothing violates what it was asked about")
+        return exit_codes.NO
+    return exit_codes.OK
+
+
+async def _audited(asked: Baseline) -> tuple[AuditOutcome, list[StandingViolation]]:
+    sink = _Violations(asked)
+    credentials = load_credentials(asked.kubeconfig, context=asked.context)
+    async with ClusterClient(credentials) as client:
+        outcome = await audit(client, Request(asked.waddle), sink)
+        owners = _Owners(client)
+        violations = [
+            one if controller is None else one._replace(owner=await owners.top(controller, one))
+            for one, controller in sink.listed
+        ]
+    return outcome, violations
+
+
+class _Owners:
+    """Finds who stands above a controller; each kind is listed once, when it is first asked for."""
+
+    def __init__(self, client: ClusterClient) -> None:
+        self._client = client
+        self._kinds: dict[GroupVersionKind, dict[tuple[str, str], _Known]] = {}
+
+    async def top(self, controller: _Controller, one: StandingViolation) -> TopOwner:
+        """The one that no controller made."""
+        known: _Known | None = None
+        for _ in range(OWNERS_MAX):
+            of_kind = await self._of_kind(controller.gvk)
+            places = ((one.namespace, controller.name), ("", controller.name))
+            above = next((of_kind[place] for place in places if place in of_kind), None)
+            if above is None:
+                break  # it is gone, or may not be listed: what is known is as far as it goes
+            known = above
+            if above.controller is None:
+                break
+            controller = above.controller
+        gvk = controller.gvk
+        labels = () if known is None else known.labels
+        return TopOwner(gvk.group, gvk.kind, controller.name, labels)
+
+    async def _of_kind(self, gvk: GroupVersionKind) -> dict[tuple[str, str], _Known]:
+        if gvk not in self._kinds:
+            try:
+                objects = await list_kind(self._client, gvk)
+            except ApiError as error:
+                if not error.is_forbidden:
+                    raise
+                complain(f"no right to list: {gvk}")
+                objects = []
+            self._kinds[gvk] = {
+                (namespace_of(item), name_of(item)): _Known(
+                    _controller_of(item), selector_labels(item)
+                )
+                for item in objects
+            }
+        return self._kinds[gvk]
+
+
+class _Known(NamedTuple):
+    controller: _Controller | None
+    labels: tuple[tuple[str, str], ...]
+
+
+def _controller_of(document: Mapping[str, Any]) -> _Controller | None:
+    """Whom an object's references call its controller."""
+    for owner in objects_of((document.get("metadata") or {}).get("ownerReferences")):
+        if owner.get("controller") is True:
+            group, version = split_group_version(owner.get("apiVersion"))
+            gvk = GroupVersionKind(group, version, str(owner.get("kind", "")))
+            return _Controller(gvk, str(owner.get("name", "")))
+    return None

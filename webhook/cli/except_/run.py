@@ -1,0 +1,193 @@
+"""Reads violations of reports, decision records and denials, and writes exceptions for them."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import click
+
+from webhook.api.documents import InvalidDocument, read_documents
+from webhook.api.gvk import gvk_of, name_of
+from webhook.api.shapes import object_of, objects_of
+from webhook.api.timestamp import text_of
+from webhook.cli import exit_codes
+from webhook.cli.formats.document import as_yaml
+from webhook.cli.terminal import complain, write
+from webhook.constraint import constraint
+from webhook.duration import duration_seconds
+from webhook.exceptions.reading import seconds_of
+from webhook.exceptions.writing import KnownViolation, narrow_exceptions
+from webhook.policies.manifests import UnreadableFile, find_files, read_file
+from webhook.policies.manifests import text_of as text_of_bytes
+from webhook.printable import reason_of
+from webhook.reports.known import results_by_subject
+from webhook.reports.report_api import APIS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from webhook.exceptions.writing import ExceptionTerms
+
+_BAD: Final = frozenset({"fail", "warn"})
+"""The results of reports that are violations."""
+
+_DENIED: Final = re.compile(r"\[([a-z0-9][-a-z0-9.]*)\] ([^\n]+)")
+"""A line of a denial, or a warning: the constraint's name, and its message."""
+
+_REPORT_GROUPS: Final = frozenset(api.namespaced.gvk.group for api in APIS.values())
+
+
+class Denied(NamedTuple):
+    """What a denial does not say: the object, and where the constraints are."""
+
+    namespace: str
+    named: str
+    filenames: tuple[Path, ...]
+
+
+def end(duration: str, expires: str) -> str:
+    """When the exceptions end; raises :class:`click.UsageError`."""
+    if expires:
+        try:
+            return text_of(seconds_of(expires))
+        except ValueError:
+            raise click.UsageError(
+                f"--expires is no time such as 2027-03-31T12:00:00Z: {expires!r}"
+            ) from None
+    seconds = duration_seconds(duration)
+    if seconds is None or seconds <= 0:
+        raise click.UsageError(f"--for is no duration such as 720h: {duration!r}")
+    return text_of(time.time() + seconds)
+
+
+def write_exceptions(
+    source: str, terms: ExceptionTerms, denied: Denied, only: frozenset[str]
+) -> int:
+    """Write exceptions for what a source tells of; the exit code."""
+    try:
+        told = list(violations(_text(source), denied))
+    except OSError as error:
+        complain(f"{error.filename or source} cannot be read: {reason_of(error)}")
+        return exit_codes.UNKNOWN
+    except ValueError as error:
+        complain(str(error) if isinstance(error, UnreadableFile) else f"{source}: {error}")
+        return exit_codes.UNKNOWN
+    chosen = [one for one in told if not only or one.constraint[1] in only]
+    documents = narrow_exceptions(chosen, terms)
+    if not documents:
+        complain(f"{source} tells of no violation{_of(only)}")
+        return exit_codes.NO
+    write("\n---\n".join(map(as_yaml, documents)))
+    return exit_codes.OK
+
+
+def _of(only: frozenset[str]) -> str:
+    return f" of {' and '.join(sorted(only))}" if only else ""
+
+
+def _text(source: str) -> str:
+    """Raises OSError and :class:`UnreadableFile`."""
+    if source == "-":
+        return text_of_bytes(sys.stdin.buffer.read(), "stdin")
+    return text_of_bytes(Path(source).read_bytes(), source)
+
+
+def violations(text: str, denied: Denied) -> Iterator[KnownViolation]:
+    """The violations that a text tells of; raises ``ValueError`` where it tells of none that are known."""
+    documents = _documents(text)
+    if documents is None:
+        yield from _of_denial(text, denied)
+        return
+    for document in documents:
+        if gvk_of(document).group in _REPORT_GROUPS:
+            yield from _of_report(document)
+        elif "eventType" in document:
+            yield from _of_record(document)
+
+
+def _documents(text: str) -> list[dict[str, Any]] | None:
+    """The reports or records of a text, out of lists; None where it is something else."""
+    try:
+        read = [item.value for item in read_documents(text)]
+    except InvalidDocument:
+        read = []
+        for line in text.splitlines():  # records stand on a line each
+            try:
+                read += [item.value for item in read_documents(line)]
+            except InvalidDocument:
+                return None
+    documents: list[Any] = []
+    for value in read:
+        items = objects_of(object_of(value).get("items")) if type(value) is dict else []
+        documents += items or [value]
+    known = [
+        one
+        for one in documents
+        if type(one) is dict and (gvk_of(one).group in _REPORT_GROUPS or "eventType" in one)
+    ]
+    return known or None
+
+
+def _of_report(document: Mapping[str, Any]) -> Iterator[KnownViolation]:
+    for subject, findings in results_by_subject(document):
+        for one in findings:
+            if one.verdict in _BAD and one.rule and not one.exception:
+                yield KnownViolation(
+                    (one.policy, one.rule),
+                    subject.gvk.group,
+                    subject.gvk.kind,
+                    subject.namespace,
+                    subject.name,
+                    one.message,
+                )
+
+
+def _of_record(record: Mapping[str, Any]) -> Iterator[KnownViolation]:
+    results = objects_of(record.get("results"))
+    if results and not record.get("resourceKind"):
+        raise ValueError("a decision record does not say of which kind its object is")
+    for result in results:
+        named = object_of(result.get("constraint"))
+        if result.get("cause", "violation") == "violation" and named.get("name"):
+            yield KnownViolation(
+                (str(named.get("kind", "")), str(named["name"])),
+                str(record.get("resourceGroup", "")),
+                str(record.get("resourceKind", "")),
+                str(record.get("resourceNamespace", "")),
+                str(record.get("resourceName", "")),
+                str(result.get("message", "")),
+            )
+
+
+def _of_denial(text: str, denied: Denied) -> Iterator[KnownViolation]:
+    lines = _DENIED.findall(text)
+    if not lines:
+        raise ValueError("it is neither a policy report, a decision record nor a denial")
+    of_kind, _, name = denied.named.partition("/")
+    kind, _, group = of_kind.partition(".")
+    if not kind or not name:
+        raise ValueError("a denial does not name its object: say --object KIND[.GROUP]/NAME")
+    kinds = _kinds(denied.filenames)
+    for constraint_name, message in lines:
+        if constraint_name not in kinds:
+            raise ValueError(
+                f"of which kind is the constraint {constraint_name}? name its file: -f FILE"
+            )
+        yield KnownViolation(
+            (kinds[constraint_name], constraint_name), group, kind, denied.namespace, name, message
+        )
+
+
+def _kinds(filenames: Iterable[Path]) -> dict[str, str]:
+    """The kinds of constraints in files, by name."""
+    return {
+        name_of(item.document): item.gvk.kind
+        for filename in filenames
+        for path in find_files(filename)
+        for item in read_file(path)
+        if constraint.is_constraint(item.gvk)
+    }

@@ -1,0 +1,1 @@
+"""``waddle export``: policies for where no webhook runs."""

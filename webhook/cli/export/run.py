@@ -1,0 +1,138 @@
+"""Policies of files become files of an API server."""
+
+from __future__ import annotations
+
+import os
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import yaml
+
+from webhook.api.config import CONFIG, WEBHOOK_PROCESS, excluded_namespaces
+from webhook.cli import exit_codes
+from webhook.cli.check.run import Checked, prepare
+from webhook.cli.clients import new_client
+from webhook.cli.sources import CannotTest, read_sources
+from webhook.cli.target_run import declared_targets
+from webhook.cli.terminal import complain, write
+from webhook.constraint.targets.known import ADMISSION_ALONE
+from webhook.exceptions.withdrawal import withdrawn_for
+from webhook.generation.plan import Enforced
+from webhook.generation.scope import scope_of
+from webhook.generation.static import (
+    SUFFIX,
+    admission_configuration,
+    default_scope,
+    guards,
+    static_export,
+)
+from webhook.printable import quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from webhook.api.shapes import Json
+    from webhook.cli.sources import Sources
+    from webhook.generation.scope import PolicyScope
+    from webhook.generation.static import Guarded, StaticExport
+
+POLICIES: Final = "validating-policies"
+CONFIGURATION: Final = "admission-configuration.yaml"
+MADE: Final = "# Made by waddle export --static.\n"
+"""The first line of its files: another's are left alone."""
+
+_TRIAL_SECONDS: Final = 1.0
+"""What a policy may take on a sample: as `check` has it, and a little more."""
+
+
+def run(paths: Sequence[Path], folder: Path, place: str, guarded: Guarded) -> int:
+    """Read, write and tell; the exit code."""
+    try:
+        sources = read_sources(paths, any_value=False)
+        export = _exported(sources, guarded)
+    except CannotTest as error:
+        for line in error.lines:
+            complain(line)
+        return exit_codes.UNKNOWN
+    for line in sources.warnings:
+        complain(line)
+    if guarded.users or guarded.groups:
+        export.objects += guards(guarded)
+    else:
+        complain(
+            "no guard is written: name with --allow-user or --allow-group who may change Waddle's "
+            "webhook configurations"
+        )
+    for title, why in sorted(export.without.items()):
+        write(f"{title} has none: {why}")
+    if not export.objects:
+        complain("nothing was written: no constraint can be a policy of the API server")
+        return exit_codes.NO
+    try:
+        _write(folder, place, export.objects)
+    except OSError as error:
+        complain(f"{folder}: {error.strerror or error}: not all is written")
+        return exit_codes.UNKNOWN
+    write(f"{quantity(len(export.objects), 'object')} written to {folder / POLICIES}")
+    return exit_codes.NO if export.without else exit_codes.OK
+
+
+def _exported(sources: Sources, guarded: Guarded) -> StaticExport:
+    declared = tuple(declared_targets(sources).values())
+    checked = Checked()
+    policies = prepare(
+        sources.manifests,
+        new_client(targets=declared, asked=ADMISSION_ALONE),
+        _TRIAL_SECONDS,
+        checked,
+    )
+    if faults := [one for one in checked.problems if one.severity == "error"]:
+        raise CannotTest(*(f"{one.kind}/{one.name}: {one.message}" for one in faults))
+    snapshot = policies.after.snapshot
+    return static_export(
+        {entry.template.name: entry.template.document for entry in snapshot.entries},
+        {one.key: Enforced(one.document, one.enforcement_action) for one in snapshot.constraints},
+        _scope([one.document for one in sources.manifests], guarded),
+        partial(withdrawn_for, policies.mutation.extensions.exceptions, now=time.time()),
+    )
+
+
+def _scope(documents: Iterable[Mapping[str, Any]], guarded: Guarded) -> PolicyScope:
+    """What policies are about: what the configuration among the files sends, if there is one."""
+    excluded: list[str] = []
+    configuration = None
+    for one in documents:
+        if one.get("kind") == "ValidatingWebhookConfiguration":
+            configuration = one
+        elif one.get("kind") == CONFIG.kind:
+            excluded += excluded_namespaces(one, WEBHOOK_PROCESS)
+    if configuration is None:
+        return default_scope(guarded.namespace, excluded)
+    return scope_of(configuration, excluded=excluded)
+
+
+def _write(folder: Path, place: str, objects: Sequence[Json]) -> None:
+    """A file for each policy with its binding; what an earlier export wrote goes."""
+    own = folder / POLICIES
+    own.mkdir(parents=True, exist_ok=True)
+    texts: dict[str, str] = {}
+    for one in objects:
+        name = f"{one['metadata']['name'].removesuffix(SUFFIX)}.yaml"
+        text = yaml.safe_dump(one, sort_keys=False, width=100)
+        texts[name] = f"{texts[name]}---\n{text}" if name in texts else text
+    for path in own.glob("*.yaml"):
+        if path.name not in texts and path.read_text("utf-8").startswith(MADE):
+            path.unlink()
+    for name, text in texts.items():
+        _replace(own / name, f"{MADE}{text}")
+    configuration = admission_configuration(f"{place.rstrip('/')}/{POLICIES}")
+    _replace(folder / CONFIGURATION, yaml.safe_dump(configuration, sort_keys=False))
+
+
+def _replace(path: Path, text: str) -> None:
+    """At once: an API server that watches the folder reads whole files."""
+    beside = path.with_suffix(".new")
+    beside.write_text(text, "utf-8")
+    os.replace(beside, path)  # noqa: PTH105  # as one step

@@ -1,0 +1,1 @@
+"""Commands about signatures of images: one asks, one answers others."""

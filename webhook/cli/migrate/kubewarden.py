@@ -1,0 +1,40 @@
+"""``waddle migrate kubewarden``: Kubewarden's policy groups, written as ConstraintGroups."""
+
+from __future__ import annotations
+
+import click
+
+from webhook.cli import exit_codes
+from webhook.cli.policy_options import filenames_option
+
+_HELP = """Write ConstraintGroups for Kubewarden's policy groups, where their members have an equivalent.
+
+\b
+  waddle migrate kubewarden -f groups.yaml > policies/groups.yaml
+  waddle migrate kubewarden -f groups.yaml --kind my-policy=MyPolicy
+
+Of other policies nothing is written: docs/migrating.md says what becomes of them. A member that is
+cel-policy becomes a template in CEL. pod-privileged, allow-privilege-escalation-psp,
+host-namespaces-psp, trusted-repos and safe-labels become members of the policy library.
+"""
+
+
+@click.command("kubewarden", help=_HELP + exit_codes.paragraph("migrate kubewarden"))
+@filenames_option("A file or folder, - for standard input, as FILE alone is; repeatable.")
+@click.option(
+    "--kind",
+    "pairs",
+    metavar="MODULE=KIND",
+    multiple=True,
+    help="The kind of a template of yours that stands for a module; its settings are the "
+    "parameters. MODULE is its address, or the last part of it without the version; repeatable.",
+)
+def command(*, filenames: tuple[str, ...], pairs: tuple[str, ...]) -> int:
+    """Read, translate and write."""
+    # Here and not above: --help and a mistyped option need none of it.
+    from webhook.cli.migrate import kubewarden_run  # noqa: PLC0415
+
+    kinds = dict(pair.rpartition("=")[::2] for pair in pairs)
+    if not all(kinds) or not all(kinds.values()):
+        raise click.UsageError("--kind takes MODULE=KIND")
+    return kubewarden_run.run(filenames, kinds)

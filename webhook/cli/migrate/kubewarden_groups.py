@@ -1,0 +1,228 @@
+"""Kubewarden's policy groups as ConstraintGroups, where their members have an equivalent."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api import names
+from webhook.api.builtin_kinds import BUILTIN_KINDS
+from webhook.api.gvk import gvk_of, name_of, namespace_of
+from webhook.api.shapes import object_of, objects_of, texts_of
+from webhook.constraint.targets import admission
+from webhook.constraint.template import CEL
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from webhook.api.shapes import Json
+
+GROUP: Final = "policies.kubewarden.io"
+KINDS: Final = ("ClusterAdmissionPolicyGroup", "AdmissionPolicyGroup")
+
+_CEL: Final = "cel-policy"
+"""Kubewarden's own policy whose settings are expressions."""
+
+
+class NoEquivalent(ValueError):
+    """What of a group nothing here stands for; the message says what, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Migrated:
+    """A group, and the templates that its members bring with them; ``notes`` say what differs."""
+
+    group: Json
+    templates: tuple[Json, ...]
+    notes: tuple[str, ...]
+
+
+def is_group(document: Mapping[str, Any]) -> bool:
+    """Whether a document is one of Kubewarden's groups, of whatever version."""
+    gvk = gvk_of(document)
+    return gvk.group == GROUP and gvk.kind in KINDS
+
+
+def migrated(document: Mapping[str, Any], kinds: Mapping[str, str]) -> Migrated:
+    """The group here; ``kinds`` are those of the reader's own templates, by module.
+
+    Raises :class:`NoEquivalent`.
+    """
+    spec, name = object_of(document.get("spec")), name_of(document)
+    templates: list[Json] = []
+    notes: list[str] = []
+    members = {}
+    for member, written in object_of(spec.get("policies")).items():
+        try:
+            members[member] = _member(f"{name}-{member}", object_of(written), kinds, templates)
+        except NoEquivalent as error:
+            raise NoEquivalent(f"member {member}: {error}") from None
+        if object_of(written).get("contextAwareResources"):
+            notes.append(f"member {member} reads other objects: sync their kinds by a SyncSet")
+    if spec.get("matchConditions"):
+        notes.append("its matchConditions have no equivalent in a match: write them into a member")
+    if spec.get("backgroundAudit") is False:
+        notes.append("backgroundAudit: false is said by enforcementAction: scoped, for the webhook")
+    made: Json = {"match": _match(spec, namespace_of(document), notes)}
+    made |= _action(spec)
+    if type(spec.get("message")) is str:
+        made["message"] = spec["message"]
+    made |= {"members": members, "expression": spec.get("expression", "")}
+    group = {
+        "apiVersion": f"{names.OURS}/{names.OURS_VERSION}",
+        "kind": names.CONSTRAINT_GROUP,
+        "metadata": {"name": name},
+        "spec": made,
+    }
+    return Migrated(group, tuple(templates), tuple(notes))
+
+
+def _action(spec: Mapping[str, Any]) -> Json:
+    action = "dryrun" if spec.get("mode") == "monitor" else "deny"
+    if spec.get("backgroundAudit") is not False:
+        return {"enforcementAction": action}
+    at_admission = {"action": action, "enforcementPoints": [{"name": names.WEBHOOK}]}
+    return {"enforcementAction": "scoped", "scopedEnforcementActions": [at_admission]}
+
+
+# --- what a group is about ------------------------------------------------------------------------
+
+
+def _match(spec: Mapping[str, Any], namespace: str, notes: list[str]) -> Json:
+    kinds = [item for rule in objects_of(spec.get("rules")) for item in _kinds(rule, notes)]
+    match: Json = {"kinds": kinds} if kinds else {}
+    if namespace:
+        match["namespaces"] = [namespace]
+    for theirs, ours in (("objectSelector", "labelSelector"), ("namespaceSelector",) * 2):
+        if spec.get(theirs):
+            match[ours] = spec[theirs]
+    return match
+
+
+def _kinds(rule: Mapping[str, Any], notes: list[str]) -> Iterator[Json]:
+    groups = texts_of(rule.get("apiGroups"))
+    kinds = []
+    for resource in texts_of(rule.get("resources")):
+        plural, _, sub = resource.partition("/")
+        if sub:
+            notes.append(f"{resource} is asked about wherever the webhook configuration names it")
+        kinds.append("*" if plural == "*" else _kind(plural, groups))
+    operations = set(texts_of(rule.get("operations")))
+    if operations and operations != {"CREATE", "UPDATE"}:
+        notes.append(
+            f"its operations are {', '.join(sorted(operations))}, and a match names none: here the "
+            "webhook configuration says which are asked about, by default CREATE and UPDATE"
+        )
+    if kinds:
+        yield {"apiGroups": groups or ["*"], "kinds": list(dict.fromkeys(kinds))}
+
+
+def _kind(plural: str, groups: list[str]) -> str:
+    """The kind that a resource is of."""
+    for group, kind in sorted(BUILTIN_KINDS):
+        lower = kind.lower()
+        spelt = (f"{lower}s", f"{lower}es", f"{lower.removesuffix('y')}ies", lower)
+        if plural in spelt and ("*" in groups or group in groups):
+            return kind
+    raise NoEquivalent(
+        f"rules name the resource {plural}, whose kind is not known: a match names kinds"
+    )
+
+
+# --- members --------------------------------------------------------------------------------------
+
+
+def _member(
+    name: str, written: Mapping[str, Any], kinds: Mapping[str, str], templates: list[Json]
+) -> Json:
+    module = written.get("module")
+    if type(module) is not str or not module:
+        raise NoEquivalent("it names no module")
+    settings, policy = object_of(written.get("settings")), policy_of(module)
+    if kind := kinds.get(module) or kinds.get(policy):
+        return {"kind": kind, "parameters": settings} if settings else {"kind": kind}
+    if policy == _CEL:
+        template = _template(name, settings)
+        templates.append(template)
+        return {"kind": template["spec"]["crd"]["spec"]["names"]["kind"]}
+    if policy not in _EQUIVALENTS:
+        raise NoEquivalent(
+            f"nothing here stands for {module}: write a template, and say --kind {policy}=KIND"
+        )
+    return _EQUIVALENTS[policy](settings)
+
+
+def policy_of(module: str) -> str:
+    """A module's name: the last part of its address, without version, digest and ending."""
+    last = module.rsplit("/", 1)[-1]
+    return re.split(r"[:@]", last)[0].removesuffix(".wasm")
+
+
+def _without_settings(kind: str, ignored: tuple[str, ...] = ()) -> Callable[[Json], Json]:
+    """A policy whose settings allow nothing; ``ignored`` may be false."""
+
+    def member(settings: Json) -> Json:
+        _only(settings, ignored)
+        if meant := [key for key in ignored if settings.get(key)]:
+            raise NoEquivalent(f"{kind} has nothing like the setting {', '.join(meant)}")
+        return {"kind": kind}
+
+    return member
+
+
+def _only(settings: Json, known: tuple[str, ...]) -> None:
+    if others := sorted(settings.keys() - set(known)):
+        raise NoEquivalent(f"its settings {', '.join(others)} have no equivalent")
+
+
+def _trusted_repos(settings: Json) -> Json:
+    _only(settings, ("registries",))
+    registries = object_of(settings.get("registries"))
+    _only(registries, ("allow",))
+    return {"kind": "AllowRegistries", "parameters": {"registries": registries.get("allow", [])}}
+
+
+def _safe_labels(settings: Json) -> Json:
+    _only(settings, ("mandatory_labels", "constrained_labels"))
+    constrained = object_of(settings.get("constrained_labels"))
+    labels = [
+        {"key": key, **({"pattern": constrained[key]} if key in constrained else {})}
+        for key in texts_of(settings.get("mandatory_labels"))
+    ]
+    if others := sorted(constrained.keys() - set(texts_of(settings.get("mandatory_labels")))):
+        raise NoEquivalent(f"constrained_labels {', '.join(others)} are not mandatory, too")
+    return {"kind": "RequireLabels", "parameters": {"labels": labels}}
+
+
+_EQUIVALENTS: Final[Mapping[str, Callable[[Json], Json]]] = {
+    "pod-privileged": _without_settings(
+        "DisallowPrivilegedContainers", ("skip_init_containers", "skip_ephemeral_containers")
+    ),
+    "allow-privilege-escalation-psp": _without_settings(
+        "DisallowPrivilegeEscalation", ("default_allow_privilege_escalation",)
+    ),
+    "host-namespaces-psp": _without_settings(
+        "DisallowHostNamespaces", ("allow_host_ipc", "allow_host_network", "allow_host_pid")
+    ),
+    "trusted-repos": _trusted_repos,
+    "safe-labels": _safe_labels,
+}
+"""Kubewarden's policies and members of the policy library that find the same."""
+
+
+def _template(name: str, settings: Json) -> Json:
+    """The template of a policy whose settings are expressions of CEL."""
+    _only(settings, ("variables", "validations"))
+    kind = "".join(part.capitalize() for part in re.split(r"[^0-9A-Za-z]+", name))
+    source = {key: settings[key] for key in ("variables", "validations") if settings.get(key)}
+    code = [{"engine": CEL, "source": source}]
+    return {
+        "apiVersion": "templates.gatekeeper.sh/v1",
+        "kind": "ConstraintTemplate",
+        "metadata": {"name": kind.lower()},
+        "spec": {
+            "crd": {"spec": {"names": {"kind": kind}}},
+            "targets": [{"target": admission.NAME, "code": code}],
+        },
+    }

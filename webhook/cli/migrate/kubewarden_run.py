@@ -1,0 +1,56 @@
+"""What ``waddle migrate kubewarden`` reads, and writes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.cli import exit_codes
+from webhook.cli.clients import new_client
+from webhook.cli.formats.document import as_yaml as yaml_of
+from webhook.cli.migrate.kubewarden_groups import NoEquivalent, is_group, migrated
+from webhook.cli.migrate.run import from_files
+from webhook.cli.terminal import complain, write
+from webhook.constraint.errors import ConstraintFrameworkError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webhook.api.shapes import Json
+    from webhook.cli.migrate.kubewarden_groups import Migrated
+
+
+def run(filenames: Sequence[str], kinds: Mapping[str, str]) -> int:
+    """Translate every group of the files; the exit code."""
+    manifests, all_read = from_files(filenames)
+    groups = [item for item in manifests or () if is_group(item.document)]
+    if not groups:
+        complain("the given files hold no policy group of Kubewarden")
+        return exit_codes.UNKNOWN
+    written: list[Json] = []
+    missing = False
+    for item in groups:
+        try:
+            made = migrated(item.document, kinds)
+            _try_templates(made)
+        except NoEquivalent as error:
+            complain(f"{item.title}: not written: {error}")
+            missing = True
+            continue
+        for note in made.notes:
+            complain(f"{item.title}: {note}")
+        written += [*made.templates, made.group]
+    if written:
+        write("\n---\n".join(map(yaml_of, written)))
+    if not all_read:
+        return exit_codes.UNKNOWN
+    return exit_codes.NO if missing else exit_codes.OK
+
+
+def _try_templates(made: Migrated) -> None:
+    """Refuse expressions that use what only Kubewarden has."""
+    client = new_client()
+    for template in made.templates:
+        try:
+            client.add_template(template)
+        except ConstraintFrameworkError as error:
+            raise NoEquivalent(f"its expressions cannot be used here: {error}") from None

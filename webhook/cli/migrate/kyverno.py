@@ -1,0 +1,42 @@
+"""``waddle migrate kyverno``: policy by policy what runs, what is missing, what has no equivalent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from webhook.cli import exit_codes
+from webhook.cli.formats import words
+from webhook.cli.formats.words import output_option
+from webhook.cli.policy_options import filenames_option
+
+_HELP = """Say, policy by policy, what of Kyverno's policies runs here.
+
+\b
+  waddle migrate kyverno -f kyverno-policies/
+  waddle migrate kyverno -f kyverno-policies/ --converted policies.yaml
+
+A ValidatingPolicy in CEL runs as it is: at every command, and in a cluster with --kyverno-policies.
+What it uses and is not here is named. Rules of a ClusterPolicy in CEL, with patterns, conditions of
+deny or podSecurity become ValidatingPolicies; `waddle verify` runs their tests by these. Of all
+others the line says what takes their place.
+"""
+
+
+@click.command("kyverno", help=_HELP + exit_codes.paragraph("migrate kyverno"))
+@filenames_option("A file or folder, - for standard input, as FILE alone is; repeatable.")
+@click.option(
+    "--converted",
+    "target",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the ValidatingPolicies that rules become to a file.",
+)
+@output_option(*words.SHORT)
+def command(*, filenames: tuple[str, ...], target: Path | None, output: str) -> int:
+    """Read, judge and tell."""
+    # Here and not above: --help and a mistyped option need none of it.
+    from webhook.cli.migrate import kyverno_run  # noqa: PLC0415
+
+    return kyverno_run.run(filenames, output, target)

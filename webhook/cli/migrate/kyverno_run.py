@@ -1,0 +1,94 @@
+"""What ``waddle migrate kyverno`` reads and tells."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.gvk import name_of
+from webhook.api.shapes import object_of, objects_of
+from webhook.cli import exit_codes
+from webhook.cli.formats.document import as_yaml
+from webhook.cli.migrate.rules import Judged, Note
+from webhook.cli.migrate.run import as_json, as_table, from_files
+from webhook.cli.terminal import complain, write
+from webhook.kyverno.conversion import converted
+from webhook.kyverno.kinds import CLUSTER_POLICY, is_evaluated, is_kyverno, why_not_run
+from webhook.kyverno.patterns import Unwritable
+from webhook.kyverno.validating_policy import fault_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from webhook.api.shapes import Json
+    from webhook.policies.manifests import Manifest
+
+_HOW: Final = (
+    "As it is: every command reviews by it, a cluster with --kyverno-policies. Differs: it becomes "
+    "a ValidatingPolicy, which --converted writes; run its tests with waddle verify."
+)
+
+_RULES: Final = {
+    "validate": "write a ValidatingPolicy, or a template in Rego or CEL",
+    "mutate": "write mutators: Assign, ModifySet, AssignMetadata or AssignImage",
+    "generate": "no equivalent: Waddle makes no objects",
+    "verifyImages": "write a template that asks waddle provider images",
+}
+"""What takes the place of a rule, by the field that says what it does."""
+
+
+def run(filenames: Sequence[str], output: str, target: Path | None) -> int:
+    """Judge every policy of the files, and write what rules become; the exit code."""
+    manifests, all_read = from_files(filenames)
+    made: list[Json] = []
+    judged = [_judged(item, made) for item in manifests or () if is_kyverno(item.document)]
+    if not judged:
+        complain("the given files hold no policy of Kyverno")
+        return exit_codes.UNKNOWN
+    write(as_json(judged) if output == "json" else f"{as_table(judged)}\n{_HOW}")
+    if target is not None:
+        try:
+            target.write_text(
+                "---\n".join(f"{as_yaml(one).strip()}\n" for one in made), encoding="utf-8"
+            )
+        except OSError as error:
+            complain(f"{target}: {error.strerror}")
+            return exit_codes.UNKNOWN
+    if not all_read:
+        return exit_codes.UNKNOWN
+    return exit_codes.NO if any(one.grade == "missing" for one in judged) else exit_codes.OK
+
+
+def _judged(item: Manifest, made: list[Json]) -> Judged:
+    """What becomes of a policy; what its rules become is added to ``made``."""
+    notes = tuple(_notes(item.document, made))
+    return Judged(item.gvk.kind, name_of(item.document), f"{item.file}:{item.line}", notes)
+
+
+def _notes(document: Json, made: list[Json]) -> Iterator[Note]:
+    """What of a policy is not as it was, or not here."""
+    if is_evaluated(document):
+        if fault := fault_of(document):
+            yield Note("missing", fault)
+    elif document.get("kind") == CLUSTER_POLICY and _rules(document):
+        rules = {str(rule.get("name") or f"[{at}]"): rule for at, rule in _rules(document)}
+        for name, policy in converted(document):
+            yield _note(name, rules[name], policy, made)
+    else:
+        yield Note("missing", why_not_run(document))
+
+
+def _rules(document: Json) -> list[tuple[int, Json]]:
+    return list(enumerate(objects_of(object_of(document.get("spec")).get("rules"))))
+
+
+def _note(name: str, rule: Json, policy: Any, made: list[Json]) -> Note:
+    field = next((one for one in _RULES if rule.get(one)), "")
+    if isinstance(policy, Unwritable):
+        why = "" if field != "validate" else f" ({policy})"
+        instead = _RULES.get(field, "no equivalent")
+        return Note("missing", f"rule {name}: {field or 'nothing'}: {instead}{why}")
+    if fault := fault_of(policy):
+        return Note("missing", f"rule {name}: {field}: {_RULES[field]} ({fault})")
+    made.append(policy)
+    return Note("differs", f"rule {name}: becomes ValidatingPolicy {name_of(policy)}")

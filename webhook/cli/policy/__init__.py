@@ -1,0 +1,1 @@
+"""waddle policy: policies as artifacts of registries."""

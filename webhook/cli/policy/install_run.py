@@ -1,0 +1,244 @@
+"""What ``waddle policy install`` and ``upgrade`` do: check, compare, apply."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.cli import exit_codes
+from webhook.cli.check import report as check_report
+from webhook.cli.check.command import BUDGET_MILLISECONDS, checked_in_cluster
+from webhook.cli.clients import new_client
+from webhook.cli.cluster_access import TEMPLATES, await_served, list_objects
+from webhook.cli.registry_access import PullError
+from webhook.cli.sources import CannotTest, read_sources
+from webhook.cli.target_run import declared_targets
+from webhook.cli.terminal import complain, listed, write
+from webhook.cluster import event_loop
+from webhook.cluster.client import ClusterClient
+from webhook.cluster.credentials import CredentialsError, load_credentials
+from webhook.cluster.errors import ApiError, ApiUnreachable
+from webhook.constraint.targets.known import ADMISSION_ALONE
+from webhook.constraint.template import KIND
+from webhook.policies.installation import (
+    PACKAGE_LABEL,
+    CannotInstall,
+    PackagedPolicies,
+    package_id,
+    packaged,
+    staged,
+)
+from webhook.policies.recorded_answers import RecordedAnswers
+from webhook.policy_kinds.known import constraints_of
+from webhook.printable import quantity, reason_of
+from webhook.registry.errors import RegistryError
+from webhook.registry.package import write_files
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from webhook.api.resource import Resource
+    from webhook.cli.registry_access import ArtifactSource
+    from webhook.cluster.store import Object
+    from webhook.policies.manifests import Manifest
+    from webhook.registry.session import Pulled
+
+SERVED_SECONDS_MAX: Final = 120.0
+"""How long a constraint's kind may take to be served once its template is applied."""
+
+_AGAIN_SECONDS: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOptions:
+    """Which cluster, and what of the command line is about changing it."""
+
+    kubeconfig: str | None
+    context: str | None
+    namespace: str
+    upgrades: bool = False
+    prunes: bool = False
+    dry_run: bool = False
+
+
+def run(image: str, source: ArtifactSource, options: ClusterOptions) -> int:
+    """Pull, check and apply; the exit code."""
+    try:
+        pulled = source.pull(image)
+        manifests = _read(pulled)
+        policies = packaged(manifests)
+    except PullError as error:
+        complain(str(error))
+        return exit_codes.UNKNOWN
+    except (CannotTest, CannotInstall) as error:
+        for line in error.lines:
+            complain(line)
+        return exit_codes.NO
+    if policies.left_out:
+        complain(
+            f"left out: {listed(policies.left_out)}: only templates and constraints are installed"
+        )
+    code = _check(manifests, options)
+    return code or _apply(pulled, policies, options)
+
+
+def _read(pulled: Pulled) -> list[Manifest]:
+    """The manifests of an artifact, but the samples of its suites; raises :class:`CannotTest`."""
+    with tempfile.TemporaryDirectory(prefix="waddle-") as temporary:
+        folder = Path(temporary) / "policies"
+        try:
+            write_files(pulled.files, folder)
+        except (OSError, RegistryError) as error:
+            raise CannotTest(reason_of(error)) from None
+        sources = read_sources([folder], any_value=False, standard_input=False)
+        for warning in sources.warnings:
+            complain(warning.replace(f"{folder}/", ""))
+        if sources.targets:
+            declared_targets(sources)
+        return sources.manifests
+
+
+def _check(manifests: list[Manifest], options: ClusterOptions) -> int:
+    """Say what in the cluster would violate the policies as they are meant; the exit code."""
+    checked = checked_in_cluster(
+        (options.kubeconfig, options.context, options.namespace),
+        new_client(asked=ADMISSION_ALONE),
+        manifests,
+        BUDGET_MILLISECONDS / 1000,
+        decisions=None,
+        vap=None,
+        ask=RecordedAnswers({}, "nobody answers for {} here"),
+    )
+    if checked is None:
+        return exit_codes.UNKNOWN
+    write(check_report.as_table(checked))
+    for line in checked.missing:
+        complain(line)
+    if not checked.ok:
+        complain("nothing was installed: the policies cannot be used")
+        return exit_codes.NO
+    return exit_codes.OK
+
+
+def _apply(pulled: Pulled, policies: PackagedPolicies, options: ClusterOptions) -> int:
+    async def go() -> int:
+        credentials = load_credentials(options.kubeconfig, context=options.context)
+        async with ClusterClient(credentials) as client:
+            return await _Installation(client, pulled, policies, options).run()
+
+    try:
+        return event_loop.run(go())
+    except CannotInstall as error:
+        for line in error.lines:
+            complain(line)
+        return exit_codes.NO
+    except (ApiError, ApiUnreachable, CredentialsError) as error:
+        complain(f"the cluster cannot be asked: {error}")
+        return exit_codes.UNKNOWN
+    except TimeoutError:
+        complain(
+            f"a constraint's kind is not served {SERVED_SECONDS_MAX:g} s after its template was "
+            "applied: does Waddle or Gatekeeper run in the cluster? Try again when it does"
+        )
+        return exit_codes.UNKNOWN
+
+
+class _Installation:
+    """One package, brought into one cluster."""
+
+    def __init__(
+        self,
+        client: ClusterClient,
+        pulled: Pulled,
+        policies: PackagedPolicies,
+        options: ClusterOptions,
+    ) -> None:
+        self._client = client
+        self._policies = policies
+        self._options = options
+        self._name = pulled.reference.name
+        self._source = str(pulled.reference)
+
+    async def run(self) -> int:
+        """Compare everything before anything is changed."""
+        templates = [await self._staged(TEMPLATES, one) for one in self._policies.templates]
+        constraints = [
+            (kind, await self._staged(kind, one))
+            for one in self._policies.constraints
+            for kind in [constraints_of(one["kind"])]
+        ]
+        gone = await self._gone()
+        if self._options.upgrades and not await self._is_installed():
+            raise CannotInstall(f"{self._name} is not installed here: install it first")
+        if self._options.dry_run:
+            both = quantity(len(templates) + len(constraints), "policy", "policies")
+            write(f"{both} not applied: this was a dry run")
+            return exit_codes.OK
+        for one in templates:
+            await self._client.apply(TEMPLATES, one)
+            write(f"{KIND}/{one['metadata']['name']}: applied")
+        for kind, one in constraints:
+            await self._served(kind)
+            await self._client.apply(kind, one)
+            action = one["spec"].get("enforcementAction") or "deny"
+            write(f"{one['kind']}/{one['metadata']['name']}: applied, {action}")
+        for kind, name in gone:
+            shown = f"{kind.gvk.kind}/{name}"
+            if self._options.prunes:
+                await self._client.delete(kind, name)
+                write(f"{shown}: deleted, the package has it no more")
+            else:
+                write(f"{shown}: stays, the package has it no more: --prune deletes it")
+        write(f"{self._source} is installed")
+        return exit_codes.OK
+
+    async def _staged(self, kind: Resource, document: dict[str, Any]) -> Object:
+        current = await self._current(kind, document["metadata"]["name"])
+        return staged(document, self._name, self._source, current, upgrades=self._options.upgrades)
+
+    async def _current(self, kind: Resource, name: str) -> Object | None:
+        try:
+            return await self._client.get(kind, name)
+        except ApiError as error:
+            if error.is_absent:
+                return None
+            raise
+
+    async def _is_installed(self) -> bool:
+        return bool(await self._of_package(TEMPLATES)) or any(
+            [
+                await self._of_package(constraints_of(one["kind"]))
+                for one in self._policies.constraints
+            ]
+        )
+
+    async def _of_package(self, kind: Resource) -> list[Object]:
+        label = {"labelSelector": f"{PACKAGE_LABEL}={package_id(self._name)}"}
+        return await list_objects(self._client, kind, query=label)
+
+    async def _gone(self) -> list[tuple[Resource, str]]:
+        """What was installed and is no more in the package: constraints before templates."""
+        templates = await self._of_package(TEMPLATES)
+        kinds = {one["kind"] for one in self._policies.constraints}
+        for one in templates:
+            kinds.add(one["spec"]["crd"]["spec"]["names"]["kind"])
+        objects = [
+            (resource, one)
+            for kind in sorted(kinds)
+            for resource in [constraints_of(kind)]
+            for one in await self._of_package(resource)
+        ]
+        objects += [(TEMPLATES, one) for one in templates]
+        return [
+            (resource, one["metadata"]["name"])
+            for resource, one in objects
+            if (resource.gvk.kind, one["metadata"]["name"]) not in self._policies.keys
+        ]
+
+    async def _served(self, kind: Resource) -> None:
+        await await_served(
+            self._client,
+            kind,
+            within_seconds=SERVED_SECONDS_MAX,
+            again_seconds=_AGAIN_SECONDS,
+        )

@@ -1,0 +1,59 @@
+"""``waddle policy list``: the sources of a catalogue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from webhook.cli import exit_codes
+from webhook.cli.formats.words import output_option
+from webhook.cli.policy_options import InputPath
+from webhook.cli.terminal import complain, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_HELP = """Show the sources of a catalogue: their names, references, and whether they have to be signed.
+
+\b
+  waddle policy list catalogue.yaml
+"""
+
+
+@click.command(name="list", help=_HELP + exit_codes.paragraph("policy list"))
+@click.argument("catalogue", metavar="FILE", type=InputPath())
+@output_option("table", "json")
+def command(catalogue: Path, output: str) -> int:
+    """Read and show; no registry is asked."""
+    from webhook.cli.formats.document import as_json  # noqa: PLC0415  # --help needs none of it
+    from webhook.cli.table import table  # noqa: PLC0415
+    from webhook.policies.catalogue import InvalidCatalogue, read_catalogue  # noqa: PLC0415
+
+    try:
+        sources = read_catalogue(catalogue)
+    except InvalidCatalogue as error:
+        complain(str(error))
+        return exit_codes.NO
+    if output == "json":
+        write(
+            as_json(
+                [
+                    {
+                        "name": one.name,
+                        "image": one.image,
+                        "description": one.description,
+                        "verification": list(map(str, one.verification)),
+                    }
+                    for one in sources
+                ]
+            )
+        )
+        return exit_codes.OK
+    rows = [
+        (one.name, one.image, "yes" if one.verification else "no", one.description)
+        for one in sources
+    ]
+    for line in table([("NAME", "IMAGE", "SIGNED", "DESCRIPTION"), *rows]):
+        write(line)
+    return exit_codes.OK

@@ -1,0 +1,268 @@
+"""How commands ask registries: options, credentials, and what was pulled as folders."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from webhook.cli.policy_options import InputPath
+from webhook.cli.terminal import complain
+from webhook.printable import quantity, reason_of
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+
+    from webhook.images.policy import VerificationPolicy
+    from webhook.registry.client import RegistryClient
+    from webhook.registry.reference import Reference
+    from webhook.registry.session import Pulled
+    from webhook.registry.transport import RegistryOptions
+
+
+def _read_mirrors(
+    _context: click.Context, _parameter: click.Parameter, value: Sequence[str]
+) -> Mapping[str, tuple[str, ...]]:
+    mirrors: dict[str, tuple[str, ...]] = {}
+    for one in value:
+        registry, separator, host = one.partition("=")
+        if not (registry and separator and host) or "/" in host:
+            raise click.BadParameter(f"{one!r} is not REGISTRY=HOST")
+        mirrors[registry] = (*mirrors.get(registry, ()), host)
+    return mirrors
+
+
+_OPTIONS = (
+    click.option(
+        "--registry-config",
+        "configs",
+        metavar="FILE",
+        multiple=True,
+        type=InputPath(exists=False),
+        help="Credentials: a config.json of Docker's, or a Secret for imagePullSecrets. Else the "
+        "user's own. Repeatable.",
+    ),
+    click.option(
+        "--registry-ca",
+        "authorities",
+        metavar="FILE",
+        multiple=True,
+        type=InputPath(exists=False),
+        help="Certificates that are trusted besides the system's. Repeatable.",
+    ),
+    click.option(
+        "--registry-mirror",
+        "mirrors",
+        metavar="REGISTRY=HOST",
+        multiple=True,
+        callback=_read_mirrors,
+        help="A host that is asked before a registry. Repeatable.",
+    ),
+    click.option(
+        "--registry-insecure",
+        "insecure",
+        metavar="HOST[:PORT]",
+        multiple=True,
+        help="A registry that is asked without TLS; no other is. Repeatable.",
+    ),
+)
+_NAMES = ("configs", "authorities", "mirrors", "insecure")
+
+
+def registry_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say how; the command gets them as ``registries``, to be called."""
+
+    @functools.wraps(command)
+    def bound(**options: Any) -> Any:
+        given = {name: options.pop(name) for name in _NAMES}
+        return command(registries=functools.partial(_options, **given), **options)
+
+    for option in reversed(_OPTIONS):
+        bound = option(bound)
+    return bound
+
+
+_ARTIFACT_OPTIONS = (
+    click.option(
+        "--verification-policy",
+        "verification",
+        metavar="PATH",
+        multiple=True,
+        type=InputPath(),
+        help="A file or folder of VerificationPolicies: an artifact is read only if it is signed "
+        "as they ask. Repeatable.",
+    ),
+    click.option(
+        "--catalogue",
+        metavar="FILE",
+        type=InputPath(),
+        help="A file of sources, whose names then stand for their references.",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactSource:
+    """Where policies are pulled from, and who has to have signed them."""
+
+    registries: Callable[[], RegistryOptions]
+    verification: tuple[Path, ...]
+    catalogue: Path | None
+
+    def pull(self, image: str) -> Pulled:
+        """The files of an artifact; raises :class:`PullError`."""
+        import time  # noqa: PLC0415  # few commands are given an image
+
+        from webhook.policies.catalogue import InvalidCatalogue, source_of  # noqa: PLC0415
+        from webhook.registry.errors import RegistryError  # noqa: PLC0415  # they bring aiohttp
+        from webhook.registry.reference import parse_reference  # noqa: PLC0415
+        from webhook.registry.session import pull  # noqa: PLC0415
+
+        reference, verification = image, self.verification
+        try:
+            if self.catalogue is not None:
+                source = source_of(self.catalogue, image)
+                reference, verification = source.image, (*verification, *source.verification)
+            policies = _verification_policies(verification)
+            one = pull(
+                self.registries(),
+                parse_reference(reference),
+                archives=True,
+                verify=_verifying(policies, time.time) if policies else None,
+            )
+        except (RegistryError, InvalidCatalogue) as error:
+            raise PullError(f"{image}: {error}") from None
+        if not one.files:
+            raise PullError(f"{image}: {one.reference.digest} has no files of policies")
+        return one
+
+
+def _verification_policies(paths: Sequence[Path]) -> list[VerificationPolicy]:
+    """Raises :class:`PullError`."""
+    if not paths:
+        return []
+    from webhook.images.policy import InvalidVerificationPolicy  # noqa: PLC0415  # see pull
+    from webhook.images.policy_files import load_policies  # noqa: PLC0415
+
+    try:
+        return load_policies(paths)
+    except InvalidVerificationPolicy as error:
+        raise PullError(str(error)) from None
+
+
+def _verifying(
+    policies: Sequence[VerificationPolicy], clock: Callable[[], float]
+) -> Callable[[RegistryClient, Reference], Awaitable[Reference]]:
+    from webhook.images.answer import require_verified  # noqa: PLC0415  # see pull
+
+    return lambda client, reference: require_verified(client, reference, policies, clock())
+
+
+def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say what is pulled from where: the command gets them as ``source``."""
+
+    @functools.wraps(command)
+    def bound(
+        *, registries: Any, verification: tuple[Path, ...], catalogue: Path | None, **options: Any
+    ) -> Any:
+        return command(source=ArtifactSource(registries, verification, catalogue), **options)
+
+    optional = registry_options(bound)
+    for option in reversed(_ARTIFACT_OPTIONS):
+        optional = option(optional)
+    return optional
+
+
+def image_option(argument: str, code: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """``--image REF``: the command gets pulled files as folders among its ``argument``.
+
+    It ends with ``code`` where they cannot be pulled.
+    """
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def pulled_first(*, images: tuple[str, ...], source: ArtifactSource, **options: Any) -> Any:
+            if not images:
+                return command(**options)
+            with contextlib.ExitStack() as stack:
+                try:
+                    folders = stack.enter_context(pulled(images, source))
+                except PullError as error:
+                    complain(str(error))
+                    return code
+                options[argument] = (*options[argument], *folders)
+                return command(**options)
+
+        option = click.option(
+            "--image",
+            "images",
+            metavar="REF",
+            multiple=True,
+            help="Policies in a registry, as waddle policy push, conftest push, oras and opa put "
+            "them there: HOST/REPOSITORY[:TAG][@DIGEST]. Repeatable.",
+        )
+        return option(source_options(pulled_first))
+
+    return decorate
+
+
+class PullError(Exception):
+    """An artifact that could not be had; the text says which and why."""
+
+
+@contextlib.contextmanager
+def pulled(images: Sequence[str], source: ArtifactSource) -> Iterator[list[str]]:
+    """Artifacts as folders, for a while; raises :class:`PullError`."""
+    import tempfile  # noqa: PLC0415  # few commands are given an image
+
+    from webhook.registry.errors import RegistryError  # noqa: PLC0415  # they bring aiohttp
+    from webhook.registry.package import write_files  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory(prefix="waddle-") as temporary:
+        folders = []
+        for number, image in enumerate(images):
+            one = source.pull(image)
+            folder = Path(temporary) / str(number) / one.reference.repository.rpartition("/")[2]
+            try:
+                write_files(one.files, folder)
+            except (OSError, RegistryError) as error:
+                raise PullError(f"{image}: {reason_of(error)}") from None
+            folders.append(str(folder))
+        yield folders
+
+
+def _options(
+    *,
+    configs: tuple[Path, ...],
+    authorities: tuple[Path, ...],
+    mirrors: Mapping[str, tuple[str, ...]],
+    insecure: tuple[str, ...],
+) -> RegistryOptions:
+    """How registries are asked; raises ``RegistryError``."""
+    from webhook.registry.credentials import read_docker_config  # noqa: PLC0415  # see above
+    from webhook.registry.transport import RegistryOptions  # noqa: PLC0415
+
+    read = tuple(map(_read_config, configs)) if configs else (read_docker_config(),)
+    return RegistryOptions(read, mirrors, frozenset(insecure), authorities)
+
+
+def _read_config(path: Path) -> Any:
+    """Docker's configuration or a Secret; raises ``RegistryError``."""
+    from webhook.policies.manifests import UnreadableFile, read_values  # noqa: PLC0415  # see above
+    from webhook.registry.credentials import pull_secret, read_docker_config  # noqa: PLC0415
+    from webhook.registry.errors import InvalidCredentials  # noqa: PLC0415
+
+    if path.suffix not in {".yaml", ".yml"}:
+        return read_docker_config(path)
+    try:
+        secrets = [one.value for one in read_values(path) if isinstance(one.value, dict)]
+    except (OSError, UnreadableFile) as error:
+        raise InvalidCredentials(f"{path}: {reason_of(error)}") from None
+    if len(secrets) != 1:
+        count = quantity(len(secrets), "object")
+        raise InvalidCredentials(f"{path} holds {count}: it has to be one Secret")
+    return pull_secret(secrets[0], str(path))

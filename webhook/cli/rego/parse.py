@@ -1,0 +1,87 @@
+"""``waddle rego parse``: the syntax tree of a source, as ``opa parse`` prints it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from webhook.cli import exit_codes
+from webhook.cli.policy_options import dash_is_standard_input
+from webhook.cli.rego.options import V0, V1
+
+_HELP = """Print the syntax tree of a Rego file: what the parser makes of it.
+
+\b
+  waddle rego parse policy.rego
+  waddle rego parse --format json policy.rego
+"""
+
+
+def _include(ctx: click.Context, _: click.Parameter, value: str) -> bool:
+    """Whether comments are shown."""
+    shown = True
+    for one in filter(None, value.split(",")):
+        name = one.removeprefix("-")
+        if name == "locations" and one == name:
+            ctx.fail("--json-include locations is not taken: locations are of comments alone.")
+        if name not in {"comments", "locations"}:
+            ctx.fail(f"--json-include: {one!r} is not 'comments' or '-comments'")
+        if name == "comments":
+            shown = one == name
+    return shown
+
+
+@click.command(name="parse", help=_HELP + exit_codes.paragraph("rego parse"))
+@click.argument("path", metavar="PATH", callback=dash_is_standard_input)
+@click.option(
+    "-f",
+    "--format",
+    "output",
+    type=click.Choice(["pretty", "json"]),
+    default="pretty",
+    show_default=True,
+    help="A line for each node, or OPA's JSON.",
+)
+@click.option(
+    "--json-include",
+    "comments",
+    metavar="PARTS",
+    default="",
+    callback=_include,
+    help="'-comments' leaves the comments out.",
+)
+@V0
+@V1
+def command(
+    path: str, *, output: str, comments: bool, v0_compatible: bool, v1_compatible: bool
+) -> int:
+    """Parse and print."""
+    from webhook.cli.rego.check_run import as_json  # noqa: PLC0415  # the engine: help does without
+    from webhook.cli.rego.context import version_of  # noqa: PLC0415
+    from webhook.cli.rego.json import OrderedFields, indented  # noqa: PLC0415
+    from webhook.cli.rego.report import document, load_fault  # noqa: PLC0415
+    from webhook.cli.rego.syntax_tree import module_document, pretty_lines  # noqa: PLC0415
+    from webhook.cli.terminal import complain  # noqa: PLC0415
+    from webhook.policies.rego_files import system_words  # noqa: PLC0415
+    from webhook.rego.errors import RegoErrors  # noqa: PLC0415
+    from webhook.rego.syntax.metadata import block_faults  # noqa: PLC0415
+    from webhook.rego.syntax.parser import parse_module  # noqa: PLC0415
+
+    del v1_compatible  # the default
+    try:
+        source = Path(path).read_text("utf-8", "surrogateescape")
+        module = parse_module(source, path, version_of(v0_compatible=v0_compatible))
+        if faults := block_faults(module):
+            complain(as_json([*map(document, faults)]))
+            return exit_codes.NO
+    except OSError as error:
+        verb = "read" if isinstance(error, IsADirectoryError) else "open"
+        complain(as_json([load_fault(f"{verb} {path}: {system_words(error)}")]))
+        return exit_codes.NO
+    except RegoErrors as errors:
+        complain(as_json([*map(document, errors.errors)]))
+        return exit_codes.NO
+    tree: OrderedFields = module_document(module, comments=comments)
+    click.echo(indented(tree) if output == "json" else "\n".join(pretty_lines(tree)))
+    return 0

@@ -1,0 +1,174 @@
+"""A page about the policies of a folder, from their METADATA annotations (document/)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.conftest.policies import ConftestPolicyError
+from webhook.golang.format import TooLong
+from webhook.golang.templates.execution import render
+from webhook.golang.templates.functions import JsonNumber
+from webhook.golang.templates.syntax import parse
+from webhook.golang.templates.tokens import TemplateError
+from webhook.policies.rego_files import LoadErrors, load
+from webhook.rego.run.text import json_string
+from webhook.rego.syntax.ast import String
+from webhook.rego.syntax.metadata import rule_path
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.rego.syntax.ast import Annotations, Module
+
+_CHARACTERS_MAX: Final = 16 << 20
+"""A page of policies is read by people."""
+
+_IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_FIELDS: Final[dict[str, tuple[str, Any]]] = {
+    "Scope": ("scope", ""),
+    "Title": ("title", ""),
+    "Description": ("description", ""),
+    "Entrypoint": ("entrypoint", False),
+    "Organizations": ("organizations", []),
+    "Custom": ("custom", {}),
+    "Labels": ("labels", {}),
+}
+"""The fields of OPA's annotations that templates read, by their members here."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentedSection:
+    """A part of the page: what is annotated, with how deep a heading."""
+
+    depth: int
+    name: str
+    annotations: Annotations
+
+    @property
+    def heading(self) -> str:
+        """Markdown's marks of the heading."""
+        return "#" * self.depth
+
+
+def documentation(folder: str, template: str) -> str:
+    """The page, by a file with a Go template where one is named.
+
+    Raises :class:`ConftestPolicyError`.
+    """
+    parts = sections(_modules(folder))
+    if not parts:
+        raise ConftestPolicyError(
+            "generating document: parse rego annotations: no annotations found"
+        )
+    if not template:
+        return "".join(map(_markdown, parts))
+    try:
+        tree = parse(Path(template).read_text("utf-8"))
+        return render(_Unpaid(), tree, list(map(_value, parts)), _CHARACTERS_MAX)
+    except OSError as error:
+        why = f"{template}: {error.strerror}"
+    except (TemplateError, TooLong, UnicodeDecodeError) as error:
+        why = f"{template}: {error}"
+    raise ConftestPolicyError(f"generating document: rendering document: {why}")
+
+
+def _modules(folder: str) -> list[Module]:
+    """The folder's modules but its tests."""
+    try:
+        return load([folder], ignore=["*_test.rego"], documents=False, annotations=True).modules
+    except LoadErrors as errors:
+        raise ConftestPolicyError(
+            f"generating document: parse rego annotations: load rego files: {errors}"
+        ) from None
+
+
+def sections(modules: list[Module]) -> list[DocumentedSection]:
+    """What is annotated in the order of its paths, with headings that go down step by step."""
+    entries = [entry for module in modules for entry in _annotated(module)]
+    entries.sort(key=lambda entry: (entry[0], entry[1].location.file, entry[1].location.row))
+    parts = []
+    current, offset = 0, 1
+    for position, (path, one) in enumerate(entries):
+        depth = len(path) + 1 - offset
+        if position == 0 and depth > 1:
+            offset = depth
+        depth = min(depth, current + 1)
+        current = depth
+        parts.append(DocumentedSection(depth, _text(path), one))
+    return parts
+
+
+def _annotated(module: Module) -> Iterator[tuple[tuple[str, ...], Annotations]]:
+    package = tuple(part.value for part in module.package.path if isinstance(part, String))
+    for one in module.annotations:
+        if one.scope in {"package", "subpackages"}:
+            yield package, one
+    for rule in module.rules:
+        for one in rule.annotations:
+            yield rule_path(module, rule), one
+
+
+def _text(path: tuple[str, ...]) -> str:
+    """A path as Rego writes it, without ``data``."""
+    first, *rest = path
+    names = [
+        f".{name}" if _IDENTIFIER.fullmatch(name) else f"[{json_string(name)}]" for name in rest
+    ]
+    return first + "".join(names)
+
+
+def _markdown(part: DocumentedSection) -> str:
+    value = part.annotations.value
+    lines = [
+        f"{part.heading} {part.name} - {value.get('title', '')}",
+        "",
+        value.get("description", ""),
+        "",
+    ]
+    if resources := value.get("related_resources"):
+        lines += ["Related Resources:", ""]
+        for one in resources:
+            shown = f"[{one['description']}]({one['ref']})" if "description" in one else one["ref"]
+            lines.append(f"* {shown}")
+        lines.append("")
+    return "\n".join(lines) + "\n"
+
+
+def _value(part: DocumentedSection) -> dict[str, Any]:
+    """What a template sees of a section."""
+    members = part.annotations.value
+    fields = {name: _plain(members.get(key, empty)) for name, (key, empty) in _FIELDS.items()}
+    fields["RelatedResources"] = [
+        {"Ref": one["ref"], "Description": one.get("description", "")}
+        for one in members.get("related_resources", ())
+    ]
+    fields["Authors"] = [
+        {"Name": one.get("name", ""), "Email": one.get("email", "")}
+        for one in members.get("authors", ())
+    ]
+    return {
+        "RegoPackageName": part.name,
+        "Depth": part.depth,
+        "MarkdownHeading": part.heading,
+        "Annotations": fields,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A value of YAML as templates know values."""
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return list(map(_plain, value))
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return JsonNumber(value) if is_number else value
+
+
+class _Unpaid:
+    """A template of the user's own has no budget but the size of what it makes."""
+
+    def charge(self, steps: int) -> None:
+        """Nothing is paid."""

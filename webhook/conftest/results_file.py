@@ -1,0 +1,66 @@
+"""Results as ``-o json`` wrote them, read back (internal/commands/reformat.go)."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from webhook.conftest.result import CheckResult, PolicyPlace, RuleResult
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class UnreadableResults(ValueError):
+    """What was given are no results; the text says where it goes wrong."""
+
+
+def read_results(text: str) -> list[CheckResult]:
+    """The results of the first JSON value in a text; raises :class:`UnreadableResults`."""
+    try:
+        value, _ = json.JSONDecoder().raw_decode(text.lstrip("\ufeff \t\r\n"))
+    except ValueError as error:
+        raise UnreadableResults(str(error) if text.strip() else "EOF") from None
+    except RecursionError:
+        raise UnreadableResults("it is nested too deeply") from None
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise UnreadableResults("results are an array")
+    return [_result(one, f"[{position}]") for position, one in enumerate(value)]
+
+
+def _result(value: Any, where: str) -> CheckResult:
+    if not isinstance(value, dict):
+        raise UnreadableResults(f"{where} is no object")
+    successes = value.get("successes") or 0
+    if type(successes) is not int:
+        raise UnreadableResults(f"{where}.successes is no number")
+    result = CheckResult(
+        _text(value, "filename", where), _text(value, "namespace", where), successes
+    )
+    for name in ("skipped", "warnings", "failures", "exceptions"):
+        findings = value.get(name) or []
+        if not isinstance(findings, list):
+            raise UnreadableResults(f"{where}.{name} is no array")
+        getattr(result, name).extend(_finding(one, f"{where}.{name}") for one in findings)
+    return result
+
+
+def _finding(value: Any, where: str) -> RuleResult:
+    if not isinstance(value, dict):
+        raise UnreadableResults(f"{where} holds what is no object")
+    metadata = value.get("metadata") or {}
+    place = value.get("loc")
+    if not isinstance(metadata, dict) or not isinstance(place, dict | None):
+        raise UnreadableResults(f"{where} has metadata or a loc that is no object")
+    line = place.get("line") if place else None
+    at = place and PolicyPlace(_text(place, "file", where), "" if line is None else str(line))
+    return RuleResult(_text(value, "msg", where), at or None, metadata)
+
+
+def _text(value: Mapping[str, Any], name: str, where: str) -> str:
+    text = value.get(name) or ""
+    if not isinstance(text, str):
+        raise UnreadableResults(f"{where}.{name} is no text")
+    return text

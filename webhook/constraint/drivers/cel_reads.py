@@ -1,0 +1,113 @@
+"""What a template in CEL depends on: its expressions over the places of the review that they see."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.cel.check.types import DYN
+from webhook.cel.engine import checked_expression
+from webhook.cel.errors import CompileError as ExpressionError
+from webhook.cel.kubernetes import admission
+from webhook.cel.reads import VARIABLES, ExpressionReads
+from webhook.constraint.drivers.cel_source import ANY_OBJECT, INVENTORY, PARAMS
+from webhook.constraint.errors import CompileError
+from webhook.reads.abstract import (
+    EMPTY,
+    Abstract,
+    AbstractReader,
+    Unclear,
+    at_place,
+    constant,
+    united,
+)
+from webhook.reads.read_set import WHOLE, PolicyReads
+
+if TYPE_CHECKING:
+    from webhook.cel.check.checker import Checked
+    from webhook.cel.check.types import Type
+    from webhook.constraint.drivers.cel_source import CelSource
+
+_REVIEW: Final = ("input", "review")
+_OPERATION: Final = (*_REVIEW, "operation")
+
+_REQUEST: Final = {
+    **{name: name for name in ("kind", "resource", "operation", "userInfo", "dryRun", "options")},
+    **{name: name for name in ("name", "namespace", "subResource")},
+    "requestKind": "kind",
+    "requestResource": "resource",
+    "requestSubResource": "subResource",
+}
+"""Fields of ``request``, and those of the review that they are made of."""
+
+
+def dependencies_of_cel(source: CelSource, parameters: Any = None) -> PolicyReads:
+    """What all expressions of a source depend on.
+
+    ``parameters`` are those of a constraint. What the text of an error leaves out, because it is a
+    value of a Secret, is not counted. Raises :class:`~webhook.constraint.errors.CompileError`.
+    """
+    interpretation = _Sources(source, parameters)
+    try:
+        interpretation.run()
+    except (Unclear, RecursionError):
+        return PolicyReads(WHOLE, WHOLE)
+    return PolicyReads(interpretation.reader.record.frozen(), interpretation.deciding)
+
+
+class _Sources:
+    """The expressions of one source; variables are interpreted when one reads them."""
+
+    def __init__(self, source: CelSource, parameters: Any) -> None:
+        given = at_place("input", "parameters") if parameters is None else constant(parameters)
+        self.reader = AbstractReader({("input", "constraint", "spec", "parameters"): given})
+        self._source = source
+        self._types: dict[str, Type] = {ANY_OBJECT: DYN, PARAMS: DYN}
+        self._known: dict[str, Abstract] = {PARAMS: given}
+        if source.has_inventory:
+            self._types[INVENTORY] = DYN
+            self._known[INVENTORY] = at_place("data", "inventory")
+        self._checked: dict[str, Checked] = {}
+        self.deciding = WHOLE
+        request = tuple((name, at_place(*_REVIEW, of)) for name, of in _REQUEST.items())
+        self._roots = {
+            ".object": at_place(*_REVIEW, "object"),
+            ".oldObject": at_place(*_REVIEW, "oldObject"),
+            ".request": Abstract(fields=request, container=True),
+            ".namespaceObject": at_place(*_REVIEW, "namespaceObject"),
+            ".params": at_place("input", "constraint"),
+            VARIABLES: EMPTY,
+        }
+        self._known[ANY_OBJECT] = (
+            united((self._roots[".object"], self._roots[".oldObject"])) or EMPTY
+        )
+
+    def run(self) -> None:
+        """Interpret the expressions that decide, and the messages."""
+        source = self._source
+        # What is reviewed as an object, and as the old one, depends on the operation.
+        self.reader.record.shallow(_OPERATION)
+        for one in source.variables:
+            self._checked[one.name] = checked = self._check(one.expression, params=True)
+            self._types[one.name] = checked.type
+        expressions = [one.expression for one in source.match_conditions]
+        for text in (*expressions, *(one.expression for one in source.validations)):
+            self.reader.whole(self._value(self._check(text)))
+        self.deciding = self.reader.record.frozen()
+        for text in filter(None, (one.message_expression for one in source.validations)):
+            self.reader.whole(self._value(self._check(text)))
+
+    def _check(self, text: str, *, params: bool = False) -> Checked:
+        try:
+            return checked_expression(text, admission(self._types, params=params))
+        except ExpressionError as error:
+            raise CompileError(str(error)) from None
+
+    def _value(self, checked: Checked) -> Abstract:
+        return ExpressionReads(checked, self.reader, self._roots, self._composed).value()
+
+    def _composed(self, name: str) -> Abstract:
+        value = self._known.get(name)
+        if value is None:
+            value = self._known[name] = self._value(self._checked[name])
+        self.reader.shallow(value)
+        return value

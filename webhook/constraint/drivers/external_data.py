@@ -1,0 +1,189 @@
+"""The built-in ``external_data``: what providers answered, or a note of what has to be asked.
+
+It never waits. The first call that nobody has answered leaves the evaluation without a result. It
+goes on as undefined for as long as more is asked of the same provider: a rule that asks for each
+container by itself has all its keys asked at once. Nothing that such an evaluation finds is used.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.constraint.errors import PolicyError
+from webhook.external_data.exchange import (
+    ASKED_KEYS_MAX,
+    REQUESTS_MAX,
+    ProviderRequest,
+    Unanswered,
+    failure,
+    is_nobody,
+)
+from webhook.rego import types
+from webhook.rego.builtins.registry import make_builtin
+from webhook.rego.errors import BuiltinError, EvaluationError
+from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet
+
+if TYPE_CHECKING:
+    from webhook.external_data.exchange import Answering, ProviderResponse
+    from webhook.rego.builtins.registry import Context
+    from webhook.rego.run.values import Value
+
+NAME: Final = "external_data"
+
+_UNWRITABLE: Final = re.compile(r"[\x00-\x07\x0b\x0e-\x1f\x7f]")
+"""What Go quotes in a way that JSON does not know: OPA hands the operand on as such a text."""
+
+STEPS_A_PART: Final = 4
+"""Of an array or object in the operand: each is looked at in some 200 ns."""
+
+_BEYOND: Final = "\uffff"
+
+
+class Asking:
+    """What one template's evaluations of a review ask of providers."""
+
+    __slots__ = ("_known", "_missing", "_nobody", "_values")
+
+    def __init__(self, known: Answering | None) -> None:
+        self._known = known
+        self._missing: dict[ProviderRequest, None] = {}
+        self._values: dict[ProviderRequest, Value] = {}
+        self._nobody = ""
+
+    def answer(self, request: ProviderRequest) -> Value:
+        """The answer; undefined or an end of the evaluation where it is missing."""
+        value = self._values.get(request)
+        if value is None:
+            told = None if self._known is None else self._known(request)
+            if told is None:
+                return self._miss(request)
+            if is_nobody(told):
+                self._nobody = f"{NAME}: {told.system_error}"
+                raise _ended()
+            value = self._values[request] = _value(told)
+        return value
+
+    def _miss(self, request: ProviderRequest) -> Value:
+        missing = self._missing
+        if missing:
+            first = next(iter(missing))
+            if request.provider != first.provider or len(missing) >= REQUESTS_MAX:
+                raise _ended()
+        missing[request] = None
+        return UNDEFINED
+
+    def end(self) -> None:
+        """End one evaluation: what it found counts, unless it missed an answer.
+
+        Raises :class:`~webhook.external_data.exchange.Unanswered`, and PolicyError where nobody
+        could be asked.
+        """
+        if self._missing:
+            missing, self._missing = self._missing, {}
+            raise Unanswered(tuple(missing))
+        if self._nobody:
+            told, self._nobody = self._nobody, ""
+            raise PolicyError(told, no_verdict=True)
+
+
+def _ended() -> EvaluationError:
+    return EvaluationError("eval_cancel_error", "evaluation waits for an answer of a provider")
+
+
+def _external_data(context: Context, operand: Value) -> Value:
+    """Ask a provider for keys (Gatekeeper, "External Data")."""
+    _check_writable(operand, context)
+    request = _request(operand)
+    count = len(request.keys)
+    if not count:
+        return {"responses": [], "errors": [], "status_code": 0, "system_error": ""}
+    if count > ASKED_KEYS_MAX:
+        return _value(failure(f"{count} keys are asked for at once, and {ASKED_KEYS_MAX} may be"))
+    asking: Asking | None = getattr(context, "asking", None)
+    if asking is None:
+        raise BuiltinError(f"{NAME}: nobody can be asked here")
+    return asking.answer(request)
+
+
+BUILTIN: Final = make_builtin(
+    NAME,
+    (types.ANY,),
+    types.ANY,
+    _external_data,
+    check=False,
+    context=True,
+    deterministic=False,
+)
+
+
+def _value(told: ProviderResponse) -> Value:
+    return {
+        "responses": _pairs(told.responses),
+        "errors": _pairs(told.errors),
+        "status_code": told.status_code,
+        "system_error": told.system_error,
+    }
+
+
+def _pairs(given: tuple[tuple[str, Any], ...] | None) -> list[list[Any]] | None:
+    return None if given is None else [list(pair) for pair in given]
+
+
+# --- the operand ----------------------------------------------------------------------------------
+
+
+def _request(operand: Value) -> ProviderRequest:
+    """What is asked, as Go reads it out of the operand's text; raises BuiltinError."""
+    provider, keys = "", tuple[str, ...]()
+    if operand is None:
+        return ProviderRequest(provider, keys)
+    if type(operand) is not dict:
+        raise BuiltinError(f"{NAME}: the operand must be an object with provider and keys")
+    for name in sorted(operand):  # as OPA writes them: of two that differ by case the last counts
+        value, field = operand[name], name.casefold()
+        if field == "provider" and value is not None:
+            if type(value) is not str:
+                raise BuiltinError(f"{NAME}: provider must be a string")
+            provider = value
+        elif field == "keys":
+            keys = _keys(value, keys)
+    return ProviderRequest(provider, keys)
+
+
+def _keys(value: Value, before: tuple[str, ...]) -> tuple[str, ...]:
+    """Keys as Go reads them into those of a field before: a null leaves what stood at its place."""
+    if value is None:
+        return ()
+    if type(value) is not list or any(type(key) is not str and key is not None for key in value):
+        raise BuiltinError(f"{NAME}: keys must be an array of strings")
+    if None not in value:
+        return tuple(value)
+    kept = (*before, *("" for _ in value))
+    return tuple(kept[at] if key is None else key for at, key in enumerate(value))
+
+
+def _check_writable(operand: Value, context: Context) -> None:
+    """Refuse what OPA writes in a way that is no JSON: sets, keys that are no text, some characters."""
+    due = [operand]
+    while due:
+        value = due.pop()
+        kind = type(value)
+        if kind is list or kind is dict:
+            context.charge(STEPS_A_PART * len(value))
+        if kind is str:
+            if not value.isprintable() and _is_unwritable(value):
+                raise BuiltinError(f"{NAME}: a text has a character that JSON cannot hold")
+        elif kind is list:
+            due.extend(value)
+        elif kind is dict:
+            due.extend(value)
+            due.extend(value.values())
+        elif kind is RegoSet or kind is RegoObject:
+            raise BuiltinError(f"{NAME}: the operand holds a set, or an object without names")
+
+
+def _is_unwritable(text: str) -> bool:
+    return _UNWRITABLE.search(text) is not None or any(
+        letter > _BEYOND and not letter.isprintable() for letter in text
+    )

@@ -1,0 +1,50 @@
+"""The ratchet: whether a constraint lets stay what was there before an update.
+
+``waddle.dev/existing: allow`` on a constraint or a group: an UPDATE is refused only for violations
+that the old object has not. It never excuses anything that comes in.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.constraint import enforcement
+from webhook.constraint.errors import InvalidConstraint
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+ANNOTATION: Final = "waddle.dev/existing"
+ALLOW: Final = "allow"
+REFUSE: Final = "refuse"
+"""What is done without the annotation."""
+
+
+def allows_existing(document: Mapping[str, Any]) -> bool:
+    """What a constraint says; raises :class:`~webhook.constraint.errors.InvalidConstraint`."""
+    annotations = (document.get("metadata") or {}).get("annotations")
+    value = annotations.get(ANNOTATION) if type(annotations) is dict else None
+    if value in (None, REFUSE):
+        return False
+    if value != ALLOW:
+        raise InvalidConstraint(
+            f"invalid Constraint: annotation {ANNOTATION} must be {ALLOW} or {REFUSE}, "
+            f'got "{value}"'
+        )
+    if enforcement.action_of(document) == "scoped" and not any(
+        enforcement.points_of(document, enforcement.POINTS).values()
+    ):
+        raise InvalidConstraint(
+            f"invalid Constraint: {ANNOTATION}: {ALLOW} is for the webhook to follow, and "
+            f"the constraint is for {enforcement.VAP} alone"
+        )
+    return True
+
+
+def is_allowed_to_exist(document: Mapping[str, Any]) -> bool:
+    """The same of a constraint that may be broken: then it lets nothing stay."""
+    try:
+        return allows_existing(document)
+    except InvalidConstraint:
+        return False

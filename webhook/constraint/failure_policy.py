@@ -1,0 +1,119 @@
+"""What becomes of requests that a constraint is about while no replica answers.
+
+``waddle.dev/failure-policy: fail`` on a constraint or a group: it is decided by the webhook entry that
+fails closed, at a path of its own; ``ignore``, or nothing, by the one that fails open. A constraint
+must not fail closed where nobody could repair the cluster then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from webhook.api import names
+from webhook.api.shapes import annotations_of, object_of, objects_of, texts_of
+from webhook.constraint.errors import InvalidConstraint
+from webhook.constraint.wildcard import WILDCARD
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+    from typing import Any
+
+FailurePolicy: TypeAlias = Literal["fail", "ignore"]
+
+ANNOTATION: Final = "waddle.dev/failure-policy"
+FAIL: Final[FailurePolicy] = "fail"
+IGNORE: Final[FailurePolicy] = "ignore"
+"""What is done without the annotation."""
+
+FAILURE_POLICIES: Final[tuple[FailurePolicy, ...]] = (FAIL, IGNORE)
+
+_NAMESPACES: Final = frozenset({"kube-system", "kube-node-lease"})
+
+_KINDS: Final = {
+    ("", "Node"): "no node could join, or report",
+    ("coordination.k8s.io", "Lease"): "nodes and controllers stay alive by their leases",
+    ("", "Event"): "a storm of events would stand before what ends it",
+    ("events.k8s.io", "Event"): "a storm of events would stand before what ends it",
+    ("", "Binding"): "no Pod could be placed on a node",
+    ("policy", "Eviction"): "no node could be drained",
+    (
+        "apiextensions.k8s.io",
+        "CustomResourceDefinition",
+    ): "Waddle's own kinds could not be repaired",
+}
+"""What a cluster is repaired with, and what is lost with each."""
+
+_GROUPS: Final = {
+    "admissionregistration.k8s.io": "webhook configurations could not be repaired",
+    "authentication.k8s.io": "nobody could be recognized",
+    "authorization.k8s.io": "nobody could be asked who may do what",
+    names.OURS: "Waddle's own objects could not be repaired",
+    **{
+        f"{one}.gatekeeper.sh": "the policies could not be repaired"
+        for one in (
+            "config",
+            "constraints",
+            "expansion",
+            "externaldata",
+            "mutations",
+            "status",
+            "syncset",
+            "templates",
+        )
+    },
+}
+"""The same of all kinds of a group."""
+
+
+def failure_policy_of(document: Mapping[str, Any], spared: Collection[str] = ()) -> FailurePolicy:
+    """What a constraint says; ``spared`` are further namespaces that a cluster is repaired from.
+
+    Raises :class:`~webhook.constraint.errors.InvalidConstraint` for another word, and where failing
+    closed would lock the cluster out.
+    """
+    value = annotations_of(document).get(ANNOTATION)
+    if value in (None, IGNORE):
+        return IGNORE
+    if value != FAIL:
+        raise InvalidConstraint(
+            f'invalid Constraint: annotation {ANNOTATION} must be {FAIL} or {IGNORE}, got "{value}"'
+        )
+    match = object_of(object_of(document.get("spec")).get("match"))
+    if why := next(_lock_outs(match, spared), ""):
+        raise InvalidConstraint(
+            f"invalid Constraint: {ANNOTATION}: {FAIL} would lock the cluster out while no replica "
+            f"answers: {why}"
+        )
+    return FAIL
+
+
+def readable_failure_policy(document: Mapping[str, Any]) -> FailurePolicy:
+    """The same of a constraint that may be broken: then nothing waits for it."""
+    try:
+        return failure_policy_of(document)
+    except InvalidConstraint:
+        return IGNORE
+
+
+def _lock_outs(match: Mapping[str, Any], spared: Collection[str]) -> Iterator[str]:
+    """What nobody could do while requests that match are refused, a clause each."""
+    for namespace in texts_of(match.get("namespaces")):
+        if namespace in _NAMESPACES or namespace in spared:
+            yield f"it is for namespace {namespace}, from which the cluster is repaired"
+    kinds = objects_of(match.get("kinds"))
+    if not kinds:
+        yield "it is for every kind, Nodes and Leases among them; list kinds in spec.match.kinds"
+        return
+    for one in kinds:
+        groups, named = texts_of(one.get("apiGroups")), texts_of(one.get("kinds"))
+        yield from _of_kinds(groups or (WILDCARD,), named or (WILDCARD,))
+
+
+def _of_kinds(groups: Collection[str], kinds: Collection[str]) -> Iterator[str]:
+    every_group, every_kind = WILDCARD in groups, WILDCARD in kinds
+    for (group, kind), why in _KINDS.items():
+        if (every_group or group in groups) and (every_kind or kind in kinds):
+            yield f"{kind} is among its kinds, and {why}"
+    for group, why in _GROUPS.items():
+        if group in groups or (every_group and every_kind):
+            yield f"kinds of {group} are among its kinds, and {why}"

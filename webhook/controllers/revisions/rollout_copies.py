@@ -1,0 +1,72 @@
+"""Copies of roll-outs' records as they stand in the Secret of keys: by UID, without signatures."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.encoding import DecodeError, decode, encode
+from webhook.api.shapes import integer_of, object_of, objects_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from webhook.api.shapes import Json
+
+COPIES_BYTES_MAX: Final = 700 << 10
+"""Of the megabyte that a Secret may hold: some 2,000 roll-outs of three steps."""
+
+GENERATIONS_MAX: Final = 2
+"""Kept of an object: the one in force, and the one before it."""
+
+
+def read_copies(copies: str) -> dict[str, list[Json]]:
+    """The records in the Secret's entry by the objects' UIDs; what is none is not there."""
+    try:
+        written = object_of(decode(base64.b64decode(copies, validate=True))) if copies else {}
+    except (binascii.Error, ValueError, DecodeError):
+        return {}
+    return {uid: objects_of(records) for uid, records in written.items()}
+
+
+def merged(copies: str, current: Mapping[str, Iterable[Json]], gone: Iterable[str]) -> str | None:
+    """The Secret's entry with these records, the latest of each generation; None where it has them.
+
+    Objects that are gone are left out. Beyond the bound so are those that are not among the
+    current ones, and then what is new.
+    """
+    kept = read_copies(copies)
+    made = {uid: records for uid, records in kept.items() if uid not in gone}
+    for uid, records in current.items():
+        made[uid] = _latest([*made.get(uid, ()), *map(_unsigned, records)])
+    if made == kept:
+        return None
+    size = len(encode(made))
+    for uid in [
+        *(one for one in made if one not in current),
+        *(one for one in made if one not in kept),
+    ]:
+        if size <= COPIES_BYTES_MAX:
+            break
+        size -= len(encode({uid: made.pop(uid, [])}))
+    return None if made == kept else base64.b64encode(encode(made)).decode()
+
+
+def _latest(records: Iterable[Json]) -> list[Json]:
+    """The latest record of each of the newest generations."""
+    latest: dict[int, Json] = {}
+    for record in records:
+        generation = integer_of(record.get("observedGeneration"))
+        known = latest.get(generation)
+        if known is None or _sequence(record) > _sequence(known):
+            latest[generation] = record
+    return [latest[one] for one in sorted(latest)][-GENERATIONS_MAX:]
+
+
+def _sequence(record: Mapping[str, Any]) -> int:
+    return integer_of(record.get("sequence"))
+
+
+def _unsigned(record: Json) -> Json:
+    return {name: value for name, value in record.items() if name != "signature"}

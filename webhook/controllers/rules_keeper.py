@@ -1,0 +1,271 @@
+"""Keeps the rules of our webhook configurations at what policies in force need (``--webhook-rules``).
+
+Without a leader: each replica works out the same from what it enforces, compares, and swaps what
+differs. Nothing of a configuration is written but the rules of entries that call us.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from dataclasses import field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.config import MUTATION_PROCESS, WEBHOOK_PROCESS
+from webhook.cluster.errors import ApiError, ApiUnreachable
+from webhook.cluster.kinds import MUTATING_CONFIGURATIONS, WEBHOOK_CONFIGURATIONS
+from webhook.cluster.reflector import ObjectSelection, Reflector
+from webhook.controllers.keeper import Keeper
+from webhook.controllers.served_kinds import MISSING_SECONDS, ServedKinds
+from webhook.metrics.policies import WEBHOOK_RULES_WRITES
+from webhook.values import dataclass
+from webhook.webhook_rules.asking import operations_of
+from webhook.webhook_rules.entries import MUTATING_PATH, VALIDATING_PATH, entries_of
+from webhook.webhook_rules.needs import need_of
+from webhook.webhook_rules.upkeep import (
+    EntryUpkeep,
+    delay_of,
+    is_kept,
+    lock_outs,
+    needed_parts,
+    replaced,
+    rules_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from webhook.api.resource import Resource
+    from webhook.api.shapes import Json
+    from webhook.cluster.client import ClusterClient
+    from webhook.cluster.store import Change
+    from webhook.controllers.object_faults import ObjectFaults
+    from webhook.log import Logger
+    from webhook.metrics.registry import Registry
+    from webhook.serving.revision import Revision
+    from webhook.webhook_rules.kinds import GroupAndKind
+    from webhook.webhook_rules.needs import Need
+    from webhook.webhook_rules.rules import RulePart
+
+GATHER_SECONDS: Final = 0.05
+"""How long changes are gathered: many that follow one another are one write."""
+
+LOOK_SECONDS: Final = 20.0
+"""How often a replica looks again while there is something to take away."""
+
+
+class RuleOptions:
+    """Whose rules are kept: our configurations by name, and the groups of policies."""
+
+    __slots__ = ("mutating", "own_groups", "validating")
+
+    def __init__(self, validating: str, mutating: str, own_groups: Iterable[str]) -> None:
+        """``mutating`` is empty where nothing is mutated."""
+        self.validating = validating
+        self.mutating = mutating
+        self.own_groups = tuple(own_groups)
+
+
+class _Configuration:
+    """One of our configurations, followed."""
+
+    def __init__(
+        self, client: ClusterClient, resource: Resource, name: str, tell: Callable[[], None]
+    ) -> None:
+        self.resource, self.name, self._tell = resource, name, tell
+        selection = ObjectSelection(fields=f"metadata.name={name}")
+        self.reflector = Reflector(client, resource, self, selection=selection)
+        self.upkeep: dict[str, EntryUpkeep] = {}
+
+    def change(self, changes: Iterable[Change]) -> None:
+        """It came, changed or went."""
+        del changes  # the store has it
+        self._tell()
+
+    def synced(self) -> None:
+        """It is known, or known not to be there."""
+        self._tell()
+
+    @property
+    def document(self) -> Mapping[str, Any] | None:
+        """As the API server has it."""
+        return self.reflector.store.get("", self.name)
+
+
+@dataclass(slots=True)
+class _Plan:
+    """A configuration as it is to be, None where nothing differs; and when to look again."""
+
+    document: Json | None = None
+    again_seconds: float | None = None
+    is_wider: bool = False
+    refused: tuple[str, ...] = ()
+    changes: dict[str, tuple[frozenset[RulePart], frozenset[RulePart]]] = field(
+        default_factory=dict
+    )
+    """The rules of each entry that changes, before and after."""
+
+
+class RulesKeeper:
+    """Plans and writes; :meth:`run` in a task of its own."""
+
+    def __init__(
+        self,
+        client: ClusterClient,
+        namespace: str,
+        options: RuleOptions,
+        log: Logger,
+        registry: Registry,
+        object_faults: ObjectFaults,
+        *,
+        is_behind: Callable[[], bool],
+    ) -> None:
+        """``namespace`` is Waddle's own. While this replica ``is_behind`` it takes nothing away."""
+        self._is_behind = is_behind
+        self._client = client
+        self._namespace = namespace
+        self._own_groups = options.own_groups
+        self._log = log
+        self._registry = registry
+        self._served = ServedKinds(client)
+        self._needs: tuple[Need, ...] | None = None
+        self._generators: Mapping[GroupAndKind, frozenset[GroupAndKind]] = {}
+        self._refused: tuple[str, ...] = ()
+        named = [(WEBHOOK_PROCESS, WEBHOOK_CONFIGURATIONS, options.validating)]
+        if options.mutating:
+            named.append((MUTATION_PROCESS, MUTATING_CONFIGURATIONS, options.mutating))
+        self._configurations = {
+            process: _Configuration(client, resource, name, partial(self._add, process))
+            for process, resource, name in named
+        }
+        self._keeper: Keeper[str] = Keeper(
+            "rules", self._settle, object_faults, retry_seconds=0.5, retry_seconds_max=30.0
+        )
+
+    def _add(self, process: str) -> None:
+        self._keeper.add(process, GATHER_SECONDS)
+
+    def follow(self, revision: Revision) -> None:
+        """What is in force by now."""
+        snapshot = revision.snapshot
+        every = {one.kind.lower(): one.document for one in snapshot.templates}
+        operations = {name: operations_of(document) for name, document in every.items()}
+        broken = (constraint for constraint, _ in snapshot.broken)
+        documents = [
+            *(one.document for one in (*snapshot.constraints, *broken)),
+            *(one.document for one in revision.mutations.mutators),
+            *(one.document for one in revision.mutations.previewed),
+        ]
+        needs = (need_of(one, lambda name: operations.get(name, frozenset())) for one in documents)
+        self._needs = tuple(need for need in needs if need is not None)
+        made: dict[GroupAndKind, frozenset[GroupAndKind]] = {}
+        for template in revision.expansion.templates:
+            key = template.generates.group_kind
+            made[key] = made.get(key, frozenset()) | {one.group_kind for one in template.applies_to}
+        self._generators = made
+        for process in self._configurations:
+            self._add(process)
+
+    async def run(self) -> None:
+        """Keep them until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for configuration in self._configurations.values():
+                tasks.create_task(configuration.reflector.run())
+            tasks.create_task(self._keeper.run())
+
+    async def _settle(self, process: str) -> None:
+        configuration = self._configurations[process]
+        document = configuration.document
+        if self._needs is None or document is None:
+            self._keeper.settled(process)
+            return
+        kinds = [kind for need in self._needs for kind in need.kinds]
+        kinds += [source for sources in self._generators.values() for source in sources]
+        is_whole = await self._served.look_up(dict.fromkeys(kinds))
+        plan = self._planned(process, document)
+        self._tell_refused(plan.refused)
+        if plan.document is not None and not await self._write(process, configuration):
+            return
+        waits = [one for one in (plan.again_seconds, None if is_whole else MISSING_SECONDS) if one]
+        self._keeper.settled(process, min(waits) if waits else None)
+
+    def _planned(self, process: str, document: Mapping[str, Any]) -> _Plan:
+        """What a configuration is to be by what is in force here."""
+        path = VALIDATING_PATH if process == WEBHOOK_PROCESS else MUTATING_PATH
+        upkeep = self._configurations[process].upkeep
+        needs = [one for one in self._needs or () if one.process == process]
+        own = self._own_groups if process == WEBHOOK_PROCESS else ()
+        now, is_behind = time.monotonic(), self._is_behind()
+        delay = math.inf if is_behind else delay_of(document)
+        plan, refused, waits = _Plan(), [], []
+        for entry in entries_of([document], path, self._namespace):
+            if not is_kept(entry):
+                continue
+            name = str(entry.document.get("name"))
+            live = rules_of(entry)
+            needed = needed_parts(entry, needs, self._generators, self._served.targets, own)
+            known = upkeep.setdefault(name, EntryUpkeep())
+            if is_behind:
+                known.unneeded.clear()
+            change = known.change(live, needed, now, delay)
+            if change.again_seconds is not None:
+                waits.append(change.again_seconds)
+            if change.parts is None:
+                continue
+            if why := next(lock_outs(entry, change.parts), ""):
+                refused.append(why)
+                continue
+            plan.changes[name] = live, change.parts
+            plan.is_wider |= change.is_wider
+        plan.again_seconds = min(*waits, LOOK_SECONDS) if waits else None
+        plan.refused = tuple(refused)
+        if plan.changes:
+            plan.document = replaced(document, {name: to for name, (_, to) in plan.changes.items()})
+        return plan
+
+    async def _write(self, process: str, configuration: _Configuration) -> bool:
+        """Swap the rules by what the API server has now; False where it is tried again."""
+        store = configuration.reflector.store
+        mark = store.mark("", configuration.name)
+        plan = _Plan()
+
+        def planned(document: Json) -> Json | None:
+            nonlocal plan
+            plan = self._planned(process, document)
+            return plan.document
+
+        try:
+            written = await self._client.update(
+                configuration.resource, configuration.name, "", planned
+            )
+        except (ApiError, ApiUnreachable) as error:
+            self._registry.count(WEBHOOK_RULES_WRITES, "failed")
+            self._log.warning(
+                "the rules of a webhook configuration cannot be written; trying again",
+                configuration=configuration.name,
+                error=str(error),
+            )
+            self._keeper.failed(process)
+            return False
+        if written is None:
+            return True  # another was faster
+        self._keeper.writes += 1
+        store.take_answer(mark, written)
+        for name, (before, after) in plan.changes.items():
+            configuration.upkeep[name].written(before, after)
+        change = "widened" if plan.is_wider else "narrowed"
+        self._registry.count(WEBHOOK_RULES_WRITES, change)
+        self._log.info(
+            "rules of a webhook configuration written",
+            configuration=configuration.name,
+            change=change,
+        )
+        return True
+
+    def _tell_refused(self, refused: tuple[str, ...]) -> None:
+        if refused != self._refused:
+            self._refused = refused
+            for why in refused:
+                self._log.warning("rules that policies need are not written", error=why)

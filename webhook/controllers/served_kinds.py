@@ -1,0 +1,67 @@
+"""What the API server serves of custom kinds, as webhook rules name it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Final
+
+from webhook.api.builtin_kinds import BUILTIN_GROUPS
+from webhook.cluster.discovery import Discovery
+from webhook.cluster.errors import ApiError, ApiUnreachable
+from webhook.constraint.wildcard import WILDCARD
+from webhook.webhook_rules.kinds import RuleTarget
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from webhook.cluster.client import ClusterClient
+    from webhook.webhook_rules.kinds import GroupAndKind
+
+LOOK_UP_SECONDS: Final = 2.0
+"""How long a look waits for discovery: what stands behind an aggregated API may hang."""
+
+SERVED_SECONDS: Final = 600.0
+"""How long what is served of a custom resource is believed, as discovery has it."""
+
+MISSING_SECONDS: Final = 10.0
+"""The same of what is not served: its CRD may come."""
+
+
+async def served_targets(discovery: Discovery, group: str, kind: str) -> tuple[RuleTarget, ...]:
+    """What the API server serves of a custom kind; raises what requests raise."""
+    resources = await discovery.of_kind(group, kind)
+    scopes = {one.plural: one.namespaced for one in resources}
+    return tuple(
+        RuleTarget(group, plural, (group, kind), namespaced=namespaced)
+        for plural, namespaced in scopes.items()
+    )
+
+
+class ServedKinds:
+    """Remembers what was looked up. Used on one event loop."""
+
+    def __init__(self, client: ClusterClient) -> None:
+        self._discovery = Discovery(client)
+        self._served: dict[GroupAndKind, tuple[float, tuple[RuleTarget, ...] | None]] = {}
+
+    def targets(self, group: str, kind: str) -> tuple[RuleTarget, ...] | None:
+        """The targets of a custom kind; None where its name is to be guessed."""
+        return self._served.get((group, kind), (0.0, None))[1]
+
+    async def look_up(self, kinds: Iterable[GroupAndKind]) -> bool:
+        """Learn which resources the custom kinds among some have; whether each is served."""
+        now, is_whole = time.monotonic(), True
+        for group, kind in kinds:
+            if WILDCARD in (group, kind) or group in BUILTIN_GROUPS:
+                continue
+            at, targets = self._served.get((group, kind), (0.0, None))
+            if not at or now - at >= (SERVED_SECONDS if targets else MISSING_SECONDS):
+                try:
+                    async with asyncio.timeout(LOOK_UP_SECONDS):
+                        targets = await served_targets(self._discovery, group, kind)
+                except (ApiError, ApiUnreachable, TimeoutError):
+                    targets = None  # its name is guessed, as where nobody can be asked
+                self._served[group, kind] = now, targets
+            is_whole = is_whole and bool(targets)
+        return is_whole

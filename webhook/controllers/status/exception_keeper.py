@@ -1,0 +1,225 @@
+"""Keeps what statuses say of exceptions, tells of their end, and deletes those that ended long ago.
+
+What there is to say follows from the object, the clock and what was excused; whoever says it first
+has said it for all. When an exception was used last is written at most once a minute.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from webhook.api.shapes import status_of
+from webhook.cluster.errors import ApiError, ApiUnreachable
+from webhook.controllers.keeper import Keeper
+from webhook.controllers.status.aggregation import DEBOUNCE_SECONDS
+from webhook.controllers.write_pace import TURN_SECONDS, WRITES_AT_ONCE
+from webhook.events.policies import EventWriter, event
+from webhook.exceptions.state import news_of, seconds_to_change, state_of, wanted_status
+from webhook.metrics.policies import EXCEPTIONS as EXCEPTIONS_BY_STATE
+from webhook.policy_kinds.table import EXCEPTION_KINDS
+from webhook.replicas import rendezvous
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from webhook.api.pod_status import Pod
+    from webhook.api.resource import Resource
+    from webhook.cluster.client import ClusterClient
+    from webhook.cluster.store import Object
+    from webhook.controllers.object_faults import ObjectFaults
+    from webhook.exceptions.state import ExceptionFacts
+    from webhook.log import Logger
+    from webhook.metrics.registry import Registry
+    from webhook.serving.exception_uses import ExceptionKey, ExceptionUses
+    from webhook.watch.manager import Manager
+    from webhook.watch.registrar import Registrar
+
+LOOK_SECONDS: Final = 3600.0
+"""How long an exception is left alone at most: what the clock says is compared by then."""
+
+FORBIDDEN_SECONDS: Final = 3600.0
+"""After a refusal to delete nobody tries for so long: the right is the operator's to give."""
+
+_RESOURCES: Final = {row.kind: row.resource for row in EXCEPTION_KINDS}
+
+
+class ExceptionKeeper:
+    """Looks after all exceptions; :meth:`run` in a task of its own."""
+
+    def __init__(  # noqa: PLR0913  # the parts it joins, each named
+        self,
+        client: ClusterClient,
+        manager: Manager,
+        pod: Pod,
+        log: Logger,
+        registry: Registry,
+        object_faults: ObjectFaults,
+        *,
+        facts: Callable[[ExceptionKey, float], ExceptionFacts],
+        uses: ExceptionUses,
+        writers: Callable[[], frozenset[str]],
+        keep_seconds: float,
+    ) -> None:
+        """``facts`` says what is known of an exception, which was used last at a time here.
+
+        ``writers`` gives the replicas that write. Expired ones are kept for ``keep_seconds``, 0 for
+        ever.
+        """
+        self._client = client
+        self._manager = manager
+        self._pod = pod
+        self._log = log
+        self._registry = registry
+        self._object_faults = object_faults
+        self._facts = facts
+        self._uses = uses
+        self._writers = writers
+        self._keep_seconds = keep_seconds
+        self._registrar: Registrar = manager.registrar("exceptions")
+        self._events = EventWriter(client, log)
+        self._used: dict[ExceptionKey, float] = {}
+        self._states: dict[ExceptionKey, str] = {}
+        self._swapped: dict[ExceptionKey, str] = {}
+        self._forbidden_until = 0.0
+        self._named: frozenset[tuple[str, str]] = frozenset()
+        self.keeper: Keeper[ExceptionKey] = Keeper(
+            "exception",
+            self._settle,
+            object_faults,
+            workers=WRITES_AT_ONCE,
+            retry_seconds=TURN_SECONDS,
+            turn_seconds=TURN_SECONDS,
+        )
+        for row in EXCEPTION_KINDS:
+            self._registrar.add_watch(row.gvk)
+
+    async def run(self) -> None:
+        """Look after them until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.keeper.run())
+            tasks.create_task(self._listen())
+
+    async def _listen(self) -> None:
+        while True:
+            heard = await self._registrar.next()
+            if heard.key is None:
+                continue
+            key = heard.gvk.kind, heard.key.namespace, heard.key.name
+            if heard.kind == "delete":
+                self._used.pop(key, None)
+                self._states.pop(key, None)
+                self._swapped.pop(key, None)
+                self._tell_states()
+            else:
+                self._states.setdefault(key, "")
+            self.keeper.add(key, DEBOUNCE_SECONDS)
+
+    def take_uses(self) -> None:
+        """Take what was excused since the last call."""
+        for key, used_at in self._uses.take().items():
+            self._used[key] = used_at
+            self.keeper.add(key, DEBOUNCE_SECONDS)
+
+    def follow(self, constraints: Iterable[tuple[str, str]]) -> None:
+        """There are these constraints; where they are others, look at every exception."""
+        named = frozenset(constraints)
+        if named != self._named:
+            self._named = named
+            for key in self._states:
+                self.keeper.add(key, DEBOUNCE_SECONDS)
+
+    def _tell_states(self) -> None:
+        counts = Counter(state for state in self._states.values() if state)
+        self._registry.replace(
+            EXCEPTIONS_BY_STATE, {(state.lower(),): float(n) for state, n in counts.items()}
+        )
+
+    # --- one of them --------------------------------------------------------------------------------
+
+    async def _settle(self, key: ExceptionKey) -> None:
+        kind, namespace, name = key
+        resource = _RESOURCES[kind]
+        document = self._manager.get(resource.gvk, namespace, name)
+        if document is None:
+            self.keeper.settled(key)
+            return
+        if self._swapped.get(key) == document["metadata"]["resourceVersion"]:
+            return  # What was written then is still on its way here.
+        self._swapped.pop(key, None)
+        now = time.time()
+        facts = self._facts(key, self._used.get(key, 0.0))
+        again = min(seconds_to_change(facts.item, self._keep_seconds, now) + 0.1, LOOK_SECONDS)
+        wanted = wanted_status(document, facts, now)
+        state = state_of(status_of(document) if wanted is None else wanted)
+        if self._states.get(key) != state:
+            self._states[key] = state
+            self._tell_states()
+        is_old = facts.item is not None and facts.item.ends + self._keep_seconds <= now
+        if wanted is None and not (is_old and self._may_delete()):
+            self.keeper.settled(key, again)
+            return
+        rank = rendezvous.rank("/".join(key), self._writers(), self._pod.uid)
+        if self.keeper.waits_for_turn(key, rank, held=status_of(document)):
+            return
+        if wanted is not None:
+            await self._write(key, resource, document, {**document, "status": wanted})
+        else:
+            await self._delete(key, resource, document)
+
+    async def _write(
+        self, key: ExceptionKey, resource: Resource, document: Object, wanted: Object
+    ) -> None:
+        version = document["metadata"]["resourceVersion"]
+        self._swapped[key] = version
+        try:
+            self.keeper.writes += 1
+            written = await self._client.replace(resource, wanted, subresource="status")
+        except (ApiError, ApiUnreachable) as error:
+            self._failed(key, "status of an exception not written", error)
+            return
+        if written["metadata"]["resourceVersion"] == version:
+            self._swapped.pop(key, None)  # Nothing changed, and nothing is on its way.
+        self.keeper.settled(key, DEBOUNCE_SECONDS)
+        news = news_of(status_of(document), wanted["status"])
+        if news is not None:
+            await self._events.write(
+                event(
+                    document,
+                    news.reason,
+                    news.message,
+                    instance=self._pod.name,
+                    is_warning=news.is_warning,
+                )
+            )
+
+    def _may_delete(self) -> bool:
+        return bool(self._keep_seconds) and time.monotonic() >= self._forbidden_until
+
+    async def _delete(self, key: ExceptionKey, resource: Resource, document: Object) -> None:
+        """Delete one that ended long ago, with the right to it."""
+        metadata = document["metadata"]
+        try:
+            self.keeper.writes += 1
+            await self._client.delete(
+                resource, metadata["name"], metadata.get("namespace", ""), uid=metadata["uid"]
+            )
+        except (ApiError, ApiUnreachable) as error:
+            if isinstance(error, ApiError) and error.is_forbidden:
+                self._forbidden_until = time.monotonic() + FORBIDDEN_SECONDS
+                self.keeper.settled(key, FORBIDDEN_SECONDS)
+                return
+            self._failed(key, "expired exception not deleted", error)
+            return
+        self._log.info("expired exception deleted", exception="/".join(filter(None, key)))
+        self.keeper.settled(key)
+
+    def _failed(self, key: ExceptionKey, what: str, error: ApiError | ApiUnreachable) -> None:
+        self._swapped.pop(key, None)
+        if isinstance(error, ApiError) and (error.is_conflict or error.is_absent):
+            self.keeper.retry(key)  # Another was faster; the watch tells what it wrote.
+            return
+        self.keeper.failed(key)
+        self._log.warning(what, exception="/".join(filter(None, key)), error=str(error))

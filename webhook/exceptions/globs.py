@@ -1,0 +1,35 @@
+"""Names and texts in which ``*`` stands for anything, wherever it stands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+
+def glob(pattern: str) -> Callable[[str], bool]:
+    """The test of one pattern; it takes time by the text's length, however many ``*`` there are."""
+    first, *rest = pattern.split("*")
+    if not rest:
+        return pattern.__eq__
+    *between, last = rest
+
+    def test(text: str) -> bool:
+        if not text.startswith(first) or not text.endswith(last):
+            return False
+        at, end = len(first), len(text) - len(last)
+        for part in between:
+            at = text.find(part, at, end)
+            if at < 0:
+                return False
+            at += len(part)
+        return at <= end
+
+    return test
+
+
+def any_glob(patterns: Iterable[str]) -> Callable[[str], bool]:
+    """The test whether one of the patterns matches."""
+    tests = tuple(glob(pattern) for pattern in patterns)
+    return lambda text: any(test(text) for test in tests)

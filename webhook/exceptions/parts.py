@@ -1,0 +1,104 @@
+"""Parts of an object, and the object without them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.shapes import object_of
+from webhook.mutation.location import Field, ListItem
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from webhook.mutation.location import Location
+
+_POD_SPECS: Final = (
+    ("spec",),
+    ("spec", "template", "spec"),
+    ("spec", "jobTemplate", "spec", "template", "spec"),
+)
+"""Where Pods, workloads and CronJobs have a Pod's spec."""
+
+_LISTS: Final = ("containers", "initContainers", "ephemeralContainers")
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Containers by their names or images, and whatever stands at some locations."""
+
+    container: Callable[[str], bool] | None = None
+    image: Callable[[str], bool] | None = None
+    paths: tuple[Location, ...] = ()
+
+    def taken_from(self, obj: dict[str, Any]) -> dict[str, Any] | None:
+        """The object without these parts, which shares the rest with it; None where it has none."""
+        without = obj
+        for path in self.paths:
+            without = _without(without, path)
+        if self.container is not None or self.image is not None:
+            for place in _POD_SPECS:
+                without = _changed(without, place, self._without_containers)
+        return None if without is obj else without
+
+    def _without_containers(self, spec: dict[str, Any]) -> dict[str, Any]:
+        changed = spec
+        for name in _LISTS:
+            containers = spec.get(name)
+            if type(containers) is not list:
+                continue
+            left = [item for item in containers if not self._is_meant(object_of(item))]
+            if len(left) < len(containers):
+                changed = {**changed, name: left}
+        return changed
+
+    def _is_meant(self, container: dict[str, Any]) -> bool:
+        name, image = container.get("name"), container.get("image")
+        if self.container is not None and type(name) is str and self.container(name):
+            return True
+        return self.image is not None and type(image) is str and self.image(image)
+
+
+def _changed(
+    obj: dict[str, Any], place: Sequence[str], change: Callable[[dict[str, Any]], dict[str, Any]]
+) -> dict[str, Any]:
+    """The object with what stands at a place changed; itself where nothing is there, or changes."""
+    if not place:
+        return change(obj)
+    inner = obj.get(place[0])
+    if type(inner) is not dict:
+        return obj
+    made = _changed(inner, place[1:], change)
+    return obj if made is inner else {**obj, place[0]: made}
+
+
+def _without(value: Any, path: Sequence[Field | ListItem]) -> Any:
+    """The value without what stands at a path."""
+    node, rest = path[0], path[1:]
+    if type(node) is Field:
+        if type(value) is not dict or node.name not in value:
+            return value
+        if not rest:
+            return {name: inner for name, inner in value.items() if name != node.name}
+        inner = value[node.name]
+        made = _without(inner, rest)
+        return value if made is inner else {**value, node.name: made}
+    assert type(node) is ListItem
+    if type(value) is not list:
+        return value
+    items = [
+        made
+        for item in value
+        for made in (
+            [item] if not _is_meant(item, node) else [_without(item, rest)] if rest else []
+        )
+    ]
+    same = len(items) == len(value) and all(a is b for a, b in zip(items, value, strict=True))
+    return value if same else items
+
+
+def _is_meant(item: Any, node: ListItem) -> bool:
+    if type(item) is not dict or node.key not in item:
+        return False
+    key = item[node.key]
+    return node.value is None or (type(key) is type(node.value) and key == node.value)

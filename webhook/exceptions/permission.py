@@ -1,0 +1,121 @@
+"""Whether an exception may be made: what its constraints, its times and the operator say.
+
+Whether its author may is asked of the API server, elsewhere (:func:`access_to`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook.api import names
+from webhook.constraint import enforcement
+from webhook.exceptions.exception import ANNOTATION, ANY, CLUSTER_KIND, GROUP, GROUP_KIND
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from webhook.api.shapes import Json
+    from webhook.constraint.constraint import Constraint
+    from webhook.exceptions.exception import PolicyException
+
+VERB: Final = "except"
+"""What somebody must be allowed on a constraint to except anything from it."""
+
+_ALLOWS: Final[dict[Any, frozenset[bool]]] = {
+    None: frozenset({True}),
+    "cluster": frozenset({True}),
+    "all": frozenset({True, False}),
+}
+"""By the annotation: whether exceptions of the cluster are allowed, and of namespaces."""
+
+
+class ExceptionFault(NamedTuple):
+    """Why an exception may not be made; ``code`` is the answer's."""
+
+    code: int
+    message: str
+
+
+def allows(document: Mapping[str, Any], *, of_cluster: bool) -> bool:
+    """Whether a constraint allows exceptions of the cluster, or of namespaces.
+
+    An annotation that says neither ``none``, ``cluster`` nor ``all`` allows none.
+    """
+    annotations = (document.get("metadata") or {}).get("annotations") or {}
+    return of_cluster in _ALLOWS.get(annotations.get(ANNOTATION), frozenset())
+
+
+def closed_by(item: PolicyException, constraints: Iterable[Constraint]) -> ExceptionFault | None:
+    """Why the constraints that it names do not allow it, if one of them does not."""
+    is_of_cluster = item.excuse.kind == CLUSTER_KIND
+    for constraint in constraints:
+        kind, name = constraint.key
+        if (kind, name) not in item.constraints:
+            continue  # Of a whole kind those that allow none are not meant.
+        if not allows(constraint.document, of_cluster=is_of_cluster):
+            return ExceptionFault(
+                403,
+                f"{kind} {name} allows {_allowed(constraint)}: its annotation {ANNOTATION} says so",
+            )
+        if is_left_to_api_server(constraint):
+            return ExceptionFault(
+                422,
+                f"{kind} {name} is enforced by the API server alone ({enforcement.VAP}), which knows "
+                f"no exceptions: give it the enforcement point {names.WEBHOOK}, too",
+            )
+    return None
+
+
+def _allowed(constraint: Constraint) -> str:
+    return (
+        f"no exceptions of namespaces, only a {CLUSTER_KIND}"
+        if allows(constraint.document, of_cluster=True)
+        else "no exceptions"
+    )
+
+
+def is_left_to_api_server(constraint: Constraint) -> bool:
+    """Whether nobody but a policy of the API server's own decides by it at admission."""
+    if constraint.enforcement_action != "scoped" or enforcement.WEBHOOK in constraint.points:
+        return False
+    spec = constraint.document.get("spec") or {}
+    return any(
+        point.get("name") == enforcement.VAP
+        for action in spec.get("scopedEnforcementActions") or ()
+        for point in action.get("enforcementPoints") or ()
+    )
+
+
+def fault_of_times(
+    item: PolicyException, now: float, longest_seconds: float
+) -> ExceptionFault | None:
+    """Why its times are not to be admitted; ``longest_seconds`` is 0 for any length."""
+    if item.ends <= now:
+        return ExceptionFault(422, f"spec.expires is in the past: {item.excuse.expires}")
+    if longest_seconds and item.ends - max(now, item.begins) > longest_seconds:
+        days = longest_seconds / 86400
+        return ExceptionFault(
+            422, f"it would hold for longer than {days:g} days, which this cluster does not allow"
+        )
+    return None
+
+
+def access_to(kind: str, name: str) -> Json:
+    """The right that somebody needs to except anything from a constraint."""
+    attributes = {"group": names.CONSTRAINTS, "resource": kind.lower(), "verb": VERB, "name": name}
+    if kind == GROUP_KIND:
+        attributes |= {"group": GROUP, "resource": f"{kind.lower()}s"}
+    if name == ANY:
+        del attributes["name"]
+    return {"resourceAttributes": attributes}
+
+
+def denied(username: str, kind: str, name: str) -> ExceptionFault:
+    """The refusal of a user who lacks the right."""
+    of = f"every {kind}" if name == ANY else f"{kind} {name}"
+    rule = access_to(kind, name)["resourceAttributes"]
+    return ExceptionFault(
+        403,
+        f"{username} may not make exceptions from {of}: it takes the verb {VERB} on "
+        f"{rule['resource']}.{rule['group']}",
+    )

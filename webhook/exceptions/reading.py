@@ -1,0 +1,358 @@
+"""Reads exceptions; what is wrong with one is said with its field."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.gvk import gvk_of, name_of, namespace_of
+from webhook.api.timestamp import text_of
+from webhook.constraint import structural
+from webhook.constraint.errors import InvalidConstraint
+from webhook.constraint.match import compile_criteria
+from webhook.constraint.names import POLICY_NAME_MAX
+from webhook.constraint.result import Excuse
+from webhook.constraint.selector_validation import validate_selectors
+from webhook.exceptions import schema
+from webhook.exceptions.exception import (
+    ANY,
+    CLUSTER_KIND,
+    InvalidException,
+    PolicyException,
+    SubjectTests,
+)
+from webhook.exceptions.globs import any_glob, glob
+from webhook.exceptions.parts import Parts
+from webhook.mutation.errors import InvalidMutator
+from webhook.mutation.location import Field, parse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from webhook.api.shapes import Json
+    from webhook.constraint.match import MatchSubject, View
+    from webhook.constraint.result import Result
+    from webhook.mutation.location import Location
+
+IMPLIED: Final = "[Implied by "
+"""How the message of a violation begins that is one of what the object implies."""
+
+_OF_OTHER_PLACES: Final = ("namespaces", "excludedNamespaces", "namespaceSelector", "scope")
+
+_NEVER: Final = math.inf
+
+
+def read_exception(document: Mapping[str, Any]) -> PolicyException:
+    """Read an exception of either kind; raises :class:`InvalidException`."""
+    kind, name, namespace = gvk_of(document).kind, name_of(document), namespace_of(document)
+    is_cluster = kind == CLUSTER_KIND
+    if not name:
+        raise InvalidException(f"{kind} has no metadata.name")
+    if len(name) > POLICY_NAME_MAX:
+        raise InvalidException(f"{kind} name must be at most {POLICY_NAME_MAX} characters: {name}")
+    of = f"{kind} {name}"
+    if not is_cluster and not namespace:
+        raise InvalidException(f"{of} has no metadata.namespace: it is for its own namespace alone")
+    spec = document.get("spec")
+    if type(spec) is not dict:
+        raise InvalidException(f"{of} has no spec")
+    spec = {key: value for key, value in spec.items() if value is not None}
+    if faults := _shape_faults(spec, schema.CLUSTER if is_cluster else schema.NAMESPACED):
+        raise InvalidException(f"{of}: {'; '.join(dict.fromkeys(faults))}")
+    try:
+        return _Reader(kind, name, "" if is_cluster else namespace, spec).read()
+    except InvalidException as error:
+        raise InvalidException(f"{of}: {error}") from None
+
+
+def _shape_faults(spec: Json, shape: Mapping[str, Any]) -> list[str]:
+    """What the schema has against a spec; files come as nobody has checked them."""
+    faults = structural.faults(spec, shape, "spec")
+    unknown = structural.unknown_fields(
+        {"spec": spec}, {"type": "object", "properties": {"spec": shape}}
+    )
+    return [
+        *(fault.removeprefix("[].") for fault in faults),
+        *(f"unknown field {name}" for name in unknown),
+    ]
+
+
+def warnings_of_exception(document: Mapping[str, Any]) -> tuple[str, ...]:
+    """What is likely to be wrong with an exception that can be used."""
+    spec = document["spec"]
+    warnings = []
+    narrowing = ("match", "subjects", "violations", "parts", "matchConditions")
+    if not any(spec.get(name) for name in narrowing):
+        warnings.append(
+            "it excuses whatever its constraints find in its namespace: narrow it by spec.match, "
+            "spec.violations or spec.parts"
+        )
+    if spec.get("subjects"):
+        warnings.append(NOT_FOR_AUDIT)
+    if spec.get("permanent"):
+        warnings.append("it never ends: nobody will be asked whether it is still needed")
+    return tuple(warnings)
+
+
+def warnings_in_files(document: Mapping[str, Any], now: float) -> tuple[str, ...]:
+    """The same of one in a file, which nobody refuses for having ended."""
+    item = read_exception(document)
+    if item.ends <= now:
+        return (f"it ended at {item.excuse.expires}: it excuses nothing any more",)
+    return warnings_of_exception(document)
+
+
+NOT_FOR_AUDIT: Final = "spec.subjects: only an admission has a user, so the audit and reports still find the violations"
+
+
+def seconds_of(text: str) -> float:
+    """A time of RFC 3339 in seconds since the epoch; raises ``ValueError``."""
+    time = dt.datetime.fromisoformat(text)
+    if time.tzinfo is None:
+        raise ValueError("no offset")
+    return time.timestamp()
+
+
+class _Reader:
+    def __init__(self, kind: str, name: str, namespace: str, spec: Json) -> None:
+        self._kind = kind
+        self._name = name
+        self._namespace = namespace
+        self._spec = spec
+
+    def read(self) -> PolicyException:
+        spec = self._spec
+        begins, ends = self._time("notBefore", 0.0), self._ends()
+        if begins >= ends:
+            raise InvalidException(
+                "spec.notBefore is not before spec.expires: it is never in force"
+            )
+        match = self._match()
+        constraints = self._constraints()
+        self._check_narrow()
+        places: list[str] = match.get("namespaces") or []
+        place = self._namespace or (
+            places[0] if len(places) == 1 and "*" not in places[0] else None
+        )
+        named = match.get("name") or ""
+        is_beginning = named.endswith("*") and not named.startswith("*")
+        is_pattern = "*" in named and not is_beginning
+        excuse = Excuse(
+            kind=self._kind,
+            namespace=self._namespace,
+            name=self._name,
+            effect=spec.get("effect", "skip"),
+            reason=spec["reason"],
+            expires="" if ends == _NEVER else text_of(ends),
+            ticket=spec.get("ticket", ""),
+            owner=spec.get("owner", ""),
+        )
+        return PolicyException(
+            excuse,
+            constraints,
+            begins,
+            ends,
+            _matches(match, place),
+            place,
+            "" if "*" in named else named,
+            named[:-1] if is_beginning else "",
+            named if is_pattern else "",
+            self._subjects(),
+            self._violation(),
+            self._parts(),
+            self._conditions(),
+        )
+
+    def _time(self, name: str, otherwise: float) -> float:
+        text = self._spec.get(name)
+        if text is None:
+            return otherwise
+        try:
+            return seconds_of(text)
+        except ValueError:
+            raise InvalidException(
+                f"spec.{name} is no time such as 2027-03-31T12:00:00Z: {text!r}"
+            ) from None
+
+    def _ends(self) -> float:
+        is_permanent = self._spec.get("permanent", False)
+        if is_permanent == ("expires" in self._spec):
+            raise InvalidException(
+                "spec has both expires and permanent: it has one of them"
+                if is_permanent
+                else "spec.expires is missing: say when it ends, or spec.permanent: true"
+            )
+        return self._time("expires", _NEVER)
+
+    def _constraints(self) -> tuple[tuple[str, str], ...]:
+        pairs = tuple((item["kind"], item["name"]) for item in self._spec["constraints"])
+        for number, (kind, name) in enumerate(pairs):
+            at = f"spec.constraints[{number}]"
+            if not kind or not name:
+                raise InvalidException(f"{at} has no {'name' if kind else 'kind'}")
+            if "*" in kind:
+                raise InvalidException(f"{at}.kind is no kind: {kind!r}; name each kind")
+            if "*" in name and name != ANY:
+                raise InvalidException(f"{at}.name is a pattern: {name!r}; name each constraint")
+            if name == ANY and self._kind != CLUSTER_KIND:
+                raise InvalidException(
+                    f"{at}.name is *, which only a {CLUSTER_KIND} may say; name each constraint"
+                )
+        return pairs
+
+    def _check_narrow(self) -> None:
+        """Refuse one of the cluster that would excuse all that its constraints find."""
+        narrowing = ("match", "subjects", "violations", "parts", "matchConditions")
+        if self._kind == CLUSTER_KIND and not any(self._spec.get(name) for name in narrowing):
+            raise InvalidException(
+                "it would excuse everything: narrow it by spec.match, spec.subjects, spec.violations, "
+                "spec.parts or spec.matchConditions, or set enforcementAction: dryrun on the constraint"
+            )
+
+    def _match(self) -> Json:
+        match: Json = self._spec.get("match") or {}
+        if self._namespace:
+            for name in _OF_OTHER_PLACES:
+                if match.get(name) is not None:
+                    raise InvalidException(
+                        f"spec.match.{name}: it is for its own namespace alone; a {CLUSTER_KIND} "
+                        "is for others"
+                    )
+        try:
+            validate_selectors({"spec": {"match": match}})
+        except InvalidConstraint as error:
+            raise InvalidException(str(error).removeprefix("invalid Constraint: ")) from None
+        return match
+
+    def _subjects(self) -> SubjectTests | None:
+        subjects = self._spec.get("subjects")
+        if not subjects:
+            return None
+        users, groups = [], []
+        for number, item in enumerate(subjects):
+            at, kind, name = f"spec.subjects[{number}]", item["kind"], item["name"]
+            namespace = item.get("namespace") or self._namespace
+            if not name:
+                raise InvalidException(f"{at}.name is empty")
+            if kind != "ServiceAccount" and item.get("namespace"):
+                raise InvalidException(f"{at}.namespace: only a ServiceAccount has one")
+            if kind == "ServiceAccount" and not namespace:
+                raise InvalidException(f"{at}.namespace is missing: a ServiceAccount is in one")
+            if kind == "Group":
+                groups.append(name)
+            elif kind == "User":
+                users.append(name)
+            else:
+                users.append(f"system:serviceaccount:{namespace}:{name}")
+        return SubjectTests(any_glob(users), any_glob(groups))
+
+    def _violation(self) -> Callable[[Result], bool] | None:
+        listed = self._spec.get("violations")
+        if not listed:
+            return None
+        tests = []
+        for number, item in enumerate(listed):
+            if not item.get("message") and not item.get("details"):
+                raise InvalidException(
+                    f"spec.violations[{number}] has neither message nor details: say which it is"
+                )
+            tests.append(_violation_test(item))
+        return lambda result: any(test(result) for test in tests)
+
+    def _parts(self) -> Parts | None:
+        parts = self._spec.get("parts")
+        if parts is None:
+            return None
+        if not any(parts.get(name) for name in ("containers", "images", "paths")):
+            raise InvalidException("spec.parts names no containers, images or paths")
+        return Parts(
+            any_glob(parts["containers"]) if parts.get("containers") else None,
+            any_glob(parts["images"]) if parts.get("images") else None,
+            tuple(
+                _path(text, f"spec.parts.paths[{number}]")
+                for number, text in enumerate(parts.get("paths") or ())
+            ),
+        )
+
+    def _conditions(self) -> Callable[[dict[str, Any]], bool] | None:
+        listed = self._spec.get("matchConditions")
+        if not listed:
+            return None
+        # Here and not above: who has no conditions shall not pay for CEL.
+        from webhook.exceptions.conditions import compile_conditions  # noqa: PLC0415
+
+        return compile_conditions([item["expression"] for item in listed])
+
+
+def _matches(match: Json, place: str | None) -> Callable[[View, MatchSubject], bool] | None:
+    """The test of an object that is in the namespace and has the name by which it is found.
+
+    None where that is all.
+
+    A list of namespaces selects nothing that is in none. A constraint's does: it means "not in
+    others" there, which would excuse more than is said.
+    """
+    by_index = ("name",) if place is None else ("name", "namespaces")
+    asked = {field: value for field, value in match.items() if field not in by_index}
+    if not asked:
+        return None
+    criteria = compile_criteria(asked)
+    if place is not None or not match.get("namespaces"):
+        return criteria
+
+    def matches(view: View, subject: MatchSubject) -> bool:
+        is_placed = view.is_namespace or view.namespace or subject.place or subject.namespace
+        return bool(is_placed) and criteria(view, subject)
+
+    return matches
+
+
+def _violation_test(item: Json) -> Callable[[Result], bool]:
+    message, details = item.get("message"), item.get("details")
+    says = glob(message) if message else None
+
+    def test(result: Result) -> bool:
+        if says is not None and not any(map(says, _messages(result.msg))):
+            return False
+        return not details or _holds(details, result.details)
+
+    return test
+
+
+def _messages(message: str) -> Sequence[str]:
+    """What a message says, with and without the template by which it is implied."""
+    if not message.startswith(IMPLIED):
+        return (message,)
+    return (message, message.partition("] ")[2])
+
+
+def _holds(wanted: Any, given: Any) -> bool:
+    """Whether details have wanted values: all fields of objects, patterns for texts."""
+    if type(wanted) is dict:
+        return type(given) is dict and all(
+            name in given and _holds(value, given[name]) for name, value in wanted.items()
+        )
+    if type(wanted) is list:
+        return type(given) is list and len(given) == len(wanted) and all(map(_holds, wanted, given))
+    if type(wanted) is str:
+        return type(given) is str and glob(wanted)(given)
+    if type(wanted) is bool or type(given) is bool:
+        return wanted is given
+    return bool(wanted == given)
+
+
+def _path(text: str, at: str) -> Location:
+    try:
+        path = parse(text)
+    except InvalidMutator as error:
+        raise InvalidException(f"{at} is no location: {error}") from None
+    first = path[0] if path else None
+    if type(first) is not Field or (
+        first.name in ("apiVersion", "kind")
+        or (first.name == "metadata" and len(path) == 1)
+        or [getattr(node, "name", "") for node in path[:2]]
+        in (["metadata", "name"], ["metadata", "namespace"])
+    ):
+        raise InvalidException(f"{at}: without it there is no object to review")
+    return path

@@ -1,0 +1,350 @@
+"""The stage of a review that excuses what was found.
+
+It looks at exceptions only where something was violated. They are found by the constraint, the
+namespace and the name of the object, so that what it takes does not grow with their number.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from webhook.api.encoding import encode
+from webhook.api.gvk import gvk_of
+from webhook.cel.errors import EvaluationError
+from webhook.constraint.errors import MatchError
+from webhook.constraint.match import View
+from webhook.constraint.result import DEFERRED, Result, answer_order
+from webhook.constraint.review import AugmentedObject, AugmentedReview
+from webhook.constraint.targets.admission import NAME, subject_of
+from webhook.exceptions.exception import ANY, GROUP, KINDS
+from webhook.exceptions.permission import allows
+from webhook.review.subject import object_of_value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from webhook.constraint.match import MatchSubject
+    from webhook.constraint.result import ExcuseEffect, Responses
+    from webhook.exceptions.exception import PolicyException
+    from webhook.exceptions.parts import Parts
+    from webhook.review.policy_set import Examination
+
+AGAIN_MAX: Final = 16
+"""Reviews of one object without parts of it: each takes as long as the first, and sixteen exceptions
+that are about parts of the same object are many."""
+
+_STRENGTH: Final = {"dryrun": 1, "warn": 2, "deny": 3}
+
+_LENIENT: Final[tuple[ExcuseEffect, ...]] = ("skip", "dryrun", "warn")
+"""The effects, the most lenient first: of several exceptions that one counts."""
+
+_BEFORE_EXCUSE: Final = Result._fields.index("excuse")
+
+_Table: TypeAlias = "dict[tuple[str, str], list[PolicyException]]"
+"""Exceptions by the kind and the name of their constraints."""
+
+
+class _Place:
+    """The exceptions for one namespace, or for any: by the name of the object, and how it begins."""
+
+    __slots__ = ("_beginnings", "_lengths", "_names", "_rest")
+
+    def __init__(self) -> None:
+        self._names: dict[str, _Table] = {}
+        self._beginnings: dict[str, _Table] = {}
+        self._lengths: list[int] = []
+        """Those that beginnings have, in order."""
+        self._rest: _Table = {}
+        """Those for whatever name, and for names by other patterns."""
+
+    def add(self, item: PolicyException) -> None:
+        """Put one in its place."""
+        if item.object_name:
+            table = self._names.setdefault(item.object_name, {})
+        elif item.name_beginning:
+            table = self._beginnings.setdefault(item.name_beginning, {})
+            if len(item.name_beginning) not in self._lengths:
+                insort(self._lengths, len(item.name_beginning))
+        else:
+            table = self._rest
+        for key in dict.fromkeys(item.constraints):
+            table.setdefault(key, []).append(item)
+
+    def of(self, view: View) -> list[_Table]:
+        """The tables of what may be about an object."""
+        tables = [] if (named := self._names.get(view.name)) is None else [named]
+        for text in {view.name, view.generate_name} if view.generate_name else (view.name,):
+            for length in self._lengths:
+                if length > len(text):
+                    break
+                if (begun := self._beginnings.get(text[:length])) is not None:
+                    tables.append(begun)
+        if self._rest:
+            tables.append(self._rest)
+        return tables
+
+
+class Deferred(Exception):
+    """A review without parts takes too long here."""
+
+
+class Excusing:
+    """All exceptions, as a stage. Immutable but for what it learns of conditions that fail."""
+
+    def __init__(self, exceptions: Iterable[PolicyException]) -> None:
+        self.exceptions = tuple(exceptions)
+        self._places: dict[str | None, _Place] = {}
+        """By the namespace of the object; None for whichever it is."""
+        for item in self.exceptions:
+            self._places.setdefault(item.place, _Place()).add(item)
+        self.by_title = {item.excuse.title: item for item in self.exceptions}
+        self.condition_faults: dict[str, str] = {}
+        """What went wrong last in the conditions of each exception, by its title."""
+
+    def __call__(self, examined: Examination, responses: Responses) -> Responses:
+        """Excuse what exceptions are about; all else stays as it is."""
+        if not responses.results:
+            return responses
+        value = examined.value
+        obj = object_of_value(value)
+        if obj is None:
+            return responses  # A document is no object of a cluster.
+        view = View(obj, gvk_of(obj))
+        if not view.kind or (view.group == GROUP and view.kind in KINDS):
+            return responses  # What is said of exceptions is excused by none.
+        place = _place_of(value, view)
+        tables: list[_Table] = []
+        for of in (None,) if place is None else (place, None):
+            if (known := self._places.get(of)) is not None:
+                tables += known.of(view)
+        if not tables:
+            return responses  # As nearly always, at the price of a few look-ups.
+        try:
+            return _Case(examined, responses, view, place, self.condition_faults).excused(tables)
+        except Deferred:
+            return DEFERRED
+
+
+class _Case:
+    """What was found of one object on the way to what is answered."""
+
+    def __init__(
+        self,
+        examined: Examination,
+        responses: Responses,
+        view: View,
+        place: str | None,
+        faults: dict[str, str],
+    ) -> None:
+        """``faults`` takes what goes wrong in conditions."""
+        self._examined = examined
+        self._responses = responses
+        self._view = view
+        self._place = place
+        self._faults = faults
+        self._now = examined.at
+        self._about: dict[int, bool] = {}
+        """Whether an exception's match and conditions hold, by its identity."""
+        self._subject: MatchSubject | None = None
+        self._gone: dict[tuple[int, ...], Mapping[tuple[str, str], Counter[_Violation]]] = {}
+        """What is not found without the parts of some exceptions, by constraint."""
+
+    def excused(self, tables: Sequence[_Table]) -> Responses:
+        """What is left of the responses; ``tables`` have what may be about the object."""
+        responses = self._responses
+        kept: list[Result] = []
+        excused: list[Result] = []
+        is_changed = False
+        for result in responses.results:
+            made = result
+            if result.cause == "violation" and (items := self._candidates(result, tables)):
+                made = self._with_excuse(result, items)
+                is_changed = is_changed or made is not result
+            if made.excuse is not None and made.excuse.effect == "skip":
+                excused.append(made)
+            else:
+                kept.append(made)
+        if not is_changed:
+            return responses
+        results = tuple(sorted(kept, key=answer_order)) if kept else ()
+        return responses._replace(results=results, excused=(*responses.excused, *excused))
+
+    def _candidates(self, result: Result, tables: Sequence[_Table]) -> list[PolicyException]:
+        """The exceptions for its constraint, those by its name first, that may be about the object."""
+        key, items = result.constraint.key, []
+        for of in (key, (key[0], ANY)):
+            for table in tables:
+                for item in table.get(of, ()):
+                    if not item.name_pattern or self._view.is_named(item.name_pattern):
+                        items.append(item)  # noqa: PERF401  # a call less
+        return items
+
+    def _with_excuse(self, result: Result, candidates: Sequence[PolicyException]) -> Result:
+        """A violation with the most lenient exception that excuses it, and its action as it is then."""
+        whole: list[PolicyException] = []
+        partly: list[PolicyException] = []
+        document = result.constraint.document
+        conditional = [item for item in candidates if item.conditions is not None]
+        for item in candidates:
+            if not self._is_about(item) or not allows(
+                document, of_cluster=not item.excuse.namespace
+            ):
+                continue
+            if item.violation is None or item.violation(result):
+                (whole if item.parts is None else partly).append(item)
+                if not conditional and item.parts is None and item.excuse.effect == "skip":
+                    # None is more lenient, nor is there a fault of others to be told.
+                    return _weakened(result, item)
+        excusing = [*whole, *(self._by_parts(result, partly) if partly else ())]
+        for effect in _LENIENT:
+            for item in excusing:
+                if item.excuse.effect == effect:
+                    return _weakened(result, item)
+        return result
+
+    def _is_about(self, item: PolicyException) -> bool:
+        if not item.begins <= self._now < item.ends:
+            return False
+        namespace = item.excuse.namespace
+        if namespace and (namespace != self._place or self._view.is_namespace):
+            return False  # Whoever may do as they like in a namespace may not with it.
+        value = self._examined.value
+        if item.subjects is not None and not (
+            type(value) is AugmentedReview
+            and item.subjects.meant(value.request.document.get("userInfo") or {})
+        ):
+            return False
+        if item.matches is None and item.conditions is None:
+            return True
+        known = self._about.get(id(item))
+        if known is None:
+            known = self._about[id(item)] = self._is_matched(item)
+        return known
+
+    def _is_matched(self, item: PolicyException) -> bool:
+        try:
+            if item.matches is not None and not self._matches(item.matches):
+                return False
+            return item.conditions is None or item.conditions(self._document())
+        except MatchError as error:
+            self._faults[item.excuse.title] = str(error)
+        except EvaluationError as error:
+            self._faults[item.excuse.title] = error.text
+        return False
+
+    def _matches(self, test: Callable[[View, MatchSubject], bool]) -> bool:
+        if self._subject is None:
+            examined = self._examined
+            namespaces = examined.snapshot.namespaces
+            self._subject = subject_of(examined.value, self._view, namespaces)
+        return test(self._view, self._subject)
+
+    def _document(self) -> dict[str, Any]:
+        """``input.review``, as conditions see it."""
+        examined = self._examined
+        target = examined.snapshot.targets[NAME]
+        review = target.handle_review(examined.value, examined.snapshot.namespaces)
+        assert review is not None
+        document: dict[str, Any] = review.document
+        return document
+
+    # --- parts --------------------------------------------------------------------------------------
+
+    def _by_parts(self, result: Result, items: Sequence[PolicyException]) -> list[PolicyException]:
+        """Those without whose parts a violation is not found; all of them where it takes them all."""
+        alone = [item for item in items if self._goes_without(result, (item,))]
+        if alone or len(items) == 1:
+            return alone
+        if not self._goes_without(result, tuple(items)):
+            return []
+        # It takes several of them, and the strictest says what becomes of it.
+        return [max(items, key=lambda item: _LENIENT.index(item.excuse.effect))]
+
+    def _goes_without(self, result: Result, items: tuple[PolicyException, ...]) -> bool:
+        key = tuple(id(item) for item in items)
+        gone = self._gone.get(key)
+        if gone is None:
+            if len(self._gone) >= AGAIN_MAX:
+                return False
+            parts = [item.parts for item in items if item.parts is not None]
+            gone = self._gone[key] = self._found_gone(parts)
+        return gone.get(result.constraint.key, Counter())[_violation(result)] > 0
+
+    def _found_gone(self, parts: Sequence[Parts]) -> dict[tuple[str, str], Counter[_Violation]]:
+        """What was found and is not found without some parts, by constraint.
+
+        Of a constraint that finds anything new then, or cannot be decided, nothing counts as gone:
+        its messages may tell of what is left in other words.
+        """
+        value = _without(self._examined.value, parts)
+        if value is None:
+            return {}
+        left = self._examined.again(value)
+        if left is DEFERRED:
+            raise Deferred
+        if left.faults or left.deadline_exceeded:
+            return {}
+        before = _by_constraint(self._responses.results)
+        after = _by_constraint(left.results)
+        undecided = {item.constraint.key for item in left.undecided}
+        return {
+            key: violations - after.get(key, Counter())
+            for key, violations in before.items()
+            if key not in undecided and not after.get(key, Counter()) - violations
+        }
+
+
+def _place_of(value: Any, view: View) -> str | None:
+    """The namespace that an object counts as being in; None for none. A Namespace is in its own."""
+    if view.is_namespace:
+        return view.name
+    named = value.request.namespace if type(value) is AugmentedReview else ""
+    return named or view.namespace or None
+
+
+_Violation = tuple[str, bytes]
+
+
+def _violation(result: Result) -> _Violation:
+    return result.msg, encode(result.details, sort_keys=True)
+
+
+def _by_constraint(results: Iterable[Result]) -> dict[tuple[str, str], Counter[_Violation]]:
+    made: dict[tuple[str, str], Counter[_Violation]] = {}
+    for result in results:
+        made.setdefault(result.constraint.key, Counter())[_violation(result)] += 1
+    return made
+
+
+def _without(value: Any, parts: Sequence[Parts]) -> Any:
+    """What is reviewed without some parts of its objects; None where it has none of them."""
+    if type(value) is AugmentedObject:
+        reviewed = _taken(value.object, parts)
+        return None if reviewed is value.object else value._replace(object=reviewed)
+    request = value.request
+    was, old_was = request.object, request.old_object
+    obj = None if was is None else _taken(was, parts)
+    old = None if old_was is None else _taken(old_was, parts)
+    if obj is was and old is old_was:
+        return None
+    document = {**request.document, "object": obj, "oldObject": old}
+    return value._replace(request=request._replace(document=document, object=obj, old_object=old))
+
+
+def _taken(obj: dict[str, Any], parts: Sequence[Parts]) -> dict[str, Any]:
+    for one in parts:
+        obj = one.taken_from(obj) or obj
+    return obj
+
+
+def _weakened(result: Result, item: PolicyException) -> Result:
+    """A violation as an exception leaves it: never with a stronger action than it had."""
+    effect = item.excuse.effect
+    if effect == "skip" or not any(
+        _STRENGTH.get(action, 0) > _STRENGTH[effect] for action in result.actions
+    ):
+        # Every excused violation is made anew: ``_replace`` takes twice as long.
+        return Result._make((*result[:_BEFORE_EXCUSE], item.excuse, result.existing))
+    return result._replace(enforcement_action=effect, scoped_actions=(), excuse=item.excuse)

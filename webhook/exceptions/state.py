@@ -1,0 +1,185 @@
+"""What is said of an exception as it is now: its status, and when to look again."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+
+from webhook.api.shapes import status_of
+from webhook.api.timestamp import seconds_of, text_of
+from webhook.exceptions.exception import ANY
+from webhook.exceptions.permission import closed_by
+from webhook.exceptions.reading import warnings_of_exception
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.api.shapes import Json
+    from webhook.constraint.constraint import Constraint
+    from webhook.exceptions.exception import PolicyException
+
+ExceptionState: TypeAlias = Literal["Pending", "Active", "Unused", "Expired", "Invalid"]
+
+UNUSED_SECONDS: Final = 30 * 24 * 3600.0
+"""After this without anything to excuse an exception counts as unused: a month has the jobs and
+roll-outs that come once in one."""
+
+USE_SECONDS: Final = 60.0
+"""Between two writes of when an exception was used last."""
+
+NOTICE_SECONDS: Final = 7 * 24 * 3600.0
+"""So long before its end an Event says that it ends."""
+
+
+_ENDS: Final = "it ends at"
+
+
+class ExceptionVerdict(NamedTuple):
+    """The state of an exception and why it is so."""
+
+    state: ExceptionState
+    message: str = ""
+
+
+class ExceptionNews(NamedTuple):
+    """What an Event says of an exception."""
+
+    reason: str
+    message: str
+    is_warning: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ExceptionFacts:
+    """What is known of an exception beside its text.
+
+    ``item`` is None for one that cannot be read, and ``error`` says why. ``used_at`` is when it
+    excused something last, 0 for never; ``condition_fault`` what went wrong in its conditions.
+    """
+
+    item: PolicyException | None
+    constraints: Mapping[tuple[str, str], Constraint]
+    error: str = ""
+    used_at: float = 0.0
+    condition_fault: str = ""
+
+
+def judge(document: Mapping[str, Any], facts: ExceptionFacts, now: float) -> ExceptionVerdict:
+    """The state of an exception at a time, in seconds since the epoch."""
+    item = facts.item
+    if item is None:
+        return ExceptionVerdict("Invalid", facts.error)
+    if item.ends <= now:
+        return ExceptionVerdict("Expired", f"it ended at {item.excuse.expires}")
+    if (why := _nothing_to_excuse(item, facts.constraints)) is not None:
+        return ExceptionVerdict("Invalid", why)
+    notes = [*warnings_of_exception(document)]
+    if missing := missing_constraints(item, facts.constraints):
+        notes.append(f"there is no constraint {', '.join(missing)}")
+    if facts.condition_fault:
+        notes.append(f"not excused, for its conditions could not be known: {facts.condition_fault}")
+    if item.begins > now:
+        return ExceptionVerdict(
+            "Pending", "; ".join([f"it begins at {text_of(item.begins)}", *notes])
+        )
+    if item.ends - now <= NOTICE_SECONDS:
+        notes.insert(0, f"{_ENDS} {item.excuse.expires}")
+    last = max(facts.used_at, _seconds(status_of(document).get("lastUsed")))
+    since = max(last, item.begins, _seconds(document["metadata"].get("creationTimestamp")))
+    if now - since >= UNUSED_SECONDS:
+        days = int((now - since) // 86400)
+        notes.insert(0, f"it has excused nothing for {days} days: it may not be needed any more")
+        return ExceptionVerdict("Unused", "; ".join(notes))
+    return ExceptionVerdict("Active", "; ".join(notes))
+
+
+def missing_constraints(
+    item: PolicyException, constraints: Mapping[tuple[str, str], Constraint]
+) -> list[str]:
+    """The constraints that it names and that there are not."""
+    kinds = {kind for kind, _ in constraints}
+    return [
+        f"{kind}/{name}"
+        for kind, name in item.constraints
+        if (kind not in kinds if name == ANY else (kind, name) not in constraints)
+    ]
+
+
+def _nothing_to_excuse(
+    item: PolicyException, constraints: Mapping[tuple[str, str], Constraint]
+) -> str | None:
+    """Why none of its constraints can be excused from; None where one can."""
+    missing = missing_constraints(item, constraints)
+    if len(missing) == len(item.constraints):
+        return f"there is no constraint {', '.join(missing)}"
+    faults = []
+    for key in item.constraints:
+        if key not in constraints:
+            if key[1] == ANY:
+                return None
+            continue
+        fault = closed_by(item, [constraints[key]])
+        if fault is None:
+            return None
+        faults.append(fault.message)
+    return "; ".join(faults)
+
+
+def wanted_status(document: Mapping[str, Any], facts: ExceptionFacts, now: float) -> Json | None:
+    """The whole status that an exception should have; None where it has that.
+
+    When it was used last is written where a minute has gone by, or something else changes.
+    """
+    before = status_of(document)
+    verdict = judge(document, facts, now)
+    wanted: Json = {
+        "state": verdict.state,
+        "observedGeneration": document["metadata"].get("generation", 0),
+    }
+    if verdict.message:
+        wanted["message"] = verdict.message
+    told = before.get("lastUsed")
+    if told:
+        wanted["lastUsed"] = told
+    is_due = facts.used_at - _seconds(told) >= USE_SECONDS
+    if facts.used_at and (is_due or wanted != before) and facts.used_at > _seconds(told):
+        wanted["lastUsed"] = text_of(facts.used_at)
+    return None if wanted == before else wanted
+
+
+def state_of(status: Mapping[str, Any]) -> str:
+    """The state that a status says; empty for none."""
+    state = status.get("state")
+    return state if type(state) is str else ""
+
+
+def news_of(before: Mapping[str, Any], after: Mapping[str, Any]) -> ExceptionNews | None:
+    """What is worth an Event where one status follows another."""
+    state, message = state_of(after), str(after.get("message", ""))
+    if state != state_of(before):
+        if state in ("Expired", "Invalid", "Unused"):
+            return ExceptionNews(state, message, is_warning=state != "Unused")
+        if message.startswith(_ENDS):
+            return ExceptionNews("Expiring", message, is_warning=True)
+        return None
+    if message.startswith(_ENDS) and not str(before.get("message", "")).startswith(_ENDS):
+        return ExceptionNews("Expiring", message, is_warning=True)
+    return None
+
+
+def seconds_to_change(item: PolicyException | None, keep_seconds: float, now: float) -> float:
+    """How long it is until something is to be said, or done, about it by the clock alone."""
+    if item is None:
+        return math.inf
+    moments = [item.begins, item.ends - NOTICE_SECONDS, item.ends]
+    if keep_seconds:
+        moments.append(item.ends + keep_seconds)
+    return min((moment - now for moment in moments if moment > now), default=math.inf)
+
+
+def _seconds(text: Any) -> float:
+    try:
+        return seconds_of(text)
+    except (TypeError, ValueError):
+        return 0.0

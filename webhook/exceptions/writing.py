@@ -1,0 +1,105 @@
+"""Writes the narrowest exceptions for violations that somebody has to live with."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from webhook.constraint.names import POLICY_NAME_MAX
+from webhook.exceptions.exception import API_VERSION, CLUSTER_KIND, GROUP, KIND
+from webhook.exceptions.reading import IMPLIED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from webhook.api.shapes import Json
+
+_MESSAGES_MAX: Final = 100
+"""Of one exception, which its schema bounds."""
+
+_OTHERS: Final = re.compile(r"[^a-z0-9]+")
+
+
+class KnownViolation(NamedTuple):
+    """A violation as a report, record or message names it: its constraint and its object."""
+
+    constraint: tuple[str, str]
+    group: str
+    kind: str
+    namespace: str
+    name: str
+    message: str
+
+
+class ExceptionTerms(NamedTuple):
+    """What is to be said of exceptions that are made: why, until when, with which effect."""
+
+    reason: str
+    expires: str
+    effect: str = "skip"
+    ticket: str = ""
+    owner: str = ""
+    of_cluster: bool = False
+    """Whether they are of the cluster, though the objects are in a namespace."""
+
+
+def narrow_exceptions(violations: Iterable[KnownViolation], terms: ExceptionTerms) -> list[Json]:
+    """An exception for each constraint and object, with the messages that were told of it."""
+    messages: dict[KnownViolation, dict[str, None]] = {}
+    for one in violations:
+        told = one.message.partition("] ")[2] if one.message.startswith(IMPLIED) else one.message
+        messages.setdefault(one._replace(message=""), {})[told] = None
+    return [
+        _exception(one, list(told)[:_MESSAGES_MAX], terms)
+        for one, told in sorted(messages.items(), key=lambda item: item[0])
+    ]
+
+
+def _exception(one: KnownViolation, messages: Sequence[str], terms: ExceptionTerms) -> Json:
+    is_own = bool(one.namespace) and not terms.of_cluster
+    match: Json = {"kinds": [{"apiGroups": [one.group], "kinds": [one.kind]}]}
+    if one.namespace and not is_own:
+        match["namespaces"] = [one.namespace]
+    if one.name:
+        match["name"] = name_pattern(one.name)
+    kind, name = one.constraint
+    spec: Json = {
+        "constraints": [{"kind": kind, "name": name}],
+        "match": match,
+        "violations": [{"message": message} for message in messages if message],
+        "effect": terms.effect,
+        "reason": terms.reason,
+        "ticket": terms.ticket,
+        "owner": terms.owner,
+        "expires": terms.expires,
+    }
+    metadata: Json = {"name": _name(one)}
+    if is_own:
+        metadata["namespace"] = one.namespace
+    return {
+        "apiVersion": f"{GROUP}/{API_VERSION}",
+        "kind": KIND if is_own else CLUSTER_KIND,
+        "metadata": metadata,
+        "spec": {field: value for field, value in spec.items() if value},
+    }
+
+
+def name_pattern(name: str) -> str:
+    """A name as a match may have it: of a role's with a star inside, what begins or ends it."""
+    before, star, after = name.partition("*")
+    return before + star if before else star + after.rpartition("*")[2]
+
+
+def _name(one: KnownViolation) -> str:
+    """A name that says what it is, and the same each time."""
+    return exception_name(
+        f"{one.constraint[1]}-{one.kind}-{one.name}", [*one.constraint, *one[1:5]]
+    )
+
+
+def exception_name(words: str, identity: Iterable[str]) -> str:
+    """A name of these words, and another for each identity."""
+    digest = hashlib.sha256("/".join(identity).encode()).hexdigest()[:8]
+    stem = _OTHERS.sub("-", words.lower())[: POLICY_NAME_MAX - len(digest) - 1].strip("-")
+    return f"{stem}-{digest}"

@@ -1,0 +1,157 @@
+"""A Provider: where keys are asked for, and by whose certificates it is known.
+
+What is accepted, and the words of a refusal, are those of Gatekeeper's cache of providers
+(frameworks, pkg/externaldata/cache.go). Only HTTPS, and no authority but those of ``caBundle``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+from webhook.api.gvk import name_of
+from webhook.golang import base64, url
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from ssl import SSLContext
+
+GROUP: Final = "externaldata.gatekeeper.sh"
+KIND: Final = "Provider"
+
+USE: Final = "waddle.dev/use"
+REQUIRED: Final = "required"
+"""The annotation of a Provider that not everybody may have asked, and its value."""
+
+TIMEOUT_SECONDS: Final = 5.0
+"""Of a Provider without ``spec.timeout``, or with 0: Gatekeeper's own default in mutation. In
+validation it gives such a request no time at all."""
+
+TIMEOUT_SECONDS_MAX: Final = 30.0
+"""An admission waits no longer, and nobody keeps an answer that took longer for the next."""
+
+BUNDLE_CERTIFICATES_MAX: Final = 1024
+"""More than any store of roots has."""
+
+T = TypeVar("T")
+
+
+class InvalidProvider(ValueError):
+    """A Provider that cannot be used; the message is Gatekeeper's."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataProvider:
+    """A Provider as it can be asked; ``authorities`` are certificates in DER."""
+
+    name: str
+    url: str
+    timeout_seconds: float
+    authorities: tuple[bytes, ...]
+    is_guarded: bool = False
+    """Whether who brings in what asks it needs the verb ``use`` on it."""
+
+
+class ClientPair(Protocol):
+    """The pair that is shown to providers that ask for one."""
+
+    @property
+    def version(self) -> object:
+        """Another for another pair."""
+
+    def lend(self, context: SSLContext) -> None:
+        """Have this context show the pair from now on; raises ValueError where it cannot."""
+
+
+def read_provider(document: Mapping[str, Any]) -> DataProvider:
+    """Read a Provider; raises :class:`InvalidProvider`."""
+    spec = _typed(document.get("spec"), dict, "spec", {})
+    address = _typed(spec.get("url"), str, "spec.url", "")
+    timeout = _typed(spec.get("timeout"), int, "spec.timeout", 0)
+    bundle = _typed(spec.get("caBundle"), str, "spec.caBundle", "")
+    name = name_of(document)
+    if not name:
+        raise InvalidProvider("provider name can not be empty. value ")
+    if not address:
+        raise InvalidProvider("invalid provider url. value: ")
+    if timeout < 0:
+        raise InvalidProvider(f"provider timeout should be a positive integer. value: {timeout}")
+    try:
+        parsed = url.parse(address)
+    except ValueError as error:
+        raise InvalidProvider(str(error)) from None
+    if parsed.scheme != "https":
+        raise InvalidProvider("only HTTPS scheme is supported for Providers")
+    if not bundle:
+        raise InvalidProvider("caBundle should be set for HTTPS scheme")
+    authorities = _authorities(bundle)
+    if not parsed.hostname:
+        # Gatekeeper takes it, and fails at each request.
+        raise InvalidProvider(f"invalid provider url: no host. value: {address}")
+    seconds = min(float(timeout), TIMEOUT_SECONDS_MAX) or TIMEOUT_SECONDS
+    return DataProvider(name, address, seconds, authorities, _is_guarded(document))
+
+
+def _is_guarded(document: Mapping[str, Any]) -> bool:
+    annotations = (document.get("metadata") or {}).get("annotations") or {}
+    said = annotations.get(USE)
+    if said not in (None, REQUIRED):
+        # Neither one nor the other: nobody may find out later which of them was meant.
+        raise InvalidProvider(f"annotation {USE}: want {REQUIRED}, got {said!r}")
+    return said is not None
+
+
+def providers_by_name(providers: Iterable[DataProvider]) -> dict[str, DataProvider]:
+    """All that can be asked, as a policy set has them."""
+    return {provider.name: provider for provider in providers}
+
+
+def _typed(value: Any, kind: type[T], field: str, absent: T) -> T:
+    """A field's value; what the CRD refuses in a cluster may stand in a file."""
+    if value is None:
+        return absent
+    if type(value) is not kind:
+        raise InvalidProvider(f"{field} must be of type {_KINDS[kind]}")
+    return value
+
+
+_KINDS: Final[dict[type, str]] = {dict: "object", str: "string", int: "integer"}
+
+
+def _authorities(bundle: str) -> tuple[bytes, ...]:
+    """The certificates of a bundle. The first block has to be one; others that are none do not count."""
+    # Here and not above: who needs the names of kinds alone needs no certificates.
+    from webhook.rego.builtins.keys import pem  # noqa: PLC0415
+
+    try:
+        text = base64.decode(bundle)
+    except base64.CorruptInputError as error:
+        raise InvalidProvider(f"failed to base64 decode caBundle: {error}") from None
+    first, rest = pem.decode(text)
+    if first is None:
+        raise InvalidProvider("bad caBundle")
+    if fault := _fault_of(first.data):
+        raise InvalidProvider(f"failed to parse caBundle: {fault}")
+    authorities = tuple(
+        block.data
+        for block in (first, *pem.blocks(rest))
+        if block.label == "CERTIFICATE" and not _fault_of(block.data)
+    )
+    if not authorities:
+        # Gatekeeper takes it, and fails at each request.
+        raise InvalidProvider("bad caBundle: it holds no block of type CERTIFICATE")
+    if len(authorities) > BUNDLE_CERTIFICATES_MAX:
+        raise InvalidProvider(f"caBundle holds more than {BUNDLE_CERTIFICATES_MAX} certificates")
+    return authorities
+
+
+def _fault_of(data: bytes) -> str:
+    """What is wrong with a certificate in DER; empty for nothing."""
+    from webhook.rego.builtins.x509 import certificate  # noqa: PLC0415  # see above
+    from webhook.rego.errors import BuiltinError  # noqa: PLC0415
+
+    try:
+        certificate.parse(data)
+    except BuiltinError as error:
+        return str(error)
+    return ""

@@ -1,0 +1,172 @@
+"""A provider's answer, read as Go's ``encoding/json`` reads it into Gatekeeper's types.
+
+Names of fields are matched without regard to case, null is as if nothing were there, unknown fields
+are passed over, and neither ``apiVersion`` nor ``kind`` is looked at but for its type. Numbers of
+values are 64-bit floats there: a whole number beyond 2^53 loses its last digits here, too.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+from webhook.api.encoding import decode
+from webhook.api.json_decoder import DecodeError, decode_in_pieces
+from webhook.rego.builtins import go_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_IN_ONE_GO_BYTES: Final = 64 * 1024
+"""More is decoded a piece at a time, so that admissions go on meanwhile."""
+
+_EXACT_NAMES: Final = frozenset(
+    {
+        *("apiVersion", "kind", "response", "idempotent", "items", "systemError"),
+        *("key", "value", "error"),
+    }
+)
+"""As nearly every provider writes them."""
+
+_EXACT: Final = 1 << 53
+_NAMES: Final[dict[type, str]] = {str: "string", bool: "bool", list: "array", dict: "object"}
+
+T = TypeVar("T")
+
+
+class AnsweredKey(NamedTuple):
+    """What a provider says of a key; of one with an error the value does not count."""
+
+    key: str
+    value: Any
+    error: str
+
+
+class ProviderAnswer(NamedTuple):
+    """What a provider says: of keys that were asked for, or of others."""
+
+    items: tuple[AnsweredKey, ...]
+    system_error: str
+    is_idempotent: bool
+
+
+SENT: Final = "failed to send external data request"
+READ: Final = "failed to read external data response"
+UNMARSHALLED: Final = "failed to unmarshal external data response"
+
+
+class ProviderFault(Exception):
+    """A provider gave no answer that can be read; the message begins as Gatekeeper's.
+
+    ``outcome`` is what is counted; ``connected`` says that it may have had the request.
+    """
+
+    def __init__(self, outcome: str, message: str, *, connected: bool = True) -> None:
+        super().__init__(message)
+        self.outcome = outcome
+        self.connected = connected
+
+
+class UnreadableAnswer(ValueError):
+    """An answer that is not in the shape of one; the message says what and where."""
+
+
+def read_answer(body: bytes) -> ProviderAnswer:
+    """Read an answer; raises :class:`UnreadableAnswer`."""
+    document = _typed(_decoded(body), dict, "the answer", {})
+    for name in ("apiVersion", "kind"):
+        _typed(_field(document, name), str, name, "")
+    response = _typed(_field(document, "response"), dict, "response", {})
+    items = _typed(_field(response, "items"), list, "response.items", [])
+    return ProviderAnswer(
+        tuple(
+            _usual_item(item) or _item(item, f"response.items[{at}]")
+            for at, item in enumerate(items)
+        ),
+        _typed(_field(response, "systemError"), str, "response.systemError", ""),
+        _typed(_field(response, "idempotent"), bool, "response.idempotent", False),
+    )
+
+
+def _decoded(body: bytes) -> Any:
+    try:
+        return decode(body) if len(body) <= _IN_ONE_GO_BYTES else decode_in_pieces(body)
+    except DecodeError as error:
+        fault = str(error)
+    # Bytes that are no UTF-8, and halves of characters, are U+FFFD to Go.
+    text = body.decode("utf-8", "replace")
+    if not (told := go_json.fault(text)):
+        try:
+            return go_json.decode(text)
+        except ValueError as error:
+            told = str(error)
+    raise UnreadableAnswer(told or fault)
+
+
+def _field(document: Mapping[str, Any], name: str) -> Any:
+    """A field by its name; of several that differ by case the last that is there."""
+    if not document.keys() <= _EXACT_NAMES:
+        wanted = name.casefold()
+        names = [key for key in document if key.casefold() == wanted]
+        return document[names[-1]] if names else None
+    return document.get(name)
+
+
+def _typed(value: Any, kind: type[T], where: str, absent: T) -> T:
+    if value is None:
+        return absent
+    if type(value) is not kind:
+        raise UnreadableAnswer(
+            f"json: cannot unmarshal {_NAMES.get(type(value), 'number')} into {where}, "
+            f"which is of type {_NAMES[kind]}"
+        )
+    return value
+
+
+def _usual_item(value: Any) -> AnsweredKey | None:
+    """An item as nearly all are: a text, or an error, about a key; None for any other."""
+    if type(value) is not dict or not value.keys() <= _EXACT_NAMES:
+        return None
+    key, told, error = value.get("key"), value.get("value"), value.get("error")
+    if type(key) is not str or not (told is None or type(told) is str):
+        return None
+    if error is None:
+        return AnsweredKey(key, told, "")
+    return AnsweredKey(key, told, error) if type(error) is str else None
+
+
+def _item(value: Any, where: str) -> AnsweredKey:
+    item = _typed(value, dict, where, {})
+    try:
+        told = _as_go_reads(_field(item, "value"))
+    except OverflowError:
+        raise UnreadableAnswer(
+            f"json: a number of {where}.value is too large for a float64"
+        ) from None
+    except RecursionError:
+        raise UnreadableAnswer(f"{where}.value nests too deeply") from None
+    return AnsweredKey(
+        _typed(_field(item, "key"), str, f"{where}.key", ""),
+        told,
+        _typed(_field(item, "error"), str, f"{where}.error", ""),
+    )
+
+
+def _as_go_reads(value: Any) -> Any:
+    """A value with the numbers that Go's ``interface{}`` has of it; raises OverflowError."""
+    kind = type(value)
+    if kind is str or kind is bool or value is None:
+        return value
+    if kind is int:
+        return value if -_EXACT <= value <= _EXACT else _number(float(value))
+    if kind is list:
+        return [_as_go_reads(item) for item in value]
+    if kind is dict:
+        return {name: _as_go_reads(item) for name, item in value.items()}
+    return _number(float(value))
+
+
+def _number(value: float) -> int | float:
+    if math.isinf(value):
+        raise OverflowError
+    return go_json.float_number(value)

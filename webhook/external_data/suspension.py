@@ -1,0 +1,117 @@
+"""A provider that does not answer is not asked for a while: calls for it fail at once.
+
+It is suspended after faults in a row of the connection itself, or of requests for several users: of
+requests that end without an answer the keys may be to blame, and whoever may name an image must not
+be able to take a provider away from everybody. Faults in a row of one user's suspend it for that
+one. After a jittered back-off one request is tried, which ends it or doubles the back-off.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import field
+from typing import TYPE_CHECKING, Final
+
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FAULTS_MAX: Final = 5
+"""Faults in a row: one admission may ask four times at once, and be the only one to see a restart."""
+
+BACKOFF_SECONDS: Final = 1.0
+"""The first back-off: a provider that restarts is back in a second or two."""
+
+BACKOFF_SECONDS_MAX: Final = 30.0
+
+BACKOFF_JITTER: Final = 0.2
+"""The part of a back-off that is left to chance: replicas must not try all at once."""
+
+USERS_MAX: Final = 256
+"""Users whose faults are remembered; of more those that were longest without one are forgotten."""
+
+
+@dataclass(slots=True)
+class _Row:
+    """Faults in a row, and what came of them."""
+
+    faults: int = 0
+    openings: int = 0
+    retry_at: float = 0.0
+    message: str = ""
+    is_tried: bool = False
+    """Whether a trial was let through that has not ended."""
+
+    @property
+    def is_open(self) -> bool:
+        return self.openings > 0
+
+
+@dataclass(slots=True)
+class Suspension:
+    """Whether one provider is asked. For one thread."""
+
+    clock: Callable[[], float] = time.monotonic
+    chance: Callable[[], float] = random.random
+    _all: _Row = field(default_factory=_Row)
+    _whose: set[str] = field(default_factory=set)
+    """The users who are in the row of all."""
+    _own: dict[str, _Row] = field(default_factory=dict)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody has it asked."""
+        return self._all.is_open
+
+    def refusal(self, requester: str) -> str:
+        """Why it is not asked for a user now; empty where it is. After a back-off one is let through."""
+        now = self.clock()
+        for row, whom in ((self._all, ""), (self._own.get(requester), " for this user")):
+            if row is None or not row.is_open:
+                continue
+            left = row.retry_at - now
+            if left > 0:
+                times = f"{row.faults} faults in a row"
+                return f"{row.message} (not asked again{whom} for {left:.0f} s, after {times})"
+        for row in (self._all, self._own.get(requester)):
+            if row is not None and row.is_open:
+                row.is_tried = True
+                self._wait(row)  # Nobody else until it has ended.
+        return ""
+
+    def answered(self, requester: str) -> None:
+        """It answered, whatever it said."""
+        self._all = _Row()
+        self._whose.clear()
+        self._own.pop(requester, None)
+
+    def failed(self, requester: str, message: str, *, connected: bool) -> None:
+        """It did not; ``connected`` says that it had the request, and maybe not for its own fault."""
+        row = self._all
+        if not connected or not requester or requester not in self._whose:
+            self._fail(row, message)
+        if requester:
+            self._whose.add(requester)
+            if len(self._whose) > USERS_MAX:
+                self._whose.clear()
+            own = self._own.pop(requester, None) or _Row()
+            if len(self._own) >= USERS_MAX:
+                del self._own[next(iter(self._own))]
+            self._own[requester] = own
+            self._fail(own, message)
+
+    def _fail(self, row: _Row, message: str) -> None:
+        row.faults += 1
+        row.message = message
+        # What was under way when it was suspended tells nothing new: only a trial's fault does.
+        if row.faults >= FAULTS_MAX and (row.is_tried or not row.is_open):
+            row.openings += 1
+            row.is_tried = False
+            self._wait(row)
+
+    def _wait(self, row: _Row) -> None:
+        doublings = min(max(row.openings - 1, 0), 10)
+        seconds = min(BACKOFF_SECONDS * 2**doublings, BACKOFF_SECONDS_MAX)
+        row.retry_at = self.clock() + seconds * (1 + BACKOFF_JITTER * (2 * self.chance() - 1))

@@ -1,0 +1,71 @@
+"""Extras of the package: which one brings a module, and the command that installs it here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+DISTRIBUTION: Final = "waddle-admission"
+
+OF_MODULES: Final = {
+    "aiohttp": "cluster",
+    "authlib": "oidc",
+    "confluent_kafka": "kafka",
+    "google": "grpc",
+    "graphql": "graphql",
+    "grpc": "grpc",
+    "joserfc": "oidc",
+    "kubernetes": "cluster",
+    "_jsonnet": "jsonnet",
+    "opentelemetry": "grpc",
+}
+"""Modules that a plain installation does not have; pyproject.toml has the packages."""
+
+
+def extra_of(error: ImportError) -> str:
+    """The extra that brings the module which is missing; nothing where none does."""
+    return OF_MODULES.get((error.name or "").partition(".")[0], "")
+
+
+def install_command(extra: str) -> str:
+    """What installs an extra from where this was installed: an index, a wheel, a checkout."""
+    return f"pip install '{requirement(extra)}'"
+
+
+def requirement(extra: str = "") -> str:
+    """This package as pip takes it, with an extra."""
+    noted = installed_from()
+    url = str(noted.get("url", ""))
+    suffix = f"[{extra}]" if extra else ""
+    if not url:
+        return f"{DISTRIBUTION}{suffix}"
+    if path := local_source(noted):
+        # A folder or a wheel that is gone lies elsewhere now: the reader knows it by its name.
+        return f"{path if path.exists() else path.name}{suffix}"
+    if "vcs_info" in noted:
+        source = noted["vcs_info"]
+        url = f"{source.get('vcs')}+{url}@{source.get('commit_id')}"
+    return f"{DISTRIBUTION}{suffix} @ {url}"
+
+
+def local_source(noted: dict[str, Any]) -> Path | None:
+    """The checkout or the wheel on this machine from which this was installed."""
+    from urllib.parse import urlsplit  # noqa: PLC0415  # as below
+    from urllib.request import url2pathname  # noqa: PLC0415
+
+    address = urlsplit(str(noted.get("url", "")))
+    is_local = address.scheme == "file" and "vcs_info" not in noted
+    return Path(url2pathname(address.path)) if is_local else None
+
+
+def installed_from() -> dict[str, Any]:
+    """Where this was installed from, as installers note it (PEP 610); empty for an index."""
+    import json  # noqa: PLC0415  # such imports take a third of a start that needs none
+    from importlib import metadata  # noqa: PLC0415
+
+    try:
+        text = metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
+        noted = json.loads(text or "{}")
+    except (metadata.PackageNotFoundError, ValueError):
+        return {}
+    return noted if isinstance(noted, dict) else {}

@@ -1,0 +1,185 @@
+"""Policies and bindings as an API server loads them from files, for what holds while no webhook runs.
+
+Its manifest-based admission control wants names of a suffix of their own, and objects that refer to
+nothing in the cluster: each constraint has a policy with its parameters written into it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.admission_policies.kinds import BINDING, GROUP, POLICY
+from webhook.api.names import IGNORE
+from webhook.generation.literal import string, strings
+from webhook.generation.plan import Options, Planner
+from webhook.generation.policy import constraint_name
+from webhook.generation.scope import PolicyScope
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from webhook.api.shapes import Json
+    from webhook.generation.plan import Enforced
+
+SUFFIX: Final = ".static.k8s.io"
+"""What the API server asks names to end with."""
+
+VERSION: Final = "v1"
+"""The one version that it reads from files."""
+
+_CONFIGURATIONS: Final = ("validatingwebhookconfigurations", "mutatingwebhookconfigurations")
+
+NO_CEL: Final = (
+    "its template has no CEL (K8sNativeValidation), or is not to have a policy (generateVAP)"
+)
+NOT_HERE: Final = "it enforces nothing at the API server"
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """Whose configurations are guarded, and who may change them all the same."""
+
+    name: str
+    namespace: str
+    users: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class StaticExport:
+    """The objects, and the constraints that cannot be written, each with its reason."""
+
+    objects: list[Json] = field(default_factory=list)
+    without: dict[str, str] = field(default_factory=dict)
+
+
+def default_scope(namespace: str, excluded: Sequence[str]) -> PolicyScope:
+    """What policies are about where no webhook configuration says so: never what repairs a cluster."""
+    spared = [namespace, "kube-system", "kube-node-lease", "kube-public"]
+    return PolicyScope(
+        namespace_selector={
+            "matchExpressions": [
+                {"key": IGNORE, "operator": "DoesNotExist"},
+                {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": spared},
+            ]
+        },
+        excluded=tuple(excluded),
+    )
+
+
+def static_export(
+    templates: Mapping[str, Mapping[str, Any]],
+    constraints: Mapping[tuple[str, str], Enforced],
+    scope: PolicyScope,
+    withdrawn: Callable[[Mapping[str, Any]], str],
+) -> StaticExport:
+    """What there is of constraints; templates by name."""
+    plan = Planner(Options(alone=True), VERSION).plan(
+        templates, constraints, scope, lambda _: "", withdrawn
+    )
+    export = StaticExport()
+    for key in sorted(constraints):
+        made = plan.constraints.get(key)
+        if made is None:
+            export.without["/".join(key)] = NO_CEL
+            continue
+        bound = plan.bindings.get(made.binding)
+        if why := made.error or made.withdrawn or ("" if bound else NOT_HERE):
+            export.without["/".join(key)] = why
+            continue
+        assert bound is not None
+        policy = plan.policies[bound["spec"]["policyName"]]
+        name = f"{constraint_name(*key)}{SUFFIX}"  # of two names of 63 characters at most
+        export.objects.append(_object(POLICY, name, policy["spec"]))
+        export.objects.append(_object(BINDING, name, {**bound["spec"], "policyName": name}))
+    return export
+
+
+def _object(kind: str, name: str, spec: Mapping[str, Any]) -> Json:
+    return {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": dict(spec),
+    }
+
+
+def guards(guarded: Guarded) -> list[Json]:
+    """Nobody but those who are named changes our webhook configurations, or deletes our namespace.
+
+    Waddle itself goes on writing the CA bundle and rules. API servers ask no webhook about webhook
+    configurations, and no policy but those of files.
+    """
+    configurations = [
+        f"{guarded.name}-{one}-webhook-configuration" for one in ("validating", "mutating")
+    ]
+    own = f"system:serviceaccount:{guarded.namespace}:{guarded.name}"
+    allowed = f"request.userInfo.username in {strings(guarded.users)}"
+    if guarded.groups:
+        allowed += (
+            " || has(request.userInfo.groups) && "
+            f"request.userInfo.groups.exists(group, group in {strings(guarded.groups)})"
+        )
+    named = ", ".join((*guarded.users, *guarded.groups))
+    name = f"{guarded.name}-guard{SUFFIX}"
+    policy = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "matchPolicy": "Equivalent",
+            "namespaceSelector": {},
+            "objectSelector": {},
+            "resourceRules": [
+                _rule(GROUP, ("UPDATE", "DELETE"), *_CONFIGURATIONS),
+                _rule("", ("DELETE",), "namespaces"),
+            ],
+        },
+        # A collection is deleted without a name in the request.
+        "matchConditions": [
+            {
+                "name": "of-waddle",
+                "expression": 'request.resource.resource == "namespaces" ? '
+                f"oldObject.metadata.name == {string(guarded.namespace)} : "
+                f"oldObject.metadata.name in {strings(configurations)}",
+            }
+        ],
+        "validations": [
+            {
+                "expression": f'request.operation == "UPDATE" && request.userInfo.username == '
+                f"{string(own)} || {allowed}",
+                "message": f"only {named} may change or delete this: Waddle is asked by it",
+                "reason": "Forbidden",
+            }
+        ],
+    }
+    binding = {"policyName": name, "validationActions": ["Deny"]}
+    return [_object(POLICY, name, policy), _object(BINDING, name, binding)]
+
+
+def _rule(group: str, operations: Sequence[str], *resources: str) -> Json:
+    return {
+        "apiGroups": [group],
+        "apiVersions": ["*"],
+        "operations": list(operations),
+        "resources": list(resources),
+        "scope": "*",
+    }
+
+
+def admission_configuration(folder: str) -> Json:
+    """What `--admission-control-config-file` names, for policies in a folder."""
+    return {
+        "apiVersion": "apiserver.config.k8s.io/v1",
+        "kind": "AdmissionConfiguration",
+        "plugins": [
+            {
+                "name": POLICY,
+                "configuration": {
+                    "apiVersion": "apiserver.config.k8s.io/v1",
+                    "kind": f"{POLICY}Configuration",
+                    "staticManifestsDir": folder,
+                },
+            }
+        ],
+    }

@@ -1,0 +1,177 @@
+"""The whole answer about an image: resolve, read, examine, judge; and its form as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.api import timestamp
+from webhook.images.collection import collect
+from webhook.images.verification import examine, judge, latest
+from webhook.registry.errors import UntrustedContent
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.images.collection import ImageRegistry
+    from webhook.images.evidence import ImageEvidence
+    from webhook.images.policy import VerificationPolicy
+    from webhook.images.verification import PolicyJudgement
+    from webhook.registry.reference import Reference
+
+
+@dataclass(frozen=True, slots=True)
+class ImageAnswer:
+    """What is known of an image, and what each policy about it says."""
+
+    reference: Reference
+    digest: str
+    judgements: tuple[PolicyJudgement, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether there are policies about it, and all of them are satisfied."""
+        return bool(self.judgements) and all(one.is_met for one in self.judgements)
+
+    @property
+    def why(self) -> tuple[str, ...]:
+        """Why it is not verified."""
+        if not self.judgements:
+            return ("no VerificationPolicy is about it",)
+        return tuple(text for one in self.judgements for text in one.why)
+
+    def value(self) -> dict[str, Any]:
+        """What a provider answers for the image."""
+        return {
+            "image": f"{self.reference.name}@{self.digest}",
+            "digest": self.digest,
+            "verified": self.is_verified,
+            "by": sorted(
+                {who.name for one in self.judgements for who in one.authorities if who.has_signed}
+            ),
+            "attestations": [
+                {
+                    "name": item.name,
+                    "predicateType": item.predicate_type,
+                    "verified": item.is_met,
+                    "by": list(item.by),
+                    "signedAt": _written(item.signed_at),
+                }
+                for one in self.judgements
+                for item in one.attestations
+            ],
+            "signedAt": _written(
+                latest(*(who.signed_at for one in self.judgements for who in one.authorities))
+            ),
+            "mutable": not self.reference.digest,
+            "why": list(self.why),
+        }
+
+    def document(self) -> dict[str, Any]:
+        """The same with what each policy says of each authority."""
+        return {
+            **self.value(),
+            "policies": [_judgement(one) for one in self.judgements],
+            "notes": list(self.notes),
+        }
+
+
+def _written(time: float | None) -> str:
+    """A time of RFC 3339, or nothing."""
+    return "" if time is None else timestamp.text_of(time)
+
+
+def _judgement(one: PolicyJudgement) -> dict[str, Any]:
+    return {
+        "policy": one.policy,
+        "verified": one.is_met,
+        "authorities": [
+            {"name": who.name, "signed": who.has_signed, "why": list(who.why)}
+            for who in one.authorities
+        ],
+        "attestations": [
+            {"name": item.name, "verified": item.is_met, "why": list(item.why)}
+            for item in one.attestations
+        ],
+    }
+
+
+def verify(
+    reference: Reference,
+    evidence: ImageEvidence,
+    policies: Sequence[VerificationPolicy],
+    now: float,
+) -> ImageAnswer:
+    """What the policies about an image say, from what was read beside it."""
+    judgements = []
+    for policy in policies_about(reference, policies):
+        facts = [
+            examine(evidence, authority, policy.root, policy.predicates, now)
+            for authority in policy.authorities
+        ]
+        judgements.append(judge(policy, reference, evidence, facts, now))
+    return ImageAnswer(reference, evidence.digest, tuple(judgements), evidence.notes)
+
+
+def policies_about(
+    reference: Reference, policies: Sequence[VerificationPolicy]
+) -> list[VerificationPolicy]:
+    """The policies whose patterns an image matches."""
+    return [policy for policy in policies if policy.matches(reference)]
+
+
+async def resolve(registry: ImageRegistry, reference: Reference) -> tuple[str, bytes]:
+    """The digest that a reference names now, and the manifest.
+
+    Raises :class:`~webhook.registry.errors.RegistryError`.
+    """
+    manifest = await registry.fetch(reference)
+    digest = manifest.descriptor.digest
+    if reference.digest and digest != reference.digest:
+        raise UntrustedContent(f"{reference} has another digest: {digest}")
+    return digest, manifest.content
+
+
+async def answer_about(
+    registry: ImageRegistry,
+    reference: Reference,
+    policies: Sequence[VerificationPolicy],
+    now: float,
+) -> ImageAnswer:
+    """Ask the registry, then decide; an image that no policy is about is resolved alone.
+
+    Raises :class:`~webhook.registry.errors.RegistryError`.
+    """
+    digest, manifest = await resolve(registry, reference)
+    if not policies_about(reference, policies):
+        return ImageAnswer(reference, digest, ())
+    evidence = await collect(registry, reference.at(digest), manifest)
+    return verify(reference, evidence, policies, now)
+
+
+async def require_verified(
+    registry: ImageRegistry,
+    reference: Reference,
+    policies: Sequence[VerificationPolicy],
+    now: float,
+) -> Reference:
+    """The reference by its digest, where every policy about it is satisfied.
+
+    Raises :class:`~webhook.registry.errors.RegistryError`, with all reasons where it is not.
+    """
+    answer = await answer_about(registry, reference, policies, now)
+    if not answer.is_verified:
+        reasons = [
+            f"{one.policy}: {name}: {reason}"
+            for one in answer.judgements
+            for name, why in (
+                *((who.name, who.why) for who in one.authorities),
+                *((item.name, item.why) for item in one.attestations),
+            )
+            for reason in why
+        ]
+        raise UntrustedContent(
+            f"{answer.digest} is not verified: {'; '.join((*answer.why, *reasons))}"
+        )
+    return reference.at(answer.digest)

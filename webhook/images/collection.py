@@ -1,0 +1,202 @@
+"""Reads what stands beside an image: from a registry, or whatever answers as one does.
+
+Nothing here decides. What cannot be understood becomes a note, and what a registry does not give for
+now is an error: from that nobody may conclude that an image is not signed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final, Protocol
+
+from webhook.images import evidence as read
+from webhook.images.evidence import Endorsement, ImageEvidence, UnreadableEvidence
+from webhook.registry.errors import RegistryError, RegistryRefused, UntrustedContent
+from webhook.registry.manifest import OciManifest
+from webhook.registry.reference import Reference
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from webhook.registry.manifest import Descriptor, OciIndex
+
+ENDORSEMENTS_MAX: Final = 100
+"""Of each form of one image: an image that ten pipelines sign and scan has forty."""
+
+BLOB_BYTES_MAX: Final = 16 << 20
+"""One attestation: an SBOM of a large image in SPDX has 10 MiB."""
+
+TOTAL_BYTES_MAX: Final = 64 << 20
+"""All that is read beside one image."""
+
+CONCURRENCY: Final = 4
+"""Blobs of one image that are asked for at once."""
+
+
+class ImageRegistry(Protocol):
+    """What is asked of a registry. Each raises :class:`~webhook.registry.errors.RegistryError`."""
+
+    async def fetch(self, reference: Reference) -> OciManifest | OciIndex:
+        """What a tag or a digest names."""
+
+    async def blob(self, reference: Reference, descriptor: Descriptor) -> bytes:
+        """The bytes of a blob, which have its digest and size."""
+
+    async def referrers(self, reference: Reference) -> Sequence[Descriptor]:
+        """The manifests whose subject is the one of this digest."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """A blob to be read, and who makes an endorsement of it."""
+
+    where: str
+    descriptor: Descriptor
+    read: Callable[[str, bytes, Mapping[str, str]], Endorsement]
+
+
+async def collect(registry: ImageRegistry, reference: Reference, manifest: bytes) -> ImageEvidence:
+    """All that stands beside the image of a digest, which ``manifest`` has."""
+    notes: list[str] = []
+    layers: list[_Layer] = []
+    base = reference.digest.replace(":", "-")
+    for suffix in ("sig", "att"):
+        tag = f"{base}.{suffix}"
+        beside = await _absent_or(
+            registry, Reference(reference.registry, reference.repository, tag)
+        )
+        if beside is not None:
+            _take_layers(f"tag {tag}", beside, layers, notes)
+    await _take_referrers(registry, reference, manifest, layers, notes)
+    affordable: list[_Layer] = []
+    total = 0
+    for layer in layers:
+        total += layer.descriptor.size
+        if layer.descriptor.size > BLOB_BYTES_MAX or total > TOTAL_BYTES_MAX:
+            notes.append(f"{layer.where}: it is too large to be read, or all of them together are")
+            total -= layer.descriptor.size
+        else:
+            affordable.append(layer)
+    blobs = await _blobs(registry, reference, affordable, notes)
+    endorsements = []
+    for layer in affordable:
+        blob = blobs.get(layer.descriptor.digest)
+        if blob is None:
+            continue
+        try:
+            endorsements.append(layer.read(layer.where, blob, layer.descriptor.annotations))
+        except UnreadableEvidence as error:
+            notes.append(f"{layer.where}: {error}")
+    return ImageEvidence(reference.digest, tuple(endorsements), _bounded(notes))
+
+
+def _bounded(notes: list[str]) -> tuple[str, ...]:
+    shown = list(dict.fromkeys(notes))
+    more = len(shown) - 8
+    return (*shown[:8], f"and {more} more notes") if more > 0 else tuple(shown)
+
+
+async def _absent_or(
+    registry: ImageRegistry, reference: Reference
+) -> OciManifest | OciIndex | str | None:
+    """What a name stands for; None where there is nothing, a text where it cannot be used."""
+    try:
+        return await registry.fetch(reference)
+    except RegistryRefused as error:
+        if error.is_absent:
+            return None
+        raise
+    except UntrustedContent as error:
+        return str(error)
+
+
+def _take_layers(
+    where: str, beside: OciManifest | OciIndex | str, layers: list[_Layer], notes: list[str]
+) -> None:
+    """The layers of cosign's first format."""
+    if isinstance(beside, str):
+        notes.append(f"{where}: {beside}")
+        return
+    if not isinstance(beside, OciManifest):
+        notes.append(f"{where}: it is an index, not a manifest with signatures")
+        return
+    readers = {read.SIMPLE_SIGNING: read.read_simple, read.ENVELOPE: read.read_attestation}
+    known = [one for one in beside.layers if one.media_type in readers]
+    if len(known) > ENDORSEMENTS_MAX:
+        notes.append(f"{where}: only the first {ENDORSEMENTS_MAX} of {len(known)} were read")
+    for number, layer in enumerate(known[:ENDORSEMENTS_MAX]):
+        layers.append(_Layer(f"{where}, layer {number}", layer, readers[layer.media_type]))
+
+
+async def _take_referrers(
+    registry: ImageRegistry,
+    reference: Reference,
+    manifest: bytes,
+    layers: list[_Layer],
+    notes: list[str],
+) -> None:
+    """The layers of manifests that refer to the image: bundles, and cosign's first format."""
+    try:
+        listed = await registry.referrers(reference)
+    except UntrustedContent as error:
+        notes.append(f"the referrers: {error}")
+        return
+    known = [
+        one
+        for one in listed
+        if one.artifact_type.startswith(read.BUNDLE) or one.artifact_type in read.FIRST_FORMAT
+    ]
+    if len(known) > ENDORSEMENTS_MAX:
+        notes.append(f"only the first {ENDORSEMENTS_MAX} of {len(known)} referrers were read")
+    for referrer in known[:ENDORSEMENTS_MAX]:
+        where = f"referrer {referrer.digest[:19]}…"
+        beside = await _absent_or(registry, reference.at(referrer.digest))
+        if beside is None:
+            notes.append(f"{where}: the registry names it and does not have it")
+        elif not isinstance(beside, OciManifest):
+            _take_layers(where, beside, layers, notes)
+        elif beside.subject is None or beside.subject.digest != reference.digest:
+            notes.append(f"{where}: it refers to another image")
+        elif referrer.artifact_type in read.FIRST_FORMAT:
+            _take_layers(where, beside, layers, notes)
+        elif len(beside.layers) != 1:
+            notes.append(f"{where}: it has {len(beside.layers)} layers, where a bundle is one")
+        else:
+            layers.append(_Layer(where, beside.layers[0], _bundle_reader(manifest)))
+
+
+def _bundle_reader(manifest: bytes) -> Callable[[str, bytes, Mapping[str, str]], Endorsement]:
+    return lambda where, data, _annotations: read.read_bundle(where, data, manifest)
+
+
+async def _blobs(
+    registry: ImageRegistry, reference: Reference, layers: Sequence[_Layer], notes: list[str]
+) -> dict[str, bytes]:
+    """The bytes of blobs by their digests, each asked for once; absent ones are noted."""
+    blobs: dict[str, bytes] = {}
+    slots = asyncio.Semaphore(CONCURRENCY)
+
+    faults: list[RegistryError] = []
+
+    async def fetch(layer: _Layer) -> None:
+        async with slots:
+            if faults:
+                return
+            try:
+                blobs[layer.descriptor.digest] = await registry.blob(reference, layer.descriptor)
+            except UntrustedContent as error:
+                notes.append(f"{layer.where}: {error}")
+            except RegistryRefused as error:
+                if not error.is_absent:
+                    faults.append(error)
+                notes.append(f"{layer.where}: the registry does not have its blob")
+            except RegistryError as error:
+                faults.append(error)
+
+    async with asyncio.TaskGroup() as tasks:
+        for layer in {one.descriptor.digest: one for one in layers}.values():
+            tasks.create_task(fetch(layer))
+    if faults:
+        raise faults[0]
+    return blobs

@@ -1,0 +1,92 @@
+"""Values that are kept for a while: bounded by number and size, and in a file where there is one."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+STALE_SECONDS: Final = 24 * 3600.0
+"""How long a value is of use where nobody can be asked for a newer one."""
+
+ENTRIES_MAX: Final = 10_000
+"""Images and tags: a cluster of 1,000 nodes runs some thousand."""
+KEPT_BYTES_MAX: Final = 64 << 20
+"""Of statements, as Python holds them."""
+
+_V = TypeVar("_V")
+
+
+@dataclass(frozen=True, slots=True)
+class Kept(Generic[_V]):
+    """A value, and until when it holds."""
+
+    value: _V
+    made: float
+    until: float
+    size: int
+
+
+class KeptFile(Protocol):
+    """What outlives the process. Nothing here waits for it."""
+
+    def put(self, kind: str, key: str, kept: Kept[Any]) -> None:
+        """Keep a value soon."""
+
+    def forget(self, kind: str, key: str) -> None:
+        """Drop one soon."""
+
+
+class KeptValues(Generic[_V]):
+    """The latest values of a kind; the least recently used goes first."""
+
+    def __init__(self, kind: str, clock: Callable[[], float], file: KeptFile | None = None) -> None:
+        self._kind = kind
+        self._clock = clock
+        self._file = file
+        self._kept: OrderedDict[str, Kept[_V]] = OrderedDict()
+        self._size = 0
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    @property
+    def size(self) -> int:
+        """The bytes of all, about."""
+        return self._size
+
+    def get(self, key: str) -> tuple[_V, bool] | None:
+        """A value, and whether it still holds; None where there is none, or it is too old."""
+        kept = self._kept.get(key)
+        now = self._clock()
+        if kept is None or now > kept.made + STALE_SECONDS:
+            return None
+        self._kept.move_to_end(key)
+        return kept.value, now < kept.until
+
+    def put(self, key: str, value: _V, seconds: float, size: int) -> None:
+        """Keep a value for so long; one that is larger than all may be is not kept."""
+        now = self._clock()
+        kept = Kept(value, now, now + seconds, size)
+        if self.restore(key, kept) and self._file is not None:
+            self._file.put(self._kind, key, kept)
+
+    def restore(self, key: str, kept: Kept[_V]) -> bool:
+        """Take in what was kept before, as it was; whether there was room for it."""
+        before = self._kept.pop(key, None)
+        if before is not None:
+            self._size -= before.size
+        if kept.size > KEPT_BYTES_MAX:
+            return False
+        self._kept[key] = kept
+        self._size += kept.size
+        while len(self._kept) > ENTRIES_MAX or self._size > KEPT_BYTES_MAX:
+            oldest, dropped = self._kept.popitem(last=False)
+            self._size -= dropped.size
+            if self._file is not None:
+                self._file.forget(self._kind, oldest)
+        return True

@@ -1,0 +1,492 @@
+"""A VerificationPolicy: which images it is about, who has to have signed them, and what they attest.
+
+::
+
+    apiVersion: waddle.dev/v1alpha1
+    kind: VerificationPolicy
+    metadata: {name: ours}
+    spec:
+      images: ["registry.example.com/team/*"]
+      authorities:
+        - name: release
+          key: {file: cosign.pub}
+          transparencyLog: Ignored
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import re2
+
+from webhook.api.gvk import gvk_of, name_of
+from webhook.exceptions.globs import any_glob
+from webhook.images.chain import UntrustedCertificate, read_certificates
+from webhook.images.signatures import InvalidPublicKey, PublicKey, key_bytes, read_public_key
+from webhook.images.trusted_root import InvalidTrustedRoot, TrustedRoot, read_trusted_root
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from cryptography import x509
+
+    from webhook.registry.reference import Reference
+
+KIND: Final = "VerificationPolicy"
+GROUP_VERSION: Final = ("waddle.dev", "v1alpha1")
+
+AUTHORITIES_MAX: Final = 20
+ATTESTATIONS_MAX: Final = 20
+IDENTITIES_MAX: Final = 50
+_AUTHORITY_CERTIFICATES_MAX: Final = 50
+"""Each signature may be compared with each of them; nobody's policy has a tenth of it."""
+
+
+_SECRET_PART: Final = re.compile(r"[A-Za-z0-9._-]{1,253}")
+
+
+class InvalidVerificationPolicy(ValueError):
+    """A policy that cannot be used; the message names it and the field."""
+
+
+ReadFile: TypeAlias = "Callable[[str], bytes]"
+"""Gives a file's bytes by the name that stands in a policy; raises OSError."""
+
+ReadSecret: TypeAlias = "Callable[[str, str], bytes]"
+"""Gives what a Secret has under a key; raises OSError."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedBytes:
+    """What gives the bytes that a policy names."""
+
+    read_file: ReadFile
+    read_secret: ReadSecret
+
+
+def no_secrets(name: str, key: str) -> bytes:
+    """Where there are none."""
+    raise OSError(f"{name}/{key}: no folder of Secrets is given")
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityTest:
+    """Whose certificates are taken: issuer and subject, both whole, as they are or by a pattern."""
+
+    told: str
+    issuer: Callable[[str], bool]
+    subject: Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyAuthority:
+    """Who holds the private half of a key."""
+
+    key: PublicKey
+
+
+@dataclass(frozen=True, slots=True)
+class KeylessAuthority:
+    """Who could show an identity to an authority of the trusted root."""
+
+    identities: tuple[IdentityTest, ...]
+    needs_sct: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateAuthority:
+    """Whose certificate comes from one of these authorities."""
+
+    roots: tuple[x509.Certificate, ...]
+    subject: Callable[[str], bool] | None
+
+
+@dataclass(frozen=True, slots=True)
+class SigningAuthority:
+    """One that may have signed; ``needs_log`` for what a transparency log has to know."""
+
+    name: str
+    trust: KeyAuthority | KeylessAuthority | CertificateAuthority
+    needs_log: bool
+    digest: str
+    """Of all that cryptography depends on: facts are kept by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """An expression in CEL, or a module in Rego, that a statement has to satisfy."""
+
+    language: str
+    source: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredAttestation:
+    """An attestation that has to be there, signed by as many authorities as the image."""
+
+    name: str
+    predicate_type: str
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationPolicy:
+    """What is asked of images."""
+
+    name: str
+    patterns: tuple[str, ...]
+    is_about: Callable[[str], bool]
+    authorities: tuple[SigningAuthority, ...]
+    count: int
+    """So many of the authorities have to have signed."""
+    needs_signature: bool
+    attestations: tuple[RequiredAttestation, ...]
+    root: TrustedRoot
+    fault: str = ""
+    """Why it cannot be used: none of its images is verified then."""
+
+    @property
+    def predicates(self) -> frozenset[str]:
+        """The types of the attestations that are asked for."""
+        return frozenset(one.predicate_type for one in self.attestations)
+
+    def matches(self, image: Reference) -> bool:
+        """Whether the policy is about an image."""
+        return self.is_about(image.name) or self.is_about(str(image))
+
+
+def is_verification_policy(document: Mapping[str, Any]) -> bool:
+    """Whether a document is of this kind, of whatever version."""
+    gvk = gvk_of(document)
+    return gvk.kind == KIND and gvk.group == GROUP_VERSION[0]
+
+
+def unusable_policy(document: Mapping[str, Any], fault: str) -> VerificationPolicy:
+    """What stands for a policy that cannot be used: by it no image of its patterns is verified.
+
+    Where it has no patterns that can be read, no image at all is.
+    """
+    spec = document.get("spec")
+    images = spec.get("images") if type(spec) is dict else None
+    are_texts = type(images) is list and images and all(type(one) is str for one in images)
+    patterns = tuple(images) if are_texts and images else ("*",)
+    return VerificationPolicy(
+        name_of(document), patterns, any_glob(patterns), (), 1, False, (), TrustedRoot(), fault
+    )
+
+
+def read_policy(
+    document: Mapping[str, Any], read: ReadFile, read_secret: ReadSecret = no_secrets
+) -> VerificationPolicy:
+    """Read a policy and what it names; raises :class:`InvalidVerificationPolicy`."""
+    name = name_of(document)
+    if not name:
+        raise InvalidVerificationPolicy(f"a {KIND} has no metadata.name")
+    version = gvk_of(document).version
+    if version != GROUP_VERSION[1]:
+        raise InvalidVerificationPolicy(
+            f"{KIND} {name}: its version is {version!r}: there is {GROUP_VERSION[1]}"
+        )
+    try:
+        return _Reader(name, NamedBytes(read, read_secret)).read(
+            _Fields(document.get("spec"), "spec")
+        )
+    except InvalidVerificationPolicy as error:
+        raise InvalidVerificationPolicy(f"{KIND} {name}: {error}") from None
+
+
+class _Fields:
+    """An object of a policy; what nobody asked for is refused by ``finish``."""
+
+    def __init__(self, value: Any, where: str) -> None:
+        if type(value) is not dict:
+            raise InvalidVerificationPolicy(f"{where} is missing, or no object")
+        self.where = where
+        self._value = {key: item for key, item in value.items() if item is not None}
+        self._known: set[str] = set()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._value
+
+    def _take(self, name: str, kind: type, told: str, otherwise: Any) -> Any:
+        self._known.add(name)
+        value = self._value.get(name, otherwise)
+        if value is not otherwise and type(value) is not kind:
+            raise InvalidVerificationPolicy(f"{self.where}.{name} is no {told}")
+        return value
+
+    def text(self, name: str, otherwise: str = "") -> str:
+        value: str = self._take(name, str, "text", otherwise)
+        return value
+
+    def flag(self, name: str, *, otherwise: bool) -> bool:
+        value: bool = self._take(name, bool, "boolean", otherwise)
+        return value
+
+    def number(self, name: str, otherwise: int) -> int:
+        value: int = self._take(name, int, "whole number", otherwise)
+        return value
+
+    def choice(self, name: str, words: tuple[str, str]) -> bool:
+        """Whether the first of two words stands there; it is what is meant without any."""
+        word = self.text(name, words[0])
+        if word not in words:
+            raise InvalidVerificationPolicy(
+                f"{self.where}.{name} is {words[0]} or {words[1]}, not {word!r}"
+            )
+        return word == words[0]
+
+    def object(self, name: str) -> _Fields:
+        self._known.add(name)
+        return _Fields(self._value.get(name), f"{self.where}.{name}")
+
+    def objects(self, name: str, limit: int) -> list[_Fields]:
+        values = self._take(name, list, "list", [])
+        if len(values) > limit:
+            raise InvalidVerificationPolicy(f"{self.where}.{name} has more than {limit} entries")
+        return [
+            _Fields(item, f"{self.where}.{name}[{number}]") for number, item in enumerate(values)
+        ]
+
+    def texts(self, name: str) -> list[str]:
+        values: list[Any] = self._take(name, list, "list", [])
+        if not all(type(item) is str for item in values):
+            raise InvalidVerificationPolicy(f"{self.where}.{name} is no list of texts")
+        return values
+
+    def finish(self) -> None:
+        """Refuse unknown fields: one that is written wrong would ask for less than somebody meant."""
+        if unknown := sorted(self._value.keys() - self._known):
+            raise InvalidVerificationPolicy(f"unknown field {self.where}.{unknown[0]}")
+
+
+class _Reader:
+    def __init__(self, name: str, read: NamedBytes) -> None:
+        self._name = name
+        self._read = read
+
+    def read(self, spec: _Fields) -> VerificationPolicy:
+        patterns = tuple(spec.texts("images"))
+        if not patterns:
+            raise InvalidVerificationPolicy("spec.images is empty: say which images it is about")
+        for pattern in patterns:
+            _check_pattern(pattern)
+        root = self._root(spec)
+        authorities = tuple(
+            self._authority(item, root) for item in spec.objects("authorities", AUTHORITIES_MAX)
+        )
+        if not authorities:
+            raise InvalidVerificationPolicy("spec.authorities is empty: nobody could have signed")
+        if len({one.name for one in authorities}) < len(authorities):
+            raise InvalidVerificationPolicy("spec.authorities has two of one name")
+        count = spec.number("count", len(authorities))
+        if not 1 <= count <= len(authorities):
+            raise InvalidVerificationPolicy(
+                f"spec.count is {count}: there are {len(authorities)} authorities"
+            )
+        attestations = tuple(
+            _attestation(item) for item in spec.objects("attestations", ATTESTATIONS_MAX)
+        )
+        needs_signature = spec.choice("signatures", ("Required", "Ignored"))
+        if not needs_signature and not attestations:
+            raise InvalidVerificationPolicy(
+                "spec.signatures is Ignored, and spec.attestations is empty: nothing is asked"
+            )
+        spec.finish()
+        return VerificationPolicy(
+            self._name,
+            patterns,
+            any_glob(patterns),
+            authorities,
+            count,
+            needs_signature,
+            attestations,
+            root,
+        )
+
+    def _bytes(self, holder: _Fields) -> bytes:
+        """What ``{data: TEXT}``, ``{file: NAME}`` or ``{secret: {name, key}}`` gives."""
+        if sum(name in holder for name in ("data", "file", "secret")) != 1:
+            raise InvalidVerificationPolicy(f"{holder.where} has one of data, file and secret")
+        data, file = holder.text("data"), holder.text("file")
+        secret = holder.object("secret") if "secret" in holder else None
+        holder.finish()
+        if data:
+            return data.encode()
+        try:
+            if secret is not None:
+                return self._read.read_secret(*_secret_of(secret))
+            return self._read.read_file(file)
+        except OSError as error:
+            told = f"secret: {'/'.join(_secret_of(secret))}" if secret else f"file: {file}"
+            raise InvalidVerificationPolicy(
+                f"{holder.where}.{told}: {error.strerror or error}"
+            ) from None
+
+    def _root(self, spec: _Fields) -> TrustedRoot:
+        if "trustedRoot" not in spec:
+            return TrustedRoot()
+        holder = spec.object("trustedRoot")
+        try:
+            return read_trusted_root(self._bytes(holder))
+        except InvalidTrustedRoot as error:
+            raise InvalidVerificationPolicy(f"{holder.where}: {error}") from None
+
+    def _authority(self, item: _Fields, root: TrustedRoot) -> SigningAuthority:
+        name = item.text("name")
+        if not name:
+            raise InvalidVerificationPolicy(f"{item.where}.name is missing: messages name it")
+        kinds = [kind for kind in ("key", "keyless", "certificate") if kind in item]
+        if len(kinds) != 1:
+            raise InvalidVerificationPolicy(
+                f"{item.where} has one of key, keyless and certificate, not {len(kinds)}"
+            )
+        needs_log = item.choice("transparencyLog", ("Required", "Ignored"))
+        if needs_log and not root.logs:
+            raise InvalidVerificationPolicy(
+                f"{item.where} needs a log of spec.trustedRoot.tlogs, and there is none: give it "
+                "one, or set transparencyLog: Ignored"
+            )
+        sought = item.object(kinds[0])
+        trust: KeyAuthority | KeylessAuthority | CertificateAuthority
+        match kinds[0]:
+            case "key":
+                trust, seal = self._key(sought)
+            case "keyless":
+                trust, seal = self._keyless(sought, root)
+            case _:
+                trust, seal = self._certificate(sought)
+        item.finish()
+        digest = hashlib.sha256(
+            f"{kinds[0]}\0{needs_log}\0{root.digest}\0{seal}".encode()
+        ).hexdigest()
+        return SigningAuthority(name, trust, needs_log, digest)
+
+    def _key(self, fields: _Fields) -> tuple[KeyAuthority, str]:
+        try:
+            key = read_public_key(self._bytes(fields))
+        except InvalidPublicKey as error:
+            raise InvalidVerificationPolicy(f"{fields.where}: {error}") from None
+        return KeyAuthority(key), key_bytes(key).hex()
+
+    @staticmethod
+    def _keyless(fields: _Fields, root: TrustedRoot) -> tuple[KeylessAuthority, str]:
+        if not root.authorities:
+            raise InvalidVerificationPolicy(
+                f"{fields.where} needs spec.trustedRoot.certificateAuthorities, and there are none"
+            )
+        needs_sct = fields.choice("certificateLog", ("Required", "Ignored"))
+        if needs_sct and not root.certificate_logs:
+            raise InvalidVerificationPolicy(
+                f"{fields.where} needs a log of spec.trustedRoot.ctlogs, and there is none: give it "
+                "one, or set certificateLog: Ignored"
+            )
+        identities = tuple(_identity(item) for item in fields.objects("identities", IDENTITIES_MAX))
+        if not identities:
+            raise InvalidVerificationPolicy(
+                f"{fields.where}.identities is empty: anybody could have signed"
+            )
+        fields.finish()
+        seal = f"{needs_sct}\0{identities_told(identities)}"
+        return KeylessAuthority(identities, needs_sct), seal
+
+    def _certificate(self, fields: _Fields) -> tuple[CertificateAuthority, str]:
+        holder = fields.object("authorities")
+        data = self._bytes(holder)
+        try:
+            roots = read_certificates(data, _AUTHORITY_CERTIFICATES_MAX)
+        except UntrustedCertificate as error:
+            raise InvalidVerificationPolicy(f"{holder.where}: {error}") from None
+        if not roots:
+            raise InvalidVerificationPolicy(f"{holder.where} has no certificate")
+        subject, told = _name_test(fields, "subject", is_required=False)
+        fields.finish()
+        return CertificateAuthority(roots, subject), f"{told}\0{hashlib.sha256(data).hexdigest()}"
+
+
+def _secret_of(fields: _Fields) -> tuple[str, str]:
+    """Name and key of a Secret: they become a path, and lead nowhere else."""
+    name, key = fields.text("name"), fields.text("key")
+    fields.finish()
+    for field, text in (("name", name), ("key", key)):
+        if not _SECRET_PART.fullmatch(text) or text in {".", ".."}:
+            raise InvalidVerificationPolicy(
+                f"{fields.where}.{field} is missing, or no {field} of a Secret"
+            )
+    return name, key
+
+
+def identities_told(identities: tuple[IdentityTest, ...]) -> str:
+    """Several identities in one text."""
+    return " or ".join(one.told for one in identities)
+
+
+def _check_pattern(pattern: str) -> None:
+    first = pattern.partition("/")[0]
+    if not (first == "localhost" or any(mark in first for mark in "*.:")):
+        raise InvalidVerificationPolicy(
+            f"spec.images: {pattern!r} has no registry: write docker.io/library/{pattern}"
+            if "/" not in pattern
+            else f"spec.images: {pattern!r} has no registry: write docker.io/{pattern}"
+        )
+
+
+def _attestation(item: _Fields) -> RequiredAttestation:
+    kind = item.text("predicateType")
+    if not kind:
+        raise InvalidVerificationPolicy(f"{item.where}.predicateType is missing")
+    conditions = []
+    for one in item.objects("conditions", ATTESTATIONS_MAX):
+        languages = [language for language in ("cel", "rego") if language in one]
+        if len(languages) != 1:
+            raise InvalidVerificationPolicy(f"{one.where} has one of cel and rego")
+        source = one.text(languages[0])
+        conditions.append(Condition(languages[0], source, one.text("message")))
+        one.finish()
+    name = item.text("name", kind)
+    item.finish()
+    return RequiredAttestation(name, kind, tuple(conditions))
+
+
+def _identity(item: _Fields) -> IdentityTest:
+    issuer, by = _name_test(item, "issuer")
+    subject, who = _name_test(item, "subject")
+    item.finish()
+    assert issuer is not None
+    assert subject is not None
+    return IdentityTest(f"{who} by {by}", issuer, subject)
+
+
+def _name_test(
+    item: _Fields, name: str, *, is_required: bool = True
+) -> tuple[Callable[[str], bool] | None, str]:
+    """The test of a field or of its pattern, and what it says: a pattern has to match all of it."""
+    exact, pattern = item.text(name), item.text(f"{name}Pattern")
+    if not exact and not pattern:
+        if is_required:
+            raise InvalidVerificationPolicy(
+                f"{item.where}.{name} is missing: give it, or {name}Pattern"
+            )
+        return None, ""
+    if exact and pattern:
+        raise InvalidVerificationPolicy(f"{item.where} has both {name} and {name}Pattern")
+    if exact:
+        return exact.__eq__, exact
+    quiet = re2.Options()
+    quiet.log_errors = False
+    try:
+        compiled = re2.compile(pattern, quiet)
+    except re2.error as error:
+        raise InvalidVerificationPolicy(
+            f"{item.where}.{name}Pattern is no RE2 pattern: {_text(error)}"
+        ) from None
+    return lambda text: compiled.fullmatch(text) is not None, f"/{pattern}/"
+
+
+def _text(error: Exception) -> str:
+    told = error.args[0] if error.args else error
+    return told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)

@@ -1,0 +1,104 @@
+"""VerificationPolicies of a cluster, followed by a watch: each by its newest version that can be used."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.gvk import GroupVersionKind, name_of
+from webhook.api.resource import Resource
+from webhook.cluster.reflector import Reflector
+from webhook.images.policy import (
+    GROUP_VERSION,
+    KIND,
+    InvalidVerificationPolicy,
+    read_policy,
+    unusable_policy,
+)
+from webhook.images.policy_files import check_conditions, secrets_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from webhook.cluster.client import ClusterClient
+    from webhook.cluster.store import Change
+    from webhook.images.policy import VerificationPolicy
+    from webhook.log import Logger
+
+VERIFICATION_POLICIES: Final = Resource(
+    GroupVersionKind(*GROUP_VERSION, KIND), "verificationpolicies", namespaced=False
+)
+
+SECRETS_SECONDS: Final = 10.0
+"""Between two looks at mounted Secrets: kubelets bring a change within a minute."""
+
+
+class FollowedPolicies:
+    """Follows them and hands over what is in force, on the loop that calls it."""
+
+    def __init__(
+        self,
+        client: ClusterClient,
+        secrets: Path | None,
+        take: Callable[[tuple[VerificationPolicy, ...], int], None],
+        log: Logger,
+    ) -> None:
+        """``take`` gets the policies, and how many of them cannot be used as they are now."""
+        self._secrets = secrets
+        self._take = take
+        self._log = log
+        self._good: dict[str, VerificationPolicy] = {}
+        self._told: dict[str, str] = {}
+        self._changed = asyncio.Event()
+        self._reflector = Reflector(client, VERIFICATION_POLICIES, self)
+        self.is_known = False
+        """Whether all that there are have been handed over once."""
+
+    def change(self, changes: Iterable[Change]) -> None:
+        """They are in the store."""
+        del changes
+        self._changed.set()
+
+    def synced(self) -> None:
+        """All are there."""
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._reflector.run(), name="policies")
+            await self._reflector.wait_synced()
+            while True:
+                self._changed.clear()
+                documents = sorted(self._reflector.store, key=name_of)
+                policies, faults = await asyncio.to_thread(self._read, documents)
+                self._take(policies, faults)
+                self.is_known = True
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(SECRETS_SECONDS):
+                        await self._changed.wait()
+
+    def _read(self, documents: list[dict[str, Any]]) -> tuple[tuple[VerificationPolicy, ...], int]:
+        """What is in force: of one that cannot be used its last good version, or a refusal."""
+        policies, good, told = [], {}, {}
+        for document in documents:
+            name = name_of(document)
+            try:
+                policy = read_policy(document, _no_files, secrets_in(self._secrets))
+                check_conditions(policy)
+            except InvalidVerificationPolicy as error:
+                told[name] = str(error)
+                if self._told.get(name) != told[name]:
+                    self._log.error("a policy cannot be used", policy=name, error=told[name])
+                policy = self._good.get(name) or unusable_policy(document, told[name])
+            if not policy.fault:
+                good[name] = policy
+            policies.append(policy)
+        self._good, self._told = good, told
+        return tuple(policies), len(told)
+
+
+def _no_files(name: str) -> bytes:
+    raise OSError(f"{name}: a policy of a cluster names Secrets, not files")

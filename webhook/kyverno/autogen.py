@@ -1,0 +1,100 @@
+"""The policies that Kyverno writes for pod controllers, of one that is about Pods alone.
+
+The expressions are rewritten as text, as Kyverno does it: ``object.spec`` becomes the template's
+spec, and ``object.metadata`` the template's metadata, but for the namespace, which templates seldom
+have (pkg/cel/autogen of Kyverno 1.18).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from webhook.api.shapes import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Controller:
+    """A kind that makes Pods, and where it has their template."""
+
+    group: str
+    kind: str
+    template: str
+
+
+_TEMPLATE: Final = "spec.template"
+
+CONTROLLERS: Final = {
+    "daemonsets": Controller("apps", "DaemonSet", _TEMPLATE),
+    "deployments": Controller("apps", "Deployment", _TEMPLATE),
+    "replicasets": Controller("apps", "ReplicaSet", _TEMPLATE),
+    "statefulsets": Controller("apps", "StatefulSet", _TEMPLATE),
+    "jobs": Controller("batch", "Job", _TEMPLATE),
+    "cronjobs": Controller("batch", "CronJob", "spec.jobTemplate.spec.template"),
+}
+"""By their resources; all of version v1."""
+
+_NOT_THE_TEMPLATES: Final = r"(?!\.namespace(?![A-Za-z0-9_]))"
+
+
+def generated_specs(spec: Json) -> list[Json]:
+    """The specs for pod controllers, by their resources; none where the policy is not about Pods."""
+    if not _is_about_pods(spec.get("matchConstraints") or {}):
+        return []
+    configured = (spec.get("autogen") or {}).get("podControllers") or {}
+    wanted = configured.get("controllers")
+    chosen = CONTROLLERS if wanted is None else [name for name in CONTROLLERS if name in wanted]
+    by_template: dict[str, list[str]] = {}
+    for name in chosen:
+        by_template.setdefault(CONTROLLERS[name].template, []).append(name)
+    operations = spec["matchConstraints"]["resourceRules"][0].get("operations") or ["*"]
+    return [
+        _generated(spec, template, names, operations) for template, names in by_template.items()
+    ]
+
+
+def _is_about_pods(matched: Json) -> bool:
+    """Whether it matches Pods, nothing else, and leaves none of them out by what they are."""
+    rules = matched.get("resourceRules") or []
+    selector = matched.get("objectSelector") or {}
+    if any(selector.get(name) for name in ("matchLabels", "matchExpressions")):
+        return False
+    if matched.get("excludeResourceRules") or len(rules) != 1 or rules[0].get("resourceNames"):
+        return False
+    return all(
+        rules[0].get(name) == wanted
+        for name, wanted in (("apiGroups", [""]), ("apiVersions", ["v1"]), ("resources", ["pods"]))
+    )
+
+
+def _generated(spec: Json, template: str, resources: list[str], operations: list[str]) -> Json:
+    by_group: dict[str, list[str]] = {}
+    for name in resources:
+        by_group.setdefault(CONTROLLERS[name].group, []).append(name)
+    rewritten: Json = _rewritten(spec, template)
+    rules = [
+        {"apiGroups": [group], "apiVersions": ["v1"], "resources": names, "operations": operations}
+        for group, names in sorted(by_group.items())
+    ]
+    selector = spec["matchConstraints"].get("namespaceSelector")
+    matched = {"resourceRules": rules} | ({"namespaceSelector": selector} if selector else {})
+    return {**rewritten, "matchConstraints": matched}
+
+
+def _rewritten(value: Any, template: str) -> Any:
+    """A value in whose texts Pods are templates."""
+    if isinstance(value, dict):
+        return {name: _rewritten(part, template) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_rewritten(part, template) for part in value]
+    if not isinstance(value, str):
+        return value
+    # One after the other, as Kyverno does: what the first has written the second does not meet.
+    for part in ("spec", "metadata"):
+        value = re.sub(
+            rf"\b(object|oldObject)\.{part}{_NOT_THE_TEMPLATES}", rf"\1.{template}.{part}", value
+        )
+    return value

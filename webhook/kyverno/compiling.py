@@ -1,0 +1,74 @@
+"""Expressions of Kyverno's policies: what they may name, and how they are compiled."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.cel.check.types import DYN
+from webhook.cel.engine import compile_expression
+from webhook.cel.errors import CompileError
+from webhook.cel.kubernetes import admission
+from webhook.kyverno import library
+from webhook.kyverno.kinds import InvalidPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.api.shapes import Json
+    from webhook.cel.check.environment import Environment
+    from webhook.cel.check.types import Type
+    from webhook.cel.engine import Expression
+
+
+def objects_in(spec: Mapping[str, Any], field: str) -> list[Json]:
+    """The objects of a list, none where it is absent; raises :class:`InvalidPolicy`."""
+    value = spec.get(field) or []
+    if type(value) is not list or any(type(one) is not dict for one in value):
+        raise InvalidPolicy(f"spec.{field} is no list of objects")
+    return value
+
+
+def object_in(spec: Mapping[str, Any], field: str) -> Json:
+    """The object in a field, empty where it is absent; raises :class:`InvalidPolicy`."""
+    value = spec.get(field) or {}
+    if type(value) is not dict:
+        raise InvalidPolicy(f"{field} is no object")
+    return value
+
+
+def environment(types: Mapping[str, Type], *, namespaced: bool = False) -> Environment:
+    """As Kubernetes' environment, with what Kyverno adds; match conditions have no variables."""
+    base = admission(types, params=False)
+    return replace(
+        base,
+        variables={**base.variables, **library.VARIABLES, "images": DYN, "exceptions": DYN},
+        functions=library.kyverno_functions(namespaced=namespaced),
+    )
+
+
+_NOT_BUILT: Final = re.compile(
+    r"undeclared reference to '(?:\w+\.)?(\w+)'"
+    r"|no matching overload for '(\w+)' applied to 'kyverno\.resources"
+)
+
+
+def compiled(
+    one: Json, field: str, given: Environment, wanted: Type | None, what: str
+) -> Expression:
+    """The expression of a field; raises :class:`InvalidPolicy` that names ``what`` has it."""
+    text = one.get(field)
+    if not isinstance(text, str):
+        raise InvalidPolicy(f"spec.{what}.{field} is missing")
+    try:
+        expression = compile_expression(text, given)
+    except CompileError as error:
+        named = _NOT_BUILT.search(str(error))
+        why = library.REFUSED.get(named[1] or named[2]) if named is not None else None
+        raise InvalidPolicy(f"spec.{what}.{field}: {why or error}") from None
+    if wanted is not None and expression.type != wanted and not expression.type.is_dyn:
+        raise InvalidPolicy(
+            f"spec.{what}.{field}: must evaluate to {wanted} but gives {expression.type}"
+        )
+    return expression

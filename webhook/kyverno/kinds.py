@@ -1,0 +1,83 @@
+"""Kyverno's kinds of policies: which are evaluated, and what to know of those that are not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.admission_policies import kinds
+from webhook.api.gvk import gvk_of
+from webhook.constraint.errors import ConstraintFrameworkError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+GROUP: Final = "policies.kyverno.io"
+VERSIONS: Final = kinds.VERSIONS
+"""Those that are read, all alike, as of the API server's: the fields are the same."""
+
+POLICY: Final = "ValidatingPolicy"
+NAMESPACED_POLICY: Final = "NamespacedValidatingPolicy"
+EXCEPTION_KINDS: Final = frozenset({"PolicyException"})
+(EXCEPTION,) = EXCEPTION_KINDS
+
+PLURALS: Final = {
+    POLICY: "validatingpolicies",
+    NAMESPACED_POLICY: "namespacedvalidatingpolicies",
+    EXCEPTION: "policyexceptions",
+}
+"""The kinds that are evaluated, by name."""
+
+KNOWN_AS: Final = {EXCEPTION: f"{EXCEPTION}.{GROUP}"}
+"""The names of kinds whose names others have, too, as kubectl writes them."""
+
+KINDS: Final = frozenset({POLICY, NAMESPACED_POLICY})
+
+TEST_FILES: Final = frozenset({"kyverno-test.yaml", "kyverno-test.yml"})
+"""Of its tests, which ``waddle verify`` runs."""
+
+CLUSTER_POLICY: Final = "ClusterPolicy"
+OLD_GROUP: Final = "kyverno.io"
+"""Of the policies before CEL."""
+
+_TO_BE_WRITTEN: Final = "each rule becomes a template and a constraint (waddle migrate kyverno)"
+_NO_SIGNATURES: Final = "waddle provider images says whether images are signed, to a template"
+
+NOT_RUN: Final = {
+    CLUSTER_POLICY: _TO_BE_WRITTEN,
+    "Policy": _TO_BE_WRITTEN,
+    "PolicyException": "it excuses rules of ClusterPolicies; for a constraint write a PolicyException of waddle.dev",
+    "MutatingPolicy": "Waddle mutates by Gatekeeper's mutators",
+    "NamespacedMutatingPolicy": "Waddle mutates by Gatekeeper's mutators",
+    "GeneratingPolicy": "Waddle makes no objects",
+    "NamespacedGeneratingPolicy": "Waddle makes no objects",
+    "DeletingPolicy": "Waddle deletes no objects",
+    "NamespacedDeletingPolicy": "Waddle deletes no objects",
+    "CleanupPolicy": "Waddle deletes no objects",
+    "ClusterCleanupPolicy": "Waddle deletes no objects",
+    "ImageValidatingPolicy": _NO_SIGNATURES,
+    "NamespacedImageValidatingPolicy": _NO_SIGNATURES,
+}
+"""Policies of Kyverno that are not evaluated, and what to know of each."""
+
+
+class InvalidPolicy(ConstraintFrameworkError):
+    """A policy of Kyverno that cannot be used; the text says which part, and why."""
+
+
+def is_evaluated(document: Mapping[str, Any]) -> bool:
+    """Whether something is reviewed, or excused, by it."""
+    gvk = gvk_of(document)
+    return gvk.group == GROUP and gvk.kind in PLURALS
+
+
+def why_not_run(document: Mapping[str, Any]) -> str:
+    """Why a policy of Kyverno is evaluated nowhere; "" of one that is, and of what is none."""
+    gvk = gvk_of(document)
+    if gvk.group not in {GROUP, OLD_GROUP} or is_evaluated(document):
+        return ""
+    return NOT_RUN.get(gvk.kind, "")
+
+
+def is_kyverno(document: Mapping[str, Any]) -> bool:
+    """Whether it is a policy of Kyverno."""
+    return is_evaluated(document) or bool(why_not_run(document))

@@ -1,0 +1,340 @@
+"""Kyverno's functions of CEL that are pure: images, digests, JSON, YAML, certificates, users.
+
+kyverno/sdk, extensions/cel/libs. Some have two names: without and, since 1.18, with their library's.
+What makes chance (``random``) is refused: a decision is the same each time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import zlib
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api import yaml_reader
+from webhook.cel.check.environment import Overload, functions, read_overloads
+from webhook.cel.check.types import Type
+from webhook.cel.errors import EvaluationError
+from webhook.cel.library.registry import form
+from webhook.cel.run.values import Opaque
+from webhook.kyverno import world
+from webhook.kyverno.images import ImageReference, read_reference
+from webhook.rego.errors import BuiltinError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.cel.run.meter import Meter
+
+IMAGE: Final = "kyverno.image"
+JSON: Final = "kyverno.json"
+YAML: Final = "kyverno.yaml"
+
+_OVERLOADS: Final = """
+unmarshal .(kyverno.json, dyn) dyn
+marshal .(kyverno.json, dyn) string
+parse .(kyverno.yaml, string) dyn
+image (string) kyverno.image
+parseImageReference (string) kyverno.image
+isImage (string) bool
+registry .(kyverno.image) string
+repository .(kyverno.image) string
+identifier .(kyverno.image) string
+tag .(kyverno.image) string
+digest .(kyverno.image) string
+containsDigest .(kyverno.image) bool
+md5 (string) string
+sha1 (string) string
+sha256 (string) string
+hash.md5 (string) string
+hash.sha1 (string) string
+hash.sha256 (string) string
+parseServiceAccount (string) dyn
+user.parseServiceAccount (string) dyn
+listObjToMap (list(dyn), list(dyn), string, string) map(string, dyn)
+transform.listObjToMap (list(dyn), list(dyn), string, string) map(string, dyn)
+math.round (double, int) double
+x509.decode (string) dyn
+gzip.decompress (bytes) string
+"""
+
+VARIABLES: Final = {**world.VARIABLES, "json": Type(JSON), "yaml": Type(YAML)}
+VALUES: Final = {"json": Opaque(JSON, "json", "json"), "yaml": Opaque(YAML, "yaml", "yaml")}
+"""Of those that have no world."""
+
+BYTES_MAX: Final = 1_000_000
+"""What is decompressed at most: a document of Kubernetes is about as large at most."""
+
+REFUSED: Final = {
+    "random": "random() gives another value each time, and a decision must be the same each time",
+    "post": "resource.Post() would write to the cluster, and a review writes nothing",
+    "Post": "resource.Post() would write to the cluster, and a review writes nothing",
+    "compress": "gzip.compress() is not built",
+}
+"""Functions of Kyverno that no policy may use here, and why."""
+
+
+@lru_cache(maxsize=2)
+def kyverno_functions(*, namespaced: bool) -> Mapping[str, tuple[Overload, ...]]:
+    """The functions of Kubernetes' environment and Kyverno's own, for a policy of that scope."""
+    declared = dict(functions())
+    table = _OVERLOADS.strip() + world.overloads(namespaced=namespaced)
+    for name, overloads in read_overloads("\n".join(filter(None, table.splitlines()))).items():
+        declared[name] = (*declared.get(name, ()), *overloads)
+    return declared
+
+
+# --- JSON and YAML --------------------------------------------------------------------------------
+
+_ESCAPES: Final = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026"}
+"""As Go's json.Marshal writes them."""
+
+
+@form("unmarshal", JSON, str, charges=True)
+def unmarshal(meter: Meter, _: Opaque, text: str) -> Any:
+    """What JSON says; numbers are doubles, as Go reads them into what has no type."""
+    meter.charge(len(text) // 10)
+    try:
+        return json.loads(text, parse_int=float, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise EvaluationError(f"json.unmarshal: {error}") from None
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(f"invalid literal {name}")
+
+
+@form("marshal", JSON, None, charges=True)
+def marshal(meter: Meter, _: Opaque, value: Any) -> str:
+    """A value as JSON, its names in order."""
+    try:
+        text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise EvaluationError(f"json.marshal: {error}") from None
+    meter.charge(len(text) // 10)
+    return text.translate(_ESCAPES)
+
+
+@form("parse", YAML, str, charges=True)
+def parse(meter: Meter, _: Opaque, text: str) -> Any:
+    """What YAML says, by way of JSON."""
+    meter.charge(len(text))  # about ten times as slow as JSON
+    try:
+        return _as_doubles(yaml_reader.read_first(text, yaml_reader.KUBERNETES))
+    except yaml_reader.InvalidYaml as error:
+        raise EvaluationError(f"yaml.parse: {error}") from None
+
+
+def _as_doubles(value: Any) -> Any:
+    if type(value) is dict:
+        return {name: _as_doubles(part) for name, part in value.items()}
+    if type(value) is list:
+        return [_as_doubles(part) for part in value]
+    return float(value) if type(value) is int else value
+
+
+# --- images ---------------------------------------------------------------------------------------
+
+
+@form("image", str)
+@form("parseImageReference", str)
+def parsed(reference: str) -> Opaque:
+    """The parts of an image's reference."""
+    image = read_reference(reference)
+    if image is None:
+        raise EvaluationError(f"could not parse reference: {reference}")
+    return Opaque(IMAGE, image, reference)
+
+
+@form("isImage", str)
+def is_image(reference: str) -> bool:
+    """Whether it is one."""
+    return read_reference(reference) is not None
+
+
+@form("registry", IMAGE)
+def registry(one: Opaque) -> str:
+    """The registry's host."""
+    return _image(one).registry
+
+
+@form("repository", IMAGE)
+def repository(one: Opaque) -> str:
+    """The path within the registry."""
+    return _image(one).repository
+
+
+@form("identifier", IMAGE)
+def identifier(one: Opaque) -> str:
+    """The digest, or else the tag."""
+    return _image(one).digest or _image(one).tag
+
+
+@form("tag", IMAGE)
+def tag(one: Opaque) -> str:
+    """The tag; "" of a reference by digest."""
+    return _image(one).tag
+
+
+@form("digest", IMAGE)
+def digest(one: Opaque) -> str:
+    """What fixes the content; empty where only a tag is named."""
+    return _image(one).digest
+
+
+@form("containsDigest", IMAGE)
+def contains_digest(one: Opaque) -> bool:
+    """Whether it names a digest."""
+    return bool(_image(one).digest)
+
+
+def _image(one: Opaque) -> ImageReference:
+    image: ImageReference = one.value
+    return image
+
+
+# --- digests, users, lists, numbers, certificates -------------------------------------------------
+
+
+def _hashed(name: str) -> None:
+    def run(meter: Meter, text: str) -> str:
+        meter.charge(len(text) // 10)
+        return hashlib.new(name, text.encode(), usedforsecurity=False).hexdigest()
+
+    form(name, str, charges=True)(run)
+    form(f"hash.{name}", str, charges=True)(run)
+
+
+for _name in ("md5", "sha1", "sha256"):
+    _hashed(_name)
+
+
+@form("parseServiceAccount", str)
+@form("user.parseServiceAccount", str)
+def service_account(user: str) -> dict[str, str]:
+    """Namespace and name of the service account that a user is; both empty of another."""
+    rest = user.removeprefix("system:serviceaccount:")
+    namespace, colon, name = rest.partition(":")
+    is_one = bool(colon) and rest != user
+    return {"Namespace": namespace if is_one else "", "Name": name if is_one else ""}
+
+
+@form("listObjToMap", list, list, str, str)
+@form("transform.listObjToMap", list, list, str, str)
+def list_to_map(keys: list[Any], values: list[Any], key: str, value: str) -> dict[str, Any]:
+    """A map whose keys are a field of one list's objects, its values a field of another's."""
+    if len(keys) != len(values):
+        raise EvaluationError(
+            f"listObjToMap must take lists of equal length. list1: {len(keys)}, list2: {len(values)}"
+        )
+    made = {}
+    for one, other in zip(keys, values, strict=True):
+        if type(one) is not dict or type(one.get(key)) is not str or type(other) is not dict:
+            raise EvaluationError(f"listObjToMap: no object with the text {key}")
+        made[one[key]] = other.get(value)
+    return made
+
+
+@form("math.round", float, int)
+def rounded(number: float, places: int) -> float:
+    """Rounded to so many decimal places, halves away from zero."""
+    shift = math.pow(10.0, places) if abs(places) <= _PLACES_MAX else math.inf
+    scaled = number * shift
+    if not math.isfinite(scaled):
+        return scaled / shift
+    return math.copysign(math.floor(abs(scaled) + 0.5), number) / shift
+
+
+_PLACES_MAX: Final = 308
+"""More, and ten to that power is no double."""
+
+_CERTIFICATE_FIELDS: Final = frozenset(
+    [
+        "Raw",
+        "RawTBSCertificate",
+        "RawSubjectPublicKeyInfo",
+        "RawSubject",
+        "RawIssuer",
+        "Signature",
+        "PublicKeyAlgorithm",
+        "PublicKey",
+        "SerialNumber",
+        "Issuer",
+        "NotBefore",
+        "NotAfter",
+        "KeyUsage",
+        "Extensions",
+        "ExtraExtensions",
+        "ExtKeyUsage",
+        "BasicConstraintsValid",
+        "IsCA",
+        "MaxPathLen",
+        "MaxPathLenZero",
+        "AuthorityKeyId",
+        "OCSPServer",
+        "IssuingCertificateURL",
+        "DNSNames",
+        "EmailAddresses",
+        "IPAddresses",
+        "PermittedDNSDomainsCritical",
+        "PermittedDNSDomains",
+        "ExcludedDNSDomains",
+        "PermittedIPRanges",
+        "ExcludedIPRanges",
+        "PermittedEmailAddresses",
+        "ExcludedEmailAddresses",
+        "PermittedURIDomains",
+        "ExcludedURIDomains",
+        "CRLDistributionPoints",
+        "PolicyIdentifiers",
+    ]
+)
+_RSA: Final = 1
+_READING: Final = 6_000
+"""What reading a certificate costs: some 200 µs, as for Rego."""
+
+
+@form("x509.decode", str, charges=True)
+def certificate_fields(meter: Meter, text: str) -> Any:
+    """A certificate or a request of one, of an RSA key, as Kyverno writes its fields."""
+    # Here and not above: few policies read certificates, and reading them brings a library.
+    from webhook.rego.builtins.keys import pem  # noqa: PLC0415
+    from webhook.rego.builtins.x509 import certificate  # noqa: PLC0415
+
+    meter.charge(_READING + len(text) // 10)
+    try:
+        block, _ = pem.decode(text.encode())
+        if block is None:
+            raise EvaluationError("failed to decode PEM block")
+        if block.label == "CERTIFICATE":
+            fields = certificate.parse(block.data)
+            shown = {name: fields.get(name) for name in _CERTIFICATE_FIELDS}
+        elif block.label == "CERTIFICATE REQUEST":
+            fields = certificate.parse_request(block.data)
+            shown = dict(fields)
+        else:
+            raise EvaluationError("PEM block neither contains a CERTIFICATE or CERTIFICATE REQUEST")
+    except BuiltinError as error:
+        raise EvaluationError(str(error)) from None
+    if fields["PublicKeyAlgorithm"] != _RSA:
+        raise EvaluationError("certificate should use rsa algorithm")
+    key = fields["PublicKey"]
+    shown["PublicKey"] = {"N": str(key["N"]), "E": key["E"]}
+    return json.loads(json.dumps(shown), parse_int=float)
+
+
+@form("gzip.decompress", bytes, charges=True)
+def decompressed(meter: Meter, data: bytes) -> str:
+    """The text that was compressed."""
+    meter.charge(len(data) // 10)
+    reader = zlib.decompressobj(wbits=31)
+    try:
+        text = reader.decompress(data, BYTES_MAX)
+    except zlib.error as error:
+        raise EvaluationError(f"gzip.decompress: {error}") from None
+    if reader.unconsumed_tail or not reader.eof:
+        raise EvaluationError(f"gzip.decompress: not whole, or more than {BYTES_MAX} bytes")
+    meter.charge(len(text) // 10)
+    return text.decode(errors="replace")

@@ -1,0 +1,236 @@
+"""Kyverno's patterns (``validate.pattern``) as expressions of CEL."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import field
+from typing import Any, Final
+
+from webhook.values import dataclass
+
+
+class Unwritable(Exception):
+    """What of a rule cannot be written in CEL here; the text names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldPattern:
+    """What must hold, and without what the rule is skipped."""
+
+    expression: str
+    conditions: list[str] = field(default_factory=list)
+
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_RESERVED: Final = frozenset(
+    [
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "false",
+        "for",
+        "function",
+        "if",
+        "import",
+        "in",
+        "let",
+        "loop",
+        "namespace",
+        "null",
+        "package",
+        "return",
+        "true",
+        "var",
+        "void",
+        "while",
+    ]
+)
+_ANCHOR: Final = re.compile(r"([=X^<+]?)\((.+)\)")
+_QUANTITY: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?([kMGTPE]i?|m|Ki)")
+_NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+_DURATION: Final = re.compile(r"([0-9]+(\.[0-9]+)?(h|m|s|ms|us|ns))+")
+_RANGE: Final = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?[A-Za-z]*)(!?)-(-?[0-9]+(?:\.[0-9]+)?[A-Za-z]*)")
+_NEVER_LISTS: Final = ("replicas", "seconds", "class")
+_OPERATORS: Final = (">=", "<=", ">", "<", "!")
+
+
+def written(value: Any) -> str:
+    """A value as CEL writes it."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def pattern_of(pattern: dict[str, Any]) -> HeldPattern:
+    """The pattern of a whole object; raises :class:`Unwritable`."""
+    made = _Writer()
+    expression = made.mapping(pattern, "object", is_plain=True)
+    return HeldPattern(expression, made.conditions)
+
+
+class _Writer:
+    def __init__(self) -> None:
+        self.conditions: list[str] = []
+        """Of anchors outside of lists: where one does not hold, the rule is skipped."""
+        self._names = 0
+
+    def mapping(self, pattern: dict[str, Any], at: str, *, is_plain: bool) -> str:
+        """What a map has to be. ``is_plain`` where no list is above it."""
+        conditions, checks = [], []
+        for key, value in pattern.items():
+            match = _ANCHOR.fullmatch(str(key))
+            anchor, name = (match[1] or "()", match[2]) if match else ("", str(key))
+            if any(mark in name for mark in "*?"):
+                raise Unwritable(f"a pattern of keys: {key}")
+            there, part = _member(at, name)
+            if anchor == "":
+                if value is None:
+                    checks.append(f"(!{there} || {part} == null)")
+                else:
+                    checks.append(f"{there} && {self._value(value, part, is_plain=is_plain)}")
+            elif anchor == "=":
+                checks.append(f"(!{there} || {self._value(value, part, is_plain=is_plain)})")
+            elif anchor == "X":
+                checks.append(f"!{there}")
+            elif anchor == "^":
+                checks.append(f"{there} && {self._some(value, part, key)}")
+            elif anchor == "()":
+                conditions.append(f"{there} && {self._value(value, part, is_plain=False)}")
+            else:
+                raise Unwritable(f"the anchor {anchor} of {key}")
+        held = " && ".join(f"({one})" for one in checks) or "true"
+        if not conditions:
+            return held
+        asked = " && ".join(f"({one})" for one in conditions)
+        if is_plain:
+            self.conditions.append(asked)
+            return held
+        return f"(!({asked}) || ({held}))"
+
+    def _value(self, value: Any, at: str, *, is_plain: bool) -> str:
+        if type(value) is dict:
+            return self.mapping(value, at, is_plain=is_plain)
+        if type(value) is list:
+            if len(value) != 1:
+                raise Unwritable("a list of several patterns")
+            one = self._variable()
+            if type(value[0]) is dict and is_plain:
+                self._skip_without(value[0], at)
+            return f"{at}.all({one}, {self._value(value[0], one, is_plain=False)})"
+        name = at.rpartition(".")[2]
+        if type(value) is str and name.endswith("s") and not name.lower().endswith(_NEVER_LISTS):
+            # A pattern of one value is asked of each, where a list is: what may be one ends so.
+            one = self._variable()
+            every = f"{at}.all({one}, {scalar_matches(one, value)})"
+            return f"(type({at}) == list ? {every} : {scalar_matches(at, value)})"
+        return scalar_matches(at, value)
+
+    def _skip_without(self, pattern: dict[str, Any], at: str) -> None:
+        """A rule is skipped where the condition of a list's pattern holds for none of its items."""
+        asked = {
+            match[2]: value
+            for key, value in pattern.items()
+            if (match := _ANCHOR.fullmatch(str(key))) and not match[1]
+        }
+        if not asked or any(self.conditions):
+            return
+        one = self._variable()
+        parts = []
+        for name, value in asked.items():
+            there, part = _member(one, name)
+            parts.append(f"{there} && {self._value(value, part, is_plain=False)}")
+        some = " && ".join(f"({part})" for part in parts)
+        self.conditions.append(f"{_reached(at)} && {at}.exists({one}, {some})")
+
+    def _some(self, value: Any, at: str, key: Any) -> str:
+        if type(value) is not list or len(value) != 1:
+            raise Unwritable(f"{key} without a list of one pattern")
+        one = self._variable()
+        return f"{at}.exists({one}, {self._value(value[0], one, is_plain=False)})"
+
+    def _variable(self) -> str:
+        self._names += 1
+        return f"e{self._names}"
+
+
+def _member(at: str, name: str) -> tuple[str, str]:
+    """Whether a map has a name, and what it has there."""
+    if _NAME.fullmatch(name) and name not in _RESERVED:
+        return f"has({at}.{name})", f"{at}.{name}"
+    return f"({written(name)} in {at})", f"{at}[{written(name)}]"
+
+
+def _reached(at: str) -> str:
+    """Whether every map on the way to a place is there."""
+    names = at.split(".")
+    steps = [f"has({'.'.join(names[:end])})" for end in range(2, len(names) + 1)]
+    if "[" in at:
+        raise Unwritable("a condition of a list below a name that CEL has to quote")
+    return " && ".join(steps) or "true"
+
+
+def scalar_matches(at: str, pattern: Any) -> str:
+    """Whether a value is as a pattern of one value says."""
+    if type(pattern) is bool:
+        return f"{at} == {written(pattern)}"
+    if type(pattern) in {int, float}:
+        return f"string({at}) == {written(str(pattern))}"
+    if pattern is None:
+        return f"{at} == null"
+    alternatives = []
+    for text in str(pattern).split("|"):
+        parts = [_one_matches(at, part.strip()) for part in text.strip().split("&")]
+        alternatives.append(" && ".join(parts))
+    if len(alternatives) == 1:
+        return alternatives[0]
+    return f"({' || '.join(f'({one})' for one in alternatives)})"
+
+
+def _one_matches(at: str, text: str) -> str:
+    if match := _RANGE.fullmatch(text):
+        low, high = _compared(at, ">=", match[1]), _compared(at, "<=", match[3])
+        return f"!({low} && {high})" if match[2] else f"({low} && {high})"
+    for operator in _OPERATORS:
+        if text.startswith(operator):
+            rest = text.removeprefix(operator).strip()
+            if operator == "!":
+                return f"!({text_matches(f'string({at})', rest)})"
+            return _compared(at, operator, rest)
+    return text_matches(f"string({at})", text)
+
+
+def _compared(at: str, operator: str, text: str) -> str:
+    if _NUMBER.fullmatch(text):
+        if re.fullmatch(r"-?[0-9]+", text):
+            return f"quantity(string({at})).compareTo(quantity({written(text)})) {operator} 0"
+        return f"double({at}) {operator} {float(text)}"
+    if _QUANTITY.fullmatch(text):
+        return f"quantity(string({at})).compareTo(quantity({written(text)})) {operator} 0"
+    if _DURATION.fullmatch(text):
+        return f"duration({at}) {operator} duration({written(text)})"
+    raise Unwritable(f"{operator}{text} is compared as neither number, quantity nor duration")
+
+
+def text_matches(at: str, pattern: str) -> str:
+    """Whether a text is as a pattern with ``*`` and ``?`` says."""
+    if "{{" in pattern or "$(" in pattern:
+        raise Unwritable(f"a variable: {pattern}")
+    if pattern == "*":
+        return "true"
+    if pattern == "?*":
+        return f"{at} != ''"
+    if not any(mark in pattern for mark in "*?"):
+        return f"{at} == {written(pattern)}"
+    if re.fullmatch(r"[^*?]+\*", pattern):
+        return f"{at}.startsWith({written(pattern[:-1])})"
+    if re.fullmatch(r"\*[^*?]+", pattern):
+        return f"{at}.endsWith({written(pattern[1:])})"
+    if re.fullmatch(r"\*[^*?]+\*", pattern):
+        return f"{at}.contains({written(pattern[1:-1])})"
+    # CEL's regular expressions are RE2: what is special in them is escaped one by one.
+    text = "".join(
+        ".*" if mark == "*" else "." if mark == "?" else re.sub(r"([^\w\s/:@-])", r"\\\1", mark)
+        for mark in pattern
+    )
+    return f"{at}.matches({written(f'^{text}$')})"

@@ -1,0 +1,137 @@
+"""The Pod Security Standards as validations in CEL, a control each, as rules of Kyverno name them.
+
+https://kubernetes.io/docs/concepts/security/pod-security-standards/, version ``latest``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.api.shapes import objects_of
+from webhook.kyverno.patterns import Unwritable
+
+if TYPE_CHECKING:
+    from webhook.api.shapes import Json
+
+VARIABLES: Final = [
+    {
+        "name": "every",
+        "expression": "object.spec.containers + object.spec.?initContainers.orValue([])"
+        " + object.spec.?ephemeralContainers.orValue([])",
+    },
+    {"name": "isWindows", "expression": "object.spec.?os.?name.orValue('') == 'windows'"},
+]
+
+_CAPABILITIES: Final = (
+    "['AUDIT_WRITE', 'CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'FSETID', 'KILL', 'MKNOD', "
+    "'NET_BIND_SERVICE', 'SETFCAP', 'SETGID', 'SETPCAP', 'SETUID', 'SYS_CHROOT']"
+)
+_SYSCTLS: Final = (
+    "['kernel.shm_rmid_forced', 'net.ipv4.ip_local_port_range', 'net.ipv4.tcp_syncookies', "
+    "'net.ipv4.ping_group_range', 'net.ipv4.ip_unprivileged_port_start', "
+    "'net.ipv4.ip_local_reserved_ports', 'net.ipv4.tcp_keepalive_time', "
+    "'net.ipv4.tcp_fin_timeout', 'net.ipv4.tcp_keepalive_intvl', 'net.ipv4.tcp_keepalive_probes']"
+)
+_VOLUMES: Final = (
+    "['name', 'configMap', 'csi', 'downwardAPI', 'emptyDir', 'ephemeral', "
+    "'persistentVolumeClaim', 'projected', 'secret']"
+)
+_SELINUX: Final = "['', 'container_t', 'container_init_t', 'container_kvm_t', 'container_engine_t']"
+
+
+def _both(path: str, asked: str) -> str:
+    """What is asked of a field of a security context, of the Pod's and of every container's."""
+    of_pod = asked.format(f"object.spec.?securityContext.{path}")
+    of_each = asked.format(f"c.?securityContext.{path}")
+    return f"({of_pod}) && variables.every.all(c, {of_each})"
+
+
+_SELINUX_OF: Final = (
+    "{0}.?type.orValue('') in " + _SELINUX + " && {0}.?user.orValue('') == ''"
+    " && {0}.?role.orValue('') == ''"
+)
+
+BASELINE: Final = {
+    "HostProcess": _both("?windowsOptions.?hostProcess", "!{}.orValue(false)"),
+    "Host Namespaces": " && ".join(
+        f"!object.spec.?{one}.orValue(false)" for one in ("hostNetwork", "hostPID", "hostIPC")
+    ),
+    "Privileged Containers": (
+        "variables.every.all(c, !c.?securityContext.?privileged.orValue(false))"
+    ),
+    "Capabilities": (
+        "variables.every.all(c, c.?securityContext.?capabilities.?add.orValue([])"
+        f".all(one, one in {_CAPABILITIES}))"
+    ),
+    "HostPath Volumes": "!object.spec.?volumes.orValue([]).exists(v, has(v.hostPath))",
+    "Host Ports": (
+        "variables.every.all(c, c.?ports.orValue([]).all(p, p.?hostPort.orValue(0) == 0))"
+    ),
+    "AppArmor": (
+        "object.metadata.?annotations.orValue({}).all(key, value, "
+        "!key.startsWith('container.apparmor.security.beta.kubernetes.io/') || "
+        "value in ['', 'runtime/default'] || value.startsWith('localhost/')) && "
+        + _both(
+            "?appArmorProfile.?type",
+            "{}.orValue('RuntimeDefault') in ['RuntimeDefault', 'Localhost']",
+        )
+    ),
+    "SELinux": _both("?seLinuxOptions", _SELINUX_OF),
+    "/proc Mount Type": (
+        "variables.every.all(c, c.?securityContext.?procMount.orValue('Default') == 'Default')"
+    ),
+    "Seccomp": _both(
+        "?seccompProfile.?type", "{}.orValue('RuntimeDefault') in ['RuntimeDefault', 'Localhost']"
+    ),
+    "Sysctls": (
+        "object.spec.?securityContext.?sysctls.orValue([]).all(one, one.name in " + _SYSCTLS + ")"
+    ),
+}
+"""What each control of the level asks."""
+
+_OF_PROFILE: Final = "in ['RuntimeDefault', 'Localhost']"
+
+RESTRICTED: Final = {
+    "Volume Types": (f"object.spec.?volumes.orValue([]).all(v, v.all(kind, kind in {_VOLUMES}))"),
+    "Privilege Escalation": (
+        "variables.isWindows || variables.every.all(c, "
+        "c.?securityContext.?allowPrivilegeEscalation.orValue(true) == false)"
+    ),
+    "Running as Non-root": (
+        "variables.every.all(c, c.?securityContext.?runAsNonRoot"
+        ".orValue(object.spec.?securityContext.?runAsNonRoot.orValue(false)))"
+    ),
+    "Running as Non-root user": _both("?runAsUser", "{}.orValue(1) != 0"),
+    "Seccomp": (
+        "variables.isWindows || variables.every.all(c, c.?securityContext.?seccompProfile.?type"
+        ".orValue(object.spec.?securityContext.?seccompProfile.?type.orValue('Unconfined')) "
+        f"{_OF_PROFILE})"
+    ),
+    "Capabilities": (
+        "variables.isWindows || (variables.every.all(c, "
+        "c.?securityContext.?capabilities.?drop.orValue([]).exists(one, one == 'ALL') && "
+        "c.?securityContext.?capabilities.?add.orValue([])"
+        ".all(one, one == 'NET_BIND_SERVICE')))"
+    ),
+}
+"""What each control of the level asks beside, or in place of, the baseline's."""
+
+
+def security_validations(given: Json, message: str) -> list[Json]:
+    """What ``validate.podSecurity`` asks; raises :class:`~webhook.kyverno.patterns.Unwritable`."""
+    level, version = given.get("level"), str(given.get("version") or "latest")
+    if level not in {"baseline", "restricted"}:
+        raise Unwritable(f"validate.podSecurity.level {level}: it asks nothing")
+    if version != "latest":
+        raise Unwritable(f"validate.podSecurity.version {version}: latest alone is written here")
+    controls = BASELINE if level == "baseline" else BASELINE | RESTRICTED
+    left_out = set()
+    for one in objects_of(given.get("exclude")):
+        if more := sorted(one.keys() - {"controlName"}):
+            raise Unwritable(f"validate.podSecurity.exclude.{more[0]}")
+        left_out.add(one.get("controlName"))
+    return [
+        {"expression": expression, "message": f"{message} ({name})" if message else name}
+        for name, expression in controls.items()
+        if name not in left_out
+    ]

@@ -1,0 +1,73 @@
+"""Kyverno's PolicyException for policies in CEL: which policies it is about, and for what."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.api import timestamp
+from webhook.api.gvk import name_of, namespace_of
+from webhook.cel.check.types import BOOL
+from webhook.kyverno.compiling import compiled, environment, object_in, objects_in
+from webhook.kyverno.kinds import InvalidPolicy
+
+if TYPE_CHECKING:
+    from webhook.api.shapes import Json
+
+_REPORTED: Final = frozenset({"skip", "pass"})
+
+
+class KyvernoException:
+    """An exception, compiled. It is about an object where all its conditions hold."""
+
+    def __init__(self, document: Json) -> None:
+        """Raises :class:`InvalidPolicy`."""
+        spec = object_in(document, "spec")
+        self.name = name_of(document)
+        self.namespace = namespace_of(document)
+        self.policies = frozenset(
+            (str(one.get("kind") or ""), str(one.get("name") or ""))
+            for one in objects_in(spec, "policyRefs")
+        )
+        if not self.policies:
+            raise InvalidPolicy("spec.policyRefs is empty: it is about no policy")
+        self.images = _texts(spec, "images")
+        self.values = _texts(spec, "allowedValues")
+        self.result = str(spec.get("reportResult") or "skip")
+        if self.result not in _REPORTED:
+            raise InvalidPolicy(f"spec.reportResult: {self.result!r} is neither skip nor pass")
+        self.expires = str(spec.get("expiresAt") or "")
+        self._expires = _time(spec.get("expiresAt"))
+        conditions = environment({})
+        self.conditions = [
+            compiled(one, "expression", conditions, BOOL, f"matchConditions[{at}]")
+            for at, one in enumerate(objects_in(spec, "matchConditions"))
+        ]
+
+    @property
+    def title(self) -> str:
+        """Its name, with its namespace."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    def is_about(self, kind: str, name: str, at: float) -> bool:
+        """Whether it names the policy, and has not expired at a time in seconds since 1970."""
+        if self._expires is not None and self._expires <= at:
+            return False
+        return (kind, name) in self.policies
+
+
+def _texts(spec: Json, field: str) -> list[str]:
+    values = spec.get(field) or []
+    if type(values) is not list or any(type(one) is not str for one in values):
+        raise InvalidPolicy(f"spec.{field} is no list of strings")
+    return values
+
+
+def _time(text: object) -> float | None:
+    if text is None:
+        return None
+    try:
+        return timestamp.seconds_of(str(text))
+    except ValueError:
+        raise InvalidPolicy(
+            f"spec.expiresAt: {text!r} is no time such as 2027-01-31T00:00:00Z"
+        ) from None

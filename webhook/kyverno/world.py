@@ -1,0 +1,332 @@
+"""What policies of Kyverno ask the world for, answered from what is given.
+
+Nobody is asked here. What was not given is an error, and :attr:`World.missing` names it: whoever
+reviews by it tells that the policy was not decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
+
+from webhook.api.gvk import gvk_of, name_of, namespace_of, plural_of
+from webhook.api.shapes import object_of
+from webhook.cel.check.types import Type
+from webhook.cel.errors import EvaluationError
+from webhook.cel.library.registry import form
+from webhook.cel.run.values import Duration, Opaque, Timestamp
+from webhook.kyverno.images import read_reference
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from webhook.api.shapes import Json
+
+RESOURCES: Final = "kyverno.resources"
+IMAGES: Final = "kyverno.imagedata"
+TIME: Final = "kyverno.time"
+GLOBALS: Final = "kyverno.globalcontext"
+HTTP: Final = "kyverno.http"
+GVR: Final = "kyverno.gvr"
+
+KnownObjects: TypeAlias = Callable[[str, str], "Mapping[tuple[str, str], Json] | None"]
+"""The objects of an apiVersion and a resource, by namespace and name; None where none is known."""
+
+_NAMED: Final = """
+{get} .(kyverno.resources, string, string, string, string) dyn
+{get} .(kyverno.resources, kyverno.gvr, string, string) dyn
+{list} .(kyverno.resources, string, string, string) dyn
+{list} .(kyverno.resources, string, string, string, map(string, string)) dyn
+{list} .(kyverno.resources, kyverno.gvr, string) dyn
+{list} .(kyverno.resources, kyverno.gvr, string, map(string, string)) dyn
+"""
+"""Of a policy of the cluster: the namespace is an operand."""
+
+_OWN: Final = """
+{get} .(kyverno.resources, string, string, string) dyn
+{get} .(kyverno.resources, kyverno.gvr, string) dyn
+{list} .(kyverno.resources, string, string) dyn
+{list} .(kyverno.resources, string, string, map(string, string)) dyn
+{list} .(kyverno.resources, kyverno.gvr) dyn
+{list} .(kyverno.resources, kyverno.gvr, map(string, string)) dyn
+"""
+"""Of a policy in a namespace: it sees that one alone."""
+
+_ALWAYS: Final = """
+{gvr} .(kyverno.resources, string, string) kyverno.gvr
+{metadata} .(kyverno.imagedata, string) dyn
+{get} .(kyverno.globalcontext, string) dyn
+{get} .(kyverno.globalcontext, string, string) dyn
+{get} .(kyverno.http, string) dyn
+{get} .(kyverno.http, string, map(string, string)) dyn
+{post} .(kyverno.http, string, dyn) dyn
+{post} .(kyverno.http, string, dyn, map(string, string)) dyn
+{client} .(kyverno.http, string) kyverno.http
+"""
+_SPELLINGS: Final = (
+    {"get": "Get", "list": "List", "gvr": "ToGVR", "post": "Post"}
+    | {"client": "Client", "metadata": "GetMetadata"},
+    {"get": "get", "list": "list", "gvr": "toGVR", "post": "post"}
+    | {"client": "client", "metadata": "getMetadata"},
+)
+"""As versions before 1.18 write them, and as later ones do: these take both."""
+
+_TIMES: Final = """
+now .(kyverno.time) Timestamp
+truncate .(kyverno.time, Timestamp, Duration) Timestamp
+toCron .(kyverno.time, Timestamp) string
+"""
+
+
+def overloads(*, namespaced: bool) -> str:
+    """The functions that ask the world, as ``webhook.cel.check.overloads`` writes them."""
+    table = (_OWN if namespaced else _NAMED) + _ALWAYS
+    return _TIMES + "".join(table.format(**names) for names in _SPELLINGS)
+
+
+VARIABLES: Final = {
+    "resource": Type(RESOURCES),
+    "image": Type(IMAGES),
+    "time": Type(TIME),
+    "globalContext": Type(GLOBALS),
+    "http": Type(HTTP),
+}
+
+
+class World:
+    """What is known while one thing is reviewed. Used by one thread."""
+
+    def __init__(
+        self,
+        known: KnownObjects,
+        now_ns: int = 0,
+        *,
+        images: Mapping[str, Json] | None = None,
+        answers: Mapping[str, Json] | None = None,
+        entries: Mapping[str, Any] | None = None,
+        is_whole: bool = False,
+    ) -> None:
+        """``answers`` are what servers say, by URL or ``METHOD:URL``; ``entries`` the global context.
+
+        ``now_ns`` is the time of the review, in nanoseconds since 1970. Of a world that is whole,
+        what is not known is not there.
+        """
+        self.known = known
+        self.now_ns = now_ns
+        self.images = images or {}
+        self.answers = answers or {}
+        self.entries = entries or {}
+        self.is_whole = is_whole
+        self.missing: list[str] = []
+        """What was asked for and not given."""
+
+    def variables(self, namespace: str) -> dict[str, Any]:
+        """As expressions of a policy name them; it is in ``namespace``, if in one."""
+        return {
+            "resource": Opaque(RESOURCES, (self, namespace), "resource"),
+            "image": Opaque(IMAGES, self, "image"),
+            "time": Opaque(TIME, self, "time"),
+            "globalContext": Opaque(GLOBALS, self, "globalContext"),
+            "http": Opaque(HTTP, self, "http"),
+        }
+
+    def lacks(self, what: str) -> NoReturn:
+        """Remember what is missing, and end the evaluation that asked for it."""
+        self.missing.append(what)
+        raise EvaluationError(what)
+
+
+def nothing_known(version: str, resource: str) -> None:
+    """Of a world in which there is no object."""
+    del version, resource
+
+
+def objects_known(objects: Iterable[Json]) -> KnownObjects:
+    """A world of these objects."""
+    by_kind: dict[tuple[str, str], dict[tuple[str, str], Json]] = {}
+    for item in objects:
+        gvk = gvk_of(item)
+        of_kind = by_kind.setdefault((gvk.group_version, plural_of(gvk.kind)), {})
+        of_kind[namespace_of(item), name_of(item)] = item
+    return lambda version, resource: by_kind.get((version, resource))
+
+
+def synced_known(inventory: Mapping[str, Any], namespaces: Mapping[str, Any]) -> KnownObjects:
+    """A world of what is synced, as policies read it as data, and of the Namespaces."""
+
+    def known(version: str, resource: str) -> Mapping[tuple[str, str], Json] | None:
+        if (version, resource) == ("v1", "namespaces") and namespaces:
+            return {("", name): item for name, item in namespaces.items()}
+        objects: dict[tuple[str, str], Json] = {}
+        places = {"": inventory.get("cluster") or {}, **(inventory.get("namespace") or {})}
+        for place, versions in places.items():
+            for kind, named in (versions.get(version) or {}).items():
+                if plural_of(kind) == resource:
+                    objects.update({(place, name): item for name, item in named.items()})
+        return objects or None
+
+    return known
+
+
+# --- objects --------------------------------------------------------------------------------------
+
+
+def _get(one: Opaque, version: str, resource: str, namespace: str, name: str) -> Any:
+    """The object of that name; null where there is none."""
+    world: World = one.value[0]
+    objects = world.known(version, resource)
+    if objects is None and not world.is_whole:
+        world.lacks(f'{resource} "{name}" ({version}) is not among what is given or synced')
+    return (objects or {}).get((namespace, name))
+
+
+def _list(
+    one: Opaque, version: str, resource: str, namespace: str, labels: Mapping[str, str]
+) -> Any:
+    """The objects of a kind in a namespace, or in all where that is empty."""
+    world: World = one.value[0]
+    objects = world.known(version, resource)
+    if objects is None and not world.is_whole:
+        world.lacks(f"{resource} ({version}) are not among what is given or synced")
+    items = [
+        item
+        for (place, _), item in (objects or {}).items()
+        if namespace in {"", place} and _has(item, labels)
+    ]
+    return {"apiVersion": version, "kind": "List", "items": items}
+
+
+def _has(item: Json, labels: Mapping[str, str]) -> bool:
+    own = object_of(object_of(item.get("metadata")).get("labels"))
+    return all(own.get(name) == value for name, value in labels.items())
+
+
+def _get_own(one: Opaque, version: str, resource: str, name: str) -> Any:
+    return _get(one, version, resource, one.value[1], name)
+
+
+def _list_own(
+    one: Opaque, version: str, resource: str, labels: Mapping[str, str] = {}
+) -> Any:  # never written
+    return _list(one, version, resource, one.value[1], labels)
+
+
+def _to_gvr(_: Opaque, version: str, kind: str) -> Opaque:
+    """The resource of a kind."""
+    return Opaque(GVR, (version, plural_of(kind)))
+
+
+def _get_of(one: Opaque, gvr: Opaque, namespace: str, name: str) -> Any:
+    version, resource = gvr.value
+    return _get(one, version, resource, namespace, name)
+
+
+def _get_own_of(one: Opaque, gvr: Opaque, name: str) -> Any:
+    return _get_of(one, gvr, one.value[1], name)
+
+
+def _list_all(one: Opaque, version: str, resource: str, namespace: str) -> Any:
+    return _list(one, version, resource, namespace, {})
+
+
+def _list_of(one: Opaque, gvr: Opaque, namespace: str, labels: Mapping[str, str] = {}) -> Any:
+    version, resource = gvr.value
+    return _list(one, version, resource, namespace, labels)
+
+
+def _list_own_of(one: Opaque, gvr: Opaque, labels: Mapping[str, str] = {}) -> Any:
+    return _list_of(one, gvr, one.value[1], labels)
+
+
+for _name in ("Get", "get"):
+    form(_name, RESOURCES, str, str, str, str)(_get)
+    form(_name, RESOURCES, str, str, str)(_get_own)
+    form(_name, RESOURCES, GVR, str, str)(_get_of)
+    form(_name, RESOURCES, GVR, str)(_get_own_of)
+for _name in ("List", "list"):
+    form(_name, RESOURCES, str, str, str)(_list_all)
+    form(_name, RESOURCES, str, str, str, dict)(_list)
+    form(_name, RESOURCES, GVR, str)(_list_of)
+    form(_name, RESOURCES, GVR, str, dict)(_list_of)
+    form(_name, RESOURCES, str, str)(_list_own)
+    form(_name, RESOURCES, str, str, dict)(_list_own)
+    form(_name, RESOURCES, GVR)(_list_own_of)
+    form(_name, RESOURCES, GVR, dict)(_list_own_of)
+for _name in ("ToGVR", "toGVR"):
+    form(_name, RESOURCES, str, str)(_to_gvr)
+
+
+# --- images, entries of the global context, servers, the time -------------------------------------
+
+
+@form("GetMetadata", IMAGES, str)
+@form("getMetadata", IMAGES, str)
+def metadata(one: Opaque, reference: str) -> Any:
+    """What a registry says of an image."""
+    world: World = one.value
+    image = read_reference(reference)
+    for name in (reference, *(image.names() if image is not None else ())):
+        if name in world.images:
+            return world.images[name]
+    return world.lacks(f'no registry is asked about the image "{reference}"')
+
+
+@form("Get", GLOBALS, str)
+@form("Get", GLOBALS, str, str)
+@form("get", GLOBALS, str)
+@form("get", GLOBALS, str, str)
+def entry(one: Opaque, name: str, projection: str = "") -> Any:
+    """What the global context has by a name."""
+    world: World = one.value
+    if name not in world.entries:
+        world.lacks(f'the global context entry "{name}" is not given')
+    value = world.entries[name]
+    if not projection:
+        return value
+    if type(value) is not dict or projection not in value:
+        raise EvaluationError(f'projection "{projection}" not found in the entry "{name}"')
+    return value[projection]
+
+
+def _asked(method: str, one: Opaque, url: str) -> Any:
+    world: World = one.value
+    for key in (f"{method}:{url}", url):
+        if key in world.answers:
+            return world.answers[key]
+    return world.lacks(f"no server is asked: {method} {url}")
+
+
+for _name in ("Get", "get"):
+    form(_name, HTTP, str)(lambda one, url: _asked("GET", one, url))
+    form(_name, HTTP, str, dict)(lambda one, url, _: _asked("GET", one, url))
+for _name in ("Post", "post"):
+    form(_name, HTTP, str, None)(lambda one, url, _: _asked("POST", one, url))
+    form(_name, HTTP, str, None, dict)(lambda one, url, *_: _asked("POST", one, url))
+for _name in ("Client", "client"):
+    form(_name, HTTP, str)(lambda one, _: one)
+
+
+@form("now", TIME)
+def now(one: Opaque) -> Timestamp:
+    """The time of the review."""
+    return Timestamp(one.value.now_ns)
+
+
+@form("truncate", TIME, Timestamp, Duration)
+def truncate(_: Opaque, moment: Timestamp, step: Duration) -> Timestamp:
+    """The last multiple of a step since the year 1, as Go counts."""
+    if step.ns <= 0:
+        return moment
+    return Timestamp(moment.ns - (moment.ns + _YEAR_1_NS) % step.ns, moment.offset_seconds)
+
+
+@form("toCron", TIME, Timestamp)
+def to_cron(_: Opaque, moment: Timestamp) -> str:
+    """The schedule of one moment a year."""
+    at = datetime.fromtimestamp(moment.ns // 1_000_000_000 + moment.offset_seconds, UTC)
+    return f"{at.minute} {at.hour} {at.day} {at.month} {at.isoweekday() % 7}"
+
+
+_YEAR_1_NS: Final = 62_135_596_800 * 1_000_000_000
+"""From the year 1 to 1970."""

@@ -1,0 +1,130 @@
+"""Which policies nobody is asked about, by the objects beside them: of files, or of a cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.config import (
+    CONFIG,
+    CONFIG_NAME,
+    MUTATION_PROCESS,
+    WEBHOOK_PROCESS,
+    excluded_namespaces,
+)
+from webhook.api.gvk import gvk_of, labels_of, name_of
+from webhook.policies.problem import Problem
+from webhook.policy_kinds.known import TEMPLATE, kind_of_document
+from webhook.policy_kinds.table import CONSTRAINT_GROUPS, CONSTRAINTS, EXPANSION_TEMPLATES, MUTATORS
+from webhook.values import dataclass
+from webhook.webhook_rules.asking import (
+    REASON,
+    Surroundings,
+    asking_of,
+    generators_of,
+    operations_of,
+)
+from webhook.webhook_rules.entries import MUTATING_PATH, VALIDATING_PATH, entries_of
+from webhook.webhook_rules.needs import need_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from webhook.policies.manifests import Manifest
+    from webhook.webhook_rules.asking import AskedState
+
+_PATHS: Final = {
+    "ValidatingWebhookConfiguration": (WEBHOOK_PROCESS, VALIDATING_PATH),
+    "MutatingWebhookConfiguration": (MUTATION_PROCESS, MUTATING_PATH),
+}
+
+_JUDGED: Final = (CONSTRAINTS, CONSTRAINT_GROUPS, *MUTATORS)
+
+NOT_ASKED: Final = "not_asked"
+"""The code of problems."""
+
+
+@dataclass(frozen=True, slots=True)
+class WhoIsAsked:
+    """Answers for each policy how far it is asked, by objects that were read.
+
+    It has no answer for a process whose configurations were not read.
+    """
+
+    surroundings: Surroundings
+    operations: Mapping[str, frozenset[str]]
+
+    def __call__(self, document: Mapping[str, Any]) -> AskedState | None:
+        """How far a policy is asked; None where nothing can be said."""
+        need = need_of(document, lambda name: self.operations.get(name, frozenset()))
+        if need is None or need.process not in self.surroundings.entries:
+            return None
+        return asking_of(need, self.surroundings)
+
+
+def who_is_asked(
+    documents: Iterable[Mapping[str, Any]], namespace: str, read: Iterable[str] = ()
+) -> WhoIsAsked:
+    """Of objects of any kind those that matter.
+
+    ``namespace`` is Waddle's own: where a configuration calls a Service there, others do not count.
+    ``read`` names the kinds of configurations that were listed whole.
+    """
+    by_kind: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for document in documents:
+        by_kind.setdefault(gvk_of(document).group_kind, []).append(document)
+    entries = {}
+    for kind, (process, path) in _PATHS.items():
+        configurations = by_kind.get(("admissionregistration.k8s.io", kind), ())
+        calling = entries_of(configurations, path, namespace) or entries_of(
+            configurations, path, ""
+        )
+        if calling or kind in read:
+            entries[process] = calling
+    configs = [one for one in by_kind.get(CONFIG.group_kind, ()) if name_of(one) == CONFIG_NAME]
+    labels = {name_of(one): labels_of(one) for one in by_kind.get(("", "Namespace"), ())}
+    return WhoIsAsked(
+        Surroundings(
+            entries,
+            generators_of(by_kind.get(EXPANSION_TEMPLATES.gvk.group_kind, ())),
+            {
+                process: tuple(
+                    pattern for one in configs for pattern in excluded_namespaces(one, process)
+                )
+                for process in (WEBHOOK_PROCESS, MUTATION_PROCESS)
+            },
+            labels.get,
+        ),
+        {name_of(one): operations_of(one) for one in by_kind.get(TEMPLATE.group_kind, ())},
+    )
+
+
+def is_judged(document: Mapping[str, Any]) -> bool:
+    """Whether admissions are asked about such an object: a constraint, a group or a mutator."""
+    return kind_of_document(document) in _JUDGED
+
+
+def problems_of_asking(
+    manifests: Iterable[Manifest],
+    cluster: tuple[list[dict[str, Any]], frozenset[str]] | None,
+    namespace: str,
+) -> list[Problem]:
+    """What policies among manifests are never asked about, by configurations beside them.
+
+    On a ``cluster`` a manifest takes the place of the object of its name.
+    """
+    own = [item.document for item in manifests]
+    standing, read = cluster or ([], frozenset())
+    named = {(gvk_of(one).group_kind, name_of(one)) for one in own}
+    kept = [one for one in standing if (gvk_of(one).group_kind, name_of(one)) not in named]
+    asked, problems = who_is_asked([*kept, *own], namespace, read), []
+    for document in own:
+        asking = asked(document) if is_judged(document) else None
+        if asking is None:
+            continue
+        is_none = asking.extent == "not at all"
+        told = (f"{REASON}: nobody is asked about it: {asking.text}",) if is_none else asking.notes
+        problems += [
+            Problem(gvk_of(document).kind, name_of(document), "warning", NOT_ASKED, text)
+            for text in told
+        ]
+    return problems

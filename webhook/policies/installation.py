@@ -1,0 +1,123 @@
+"""What is to become of the policies of a package in a cluster: decided, and asked of nobody."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.gvk import gvk_of, name_of
+from webhook.constraint import constraint, template
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from webhook.policies.manifests import Manifest
+
+PACKAGE_LABEL: Final = "waddle.dev/package"
+"""On what was installed: which package it is of, as :func:`package_id` has it."""
+
+SOURCE_ANNOTATION: Final = "waddle.dev/package-source"
+"""Which version, with its digest."""
+
+WANTED_ANNOTATION: Final = "waddle.dev/package-enforcement-action"
+"""What a constraint's author meant it to do."""
+
+_DRYRUN: Final = "dryrun"
+_ACTIONS: Final = ("enforcementAction", "scopedEnforcementActions")
+
+
+class CannotInstall(Exception):
+    """Why nothing is changed, a line for each reason."""
+
+    def __init__(self, *lines: str) -> None:
+        super().__init__("; ".join(lines))
+        self.lines = lines
+
+
+@dataclass(frozen=True, slots=True)
+class PackagedPolicies:
+    """The templates and constraints of a package, and what else of it is left to its user."""
+
+    templates: tuple[dict[str, Any], ...] = ()
+    constraints: tuple[dict[str, Any], ...] = ()
+    left_out: tuple[str, ...] = field(default=())
+
+    @property
+    def keys(self) -> set[tuple[str, str]]:
+        """Kind and name of each policy."""
+        return {(gvk_of(one).kind, name_of(one)) for one in (*self.templates, *self.constraints)}
+
+
+def packaged(manifests: Iterable[Manifest]) -> PackagedPolicies:
+    """The policies among manifests; raises :class:`CannotInstall` where there is none."""
+    templates, constraints, others = [], [], []
+    for manifest in manifests:
+        if manifest.gvk.group_kind == (template.GROUP, template.KIND):
+            templates.append(manifest.document)
+        elif constraint.is_constraint(manifest.gvk):
+            constraints.append(manifest.document)
+        else:
+            others.append(manifest.title)
+    if not templates and not constraints:
+        raise CannotInstall("nothing to install: it has no ConstraintTemplate and no constraint")
+    return PackagedPolicies(tuple(templates), tuple(constraints), tuple(others))
+
+
+def package_id(name: str) -> str:
+    """A label's value for a registry and repository, which may be longer than a label."""
+    return hashlib.sha256(name.encode()).hexdigest()[:40]
+
+
+def labelled(document: Mapping[str, Any], name: str, source: str) -> dict[str, Any]:
+    """A policy with the marks of its package; status and the server's fields are left out."""
+    metadata = document.get("metadata") or {}
+    kept = {key: metadata[key] for key in ("name", "labels", "annotations") if key in metadata}
+    kept["labels"] = {**(kept.get("labels") or {}), PACKAGE_LABEL: package_id(name)}
+    kept["annotations"] = {**(kept.get("annotations") or {}), SOURCE_ANNOTATION: source}
+    whole = {key: value for key, value in document.items() if key not in {"metadata", "status"}}
+    return {**whole, "metadata": kept}
+
+
+def staged(
+    document: Mapping[str, Any],
+    name: str,
+    source: str,
+    current: Mapping[str, Any] | None,
+    *,
+    upgrades: bool,
+) -> dict[str, Any]:
+    """A policy as it is to be applied, where ``current`` is what the cluster has of it.
+
+    A new constraint begins at ``dryrun``; an upgrade leaves it what it does. Raises
+    :class:`CannotInstall` for what is not the package's, or enforces something already.
+    """
+    applied = labelled(document, name, source)
+    shown = f"{gvk_of(document).kind}/{name_of(document)}"
+    if current is not None and not is_of_package(current, name):
+        raise CannotInstall(
+            f"{shown} is in the cluster, and not by this package: it stays as it is"
+        )
+    if not constraint.is_constraint(gvk_of(document)):
+        return applied
+    spec = dict(document.get("spec") or {})
+    applied["metadata"]["annotations"][WANTED_ANNOTATION] = str(
+        spec.get("enforcementAction") or "deny"
+    )
+    before = None if current is None else current.get("spec") or {}
+    if before is not None and not upgrades and before.get("enforcementAction") != _DRYRUN:
+        raise CannotInstall(f"{shown} is installed and beyond dryrun: upgrade leaves it there")
+    kept = {"enforcementAction": _DRYRUN} if before is None else before
+    for key in _ACTIONS:
+        spec.pop(key, None)
+        if key in kept:
+            spec[key] = kept[key]
+    applied["spec"] = spec
+    return applied
+
+
+def is_of_package(document: Mapping[str, Any], name: str) -> bool:
+    """Whether an object of the cluster was installed of a package."""
+    labels = (document.get("metadata") or {}).get("labels") or {}
+    return bool(labels.get(PACKAGE_LABEL) == package_id(name))

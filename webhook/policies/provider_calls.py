@@ -1,0 +1,212 @@
+"""Which providers of external data policies name, and calls that can never have an answer."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook.api.gvk import GroupKind, gvk_of, name_of
+from webhook.api.shapes import object_of, texts_of
+from webhook.constraint.drivers.external_data import NAME
+from webhook.policies.problem import Problem
+from webhook.rego.errors import RegoErrors
+from webhook.rego.syntax import ast
+from webhook.rego.syntax.parser import parse_module
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from webhook.constraint.template import Template
+    from webhook.rego.syntax.ast import RegoVersion
+
+PROVIDER: Final = GroupKind("externaldata.gatekeeper.sh", "Provider")
+
+SET_KEYS: Final = "set_keys"
+NO_PROVIDER: Final = "no_provider"
+"""Codes of problems."""
+
+_SETS: Final = (ast.Set, ast.SetComprehension)
+
+
+class ProviderCalls(NamedTuple):
+    """What a template says of providers, as far as it is written out."""
+
+    names: frozenset[str] = frozenset()
+    set_lines: tuple[int, ...] = ()
+    """Lines with calls whose keys are a set."""
+
+
+def provider_calls(template: Template) -> ProviderCalls:
+    """The calls of a template in Rego; none of one that cannot be read, which the check of templates reports."""
+    names: set[str] = set()
+    lines: list[int] = []
+    for code in template.code:
+        for module in _modules(code.source):
+            sets = {
+                rule.head.ref.head.name
+                for rule in module.rules
+                if isinstance(rule.head.ref.head, ast.Var) and _is_partial_set(rule)
+            }
+            for rule in module.rules:
+                own = sets | {name for term in _terms(rule) for name in _assigned_set(term)}
+                for operand in _operands(rule):
+                    names |= _provider(operand)
+                    lines += _set_lines(operand, own)
+    return ProviderCalls(frozenset(names), tuple(lines))
+
+
+def provider_names(template: Template) -> frozenset[str]:
+    """The providers that a template names."""
+    return provider_calls(template).names
+
+
+def providers_within_reach(template: Template) -> frozenset[str] | None:
+    """Every provider that a template can ask; None where that hangs on more than its text."""
+    names: set[str] = set()
+    for code in (code for part in template.parts for code in part.code):
+        for module in _modules(code.source):
+            for rule in module.rules:
+                written = 0
+                for term in _terms(rule):
+                    if isinstance(term, ast.Call) and term.operator == ast.Var(NAME):
+                        fields_ = _all_providers(term)
+                        if fields_ is None:
+                            return None
+                        written += 1
+                        names |= fields_
+                if written != sum(term == ast.Var(NAME) for term in _terms(rule)):
+                    return None  # named without being called, as `with` does
+    return frozenset(names)
+
+
+def _all_providers(call: ast.Call) -> set[str] | None:
+    """The providers that a call names in its operand, where that is written out; None where it is not."""
+    operand = call.args[0] if call.args else None
+    if not isinstance(operand, ast.Object):
+        return None
+    if not all(isinstance(key, ast.String) for key, _ in operand.items):
+        return None
+    said = list(_field(operand, "provider"))
+    return {one.value for one in said} if all(isinstance(one, ast.String) for one in said) else None
+
+
+def provider_of_mutator(document: Mapping[str, Any]) -> str:
+    """The provider that a mutator names; empty for none."""
+    parameters = object_of(object_of(document.get("spec")).get("parameters"))
+    name = object_of(object_of(parameters.get("assign")).get("externalData")).get("provider")
+    return name if isinstance(name, str) else ""
+
+
+def advice_on_calls(template: Template) -> Iterator[Problem]:
+    """What calls of a template will never have: an answer to keys in a set."""
+    for line in provider_calls(template).set_lines:
+        message = (
+            f"line {line}: {NAME} gets its keys as a set, which it never answers: its rule never "
+            "fires. Give an array, as [key | key := keys[_]]"
+        )
+        yield Problem("ConstraintTemplate", template.name, "warning", SET_KEYS, message)
+
+
+def advice_on_providers(
+    templates: Iterable[Template],
+    mutators: Iterable[Mapping[str, Any]],
+    known: Collection[str],
+) -> Iterator[Problem]:
+    """The providers that are named, and that there are none of by that name."""
+    named = [("ConstraintTemplate", one.name, provider_names(one)) for one in templates]
+    named += [
+        (gvk_of(one).kind, name_of(one), frozenset(filter(None, [provider_of_mutator(one)])))
+        for one in mutators
+    ]
+    for kind, name, providers in named:
+        for provider in sorted(providers.difference(known)):
+            message = f"it asks the provider {provider}, and no Provider of that name is here"
+            yield Problem(kind, name, "warning", NO_PROVIDER, message)
+
+
+# --- Rego -----------------------------------------------------------------------------------------
+
+
+def _modules(source: Any) -> list[ast.Module]:
+    if type(source) is not dict:
+        return []
+    version: RegoVersion = "v1" if source.get("version") == "v1" else "v0"
+    texts: list[Any] = [source.get("rego"), *texts_of(source.get("libs"))]
+    if not any(NAME in text for text in texts if type(text) is str):
+        return []
+    try:
+        return [parse_module(text, "template", version) for text in texts]
+    except (RegoErrors, TypeError):
+        return []
+
+
+def _terms(node: Any) -> Iterator[Any]:
+    """Every part of a rule, itself included."""
+    due = [node]
+    while due:
+        one = due.pop()
+        if isinstance(one, tuple):
+            due.extend(one)
+        elif is_dataclass(one):
+            yield one
+            due.extend(getattr(one, field.name) for field in fields(one))
+
+
+def _operands(rule: ast.Rule) -> Iterator[ast.Object]:
+    """The objects, written out, that calls are given."""
+    assigned = {
+        term.args[0].name: term.args[1]
+        for term in _terms(rule)
+        if _is_assignment(term) and isinstance(term.args[1], ast.Object)
+    }
+    for term in _terms(rule):
+        if isinstance(term, ast.Call) and term.operator == ast.Var(NAME) and term.args:
+            operand = term.args[0]
+            if isinstance(operand, ast.Var):
+                operand = assigned.get(operand.name, operand)
+            if isinstance(operand, ast.Object):
+                yield operand
+
+
+def _field(operand: ast.Object, name: str) -> Iterator[Any]:
+    for key, value in operand.items:
+        if isinstance(key, ast.String) and key.value.casefold() == name:
+            yield value
+
+
+def _provider(operand: ast.Object) -> set[str]:
+    return {one.value for one in _field(operand, "provider") if isinstance(one, ast.String)}
+
+
+def _set_lines(operand: ast.Object, sets: Collection[str]) -> list[int]:
+    return [
+        operand.location.row
+        for one in _field(operand, "keys")
+        if isinstance(one, _SETS)
+        or (isinstance(one, ast.Var) and one.name in sets)
+        or _is_empty_set(one)
+    ]
+
+
+def _is_empty_set(term: Any) -> bool:
+    return isinstance(term, ast.Call) and term.operator == ast.Var("set") and not term.args
+
+
+def _is_assignment(term: Any) -> bool:
+    return (
+        isinstance(term, ast.Call)
+        and term.operator in (ast.Var("assign"), ast.Var("eq"))
+        and isinstance(term.args[0], ast.Var)
+    )
+
+
+def _assigned_set(term: Any) -> Iterator[str]:
+    if _is_assignment(term) and (isinstance(term.args[1], _SETS) or _is_empty_set(term.args[1])):
+        yield term.args[0].name
+
+
+def _is_partial_set(rule: ast.Rule) -> bool:
+    head = rule.head
+    if head.args is not None:
+        return False
+    return head.contains or (head.key is not None and head.value is None)

@@ -1,0 +1,143 @@
+"""Functions that take from a value what a read set names, in a form that differs where that does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from webhook.reads.read_set import EVERY_KEY, WHOLE, ReadSet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+Projection: TypeAlias = "Callable[[Any], Any]"
+
+FUNCTIONS_MAX: Final = 1_000
+"""Parts of a read set that a function is written for: ten times those of the library's largest."""
+
+_MISSING: Final[list[Any]] = []
+_OBJECT: Final = [1]
+_ARRAY: Final = [2]
+_NAMES: Final = {
+    "MISSING": _MISSING,
+    "OBJECT": _OBJECT,
+    "ARRAY": _ARRAY,
+    "CONTAINERS": frozenset({dict, list}),
+}
+
+
+class TooManyParts(Exception):
+    """A read set has more parts than a function is written for."""
+
+
+def widened(reads: ReadSet, depth: int, kept: Collection[str]) -> ReadSet:
+    """More than a read set, that costs less to take: containers below a depth are taken whole.
+
+    Those with ``kept`` names are not. Where only the presence of a scalar is read, that stays so.
+    """
+    if reads.whole or not reads.children:
+        return reads
+    if depth <= 0:
+        return WHOLE
+    below = {
+        name: one if name in kept else widened(one, depth - 1, kept)
+        for name, one in reads.children.items()
+    }
+    return ReadSet(scalar=reads.scalar, children=below)
+
+
+def projection(reads: ReadSet) -> Projection:
+    """The function for a read set. Its results are of JSON's types and share parts of the value.
+
+    Two are equal as JSON exactly where what is read of both values is: a scalar stands for itself,
+    and what stands for a container, or for nothing, is an array that says so first. Order of keys is
+    that of the value where all are read. Raises :class:`TooManyParts`.
+    """
+    writer = _Writer()
+    name = writer.function(reads)
+    code = compile("\n".join(writer.lines), "<projection>", "exec")
+    namespace: dict[str, Any] = dict(_NAMES)
+    exec(code, namespace)  # noqa: S102  # generated names, and repr() of keys
+    function: Projection = namespace[name]
+    return function
+
+
+class _Writer:
+    """Writes a function for each different part of a read set."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._names: dict[Any, str] = {}
+        self._tables = 0
+
+    def function(self, reads: ReadSet) -> str:
+        """The name of the function of a part."""
+        key = _key(reads)
+        name = self._names.get(key)
+        if name is None:
+            if len(self._names) >= FUNCTIONS_MAX:
+                raise TooManyParts
+            name = self._names[key] = f"part_{len(self._names)}"
+            self.lines += self._written(name, reads)
+        return name
+
+    def _written(self, name: str, reads: ReadSet) -> list[str]:
+        """One function; those that it calls are written before it."""
+        lines = [f"def {name}(value):"]
+        if reads.whole:
+            return [*lines, " return [3, value]"]
+        if not reads.scalar and not reads.children:
+            return [*lines, " return value is not False"]
+        return [
+            *lines,
+            " kind = type(value)",
+            " if kind is dict:",
+            *self._of_object(reads),
+            " if kind is list:",
+            f"  return {self._of_array(reads)}",
+            f" return {'value' if reads.scalar else 'value is not False'}",
+        ]
+
+    def _of_object(self, reads: ReadSet) -> list[str]:
+        every = reads.children.get(EVERY_KEY)
+        if not reads.children:
+            return ["  return OBJECT"]
+        if every is not None:
+            of_every = self.function(every)
+            of_names = [
+                f"{name!r}: {self.function(one)}"
+                for name in sorted(reads.children)
+                if name != EVERY_KEY and (one := reads.at(name)) is not None
+            ]
+            if not of_names:
+                members = f"{{key: {of_every}(item) for key, item in value.items()}}"
+                return [f"  return [1, {members}]"]
+            table = f"table_{self._tables}"
+            self._tables += 1
+            self.lines.append(f"{table} = {{{', '.join(of_names)}}}.get")
+            members = f"{{key: {table}(key, {of_every})(item) for key, item in value.items()}}"
+            return [f"  return [1, {members}]"]
+        parts = [self._child(name, reads.children[name]) for name in sorted(reads.children)]
+        return ["  get = value.get", f"  return [1, {', '.join(parts)}]"]
+
+    def _child(self, name: str, reads: ReadSet) -> str:
+        """What is at a name, or that nothing is."""
+        at = f"MISSING if (at := get({name!r}, MISSING)) is MISSING else "
+        if reads.whole:
+            return f"{at}[3, at]"
+        if reads.children:
+            return f"{at}{self.function(reads)}(at)"
+        if not reads.scalar:
+            return f"{at}at is not False"
+        return f"{at}at if type(at) not in CONTAINERS else {self.function(reads)}(at)"
+
+    def _of_array(self, reads: ReadSet) -> str:
+        every = reads.children.get(EVERY_KEY)
+        if every is None:
+            return "ARRAY"
+        return f"[2, *[{self.function(every)}(item) for item in value]]"
+
+
+def _key(reads: ReadSet) -> Any:
+    """Equal for equal parts."""
+    below = tuple((name, _key(reads.children[name])) for name in sorted(reads.children))
+    return reads.whole, reads.scalar, below

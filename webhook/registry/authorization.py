@@ -1,0 +1,135 @@
+"""How a registry wants to be asked: its challenge, and the tokens of the service that it names."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlencode, urlsplit
+
+from webhook.api.encoding import DecodeError, decode
+from webhook.registry.errors import RegistryRefused, UntrustedContent
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.registry.credentials import Credential
+
+TOKEN_BYTES_MAX: Final = 256 << 10
+"""TokenCache with many scopes have some KiB."""
+
+TOKENS_MAX: Final = 1024
+"""Of as many repositories a client keeps tokens; then it begins anew."""
+
+_LIFETIME_SECONDS: Final = 60.0
+"""Of a token that names none, as the specification has it."""
+
+_LIFETIME_SECONDS_MAX: Final = 3600.0
+_SPARE_SECONDS: Final = 5.0
+_PARAMETER: Final = re.compile(r'([a-zA-Z]+)="([^"\\]{0,2048})"')
+_TOKEN: Final = re.compile(r"[\x21-\x7e]+")
+_CLIENT_ID: Final = "waddle"
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """What ``WWW-Authenticate`` asks for; ``realm`` is the address of the service of tokens."""
+
+    scheme: str
+    realm: str = ""
+    service: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRequest:
+    """A request to a service of tokens."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    body: bytes = field(default=b"", repr=False)
+
+
+def read_challenge(header: str, host: str, *, is_plain: bool) -> Challenge:
+    """The challenge of a registry.
+
+    With ``is_plain`` the registry is asked without TLS, and its service of tokens may be, too.
+    Raises :class:`UntrustedContent`.
+    """
+    scheme, _, rest = header.strip()[:8192].partition(" ")
+    if scheme.lower() == "basic":
+        return Challenge("basic")
+    if scheme.lower() != "bearer":
+        raise UntrustedContent(f"{host} asks for {scheme[:40] or 'no'!r} authentication")
+    parameters = {name.lower(): value for name, value in _PARAMETER.findall(rest)}
+    realm = parameters.get("realm", "")
+    parts = urlsplit(realm)
+    if not parts.hostname or parts.scheme not in ({"http", "https"} if is_plain else {"https"}):
+        raise UntrustedContent(f"{host} sends for tokens to {realm[:200]!r}, which is no https URL")
+    return Challenge("bearer", realm, parameters.get("service", ""))
+
+
+def scope_of(repository: str, *, pushes: bool) -> str:
+    """The scope that is asked for, whatever the challenge says."""
+    return f"repository:{repository}:{'pull,push' if pushes else 'pull'}"
+
+
+def token_request(challenge: Challenge, scope: str, credential: Credential | None) -> TokenRequest:
+    """How the service is asked for a token."""
+    asked = {"service": challenge.service, "scope": scope}
+    if credential is not None and credential.identity_token:
+        form = {
+            **asked,
+            "grant_type": "refresh_token",
+            "refresh_token": credential.identity_token,
+            "client_id": _CLIENT_ID,
+        }
+        content_type = {"Content-Type": "application/x-www-form-urlencoded"}
+        return TokenRequest("POST", challenge.realm, content_type, urlencode(form).encode())
+    query = urlencode({name: value for name, value in asked.items() if value})
+    joint = "&" if urlsplit(challenge.realm).query else "?"
+    headers = {} if credential is None else {"Authorization": credential.basic()}
+    return TokenRequest("GET", f"{challenge.realm}{joint}{query}", headers)
+
+
+def read_token(status: int, content: bytes, realm: str) -> tuple[str, float]:
+    """A token and for how many seconds it holds; raises ``RegistryError``."""
+    service = urlsplit(realm).netloc
+    if status >= 400:
+        raise RegistryRefused(f"{service} gave no token: HTTP status {status}", status)
+    try:
+        document = decode(content)
+    except DecodeError:
+        document = None
+    answer: dict[str, Any] = document if isinstance(document, dict) else {}
+    token = answer.get("token") or answer.get("access_token")
+    if not isinstance(token, str) or not _TOKEN.fullmatch(token):
+        raise UntrustedContent(f"{service} answered without a token that can be sent")
+    seconds = answer.get("expires_in")
+    lifetime = float(seconds) if type(seconds) is int and seconds > 0 else _LIFETIME_SECONDS
+    return token, min(lifetime, _LIFETIME_SECONDS_MAX)
+
+
+class TokenCache:
+    """Authorization headers that registries took, by host and scope, until they expire."""
+
+    def __init__(self) -> None:
+        self._headers: dict[tuple[str, str], tuple[str, float]] = {}
+
+    def get(self, host: str, scope: str) -> str | None:
+        """The header to send, if there is one that still holds."""
+        header, until = self._headers.get((host, scope), ("", 0.0))
+        return header if header and time.monotonic() < until else None
+
+    def keep(self, host: str, scope: str, header: str, seconds: float) -> None:
+        """Keep a header a little shorter than it holds."""
+        if len(self._headers) >= TOKENS_MAX:
+            self._headers.clear()
+        until = time.monotonic() + max(seconds - _SPARE_SECONDS, 0.0)
+        self._headers[host, scope] = header, until
+
+    def drop(self, host: str, scope: str) -> None:
+        """Forget a header that was refused."""
+        self._headers.pop((host, scope), None)

@@ -1,0 +1,299 @@
+"""What a registry holds, fetched and pushed: nothing is returned whose digest was not compared."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, Self, TypeVar
+from urllib.parse import quote, urljoin, urlsplit
+
+from webhook.registry.errors import (
+    RegistryError,
+    RegistryRefused,
+    UntrustedContent,
+)
+from webhook.registry.manifest import (
+    ACCEPTED,
+    MANIFEST_BYTES_MAX,
+    Descriptor,
+    OciIndex,
+    OciManifest,
+    digest_of,
+    read_manifest,
+)
+from webhook.registry.reference import Reference
+from webhook.registry.transport import (
+    RegistryAnswer,
+    RegistryOptions,
+    RegistryRequest,
+    RegistryTransport,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from types import TracebackType
+
+INDEX_DEPTH_MAX: Final = 3
+"""Indexes within indexes: tools make one, for platforms."""
+
+REFERRERS_MAX: Final = 4096
+"""Signatures and attestations of one image."""
+
+_REFERRER_PAGES_MAX: Final = 16
+_NEXT: Final = re.compile(r'<([^>]{1,2048})>\s*;\s*rel="?next"?')
+_BYTES: Final = "application/octet-stream"
+_SMALL_BYTES_MAX: Final = 64 << 10
+"""Of an answer in which nothing is read."""
+
+_Answered = TypeVar("_Answered")
+
+
+class RegistryClient:
+    """Asks registries; use it as an async context manager. Its methods raise ``RegistryError``."""
+
+    def __init__(self, options: RegistryOptions) -> None:
+        self._options = options
+        self._transport = RegistryTransport(options)
+
+    async def __aenter__(self) -> Self:
+        await self._transport.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._transport.__aexit__(kind, error, trace)
+
+    # --- reading ------------------------------------------------------------------------------
+
+    async def fetch(self, reference: Reference) -> OciManifest | OciIndex:
+        """The manifest or index of a reference; its descriptor has the digest, made of its bytes."""
+        return await self._at_any_host(reference, lambda host: self._fetch(host, reference))
+
+    async def manifest(self, reference: Reference, platform: str = "") -> OciManifest:
+        """The one manifest of a reference, through indexes.
+
+        Of several in an index it is that of ``platform`` (``os/architecture``).
+        """
+        asked = reference
+        for _ in range(INDEX_DEPTH_MAX + 1):
+            fetched = await self.fetch(asked)
+            if isinstance(fetched, OciManifest):
+                return fetched
+            asked = reference.at(_chosen(fetched, platform, reference).digest)
+        raise UntrustedContent(f"{reference}: indexes within indexes, more than {INDEX_DEPTH_MAX}")
+
+    async def blob(self, reference: Reference, descriptor: Descriptor) -> bytes:
+        """The bytes of a blob in a reference's repository.
+
+        Whoever asks has looked at the descriptor's size before: so much is held.
+        """
+        return await self._at_any_host(
+            reference, lambda host: self._blob(host, reference, descriptor)
+        )
+
+    async def referrers(self, reference: Reference, artifact_type: str = "") -> list[Descriptor]:
+        """What refers to the manifest with the reference's digest: signatures, attestations.
+
+        By the registry's own list, or by the tag that tools keep where it has none.
+        """
+        entries = await self._at_any_host(
+            reference, lambda host: self._referrers(host, reference, artifact_type)
+        )
+        # A registry need not filter.
+        return [one for one in entries if not artifact_type or one.artifact_type == artifact_type]
+
+    async def _at_any_host(
+        self, reference: Reference, ask: Callable[[str], Awaitable[_Answered]]
+    ) -> _Answered:
+        """What the first mirror gives that has it, or the registry itself."""
+        for mirror in self._options.mirrors.get(reference.registry, ()):
+            try:
+                return await ask(mirror)
+            except RegistryError:
+                continue  # The registry itself says what is wrong.
+        return await ask(reference.host)
+
+    async def _fetch(self, host: str, reference: Reference) -> OciManifest | OciIndex:
+        answer = await self._transport.send(
+            RegistryRequest(
+                host,
+                reference.repository,
+                f"/v2/{reference.repository}/manifests/{reference.target}",
+                headers={"Accept": ACCEPTED},
+                bytes_max=MANIFEST_BYTES_MAX,
+            )
+        )
+        kind = answer.headers.get("Content-Type", "").partition(";")[0].strip()
+        fetched = read_manifest(answer.content, kind, digest=reference.digest)
+        said = answer.headers.get("Docker-Content-Digest", "")
+        made = digest_of(answer.content, said) if _is_sha(said) else said
+        if said and said != made:
+            raise UntrustedContent(f"{host} says {said} of a manifest that is {made}")
+        return fetched
+
+    async def _blob(self, host: str, reference: Reference, descriptor: Descriptor) -> bytes:
+        answer = await self._transport.send(
+            RegistryRequest(
+                host,
+                reference.repository,
+                f"/v2/{reference.repository}/blobs/{descriptor.digest}",
+                bytes_max=descriptor.size,
+                leaves=True,
+            )
+        )
+        made = digest_of(answer.content, descriptor.digest)
+        if made != descriptor.digest:
+            raise UntrustedContent(f"{host} gave a blob with {made}, not {descriptor.digest}")
+        return answer.content
+
+    async def _referrers(
+        self, host: str, reference: Reference, artifact_type: str
+    ) -> list[Descriptor]:
+        query = f"?artifactType={quote(artifact_type, safe='')}" if artifact_type else ""
+        path = f"/v2/{reference.repository}/referrers/{reference.digest}{query}"
+        entries: list[Descriptor] = []
+        for _ in range(_REFERRER_PAGES_MAX):
+            try:
+                answer = await self._transport.send(
+                    RegistryRequest(
+                        host,
+                        reference.repository,
+                        path,
+                        headers={"Accept": ACCEPTED},
+                        bytes_max=MANIFEST_BYTES_MAX,
+                    )
+                )
+            except RegistryRefused as error:
+                if entries or not error.is_absent:
+                    raise
+                return await self._tagged_referrers(host, reference)
+            entries += _index(answer, host).manifests
+            if len(entries) > REFERRERS_MAX:
+                break
+            following = _NEXT.search(answer.headers.get("Link", ""))
+            if following is None:
+                return entries
+            path = _own_path(urljoin(path, following[1]), host)
+        raise UntrustedContent(
+            f"{host} lists more than {REFERRERS_MAX} referrers, or too many pages of them"
+        )
+
+    async def _tagged_referrers(self, host: str, reference: Reference) -> list[Descriptor]:
+        """The referrers that a tag lists, named by the digest, as the specification has it."""
+        tag = reference.digest.replace(":", "-")[:128]
+        try:
+            index = await self._fetch(
+                host, Reference(reference.registry, reference.repository, tag)
+            )
+        except RegistryRefused as error:
+            if error.is_absent:
+                return []
+            raise
+        if not isinstance(index, OciIndex):
+            raise UntrustedContent(f"{host}: the tag {tag} is no list of referrers")
+        return list(index.manifests)
+
+    # --- pushing ------------------------------------------------------------------------------
+
+    async def push_blob(self, reference: Reference, descriptor: Descriptor, content: bytes) -> None:
+        """Put a blob into the repository, unless it is there."""
+        path = f"/v2/{reference.repository}/blobs/{descriptor.digest}"
+        asked = RegistryRequest(
+            reference.host, reference.repository, path, method="HEAD", pushes=True
+        )
+        try:
+            await self._transport.send(asked)
+        except RegistryRefused as error:
+            if not error.is_absent:
+                raise
+        else:
+            return
+        start = await self._transport.send(
+            RegistryRequest(
+                reference.host,
+                reference.repository,
+                f"/v2/{reference.repository}/blobs/uploads/",
+                method="POST",
+                bytes_max=_SMALL_BYTES_MAX,
+                pushes=True,
+            )
+        )
+        place = self._upload(start, reference.host)
+        joint = "&" if "?" in place else "?"
+        await self._transport.send(
+            RegistryRequest(
+                reference.host,
+                reference.repository,
+                f"{place}{joint}digest={quote(descriptor.digest, safe='')}",
+                method="PUT",
+                headers={"Content-Type": _BYTES},
+                body=content,
+                bytes_max=_SMALL_BYTES_MAX,
+                pushes=True,
+            )
+        )
+
+    async def push_manifest(self, reference: Reference, content: bytes, media_type: str) -> str:
+        """Put a manifest under the reference's tag or digest; its digest."""
+        answer = await self._transport.send(
+            RegistryRequest(
+                reference.host,
+                reference.repository,
+                f"/v2/{reference.repository}/manifests/{reference.target}",
+                method="PUT",
+                headers={"Content-Type": media_type},
+                body=content,
+                bytes_max=_SMALL_BYTES_MAX,
+                pushes=True,
+            )
+        )
+        made = digest_of(content)
+        said = answer.headers.get("Docker-Content-Digest", made)
+        if _is_sha(said) and digest_of(content, said) != said:
+            raise UntrustedContent(f"{reference.host} says {said} of a manifest that is {made}")
+        return made
+
+    def _upload(self, answer: RegistryAnswer, host: str) -> str:
+        """Where a blob is to be sent: at the same host, or nothing is."""
+        location = answer.headers.get("Location", "")
+        if not location:
+            raise UntrustedContent(f"{host} does not say where a blob is to be sent")
+        origin = f"{self._transport.scheme(host)}://{host}"
+        return _own_path(urljoin(origin, location), host)
+
+
+def _is_sha(text: str) -> bool:
+    return text.startswith(("sha256:", "sha512:"))
+
+
+def _index(answer: RegistryAnswer, host: str) -> OciIndex:
+    kind = answer.headers.get("Content-Type", "").partition(";")[0].strip()
+    index = read_manifest(answer.content, kind)
+    if not isinstance(index, OciIndex):
+        raise UntrustedContent(f"{host} lists referrers in what is no index")
+    return index
+
+
+def _own_path(url: str, host: str) -> str:
+    """Path and query of a URL at the same host; raises :class:`UntrustedContent`."""
+    parts = urlsplit(url)
+    if parts.netloc not in {"", host}:
+        raise UntrustedContent(f"{host} sends to another host: {parts.netloc[:200]}")
+    return f"{parts.path}?{parts.query}" if parts.query else parts.path
+
+
+def _chosen(index: OciIndex, platform: str, reference: Reference) -> Descriptor:
+    """The manifest of an index that is meant."""
+    entries = index.manifests
+    if platform and len(entries) > 1:
+        entries = tuple(one for one in entries if one.platform == platform)
+    if len(entries) != 1:
+        several = ", ".join(one.digest for one in index.manifests[:8])
+        raise UntrustedContent(
+            f"{reference} is an index of {len(index.manifests)} manifests: name one by its digest"
+            + (f" ({several})" if several else "")
+        )
+    return entries[0]

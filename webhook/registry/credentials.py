@@ -1,0 +1,278 @@
+"""Who asks a registry: Docker's configuration, helpers that are programs, image pull secrets."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import contextlib
+import fnmatch
+import json
+import os
+import re
+import signal
+from dataclasses import field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.registry.errors import InvalidCredentials
+from webhook.registry.reference import DOCKER_HUB
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_BYTES_MAX: Final = 1 << 20
+"""A Secret holds no more."""
+
+_HELPER_SECONDS: Final = 15.0
+"""Helpers ask a key ring or a cloud."""
+
+_HUB_KEYS: Final = ("https://index.docker.io/v1/", "index.docker.io", "registry-1.docker.io")
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_NOT_THERE: Final = ("credentials not found", "no credentials server url")
+_TOKEN_USER: Final = "<token>"  # noqa: S105  # what helpers say in place of a user
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """A user with a password, or a token that is exchanged for others."""
+
+    user: str = ""
+    password: str = field(default="", repr=False)
+    identity_token: str = field(default="", repr=False)
+
+    def basic(self) -> str:
+        """The header of HTTP's basic authentication."""
+        return "Basic " + base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class DockerConfig:
+    """What a ``config.json`` or an image pull secret says."""
+
+    auths: Mapping[str, Credential] = field(default_factory=dict)
+    helpers: Mapping[str, str] = field(default_factory=dict)
+    store: str = ""
+
+    async def credential(self, registry: str, repository: str) -> Credential | None:
+        """The credential for a repository; None where this configuration has none.
+
+        Raises :class:`InvalidCredentials`.
+        """
+        for key in _keys(registry):
+            if helper := self.helpers.get(key):
+                return await _ask_helper(helper, key)
+        if (known := self._known(registry, repository)) is not None:
+            return known
+        if self.store:
+            key = _HUB_KEYS[0] if registry == DOCKER_HUB else registry
+            return await _ask_helper(self.store, key)
+        return None
+
+    def _known(self, registry: str, repository: str) -> Credential | None:
+        """The entry whose host matches, with the longest path that the repository lies below."""
+        best: tuple[int, Credential] | None = None
+        for key, credential in self.auths.items():
+            host, _, path = _plain(key).partition("/")
+            if host not in _keys(registry) and not ("*" in host and _matches(host, registry)):
+                continue
+            path = "" if path in {"v1", "v2"} else path
+            if path and path != repository and not repository.startswith(f"{path}/"):
+                continue
+            if best is None or len(path) > best[0]:
+                best = len(path), credential
+        return None if best is None else best[1]
+
+
+async def credential_for(
+    configs: Sequence[DockerConfig], registry: str, repository: str
+) -> Credential | None:
+    """The credential of the first configuration that has one; raises :class:`InvalidCredentials`."""
+    for config in configs:
+        credential = await config.credential(registry, repository)
+        if credential is not None:
+            return credential
+    return None
+
+
+def read_docker_config(path: Path | None = None) -> DockerConfig:
+    """The user's configuration, or that of a file; empty where the user has none.
+
+    Raises :class:`InvalidCredentials`.
+    """
+    file = path or Path(os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker") / "config.json"
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(_BYTES_MAX + 1)
+    except FileNotFoundError:
+        if path is None:
+            return DockerConfig()
+        raise InvalidCredentials(f"{file}: there is no such file") from None
+    except OSError as error:
+        raise InvalidCredentials(f"{file}: {error.strerror}") from None
+    return docker_config(content, str(file))
+
+
+def docker_config(content: bytes, where: str) -> DockerConfig:
+    """What a file of credentials says: Docker's configuration, or the old form of only ``auths``.
+
+    Raises :class:`InvalidCredentials`.
+    """
+    if len(content) > _BYTES_MAX:
+        raise InvalidCredentials(f"{where}: larger than {_BYTES_MAX >> 20} MiB")
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError):
+        raise InvalidCredentials(f"{where} is not JSON") from None
+    if not isinstance(document, dict):
+        raise InvalidCredentials(f"{where} is no object")
+    helpers = document.get("credHelpers") or {}
+    store = document.get("credsStore") or ""
+    auths = document.get("auths") or {}
+    if not isinstance(auths, dict) or not isinstance(helpers, dict) or not isinstance(store, str):
+        raise InvalidCredentials(f"{where}: auths, credHelpers or credsStore has the wrong type")
+    for name in (store, *helpers.values()) if store else helpers.values():
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise InvalidCredentials(f"{where}: {name!r} is no name of a credential helper")
+    read = {key: one for key, value in auths.items() if (one := _auth(value, f"{where}: {key}"))}
+    return DockerConfig(read, helpers, store)
+
+
+def pull_secret(secret: Mapping[str, Any], where: str) -> DockerConfig:
+    """What a Secret for imagePullSecrets says; raises :class:`InvalidCredentials`."""
+    data = secret.get("data")
+    data = data if isinstance(data, dict) else {}
+    for key, is_whole in ((".dockerconfigjson", True), (".dockercfg", False)):
+        if key in data:
+            content = _decoded(data[key], f"{where}: {key}")
+            if not is_whole:  # the old form is the entries alone
+                try:
+                    content = json.dumps({"auths": json.loads(content)}).encode()
+                except ValueError:
+                    raise InvalidCredentials(f"{where}: {key} is not JSON") from None
+            return docker_config(content, f"{where}: {key}")
+    raise InvalidCredentials(f"{where} is no image pull secret: it has no .dockerconfigjson")
+
+
+def _decoded(text: Any, where: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (TypeError, ValueError, binascii.Error):
+        raise InvalidCredentials(f"{where} is not base64") from None
+
+
+def _auth(value: Any, where: str) -> Credential | None:
+    """A credential of an entry; None for the empty entry beside a store."""
+    if not isinstance(value, dict):
+        raise InvalidCredentials(f"{where} is no object")
+    texts = {
+        name: value.get(name) or "" for name in ("auth", "username", "password", "identitytoken")
+    }
+    if not all(isinstance(text, str) for text in texts.values()):
+        raise InvalidCredentials(f"{where} has a member that is no text")
+    user, password = texts["username"], texts["password"]
+    if texts["auth"]:
+        decoded = _decoded(texts["auth"], f"{where}: auth").decode("utf-8", "replace")
+        user, colon, password = decoded.partition(":")
+        if not colon:
+            raise InvalidCredentials(f"{where}: auth is no USER:PASSWORD")
+        password = password.rstrip("\0")
+    if not (user or texts["identitytoken"]):
+        return None
+    return Credential(user, password, texts["identitytoken"])
+
+
+def _plain(key: str) -> str:
+    return key.removeprefix("https://").removeprefix("http://").rstrip("/")
+
+
+def _keys(registry: str) -> tuple[str, ...]:
+    """Under what a registry's credential may stand."""
+    if registry != DOCKER_HUB:
+        return (registry,)
+    return (DOCKER_HUB, *_HUB_KEYS)
+
+
+def _matches(pattern: str, registry: str) -> bool:
+    """Whether a host with ``*`` in some of its labels means a registry, as kubelets read it."""
+    wanted, _, wanted_port = pattern.partition(":")
+    host, _, port = registry.partition(":")
+    labels, own = wanted.split("."), host.split(".")
+    return (
+        wanted_port == port
+        and len(labels) == len(own)
+        and all(map(fnmatch.fnmatchcase, own, labels))
+    )
+
+
+async def _ask_helper(name: str, key: str) -> Credential | None:
+    """What ``docker-credential-NAME get`` says; raises :class:`InvalidCredentials`."""
+    program = f"docker-credential-{name}"
+    try:
+        process = await asyncio.create_subprocess_exec(
+            program,
+            "get",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise InvalidCredentials(f"{program} cannot be run: {error.strerror}") from None
+    try:
+        async with asyncio.timeout(_HELPER_SECONDS):
+            said, code = await _exchange(process, key.encode())
+    except TimeoutError:
+        raise InvalidCredentials(f"{program} did not answer within {_HELPER_SECONDS:g} s") from None
+    finally:
+        # What the helper itself has started holds its pipes, and would be waited for.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if hasattr(os, "killpg"):
+                os.killpg(process.pid, signal.SIGKILL)
+            else:  # Windows
+                process.kill()
+        # Pipes are closed at their end, so what it still said is read and forgotten.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(1):
+                while await _stdout(process).read(_BYTES_MAX):
+                    pass
+                await process.wait()
+    text = said.decode("utf-8", "replace")
+    if code:
+        if any(word in text.lower() for word in _NOT_THERE):
+            return None
+        raise InvalidCredentials(f"{program} for {key}: exit code {code}: {text.strip()[:200]}")
+    return _helper_credential(text, program)
+
+
+async def _exchange(process: asyncio.subprocess.Process, asked: bytes) -> tuple[bytes, int]:
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        process.stdin.write(asked)
+        await process.stdin.drain()
+        process.stdin.close()
+    said = b""
+    while part := await _stdout(process).read(_BYTES_MAX):
+        said += part
+        if len(said) > _BYTES_MAX:
+            raise InvalidCredentials("a credential helper says more than any credential is")
+    return said, await process.wait()
+
+
+def _stdout(process: asyncio.subprocess.Process) -> asyncio.StreamReader:
+    assert process.stdout is not None
+    return process.stdout
+
+
+def _helper_credential(text: str, program: str) -> Credential:
+    try:
+        document = json.loads(text)
+        user, secret = document["Username"], document["Secret"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        user = secret = None
+    if not isinstance(user, str) or not isinstance(secret, str):
+        raise InvalidCredentials(f"{program} did not answer with a Username and a Secret")
+    if user == _TOKEN_USER:
+        return Credential(identity_token=secret)
+    return Credential(user, secret)

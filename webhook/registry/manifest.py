@@ -1,0 +1,218 @@
+"""Manifests and indexes: bytes of a registry, checked, as values; and values as bytes."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.encoding import DecodeError, decode, encode
+from webhook.registry.errors import UntrustedContent
+from webhook.registry.reference import is_digest
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+OCI_MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
+OCI_INDEX: Final = "application/vnd.oci.image.index.v1+json"
+_DOCKER_MANIFEST: Final = "application/vnd.docker.distribution.manifest.v2+json"
+_DOCKER_INDEX: Final = "application/vnd.docker.distribution.manifest.list.v2+json"
+MANIFEST_TYPES: Final = frozenset((OCI_MANIFEST, _DOCKER_MANIFEST))
+INDEX_TYPES: Final = frozenset((OCI_INDEX, _DOCKER_INDEX))
+ACCEPTED: Final = f"{OCI_MANIFEST}, {OCI_INDEX}, {_DOCKER_MANIFEST}, {_DOCKER_INDEX}"
+
+EMPTY_TYPE: Final = "application/vnd.oci.empty.v1+json"
+EMPTY: Final = b"{}"
+"""The configuration of what needs none, as the specification has it."""
+
+TITLE: Final = "org.opencontainers.image.title"
+"""The annotation with the file's name of a layer."""
+
+MANIFEST_BYTES_MAX: Final = 4 << 20
+"""What registries must take at least, and none is known to take more."""
+
+ENTRIES_MAX: Final = 4096
+"""Layers of a manifest, or manifests of an index: tools that make a layer of each file have
+hundreds, and 4 MiB would be 20,000."""
+
+_BLOB_BYTES_MAX: Final = 1 << 50
+
+
+@dataclass(frozen=True, slots=True)
+class Descriptor:
+    """A blob or manifest by its digest, with its size and kind."""
+
+    media_type: str
+    digest: str
+    size: int
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    artifact_type: str = ""
+    platform: str = ""
+    """``os/architecture``, where an index names one."""
+
+    def document(self) -> dict[str, Any]:
+        """As it stands in a manifest."""
+        value: dict[str, Any] = {
+            "mediaType": self.media_type,
+            "digest": self.digest,
+            "size": self.size,
+        }
+        if self.annotations:
+            value["annotations"] = dict(self.annotations)
+        if self.artifact_type:
+            value["artifactType"] = self.artifact_type
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class OciManifest:
+    """An artifact or image: its configuration and layers, and what it refers to."""
+
+    descriptor: Descriptor
+    content: bytes = field(repr=False)
+    config: Descriptor
+    layers: tuple[Descriptor, ...] = ()
+    subject: Descriptor | None = None
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def artifact_type(self) -> str:
+        """What kind of artifact it is: said by itself, or by its configuration."""
+        return self.descriptor.artifact_type or self.config.media_type
+
+
+@dataclass(frozen=True, slots=True)
+class OciIndex:
+    """Several manifests under one name."""
+
+    descriptor: Descriptor
+    content: bytes = field(repr=False)
+    manifests: tuple[Descriptor, ...] = ()
+
+
+def digest_of(content: bytes, like: str = "sha256:") -> str:
+    """The digest of bytes, by the algorithm of another digest."""
+    algorithm = like.partition(":")[0]
+    return f"{algorithm}:{hashlib.new(algorithm, content).hexdigest()}"
+
+
+def described(content: bytes, media_type: str, title: str = "") -> Descriptor:
+    """The descriptor of bytes that are about to be pushed."""
+    annotations = {TITLE: title} if title else {}
+    return Descriptor(media_type, digest_of(content), len(content), annotations)
+
+
+def written_manifest(
+    layers: Sequence[Descriptor],
+    *,
+    artifact_type: str,
+    config: Descriptor,
+    annotations: Mapping[str, str] | None = None,
+    subject: Descriptor | None = None,
+) -> bytes:
+    """A manifest as bytes: the same for the same layers, whenever it is made."""
+    value: dict[str, Any] = {"schemaVersion": 2, "mediaType": OCI_MANIFEST}
+    if artifact_type:
+        value["artifactType"] = artifact_type
+    value["config"] = config.document()
+    value["layers"] = [layer.document() for layer in layers]
+    if subject is not None:
+        value["subject"] = subject.document()
+    if annotations:
+        value["annotations"] = dict(sorted(annotations.items()))
+    return encode(value)
+
+
+def read_manifest(content: bytes, media_type: str, *, digest: str = "") -> OciManifest | OciIndex:
+    """What the bytes say, which have this digest where one is given.
+
+    ``media_type`` is what the registry calls them, or empty. Raises :class:`UntrustedContent`.
+    """
+    made = digest_of(content, digest or "sha256:")
+    if digest and made != digest:
+        raise UntrustedContent(f"the registry gave a manifest with the digest {made}, not {digest}")
+    document = _object(content)
+    own = _text(document, "mediaType")
+    kind = own or media_type
+    if own and media_type and own != media_type:
+        raise UntrustedContent(f"a manifest that says {own} was sent as {media_type}")
+    if not kind:
+        kind = OCI_INDEX if "manifests" in document else OCI_MANIFEST
+    if kind not in MANIFEST_TYPES | INDEX_TYPES:
+        raise UntrustedContent(f"{kind[:200]!r} is no kind of manifest that is read here")
+    is_index = kind in INDEX_TYPES
+    if ("layers" in document or "config" in document) if is_index else "manifests" in document:
+        raise UntrustedContent("a manifest that is an index, too: it would be read in two ways")
+    descriptor = Descriptor(kind, made, len(content), artifact_type=_text(document, "artifactType"))
+    if is_index:
+        return OciIndex(descriptor, content, _descriptors(document, "manifests"))
+    if not isinstance(document.get("config"), dict):
+        raise UntrustedContent("the manifest has no config")
+    subject = document.get("subject")
+    return OciManifest(
+        descriptor,
+        content,
+        _descriptor(document["config"], "config"),
+        _descriptors(document, "layers"),
+        None if subject is None else _descriptor(subject, "subject"),
+        _annotations(document, "the manifest"),
+    )
+
+
+def _object(content: bytes) -> dict[str, Any]:
+    if len(content) > MANIFEST_BYTES_MAX:
+        raise UntrustedContent(f"a manifest of more than {MANIFEST_BYTES_MAX >> 20} MiB")
+    try:
+        document = decode(content)
+    except DecodeError as error:
+        raise UntrustedContent(f"the manifest is not JSON: {error}") from None
+    if not isinstance(document, dict) or document.get("schemaVersion") != 2:
+        raise UntrustedContent("the manifest is no object of schemaVersion 2")
+    return document
+
+
+def _text(document: Mapping[str, Any], name: str) -> str:
+    value = document.get(name) or ""
+    if not isinstance(value, str):
+        raise UntrustedContent(f"{name} of a manifest is no text")
+    return value
+
+
+def _descriptors(document: Mapping[str, Any], name: str) -> tuple[Descriptor, ...]:
+    entries = document.get(name) or []
+    if not isinstance(entries, list):
+        raise UntrustedContent(f"{name} of a manifest is no array")
+    if len(entries) > ENTRIES_MAX:
+        raise UntrustedContent(f"{len(entries)} {name} in one manifest: at most {ENTRIES_MAX}")
+    return tuple(_descriptor(entry, f"{name}[{i}]") for i, entry in enumerate(entries))
+
+
+def _descriptor(value: Any, where: str) -> Descriptor:
+    if not isinstance(value, dict):
+        raise UntrustedContent(f"{where} of a manifest is no object")
+    size = value.get("size")
+    if type(size) is not int or not 0 <= size <= _BLOB_BYTES_MAX:
+        raise UntrustedContent(f"{where} of a manifest has no size")
+    digest = value.get("digest")
+    if not is_digest(digest):
+        raise UntrustedContent(f"{where} of a manifest has no digest that can be checked")
+    platform = value.get("platform")
+    names = [platform.get("os"), platform.get("architecture")] if type(platform) is dict else []
+    return Descriptor(
+        _text(value, "mediaType"),
+        str(digest),
+        size,
+        _annotations(value, where),
+        _text(value, "artifactType"),
+        "/".join(str(name) for name in names),
+    )
+
+
+def _annotations(value: Mapping[str, Any], where: str) -> dict[str, str]:
+    annotations = value.get("annotations") or {}
+    if not isinstance(annotations, dict) or not all(
+        isinstance(text, str) for text in annotations.values()
+    ):
+        raise UntrustedContent(f"annotations of {where} are no texts")
+    return annotations

@@ -1,0 +1,177 @@
+"""Files in an artifact, as ORAS, conftest, gator and OPA lay them out: a layer each, or an archive."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import zlib
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Final
+
+from webhook.registry.errors import UntrustedContent
+from webhook.registry.manifest import (
+    OCI_MANIFEST,
+    TITLE,
+    Descriptor,
+    described,
+    written_manifest,
+)
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from webhook.registry.client import RegistryClient
+    from webhook.registry.manifest import OciManifest
+    from webhook.registry.reference import Reference
+
+PACKAGE_BYTES_MAX: Final = 64 << 20
+"""All files of an artifact: the largest library of policies there is has some 5 MiB."""
+
+FILES_MAX: Final = 10_000
+
+_UNPACK: Final = "io.deis.oras.content.unpack"
+"""ORAS's annotation of a layer that is a folder."""
+
+_ARCHIVES: Final = ("tar+gzip", "tar.gzip", "tar.gz")
+_ENDINGS: Final = (".rego", ".yaml", ".yml", ".json")
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """An artifact that is ready to be pushed: its manifest, and the blobs that it names."""
+
+    manifest: bytes
+    media_type: str
+    blobs: tuple[tuple[Descriptor, bytes], ...]
+
+
+async def push_package(client: RegistryClient, reference: Reference, package: Package) -> str:
+    """Push blobs first, and the manifest that names them last; its digest."""
+    for descriptor, content in package.blobs:
+        await client.push_blob(reference, descriptor, content)
+    return await client.push_manifest(reference, package.manifest, package.media_type)
+
+
+async def fetch_files(
+    client: RegistryClient, reference: Reference, manifest: OciManifest, *, archives: bool
+) -> dict[str, bytes]:
+    """The files of an artifact by their paths; raises ``RegistryError``.
+
+    As with ORAS a layer without a name is no file. With ``archives`` what is a bundle is opened,
+    and what of it policies are made of is taken.
+    """
+    wanted = [layer for layer in manifest.layers if TITLE in layer.annotations or archives]
+    total = sum(layer.size for layer in wanted)
+    if total > PACKAGE_BYTES_MAX:
+        raise UntrustedContent(
+            f"{reference} is {total >> 20} MiB: policies have at most {PACKAGE_BYTES_MAX >> 20}"
+        )
+    files: dict[str, bytes] = {}
+    room = PACKAGE_BYTES_MAX
+    for layer in wanted:
+        content = await client.blob(reference, layer)
+        title = layer.annotations.get(TITLE, "")
+        is_folder = layer.annotations.get(_UNPACK) == "true"
+        if is_folder or (archives and layer.media_type.endswith(_ARCHIVES)):
+            for path, inner in _unpacked(content, room, str(reference)):
+                if is_folder or path.endswith(_ENDINGS):
+                    room -= len(inner)
+                    _add(files, path, inner, reference)
+        elif title:
+            room -= len(content)
+            _add(files, title, content, reference)
+    return files
+
+
+def _add(files: dict[str, bytes], title: str, content: bytes, reference: Reference) -> None:
+    path = checked_path(title, str(reference))
+    if files.get(path, content) != content:
+        raise UntrustedContent(f"{reference} has two files named {path!r}")
+    if len(files) >= FILES_MAX:
+        raise UntrustedContent(f"{reference} has more than {FILES_MAX} files")
+    files[path] = content
+
+
+def checked_path(title: str, where: str) -> str:
+    """A path that stays below a folder; raises :class:`UntrustedContent`."""
+    path = PurePosixPath(title)
+    is_odd = "\\" in title or not title.isprintable() or len(title) > 1024
+    if is_odd or path.is_absolute() or ".." in path.parts or not path.parts:
+        raise UntrustedContent(f"{where} has a file outside of its folder: {title[:200]!r}")
+    return str(path)
+
+
+def _unpacked(content: bytes, bytes_max: int, where: str) -> Iterator[tuple[str, bytes]]:
+    """The files of an archive; links and devices are refused."""
+    archive = io.BytesIO(_inflated(content, bytes_max, where))
+    try:
+        with tarfile.open(fileobj=archive, mode="r:") as opened:
+            for count, member in enumerate(opened):
+                if count >= FILES_MAX:
+                    raise UntrustedContent(f"{where} has an archive of more than {FILES_MAX} files")
+                if member.isdir():
+                    continue
+                file = opened.extractfile(member) if member.isreg() else None
+                if file is None:
+                    raise UntrustedContent(
+                        f"{where} has an archive with what is no file: {member.name[:200]!r}"
+                    )
+                # OPA's bundles name files from a root.
+                yield member.name.lstrip("/"), file.read()
+    except (tarfile.TarError, ValueError) as error:
+        raise UntrustedContent(f"{where} has an archive that cannot be read: {error}") from None
+
+
+def _inflated(content: bytes, bytes_max: int, where: str) -> bytes:
+    """What gzip holds, as far as it may be."""
+    # Headers and padding of an archive are at most 2 KiB for each file.
+    limit = bytes_max + FILES_MAX * 2048
+    inflate = zlib.decompressobj(wbits=31)
+    try:
+        text = inflate.decompress(content, limit)
+    except zlib.error as error:
+        raise UntrustedContent(f"{where} has an archive that is no gzip: {error}") from None
+    if inflate.unconsumed_tail or not inflate.eof:
+        raise UntrustedContent(f"{where} has an archive that is cut short, or too large")
+    return text
+
+
+def packed(
+    files: Mapping[str, bytes],
+    media_types: Mapping[str, str],
+    *,
+    artifact_type: str,
+    config: tuple[str, bytes],
+    annotations: Mapping[str, str] | None = None,
+) -> Package:
+    """An artifact with a layer for each file: the same for the same files.
+
+    ``media_types`` has the kind of each file by its ending, ``config`` that of the configuration
+    and its bytes.
+    """
+    kind, body = config
+    configuration = described(body, kind)
+    layers = [
+        (described(content, media_types[Path(path).suffix], path), content)
+        for path, content in files.items()
+    ]
+    manifest = written_manifest(
+        [layer for layer, _ in layers],
+        artifact_type=artifact_type,
+        config=configuration,
+        annotations=annotations,
+    )
+    return Package(manifest, OCI_MANIFEST, ((configuration, body), *layers))
+
+
+def write_files(files: Mapping[str, bytes], folder: Path) -> None:
+    """Write files below a folder, through no link that leads out of it; raises ``OSError``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    root = folder.resolve()
+    for path, content in files.items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not target.parent.resolve().is_relative_to(root) or target.is_symlink():
+            raise UntrustedContent(f"{target} leads out of {folder} by a link")
+        target.write_bytes(content)

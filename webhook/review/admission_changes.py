@@ -1,0 +1,207 @@
+"""What the API server's own mutating policies make of an object, all of them in their order.
+
+k8s.io/apiserver, admission/plugin/policy/mutating/dispatcher.go: which policies are asked is found
+before any of them changes the object, and once more for those that are asked again. They go by their
+names; in what order an API server goes is not said anywhere.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from webhook.admission_policies.kinds import MUTATED_OPERATIONS, MUTATING_POLICY, ConfigurationFault
+from webhook.admission_policies.mutating import change
+from webhook.admission_policies.parameters import DEFINITIONS, parameters_of
+from webhook.cel.errors import TimeUp
+from webhook.mutation.values import are_same
+from webhook.review.admission_requests import known_of, looking, request_of, title_of
+from webhook.review.policy_set import ChangedObject
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from webhook.admission_policies.authorizer import Answers
+    from webhook.admission_policies.reading import AdmissionBinding, MutatingPolicy
+    from webhook.api.shapes import Json
+    from webhook.constraint.limits import Limits
+    from webhook.constraint.snapshot import Snapshot
+
+
+class _Invocation(NamedTuple):
+    """A policy that is asked by one resource of parameters."""
+
+    policy: MutatingPolicy
+    binding: AdmissionBinding
+    parameter: Any
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What it is known by when policies are asked again."""
+        named = "" if self.parameter is None else title_of(self.parameter)
+        return self.policy.name, self.binding.name, named
+
+    @property
+    def title(self) -> str:
+        """For messages."""
+        return f"{MUTATING_POLICY}/{self.policy.name} [binding {self.binding.name}]"
+
+
+class AdmissionChanges:
+    """Mutating policies with their bindings."""
+
+    def __init__(
+        self, pairs: Iterable[tuple[MutatingPolicy, AdmissionBinding]], answers: Answers
+    ) -> None:
+        self._pairs = sorted(pairs, key=lambda pair: (pair[0].name, pair[1].name))
+        self._answers = answers
+
+    def __bool__(self) -> bool:
+        return bool(self._pairs)
+
+    def change(
+        self, obj: dict[str, Any], value: Any, snapshot: Snapshot, limits: Limits
+    ) -> ChangedObject:
+        """What they make of the object of a subject, and how those are asked again that want it."""
+        request, namespace = request_of(value, snapshot)
+        if request is None or request.get("operation") not in MUTATED_OPERATIONS:
+            return ChangedObject(obj)
+        turn = _Turn(self, request, namespace, snapshot, limits)
+        invoked = turn.take(obj)
+        again = {one.key for one in invoked if one.policy.reinvokes}
+        made = turn.outcome(obj)
+        if not again:
+            return made
+        return ChangedObject(
+            made.object, made.by, made.ignored, made.faults, partial(turn.again, keys=again)
+        )
+
+    def invocations(
+        self, request: Json, namespace: Json | None, snapshot: Snapshot
+    ) -> tuple[list[_Invocation], list[tuple[MutatingPolicy, str]]]:
+        """Who is asked about a request, and whose parameters cannot be had."""
+        asked, faults = [], []
+        for policy, binding in self._pairs:
+            if not (policy.matches(request, namespace) and binding.matches(request, namespace)):
+                continue
+            try:
+                given = parameters_of(
+                    policy,
+                    binding,
+                    request,
+                    lambda kind: list(known_of(snapshot.inventory, kind)),
+                )
+            except ConfigurationFault as fault:
+                title = _Invocation(policy, binding, None).title
+                faults.append((policy, f"{title} failed to configure binding: {fault}"))
+                continue
+            asked += [_Invocation(policy, binding, one) for one in given]
+        return asked, faults
+
+    @property
+    def answers(self) -> Answers:
+        """What answers questions of who may do what."""
+        return self._answers
+
+
+class _Turn:
+    """One round of all that are asked, and what came of it."""
+
+    def __init__(
+        self,
+        changes: AdmissionChanges,
+        request: Json,
+        namespace: Json | None,
+        snapshot: Snapshot,
+        limits: Limits,
+    ) -> None:
+        self._changes = changes
+        self._request = request
+        self._namespace = namespace
+        self._snapshot = snapshot
+        self._limits = limits
+        self._object: Json = request["object"]
+        self._by: list[str] = []
+        self._ignored: list[str] = []
+        self._faults: list[str] = []
+
+    def take(self, obj: Json, keys: set[tuple[str, str, str]] | None = None) -> list[_Invocation]:
+        """Ask all, or those with such keys; the ones whose match conditions hold."""
+        request = {**self._request, "object": _as_requested(obj, self._request)}
+        self._object = request["object"]
+        asked, faults = self._changes.invocations(request, self._namespace, self._snapshot)
+        for policy, text in faults:
+            self._fail(policy, text)
+        invoked: list[_Invocation] = []
+        for one in asked:
+            if keys is None or one.key in keys:
+                invoked += self._ask(one, request)
+        return invoked
+
+    def _ask(self, one: _Invocation, request: Json) -> Sequence[_Invocation]:
+        try:
+            done = change(
+                one.policy,
+                {**request, "object": self._object},
+                self._namespace,
+                one.parameter,
+                looking(self._limits),
+                answers=self._changes.answers,
+                definitions=tuple(known_of(self._snapshot.inventory, DEFINITIONS)),
+            )
+        except TimeUp as error:
+            self._faults.append(f"{one.title} is not decided: {error}")
+            return ()
+        if done.is_skipped:
+            return ()
+        for text in done.faults:
+            self._fail(one.policy, f"{one.title} {text}")
+        self._faults += [f"{one.title} is not decided: {text}" for text in done.undecided]
+        if not are_same(done.object, self._object):
+            self._by.append(f"{MUTATING_POLICY}/{one.policy.name}")
+        self._object = done.object
+        return (one,)
+
+    def _fail(self, policy: MutatingPolicy, text: str) -> None:
+        if policy.fails:
+            self._faults.append(f"denied request: {text}")
+        else:
+            self._ignored.append(f"failurePolicy Ignore passes over {text}")
+
+    def outcome(self, before: Json) -> ChangedObject:
+        """What came of the turn; the object that came where nothing changed."""
+        return ChangedObject(
+            _given(self._object, before) if self._by else before,
+            tuple(self._by),
+            tuple(self._ignored),
+            tuple(self._faults),
+        )
+
+    def again(self, obj: Json, keys: set[tuple[str, str, str]]) -> ChangedObject:
+        """The same once more by those with such keys, of what others made of the object."""
+        turn = _Turn(self._changes, self._request, self._namespace, self._snapshot, self._limits)
+        turn.take(obj, keys)
+        return turn.outcome(obj)
+
+
+def _as_requested(obj: Json, request: Json) -> Json:
+    """The object as a request has it: in the namespace that the request is in."""
+    place = request.get("namespace")
+    metadata = obj.get("metadata") or {}
+    asked = request.get("object") or {}
+    named = (asked.get("metadata") or {}).get("namespace")
+    if not place or metadata.get("namespace") or not named:
+        return obj
+    return {**obj, "metadata": {**metadata, "namespace": named}}
+
+
+def _given(obj: Json, before: Json) -> Json:
+    """The object as it was given: it names no namespace where it named none."""
+    metadata = before.get("metadata") or {}
+    own = obj.get("metadata") or {}
+    if "namespace" in metadata or "namespace" not in own:
+        return obj
+    return {
+        **obj,
+        "metadata": {name: value for name, value in own.items() if name != "namespace"},
+    }

@@ -1,0 +1,316 @@
+"""The stage that reviews by the API server's own policies: of files, and of a cluster.
+
+It adds to what was found, and changes nothing of it. The API server enforces them itself: doors over
+files have this stage, and audit and reports of a cluster, and never who answers admissions. What they say counts as a constraint's violations do: ``Deny``
+denies, ``Warn`` warns and ``Audit`` is a dry run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.admission_policies.authorizer import Answers, AuthorizerAnswer
+from webhook.admission_policies.kinds import (
+    BINDING,
+    MUTATING_BINDING,
+    MUTATING_POLICY,
+    POLICY,
+    ConfigurationFault,
+)
+from webhook.admission_policies.matching import concerns_kind
+from webhook.admission_policies.parameters import named_parameters, parameters_of
+from webhook.admission_policies.reading import AdmissionBinding, AdmissionPolicy, MutatingPolicy
+from webhook.admission_policies.verdict import evaluate, misconfigured
+from webhook.api.gvk import namespace_of
+from webhook.cel.errors import TimeUp
+from webhook.constraint.constraint import Constraint
+from webhook.constraint.result import DEFERRED, Remark, Result, Undecided, answer_order
+from webhook.constraint.targets.admission import NAME
+from webhook.review.admission_changes import AdmissionChanges
+from webhook.review.admission_requests import (
+    known_of,
+    looking,
+    other_versions,
+    request_of,
+    title_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import Self
+
+    from webhook.admission_policies.parameters import Find, ParameterStore
+    from webhook.admission_policies.verdict import PolicyVerdict
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.api.shapes import Json
+    from webhook.constraint.limits import Limits
+    from webhook.constraint.result import Responses
+    from webhook.constraint.snapshot import Snapshot
+    from webhook.review.policy_set import ChangedObject, Examination
+
+_ACTIONS: Final = {"Deny": "deny", "Warn": "warn", "Audit": "dryrun"}
+
+
+class AdmissionPolicies:
+    """Policies and their bindings. Immutable but for what it learns of who matches."""
+
+    def __init__(
+        self,
+        items: Iterable[AdmissionPolicy | MutatingPolicy | AdmissionBinding | AuthorizerAnswer],
+    ) -> None:
+        listed = list(items)
+        self.answers = Answers([one for one in listed if isinstance(one, AuthorizerAnswer)])
+        self._policies: dict[tuple[str, str], AdmissionPolicy | MutatingPolicy] = {
+            (MUTATING_POLICY if isinstance(one, MutatingPolicy) else POLICY, one.name): one
+            for one in listed
+            if isinstance(one, AdmissionPolicy | MutatingPolicy)
+        }
+        self._bindings = [one for one in listed if isinstance(one, AdmissionBinding)]
+        self._pairs: list[tuple[AdmissionPolicy, AdmissionBinding, Constraint]] = []
+        changing: list[tuple[MutatingPolicy, AdmissionBinding]] = []
+        for binding in self._bindings:
+            policy = self._policies.get((binding.policy_kind, binding.policy))
+            if isinstance(policy, AdmissionPolicy):
+                self._pairs.append((policy, binding, _constraint(policy, binding)))
+            elif policy is not None:
+                changing.append((policy, binding))
+        self._changes = AdmissionChanges(changing, self.answers)
+        self._store: ParameterStore | None = None
+        self.matched: set[str] = set()
+        """The policies that some request was about."""
+
+    def with_parameters(self, store: ParameterStore) -> Self:
+        """The same, whose parameters are in a store and not among the data of a review."""
+        self._store = store
+        return self
+
+    def concerns(self, gvk: GroupVersionKind) -> bool:
+        """Whether some bound policy may be about objects of a kind that are created."""
+        return any(
+            any(
+                concerns_kind(rule, gvk)
+                for rule in policy.document["spec"]["matchConstraints"]["resourceRules"]
+            )
+            for policy, _, _ in self._pairs
+        )
+
+    @property
+    def keys(self) -> list[tuple[str, str]]:
+        """The policies that have a binding: kind and name."""
+        return sorted({(POLICY, policy.name) for policy, _, _ in self._pairs})
+
+    @property
+    def asked(self) -> set[tuple[str, str]]:
+        """Those that some request was about."""
+        return {(POLICY, name) for name in self.matched}
+
+    @property
+    def kinds_of_parameters(self) -> Sequence[GroupVersionKind]:
+        """Of the resources by which policies that name a paramKind are evaluated."""
+        kinds = (one.param_kind for one in self._policies.values())
+        return sorted({one for one in kinds if one is not None})
+
+    def warnings(self, inventory: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+        """Kind and name of what has no effect, or probably not the one that is meant, and why."""
+        yield from self.unbound()
+        for one in self._bindings:
+            kind = one.policy_kind
+            policy = self._policies.get((kind, one.policy))
+            if policy is None:
+                done = "reviewed" if kind == POLICY else "changed"
+                text = f"there is no {kind} {one.policy}, so nothing is {done} by it"
+            elif policy.param_kind is None and one.param_ref is not None:
+                text = f"its paramRef has no effect: {kind} {policy.name} has no paramKind"
+            elif policy.param_kind is not None and one.param_ref is None:
+                text = f"it has no paramRef, so params is null in {kind} {policy.name}"
+            else:
+                store = self._store
+                find = store.find if store else lambda gvk: list(known_of(inventory, gvk))
+                text = _fault_of_parameters(policy, one, find, inventory)
+            if text:
+                yield BINDING if kind == POLICY else MUTATING_BINDING, one.name, text
+
+    def listed(
+        self,
+    ) -> Iterator[tuple[str, Mapping[str, Any], tuple[tuple[str, tuple[str, ...]], ...]]]:
+        """Each validating policy with its document, and its bindings with their actions."""
+        for (kind, name), policy in sorted(self._policies.items()):
+            if kind == POLICY:
+                bound = [one for pair, one, _ in self._pairs if pair is policy]
+                yield name, policy.document, tuple((one.name, one.actions) for one in bound)
+
+    def policy_of(self, binding: str) -> str:
+        """The name of the validating policy that a binding names."""
+        named = (one for one in self._bindings if one.policy_kind == POLICY)
+        return next((one.policy for one in named if one.name == binding), "")
+
+    def unbound(self) -> Iterator[tuple[str, str, str]]:
+        """The policies that no binding names."""
+        bound = {(one.policy_kind, one.policy) for one in self._bindings}
+        for kind, name in sorted(self._policies.keys() - bound):
+            done = "reviewed" if kind == POLICY else "changed"
+            yield kind, name, f"no binding names it, so nothing is {done} by it"
+
+    @property
+    def mutates(self) -> bool:
+        """Whether some of them change objects."""
+        return bool(self._changes)
+
+    def change(
+        self, obj: dict[str, Any], value: Any, snapshot: Snapshot, limits: Limits
+    ) -> ChangedObject:
+        """What the mutating ones make of an object that is about to be stored."""
+        return self._changes.change(obj, value, snapshot, limits)
+
+    def __call__(self, examined: Examination, responses: Responses) -> Responses:
+        """What was found, and what the policies say of it."""
+        if responses is DEFERRED or not self._pairs:
+            return responses
+        request, namespace = request_of(examined.value, examined.snapshot)
+        if request is None:
+            return responses
+        case = _Case(request, namespace, examined, self.answers, self._store)
+        for policy, binding, constraint in self._pairs:
+            if not (policy.matches(request, namespace) and binding.matches(request, namespace)):
+                continue
+            self.matched.add(policy.name)
+            case.take(policy, binding, constraint)
+        return case.added_to(responses)
+
+
+class _Case:
+    """What policies say of one request."""
+
+    def __init__(
+        self,
+        request: Json,
+        namespace: Json | None,
+        examined: Examination,
+        answers: Answers,
+        store: ParameterStore | None,
+    ) -> None:
+        self._request = request
+        self._answers = answers
+        self._store = store
+        self._namespace = namespace
+        self._snapshot = examined.snapshot
+        self._look = looking(examined.limits)
+        self._results: list[Result] = []
+        self._undecided: list[Undecided] = []
+        self._remarks: list[Remark] = []
+        self._evaluated = 0
+
+    def take(
+        self, policy: AdmissionPolicy, binding: AdmissionBinding, constraint: Constraint
+    ) -> None:
+        """Evaluate, once for each parameter."""
+        self._evaluated += 1
+        try:
+            kind, store = policy.param_kind, self._store
+            namespaced = store.namespaced(kind) if store and kind else None
+            given = parameters_of(policy, binding, self._request, self._find, namespaced=namespaced)
+        except ConfigurationFault as fault:
+            self._add(binding.name, constraint, misconfigured(policy, str(fault)), binding)
+            return
+        for parameter in given:
+            where = f"{binding.name}, parameters {title_of(parameter)}" if len(given) > 1 else ""
+            try:
+                verdict = evaluate(
+                    policy, self._request, self._namespace, parameter, self._look, self._answers
+                )
+            except TimeUp as error:
+                self._leave(constraint, "deadline", str(error))
+                return
+            self._add(where or binding.name, constraint, verdict, binding)
+
+    def _find(self, kind: GroupVersionKind) -> Sequence[Mapping[str, Any]]:
+        if self._store is not None:
+            return self._store.find(kind)
+        return list(known_of(self._snapshot.inventory, kind))
+
+    def _add(
+        self, where: str, constraint: Constraint, verdict: PolicyVerdict, binding: AdmissionBinding
+    ) -> None:
+        for failure in verdict.failures:
+            details: Json = {"reason": failure.reason, "binding": binding.name}
+            if verdict.annotations:
+                details["auditAnnotations"] = dict(verdict.annotations)
+            action, scoped = constraint.enforcement_action, constraint.points.get("*", ())
+            if failure.denies:
+                action, scoped = "deny", ()
+            self._results.append(
+                Result(
+                    NAME,
+                    constraint,
+                    f"[binding {where}] {failure.message}",
+                    details,
+                    action,
+                    scoped,
+                    "error" if failure.is_error else "violation",
+                )
+            )
+        self._remarks += [
+            Remark(
+                constraint, "ignored", f"[binding {where}] failurePolicy Ignore passes over {text}"
+            )
+            for text in verdict.ignored
+        ]
+        self._remarks += [
+            Remark(constraint, "annotation", f"[binding {where}] audit annotation {key}: {text}")
+            for key, text in verdict.annotations.items()
+        ]
+        for text in verdict.undecided:
+            self._leave(constraint, "environment", f"[binding {where}] {text}")
+
+    def _leave(self, constraint: Constraint, cause: Any, text: str) -> None:
+        is_refused = "deny" in (constraint.enforcement_action, *constraint.points.get("*", ()))
+        answer: Any = "reject" if is_refused else "warn"
+        self._undecided.append(Undecided(NAME, constraint, cause, answer, text))
+
+    def added_to(self, responses: Responses) -> Responses:
+        """All that is found."""
+        results = responses.results
+        if self._results:
+            results = tuple(sorted((*results, *self._results), key=answer_order))
+        return responses._replace(
+            results=results,
+            undecided=(*responses.undecided, *self._undecided),
+            evaluated=responses.evaluated + self._evaluated,
+            remarks=(*responses.remarks, *self._remarks),
+        )
+
+
+def _constraint(policy: AdmissionPolicy, binding: AdmissionBinding) -> Constraint:
+    """A policy as what it is reported as, with a binding's actions."""
+    actions = tuple(sorted(_ACTIONS[one] for one in binding.actions))
+    document = dict(policy.document)
+    if len(actions) == 1:
+        return Constraint(POLICY, policy.name, document, actions[0])
+    return Constraint(POLICY, policy.name, document, "scoped", {"*": actions})
+
+
+def _fault_of_parameters(
+    policy: AdmissionPolicy | MutatingPolicy,
+    binding: AdmissionBinding,
+    find: Find,
+    inventory: Mapping[str, Any],
+) -> str:
+    """What is odd about the number of parameters that a binding names; empty for nothing."""
+    kind, reference = policy.param_kind, binding.param_ref
+    if kind is None or reference is None:
+        return ""
+    named = named_parameters(reference, kind, find)
+    if not named:
+        if versions := other_versions(inventory, kind):
+            return (
+                f"its paramRef finds no {kind.kind} of {kind.group_version}, which paramKind names; "
+                f"there are some of {', '.join(versions)}, which are not converted here"
+            )
+        becomes = "the policy reviews nothing by it"
+        if reference["parameterNotFoundAction"] == "Deny":
+            becomes = "failurePolicy decides" if policy.fails else "failurePolicy Ignore admits all"
+        return f"its paramRef finds no {kind.kind} among what was given: {becomes}"
+    if len(named) > 1 and (reference.get("namespace") or not namespace_of(named[0])):
+        names = ", ".join(sorted(map(title_of, named)))
+        return f"its paramRef finds {len(named)}, and a request must satisfy each: {names}"
+    return ""

@@ -1,0 +1,91 @@
+"""Requests and parameters as the API server's own policies see them, of what doors over files review."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from webhook.admission_policies.parameters import UNNAMED
+from webhook.api.gvk import gvk_of, name_of, namespace_of, split_group_version
+from webhook.api.scope import is_cluster_scoped
+from webhook.cel.errors import TimeUp
+from webhook.constraint.review import AugmentedObject, AugmentedReview
+from webhook.review.subject import played
+from webhook.webhook_rules.entries import NAMESPACE_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.api.shapes import Json
+    from webhook.constraint.limits import Limits
+    from webhook.constraint.snapshot import Snapshot
+
+
+def title_of(parameter: Any) -> str:
+    """Where a parameter is, for messages."""
+    place = namespace_of(parameter)
+    return f"{place}/{name_of(parameter)}" if place else name_of(parameter)
+
+
+def looking(limits: Limits) -> Callable[[], None] | None:
+    """What ends an evaluation when a review's time is up."""
+    deadline = limits.deadline
+    if deadline is None:
+        return None
+
+    def look() -> None:
+        if time.monotonic() > deadline:
+            raise TimeUp("the time of the review is up")
+
+    return look
+
+
+def known_of(inventory: Any, kind: GroupVersionKind) -> Iterator[Json]:
+    """The objects of a kind among the data that are written in its version."""
+    for level in _levels(inventory):
+        kinds = level.get(kind.group_version) or {}
+        yield from (kinds.get(kind.kind) or {}).values()
+
+
+def other_versions(inventory: Any, kind: GroupVersionKind) -> list[str]:
+    """The versions in which objects of a kind are among the data."""
+    return sorted(
+        {
+            version
+            for level in _levels(inventory)
+            for version, kinds in level.items()
+            if split_group_version(version)[0] == kind.group and kinds.get(kind.kind)
+        }
+    )
+
+
+def _levels(inventory: Any) -> list[Mapping[str, Any]]:
+    return [inventory.get("cluster") or {}, *(inventory.get("namespace") or {}).values()]
+
+
+def request_of(value: Any, snapshot: Snapshot) -> tuple[Json | None, Json | None]:
+    """The request, as the API server has it, and the Namespace that it is in; None for a document."""
+    if type(value) is AugmentedReview:
+        request, namespace = value.request.document, value.namespace
+    elif type(value) is AugmentedObject:
+        obj = value.object
+        if not (namespace_of(obj) or value.resource or is_cluster_scoped(*gvk_of(obj).group_kind)):
+            metadata = {**(obj.get("metadata") or {}), "namespace": UNNAMED}
+            obj = {**obj, "metadata": metadata}
+        request = played(obj, None, value.operation or "CREATE").request.document
+        if value.resource:
+            asked = request.get("kind") or {}
+            named = {"group": asked.get("group"), "version": asked.get("version")}
+            request = {**request, "resource": {**named, "resource": value.resource}}
+        namespace = None if value.namespace is None else dict(value.namespace)
+    else:
+        return None, None
+    place = request.get("namespace")
+    kind = request.get("kind") or {}
+    if not place or (kind.get("group") or "", kind.get("kind")) == ("", "Namespace"):
+        return request, None
+    known = namespace or snapshot.namespaces.get(place)
+    if not known or not known.get("metadata", {}).get("name"):
+        known = {"metadata": {"name": place, "labels": {NAMESPACE_NAME: place}}}
+    return request, dict(known)

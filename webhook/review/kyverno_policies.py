@@ -1,0 +1,191 @@
+"""The stage that reviews by Kyverno's policies in CEL.
+
+It adds to what was found, and changes nothing of it. What they say counts as a constraint's
+violations do: ``Deny`` denies, ``Warn`` warns and ``Audit`` is a dry run. What a policy asks the
+world for is answered from the data; what is not among the data leaves it undecided.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.cel.errors import TimeUp
+from webhook.constraint import enforcement
+from webhook.constraint.constraint import Constraint
+from webhook.constraint.result import DEFERRED, Excuse, Result, Undecided, answer_order
+from webhook.constraint.targets.admission import NAME
+from webhook.kyverno.kinds import EXCEPTION
+from webhook.kyverno.policy_exception import KyvernoException
+from webhook.kyverno.validating_policy import JSON, PolicyQuestion, ValidatingPolicy
+from webhook.kyverno.world import World, synced_known
+from webhook.review.admission_requests import looking, request_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.constraint.result import Responses
+    from webhook.kyverno.validating_policy import KyvernoVerdict
+    from webhook.review.policy_set import Examination
+
+_ACTIONS: Final = {"Deny": "deny", "Warn": "warn"}
+"""Every other action only reports a finding."""
+
+
+class KyvernoPolicies:
+    """Policies and exceptions of Kyverno. Immutable but for what it learns of who matches."""
+
+    def __init__(
+        self, items: Iterable[ValidatingPolicy | KyvernoException], *, enforced: bool = True
+    ) -> None:
+        """Those that are not enforced say nothing of admissions, and all else to audits."""
+        listed = list(items)
+        self._enforced = enforced
+        self._policies = [
+            (one, _constraint(one)) for one in listed if isinstance(one, ValidatingPolicy)
+        ]
+        self._exceptions = [one for one in listed if isinstance(one, KyvernoException)]
+        self._asked: set[tuple[str, str]] = set()
+
+    @property
+    def keys(self) -> Sequence[tuple[str, str]]:
+        """The policies that objects are reviewed by: kind and name."""
+        return [constraint.key for one, constraint in self._policies if one.mode != JSON]
+
+    @property
+    def asked(self) -> frozenset[tuple[str, str]]:
+        """Those that something was about."""
+        return frozenset(self._asked)
+
+    @property
+    def kinds_of_parameters(self) -> Sequence[GroupVersionKind]:
+        """None."""
+        return ()
+
+    def concerns(self, gvk: GroupVersionKind) -> bool:
+        """Whether one of them is about objects of a kind, and asked in the background."""
+        return any(
+            one.in_background and one.mode != JSON and one.constrains(gvk)
+            for one, _ in self._policies
+        )
+
+    def warnings(self, inventory: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+        """Kind and name of what has no effect, and why."""
+        del inventory
+        named = {(one.kind, one.name) for one, _ in self._policies}
+        for one, constraint in self._policies:
+            if one.mode == JSON:
+                text = "mode JSON reviews no object: waddle verify tests it by jsonPayloads"
+                yield *constraint.key, text
+            elif one.matches_nothing:
+                yield *constraint.key, "it has no matchConstraints, so it is about nothing"
+        for exception in self._exceptions:
+            if not named & exception.policies:
+                yield EXCEPTION, exception.title, "none of the policies that it names is there"
+
+    def __call__(self, examined: Examination, responses: Responses) -> Responses:
+        """What was found, and what the policies say of it."""
+        is_let_be = not self._enforced and examined.point == enforcement.WEBHOOK
+        if responses is DEFERRED or not self._policies or is_let_be:
+            return responses
+        request, namespace = request_of(examined.value, examined.snapshot)
+        if request is None:
+            return responses
+        snapshot = examined.snapshot
+        asked = PolicyQuestion(
+            request,
+            namespace,
+            World(synced_known(snapshot.inventory, snapshot.namespaces), int(examined.at * 1e9)),
+            self._exceptions,
+            looking(examined.limits),
+        )
+        case = _Case(asked)
+        for policy, constraint in self._policies:
+            if policy.mode != JSON and _is_asked(policy, examined.point) and policy.is_about(asked):
+                self._asked.add(constraint.key)
+                case.take(policy, constraint)
+        return case.added_to(responses)
+
+
+def _is_asked(policy: ValidatingPolicy, point: str) -> bool:
+    """Whether a policy says something where this was asked for."""
+    if point == enforcement.AUDIT:
+        return policy.in_background
+    return policy.at_admission or point != enforcement.WEBHOOK
+
+
+class _Case:
+    """What policies say of one request."""
+
+    def __init__(self, asked: PolicyQuestion) -> None:
+        self._asked = asked
+        self._results: list[Result] = []
+        self._excused: list[Result] = []
+        self._undecided: list[Undecided] = []
+        self._evaluated = 0
+
+    def take(self, policy: ValidatingPolicy, constraint: Constraint) -> None:
+        """Evaluate one that is about the request."""
+        self._evaluated += 1
+        try:
+            verdict = policy.say(self._asked)
+            if verdict.exception is not None:
+                self._excuse(policy, constraint, verdict.exception)
+        except TimeUp as error:
+            self._leave(policy, constraint, "deadline", str(error))
+            return
+        for text in verdict.missing:
+            self._leave(policy, constraint, "environment", text)
+        if verdict.result in {"fail", "error"} and not verdict.missing:
+            self._results.append(_result(constraint, verdict))
+
+    def _excuse(
+        self, policy: ValidatingPolicy, constraint: Constraint, by: KyvernoException
+    ) -> None:
+        """Kyverno does not ask what would be without the exception; whoever reads of it wants to know."""
+        verdict = policy.say(self._asked.without_exceptions())
+        if verdict.result == "fail":
+            excuse = Excuse(EXCEPTION, by.namespace, by.name, "skip", "", by.expires)
+            self._excused.append(_result(constraint, verdict)._replace(excuse=excuse))
+
+    def _leave(
+        self, policy: ValidatingPolicy, constraint: Constraint, cause: Any, text: str
+    ) -> None:
+        answer: Any = "record"
+        if {"Deny", "Warn"} & set(policy.actions):
+            answer = "reject" if policy.fails and "Deny" in policy.actions else "warn"
+        self._undecided.append(Undecided(NAME, constraint, cause, answer, text))
+
+    def added_to(self, responses: Responses) -> Responses:
+        """All that is found."""
+        results = responses.results
+        if self._results:
+            results = tuple(sorted((*results, *self._results), key=answer_order))
+        return responses._replace(
+            results=results,
+            excused=(*responses.excused, *self._excused),
+            undecided=(*responses.undecided, *self._undecided),
+            evaluated=responses.evaluated + self._evaluated,
+        )
+
+
+def _result(constraint: Constraint, verdict: KyvernoVerdict) -> Result:
+    details = {"auditAnnotations": dict(verdict.annotations)} if verdict.annotations else {}
+    return Result(
+        NAME,
+        constraint,
+        verdict.message,
+        details,
+        constraint.enforcement_action,
+        constraint.points.get("*", ()),
+        "error" if verdict.result == "error" else "violation",
+    )
+
+
+def _constraint(policy: ValidatingPolicy) -> Constraint:
+    """A policy as what it is reported as, with its actions."""
+    actions = tuple(sorted(_ACTIONS.get(one, "dryrun") for one in policy.actions))
+    document = dict(policy.document)
+    if len(actions) == 1:
+        return Constraint(policy.kind, policy.title, document, actions[0])
+    return Constraint(policy.kind, policy.title, document, "scoped", {"*": actions})

@@ -1,0 +1,76 @@
+"""The stage that lets stay what was there before an update, where a constraint says so.
+
+The old object is reviewed as the same request would be that changes nothing, and only where the new
+one violates such a constraint. A violation is the same where its constraint, message and details
+are: what grows worse has another message, and is refused.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from webhook.api.encoding import encode
+from webhook.constraint.result import DEFERRED, answer_order
+from webhook.constraint.review import AugmentedReview
+
+if TYPE_CHECKING:
+    from webhook.constraint.result import Responses, Result
+    from webhook.review.policy_set import Examination
+
+_Violation: TypeAlias = "tuple[tuple[str, str], str, bytes]"
+
+
+def ratchet(examined: Examination, responses: Responses) -> Responses:
+    """What was found, with what the old object has already as no more than a warning."""
+    if not any(_may_stay(one) for one in responses.results):
+        return responses
+    value = _unchanged(examined.value)
+    if value is None:
+        return responses
+    before = examined.again(value)
+    if before is DEFERRED:
+        return DEFERRED
+    known: Counter[_Violation] = Counter(
+        _violation(one) for one in before.results if _may_stay(one)
+    )
+    if not known:
+        return responses
+    results = [_ratcheted(one, known) for one in responses.results]
+    return responses._replace(results=tuple(sorted(results, key=answer_order)))
+
+
+def _may_stay(result: Result) -> bool:
+    return result.constraint.lets_existing and result.cause == "violation"
+
+
+def _unchanged(value: Any) -> AugmentedReview | None:
+    """The request that would update the old object to itself; None for what is no update."""
+    if type(value) is not AugmentedReview:
+        return None
+    request = value.request
+    old = request.old_object
+    if request.operation != "UPDATE" or old is None:
+        return None
+    document = {**request.document, "object": old}
+    return value._replace(request=request._replace(object=old, document=document))
+
+
+def _violation(result: Result) -> _Violation:
+    return result.constraint.key, result.msg, encode(result.details, sort_keys=True)
+
+
+def _ratcheted(result: Result, known: Counter[_Violation]) -> Result:
+    """A violation as it counts; each of the old object stands for one of the new."""
+    if not _may_stay(result):
+        return result
+    violation = _violation(result)
+    if not known[violation]:
+        return result
+    known[violation] -= 1
+    if "deny" not in result.actions:
+        return result._replace(existing=True)
+    if result.enforcement_action != "scoped":
+        return result._replace(enforcement_action="warn", existing=True)
+    actions = {"warn" if action == "deny" else action for action in result.scoped_actions}
+    return result._replace(scoped_actions=tuple(sorted(actions)), existing=True)

@@ -1,0 +1,84 @@
+"""What a request asks of providers, and is answered, round by round."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from webhook.external_data.exchange import ROUNDS_MAX, ReviewMoment, failure, nobody
+from webhook.server.preparation import Awaiting
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from webhook.external_data.exchange import ProviderRequest, ProviderResponse
+    from webhook.server.deadline import RequestTime
+    from webhook.server.preparation import ProviderAsker
+
+LAST_WALK_SECONDS: Final = 0.05
+"""Kept for deciding by what was answered: a walk takes 10 ms where it is not carried on elsewhere."""
+
+BESIDE_PART: Final = 0.25
+"""The part of its time that a request keeps which is reviewed beside the admission thread: or else
+whoever has a provider wait would have no time left for what takes long."""
+
+_OUT_OF_TIME: Final = "failed to send external data request: context deadline exceeded: the time of the review is over"
+_OFF: Final = "external data is turned off (--enable-external-data)"
+
+
+class Questions:
+    """What one request asks of providers; the same question has the same answer to its end."""
+
+    __slots__ = ("_asker", "_fresh", "_requester", "answers", "moment", "rounds")
+
+    def __init__(self, asker: ProviderAsker | None, requester: str, *, fresh: bool = False) -> None:
+        """``fresh`` wants what providers say now, and nothing that was kept for long."""
+        self._asker = asker
+        self._requester = requester
+        self._fresh = fresh
+        self.answers: dict[ProviderRequest, ProviderResponse] = {}
+        self.rounds = 0
+        self.moment = ReviewMoment()
+
+    def known(self, request: ProviderRequest) -> ProviderResponse | None:
+        """The answer that this request has had, or that is kept."""
+        answer = self.answers.get(request)
+        if answer is None and self._asker is not None and not self._fresh:
+            answer = self._asker.known(request)
+            if answer is not None:
+                self.answers[request] = answer
+        return answer
+
+    def ask(
+        self, requests: tuple[ProviderRequest, ...], until: float
+    ) -> Generator[Awaiting, None, None]:
+        """Have requests answered, beside each other; what is not by then has failed.
+
+        After that no more is asked: what hangs on the answers has failed, too.
+        """
+        self.rounds += 1
+        asker = self._asker
+        if asker is None:
+            self.answers |= {request: nobody(request.provider, _OFF) for request in requests}
+            return
+        asked = {
+            request: asker.ask(request, fresh=self._fresh, requester=self._requester)
+            for request in requests
+        }
+        if waiting := [future for future in asked.values() if not future.done()]:
+            yield Awaiting(waiting, until)
+        for request, future in asked.items():
+            if future.cancel():
+                self.answers[request] = failure(_OUT_OF_TIME)
+                self.rounds = ROUNDS_MAX
+            else:
+                self.answers[request] = future.result()
+        if time.monotonic() >= until:
+            self.rounds = ROUNDS_MAX
+
+
+def answers_until(span: RequestTime, *, goes_beside: bool) -> float:
+    """How long answers are waited for, on the monotonic clock, so that there is time to decide by them."""
+    if goes_beside:
+        return span.review_until - BESIDE_PART * (span.until - span.received_at)
+    return span.until - LAST_WALK_SECONDS

@@ -1,0 +1,91 @@
+"""Exceptions as they are admitted: whether they may be made, and whether their author may.
+
+Rights over policies stay with their owners: who makes an exception needs the verb ``except`` on each
+constraint that it names, which the API server is asked.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.shapes import object_of
+from webhook.exceptions.exception import GROUP, KINDS, InvalidException
+from webhook.exceptions.permission import access_to, closed_by, denied, fault_of_times
+from webhook.exceptions.reading import read_exception
+from webhook.exceptions.state import missing_constraints
+from webhook.server.preparation import AccessAnswer, Awaiting
+from webhook.server.submission import Inadmissible, brings_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
+
+    from webhook.api.admission import AdmissionRequest
+    from webhook.constraint.snapshot import Snapshot
+    from webhook.exceptions.exception import PolicyException
+    from webhook.server.preparation import AccessReader
+
+RIGHTS_SECONDS: Final = 5.0
+"""For all questions about one author, at most."""
+
+
+def exception_of(request: AdmissionRequest) -> dict[str, Any] | None:
+    """The exception that a request brings in; None where it brings none, or no new one."""
+    if request.kind.group != GROUP or request.kind.kind not in KINDS:
+        return None
+    return request.object if brings_spec(request) else None
+
+
+def check_exception(
+    request: AdmissionRequest,
+    document: Mapping[str, Any],
+    snapshot: Snapshot,
+    rights: AccessReader | None,
+    longest_seconds: float,
+    until: float,
+) -> Generator[Awaiting, None, Inadmissible | None]:
+    """Why an exception, which can be read, is not admitted; None where it is.
+
+    Whoever cannot be asked about is refused: what decides here is no policy that may be passed over.
+    """
+    item = read_exception(document)
+    broken = (constraint for constraint, _ in snapshot.broken)
+    fault = fault_of_times(item, time.time(), longest_seconds) or closed_by(
+        item, (*snapshot.constraints, *broken)
+    )
+    if fault is not None:
+        return Inadmissible(fault.code, _named(item, fault.message))
+    if rights is None:
+        return None  # Policies come from files: what the cluster has of exceptions counts nowhere.
+    named = tuple(dict.fromkeys(item.constraints))
+    seconds = min(RIGHTS_SECONDS, until - time.monotonic())
+    user = object_of(request.document.get("userInfo"))
+    asked = rights.lacking(user, [access_to(kind, name) for kind, name in named], seconds)
+    yield Awaiting([asked], until)
+    answer = asked.result() if asked.done() else AccessAnswer(fault="no answer in time")
+    if answer.fault:
+        why = f"whether {request.username} may make it could not be asked: {answer.fault}"
+        return Inadmissible(503, _named(item, why))
+    if answer.lacks is not None:
+        refused = denied(request.username, *named[answer.lacks])
+        return Inadmissible(refused.code, _named(item, refused.message))
+    return None
+
+
+def unknown_constraints(request: AdmissionRequest, snapshot: Snapshot) -> str:
+    """What whoever brings in an exception should know of it: that there is nothing to except from."""
+    document = exception_of(request)
+    if document is None:
+        return ""
+    try:
+        item = read_exception(document)
+    except InvalidException:
+        return ""  # one that stays as it was
+    known = {one.key: one for one in snapshot.constraints}
+    known |= {constraint.key: constraint for constraint, _ in snapshot.broken}
+    missing = missing_constraints(item, known)
+    return f"there is no constraint {', '.join(missing)} yet" if missing else ""
+
+
+def _named(item: PolicyException, message: str) -> str:
+    return f"{item.excuse.title}: {message}"

@@ -1,0 +1,84 @@
+"""Who may have a Provider asked: whoever brings in a policy that asks one which not everybody may use.
+
+A Provider may hold what its operators tell nobody else, and its answers cost. With the annotation
+``waddle.dev/use: required`` who brings in a template or a mutator that asks it needs the verb
+``use`` on it, which the API server is asked. A template whose text does not say which providers it
+asks needs it for each of them.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.shapes import object_of
+from webhook.constraint import template
+from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.external_data.provider import GROUP
+from webhook.mutation.mutator import GROUP as MUTATIONS
+from webhook.policies.provider_calls import provider_of_mutator, providers_within_reach
+from webhook.server.excepting import RIGHTS_SECONDS
+from webhook.server.preparation import AccessAnswer, Awaiting
+from webhook.server.submission import Inadmissible, brings_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
+
+    from webhook.api.admission import AdmissionRequest
+    from webhook.external_data.provider import DataProvider
+    from webhook.server.preparation import AccessReader
+
+VERB: Final = "use"
+PLURAL: Final = "providers"
+
+
+def check_use(
+    request: AdmissionRequest,
+    providers: Mapping[str, DataProvider],
+    rights: AccessReader | None,
+    until: float,
+) -> Generator[Awaiting, None, Inadmissible | None]:
+    """Why a policy may not be brought in by this user; None where it may.
+
+    Whoever cannot be asked about is refused: what decides here is no policy that may be passed over.
+    """
+    guarded = frozenset(name for name, one in providers.items() if one.is_guarded)
+    if not guarded or rights is None or not brings_spec(request):
+        return None
+    names = sorted(guarded & _asked(request, guarded))
+    if not names:
+        return None
+    user = object_of(request.document.get("userInfo"))
+    seconds = min(RIGHTS_SECONDS, until - time.monotonic())
+    wanted = [
+        {"resourceAttributes": {"group": GROUP, "resource": PLURAL, "name": name, "verb": VERB}}
+        for name in names
+    ]
+    asked = rights.lacking(user, wanted, seconds)
+    yield Awaiting([asked], until)
+    answer = asked.result() if asked.done() else AccessAnswer(fault="no answer in time")
+    if answer.fault:
+        named = ", ".join(names)
+        why = f"whether {request.username} may use {named} could not be asked: {answer.fault}"
+        return Inadmissible(503, why)
+    if answer.lacks is None:
+        return None
+    return Inadmissible(
+        403,
+        f"{request.username} may not use the Provider {names[answer.lacks]}, which this asks: that "
+        f"needs the verb {VERB} on {PLURAL}.{GROUP}",
+    )
+
+
+def _asked(request: AdmissionRequest, guarded: frozenset[str]) -> frozenset[str]:
+    """The providers that what is brought in asks."""
+    document: dict[str, Any] = request.object or {}
+    if request.kind.group == MUTATIONS:
+        return frozenset({provider_of_mutator(document)})
+    if request.kind.group_kind != (template.GROUP, template.KIND):
+        return frozenset()
+    try:
+        reach = providers_within_reach(template.read_template(document))
+    except ConstraintFrameworkError:
+        return frozenset()  # It is refused for what it is.
+    return guarded if reach is None else reach

@@ -1,0 +1,325 @@
+"""Whether anybody is asked about what a policy is for: wholly, partly or not at all, and why not."""
+
+from __future__ import annotations
+
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from webhook.api.builtin_kinds import NEVER_ASKED
+from webhook.api.config import MUTATION_PROCESS, WEBHOOK_PROCESS
+from webhook.api.shapes import object_of, objects_of, texts_of
+from webhook.constraint import wildcard
+from webhook.constraint.failure_policy import ANNOTATION, FAIL
+from webhook.constraint.wildcard import WILDCARD
+from webhook.values import dataclass
+from webhook.webhook_rules.entries import (
+    NO_RULE,
+    VALIDATING_PATH,
+    SentRequest,
+    WebhookEntry,
+)
+from webhook.webhook_rules.kinds import RuleTarget, nobody_knows, targets_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from webhook.webhook_rules.kinds import GroupAndKind
+    from webhook.webhook_rules.needs import Need
+
+AskedExtent: TypeAlias = Literal["wholly", "partly", "not at all"]
+
+REASON: Final = "NotAsked"
+"""The reason of conditions, and the word of every page, for a policy that nobody is asked about."""
+
+SENTENCES_MAX: Final = 3
+"""A policy's message names so many gaps: the first show which rule to write."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedState:
+    """How far a policy is asked; ``missing`` says what is not sent, a sentence each.
+
+    ``cautions`` say what differs from its failure policy while no replica answers.
+    """
+
+    extent: AskedExtent = "wholly"
+    missing: tuple[str, ...] = ()
+    cautions: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """What is missing, in one text; empty where nothing is."""
+        more = len(self.missing) - SENTENCES_MAX
+        shown = "; ".join(self.missing[:SENTENCES_MAX])
+        return f"{shown}; and {more} more" if more > 0 else shown
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know of a policy that is asked at least in part."""
+        if self.extent == "not at all":
+            return ()
+        return (*((f"asked only in part: {self.text}",) if self.missing else ()), *self.cautions)
+
+
+WHOLLY: Final = AskedState()
+
+_NO_CONFIGURATIONS: Final = {
+    WEBHOOK_PROCESS: "no ValidatingWebhookConfiguration calls /v1/admit of Waddle: apply one",
+    MUTATION_PROCESS: "no MutatingWebhookConfiguration calls /v1/mutate of Waddle: apply one",
+}
+
+
+def _no_labels(namespace: str) -> Mapping[str, str] | None:
+    del namespace
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a policy's asking depends on beside the policy.
+
+    ``entries`` are the webhooks that call us, by process. ``generators`` are the kinds from which
+    ExpansionTemplates make a kind. ``excluded`` are the patterns of namespaces that Config takes out
+    of a process. ``labels`` gives those of a Namespace, ``served`` the targets of custom resources.
+    """
+
+    entries: Mapping[str, tuple[WebhookEntry, ...]]
+    generators: Mapping[GroupAndKind, frozenset[GroupAndKind]] = field(default_factory=dict)
+    excluded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    labels: Callable[[str], Mapping[str, str] | None] = _no_labels
+    served: Callable[[str, str], tuple[RuleTarget, ...] | None] = nobody_knows
+
+
+@dataclass(slots=True)
+class _Gaps:
+    """What is sent, and what is not."""
+
+    is_any_sent: bool = False
+    rules: dict[tuple[RuleTarget, str], list[str]] = field(default_factory=dict)
+    """Operations that no rule names, by target and the configurations that were looked at."""
+    others: dict[str, None] = field(default_factory=dict)
+    cautions: dict[str, None] = field(default_factory=dict)
+
+    def asking(self) -> AskedState:
+        missing = [
+            *self.others,
+            *(
+                _missing_rule(target, operations, configurations)
+                for (target, configurations), operations in self.rules.items()
+            ),
+        ]
+        cautions = tuple(self.cautions)
+        if not missing:
+            return AskedState(cautions=cautions) if cautions else WHOLLY
+        extent: AskedExtent = "partly" if self.is_any_sent else "not at all"
+        return AskedState(extent, tuple(missing), cautions)
+
+
+def asking_of(need: Need, around: Surroundings) -> AskedState:
+    """How far a policy is asked that needs this."""
+    every = around.entries.get(need.process, ())
+    entries = tuple(
+        one
+        for one in every
+        if None in (one.failure_policy, need.failure_policy)
+        or one.failure_policy == need.failure_policy
+    )
+    if not entries:
+        return AskedState("not at all", (_no_entry(need, every),))
+    gaps = _Gaps()
+    for kind in need.kinds:
+        of_kind = _Gaps()
+        if need.direct:
+            _look(need, kind, entries, around, of_kind)
+        is_met = need.direct and not (of_kind.rules or of_kind.others)
+        if need.generated and not is_met and _is_generated(need, kind, entries, around):
+            gaps.is_any_sent = True
+            continue
+        if not need.direct:
+            of_kind.others[f"nothing that is sent generates {_shown(kind)}"] = None
+        gaps.is_any_sent |= of_kind.is_any_sent
+        gaps.rules |= of_kind.rules
+        gaps.others |= of_kind.others
+        gaps.cautions |= of_kind.cautions
+    if need.failure_policy == FAIL:
+        gaps.cautions |= dict.fromkeys(one for entry in entries for one in entry.lock_outs())
+    return gaps.asking()
+
+
+def _no_entry(need: Need, every: tuple[WebhookEntry, ...]) -> str:
+    if not every:
+        return _NO_CONFIGURATIONS[need.process]
+    names = ", ".join(dict.fromkeys(entry.configuration for entry in every))
+    path = f"{VALIDATING_PATH}/{need.failure_policy}"
+    return f"no webhook of {names} calls {path}: add one, or one that calls {VALIDATING_PATH}"
+
+
+def _shown(kind: GroupAndKind) -> str:
+    return f"{kind[1]}.{kind[0]}" if kind[0] else kind[1]
+
+
+def _is_generated(
+    need: Need,
+    kind: GroupAndKind,
+    entries: tuple[WebhookEntry, ...],
+    around: Surroundings,
+) -> bool:
+    """Whether a kind is sent from which ExpansionTemplates make this kind, in one step or several."""
+    known, waiting = {kind}, [kind]
+    while waiting:
+        made = waiting.pop()
+        for whole, sources in around.generators.items():
+            if not _meets(whole, made):
+                continue
+            for source in sources - known:
+                known.add(source)
+                waiting.append(source)
+                gaps = _Gaps()
+                _look(need, source, entries, around, gaps, is_source=True)
+                if gaps.is_any_sent:
+                    return True
+    return False
+
+
+def _meets(one: GroupAndKind, other: GroupAndKind) -> bool:
+    return all(WILDCARD in pair or pair[0] == pair[1] for pair in zip(one, other, strict=True))
+
+
+def _look(  # what is looked at, and where it is noted
+    need: Need,
+    kind: GroupAndKind,
+    entries: tuple[WebhookEntry, ...],
+    around: Surroundings,
+    gaps: _Gaps,
+    *,
+    is_source: bool = False,
+) -> None:
+    """Note what is sent of a kind, and what is not."""
+    for target in _scoped(need, targets_of(*kind, around.served)):
+        if target.kind in NEVER_ASKED:
+            told = f"API servers ask no webhook about {_shown(target.kind)}, whatever its rules say"
+            gaps.others[told] = None
+            continue
+        wanted = need.wants(target.operations)
+        if not wanted:
+            asked = ", ".join(sorted(need.operations))
+            gaps.others[f"there is no {asked} of {target}"] = None
+        for place in _places(need, target):
+            excluded = around.excluded.get(need.process, ())
+            if place and wildcard.any_of(excluded)(place):
+                gaps.others[f"Config excludes namespace {place} from the {need.process}"] = None
+                continue
+            # Who names no operation takes a deletion, too.
+            offered = wanted if need.operations else target.operations
+            for operation in offered:
+                request = SentRequest(
+                    target,
+                    operation,
+                    place,
+                    around.labels(place) if place else None,
+                    # What a generator's object has for labels says nothing of what is made of it.
+                    None if is_source else need.object_selector,
+                    need.namespace_selector,
+                )
+                is_wanted = operation in wanted and not target.is_beside
+                fails = need.failure_policy == FAIL
+                _note(request, entries, gaps, is_wanted=is_wanted, fails_closed=fails)
+
+
+def _scoped(need: Need, targets: tuple[RuleTarget, ...]) -> Iterator[RuleTarget]:
+    """The targets that a policy's scope admits; of an unknown one both, where places are named.
+
+    A list of namespaces, or a selector of them, disqualifies nothing that is in none.
+    """
+    scope = {"Cluster": False, "Namespaced": True}.get(need.scope)
+    for target in targets:
+        if target.namespaced is not None:
+            if scope in (None, target.namespaced):
+                yield target
+        elif scope is not None:
+            yield replace(target, namespaced=scope)
+        elif need.places or need.namespace_selector:
+            yield replace(target, namespaced=True)
+            yield replace(target, namespaced=False, is_beside=True)
+        else:
+            yield target
+
+
+def _places(need: Need, target: RuleTarget) -> tuple[str, ...]:
+    if target.namespaced is False or not need.places:
+        return ("",)
+    return need.places
+
+
+def _note(
+    request: SentRequest,
+    entries: tuple[WebhookEntry, ...],
+    gaps: _Gaps,
+    *,
+    is_wanted: bool,
+    fails_closed: bool,
+) -> None:
+    why, open_ones = NO_RULE, []
+    for entry in entries:
+        withheld = entry.withholds(request)
+        if withheld is None:
+            gaps.is_any_sent = True
+            if not fails_closed or entry.fails_closed:
+                return
+            open_ones.append(entry)
+        else:
+            why = max(why, withheld, key=lambda one: one.rank)
+    if open_ones:
+        gaps.cautions[_open_text(open_ones[0])] = None
+        return
+    if not is_wanted:
+        return
+    if why is NO_RULE:
+        names = ", ".join(dict.fromkeys(entry.configuration for entry in entries))
+        operations = gaps.rules.setdefault((request.target, names), [])
+        if request.operation not in operations:
+            operations.append(request.operation)
+    else:
+        gaps.others[why.reason] = None
+
+
+def _open_text(entry: WebhookEntry) -> str:
+    return (
+        f"{ANNOTATION} says {FAIL}, and requests are let in while no replica answers {entry}: have "
+        f"one with failurePolicy Fail call {VALIDATING_PATH}/{FAIL}"
+    )
+
+
+def _missing_rule(target: RuleTarget, operations: list[str], configurations: str) -> str:
+    listed = ", ".join(operations)
+    group = '""' if not target.group else target.group
+    return (
+        f"no rule of {configurations} sends {listed} of {target}: add one with apiGroups [{group}], "
+        f"resources [{target.resource}] and operations [{listed}]"
+    )
+
+
+def generators_of(
+    templates: Iterable[Mapping[str, Any]],
+) -> dict[GroupAndKind, frozenset[GroupAndKind]]:
+    """For each kind that ExpansionTemplates make, the kinds they make it from."""
+    made: dict[GroupAndKind, frozenset[GroupAndKind]] = {}
+    for document in templates:
+        spec = object_of(document.get("spec"))
+        generated = object_of(spec.get("generatedGVK"))
+        key = str(generated.get("group") or ""), str(generated.get("kind") or "")
+        sources = frozenset(
+            (group, kind)
+            for one in objects_of(spec.get("applyTo"))
+            for group in texts_of(one.get("groups"))
+            for kind in texts_of(one.get("kinds"))
+        )
+        made[key] = made.get(key, frozenset()) | sources
+    return made
+
+
+def operations_of(template: Mapping[str, Any] | None) -> frozenset[str]:
+    """The operations that a ConstraintTemplate names; none for all of them."""
+    targets = objects_of(object_of((template or {}).get("spec")).get("targets"))
+    sets = [frozenset(texts_of(one.get("operations"))) for one in targets]
+    return frozenset().union(*sets) if sets and all(sets) else frozenset()

@@ -1,0 +1,243 @@
+"""The webhooks of configurations that call Waddle, or Gatekeeper, and what each of them is sent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from webhook.api.gvk import name_of
+from webhook.api.shapes import object_of, objects_of, texts_of
+from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.constraint.failure_policy import FAILURE_POLICIES
+from webhook.constraint.selector import compile_selector
+from webhook.constraint.wildcard import WILDCARD
+from webhook.values import dataclass
+from webhook.webhook_rules.kinds import builtin_targets
+from webhook.webhook_rules.selectors import are_contrary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from webhook.constraint.failure_policy import FailurePolicy
+    from webhook.webhook_rules.conditions import Facts
+    from webhook.webhook_rules.kinds import RuleTarget
+
+VALIDATING_PATH: Final = "/v1/admit"
+MUTATING_PATH: Final = "/v1/mutate"
+"""Where Waddle and Gatekeeper answer; the paths are the same."""
+
+NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
+"""The label that the API server gives each Namespace, with its name."""
+
+_NAMESPACE: Final = ("", "Namespace")
+
+
+@dataclass(frozen=True, slots=True)
+class SentRequest:
+    """What is known of requests that a policy is about.
+
+    ``place`` is their namespace, empty where it is not known. ``labels`` are those of the Namespace,
+    None where nobody has it. The selectors are the policy's own, on objects and on Namespaces.
+    """
+
+    target: RuleTarget
+    operation: str
+    place: str = ""
+    labels: Mapping[str, str] | None = None
+    object_selector: Mapping[str, Any] | None = None
+    namespace_selector: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """Why a webhook is not sent a request; the greater ``rank``, the less is missing."""
+
+    rank: int
+    reason: str
+
+
+NO_RULE: Final = Withheld(0, "")
+"""No rule names it: what rule that would be, whoever tells it says."""
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookEntry:
+    """A webhook of a configuration; ``failure_policy`` is the one of the constraints that it is for.
+
+    None is for all of them, as in Gatekeeper.
+    """
+
+    configuration: str
+    document: Mapping[str, Any]
+    failure_policy: FailurePolicy | None = None
+
+    def __str__(self) -> str:
+        """As messages name it."""
+        return f"the webhook {self.document.get('name')} of {self.configuration}"
+
+    @property
+    def fails_closed(self) -> bool:
+        """Whether requests are refused while nobody answers; so API servers have it by default."""
+        return bool(self.document.get("failurePolicy", "Fail") == "Fail")
+
+    def lock_outs(self) -> Iterator[str]:
+        """What could not be written while nobody answers, and is needed to have answers again."""
+        service = object_of(self.document.get("clientConfig")).get("service")
+        own = object_of(service).get("namespace")
+        for request in _of_repairs(*(one for one in (own, "kube-system") if type(one) is str)):
+            if self.fails_closed and self.withholds(request) is None:
+                where = f" of namespace {request.place}" if request.place else ""
+                yield (
+                    f"{self} fails closed for {request.target}{where}, too: nobody could repair the "
+                    "cluster while no replica answers; leave them out of its rules or by its "
+                    "namespaceSelector"
+                )
+
+    def withholds(self, request: SentRequest) -> Withheld | None:
+        """Why no such request is sent; None where some are, or may be."""
+        rules = objects_of(self.document.get("rules"))
+        if not any(_covers(rule, request) for rule in rules):
+            return NO_RULE
+        if self._selects_no_namespace(request):
+            where = f"namespace {request.place}" if request.place else "the policy's namespaces"
+            return Withheld(1, f"the namespaceSelector of {self.configuration} leaves out {where}")
+        if self._selects_no_object(request):
+            return Withheld(
+                1, f"the objectSelector of {self.configuration} leaves out the policy's objects"
+            )
+        return self._condition_against(request)
+
+    def _condition_against(self, request: SentRequest) -> Withheld | None:
+        conditions = objects_of(self.document.get("matchConditions"))
+        if not conditions:
+            return None
+        # Here and not above: CEL is for those who have something in it.
+        from webhook.webhook_rules.conditions import holds  # noqa: PLC0415
+
+        facts = _facts(request, is_exact=self.document.get("matchPolicy") == "Exact")
+        for condition in conditions:
+            expression = condition.get("expression")
+            if type(expression) is str and holds(expression, facts) is False:
+                name = condition.get("name")
+                what = f"{request.target}"
+                if request.place:
+                    what += f" in namespace {request.place}"
+                return Withheld(
+                    2, f"the matchCondition {name} of {self.configuration} leaves out {what}"
+                )
+        return None
+
+    def _selects_no_namespace(self, request: SentRequest) -> bool:
+        selector = object_of(self.document.get("namespaceSelector"))
+        if request.target.kind == _NAMESPACE:
+            # Its own labels, which on UPDATE need not be those that the policy looks at.
+            return request.operation == "CREATE" and are_contrary(
+                selector, request.object_selector or {}, request.namespace_selector or {}
+            )
+        if request.target.namespaced is not True:
+            return False
+        if request.labels is not None:
+            return not _selects(selector, request.labels)
+        named = {"matchLabels": {NAMESPACE_NAME: request.place}} if request.place else {}
+        return are_contrary(selector, named, request.namespace_selector or {})
+
+    def _selects_no_object(self, request: SentRequest) -> bool:
+        """Of an update the old object may be selected, and the new one be what a policy is about."""
+        selector = object_of(self.document.get("objectSelector"))
+        is_decided = request.operation != "UPDATE" and request.object_selector is not None
+        return is_decided and are_contrary(selector, request.object_selector or {})
+
+
+def _of_repairs(*namespaces: str) -> Iterator[SentRequest]:
+    """Requests that a cluster is repaired by."""
+    for group, kind, operation, place in (
+        *(("", "Pod", "CREATE", one) for one in dict.fromkeys(namespaces)),
+        ("coordination.k8s.io", "Lease", "UPDATE", "kube-node-lease"),
+        ("", "Node", "UPDATE", ""),
+    ):
+        for target in builtin_targets(group, kind):
+            labels = {NAMESPACE_NAME: place} if place else None
+            yield SentRequest(target, operation, place, labels)
+
+
+def entries_of(
+    configurations: Iterable[Mapping[str, Any]], path: str, namespace: str
+) -> tuple[WebhookEntry, ...]:
+    """The webhooks that call a path of Services in a namespace, or of a URL; empty for any.
+
+    What is behind the path, one of :data:`FAILURE_POLICIES`, leaves other constraints out.
+    """
+    parts: dict[str, FailurePolicy] = {f"{path}/{one}": one for one in FAILURE_POLICIES}
+    return tuple(
+        WebhookEntry(name_of(configuration), one, parts.get(called))
+        for configuration in configurations
+        for one in objects_of(configuration.get("webhooks"))
+        if (called := _called(object_of(one.get("clientConfig")), namespace)) == path
+        or called in parts
+    )
+
+
+def _called(client: Mapping[str, Any], namespace: str) -> str:
+    """The path that is called of Services in a namespace, or of a URL; empty for another's."""
+    if type(url := client.get("url")) is str:
+        try:
+            return urlsplit(url).path.rstrip("/")
+        except ValueError:
+            return ""
+    service = object_of(client.get("service"))
+    is_ours = not namespace or service.get("namespace") == namespace
+    return str(service.get("path", "")).rstrip("/") if is_ours else ""
+
+
+def _covers(rule: Mapping[str, Any], request: SentRequest) -> bool:
+    """Whether a rule may send a request."""
+    target = request.target
+    operations, groups = texts_of(rule.get("operations")), texts_of(rule.get("apiGroups"))
+    if not {request.operation, WILDCARD}.intersection(operations):
+        return False
+    if target.group != WILDCARD and not {target.group, WILDCARD}.intersection(groups):
+        return False
+    scope = {True: "Namespaced", False: "Cluster"}.get(target.namespaced, WILDCARD)  # type: ignore[arg-type]
+    if WILDCARD not in (scope, rule.get("scope") or WILDCARD) and scope != rule["scope"]:
+        return False
+    return any(_names(pattern, target) for pattern in texts_of(rule.get("resources")))
+
+
+def _names(pattern: str, target: RuleTarget) -> bool:
+    """Whether a rule's resource names a target; ``*`` are all without their subresources."""
+    if target.resource == WILDCARD:
+        return True
+    resource, _, subresource = pattern.partition("/")
+    return resource in (WILDCARD, target.name) and subresource in (
+        (WILDCARD, target.subresource) if "/" in pattern else (target.subresource,)
+    )
+
+
+def _selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    try:
+        return compile_selector(selector)(labels)
+    except (ConstraintFrameworkError, KeyError, TypeError):
+        return True  # an API server has none that is invalid
+
+
+def _facts(request: SentRequest, *, is_exact: bool) -> Facts:
+    target = request.target
+    facts: dict[tuple[str, ...], str] = {("operation",): request.operation}
+    for field, (group, name) in (
+        ("resource", (target.group, target.name)),
+        ("kind", target.kind),
+    ):
+        fields = {"group": group, field: name}
+        for prefix in ("", "request") if is_exact else ("",):
+            at = f"{prefix}{field[0].upper()}{field[1:]}" if prefix else field
+            facts |= {(at, one): value for one, value in fields.items() if value != WILDCARD}
+    if target.is_guessed:
+        facts.pop(("resource", "resource"))
+        facts.pop(("requestResource", "resource"), None)
+    if target.resource != WILDCARD:
+        facts["subResource",] = target.subresource
+    if request.place:
+        facts["namespace",] = request.place
+    elif target.namespaced is False and target.kind != _NAMESPACE:
+        facts["namespace",] = ""
+    return facts

@@ -1,0 +1,143 @@
+"""Which resources, and which operations on them, bring objects of a kind to a webhook."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from webhook.api.builtin_kinds import BUILTIN_GROUPS, BUILTIN_KINDS
+from webhook.api.gvk import plural_of
+from webhook.api.scope import CLUSTER_SCOPED
+from webhook.constraint.wildcard import WILDCARD
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    GroupAndKind = tuple[str, str]
+
+WRITES: Final = ("CREATE", "UPDATE", "DELETE")
+"""What is done to resources, in the order that messages name it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleTarget:
+    """A resource as rules name it, and the kind of its objects; ``*`` stands for any.
+
+    ``namespaced`` is None where nobody knows. ``is_guessed`` says that the resource was made of the
+    kind's name.
+    """
+
+    group: str
+    resource: str
+    kind: GroupAndKind
+    operations: tuple[str, ...] = WRITES
+    namespaced: bool | None = None
+    is_guessed: bool = False
+    is_beside: bool = False
+    """Whether nobody misses it: what a policy takes, too, and was hardly written for."""
+
+    @property
+    def name(self) -> str:
+        """The resource without its subresource."""
+        return self.resource.partition("/")[0]
+
+    @property
+    def subresource(self) -> str:
+        """The subresource, or an empty text."""
+        return self.resource.partition("/")[2]
+
+    def __str__(self) -> str:
+        """As kubectl names it."""
+        if self.resource == WILDCARD:
+            return (
+                "any resource"
+                if self.group == WILDCARD
+                else f"any resource of group {self.group!r}"
+            )
+        return (
+            f"{self.resource}.{self.group}" if self.group not in ("", WILDCARD) else self.resource
+        )
+
+
+_APPS: Final = ("deployments", "replicasets", "statefulsets")
+_CONNECT: Final = ("CONNECT",)
+_CREATE: Final = ("CREATE",)
+
+_OF_SUBRESOURCES: Final[dict[GroupAndKind, tuple[RuleTarget, ...]]] = {
+    ("autoscaling", "Scale"): (
+        *(
+            RuleTarget(
+                "apps", f"{one}/scale", ("autoscaling", "Scale"), ("UPDATE",), namespaced=True
+            )
+            for one in _APPS
+        ),
+        RuleTarget(
+            "",
+            "replicationcontrollers/scale",
+            ("autoscaling", "Scale"),
+            ("UPDATE",),
+            namespaced=True,
+        ),
+    ),
+    **{
+        kind: (RuleTarget("", resource, kind, operations, namespaced=namespaced),)
+        for kind, resource, operations, namespaced in (
+            (("", "Binding"), "pods/binding", _CREATE, True),
+            (("", "NodeProxyOptions"), "nodes/proxy", _CONNECT, False),
+            (("", "PodAttachOptions"), "pods/attach", _CONNECT, True),
+            (("", "PodExecOptions"), "pods/exec", _CONNECT, True),
+            (("", "PodPortForwardOptions"), "pods/portforward", _CONNECT, True),
+            (("", "PodProxyOptions"), "pods/proxy", _CONNECT, True),
+            (("", "ServiceProxyOptions"), "services/proxy", _CONNECT, True),
+            (("authentication.k8s.io", "TokenRequest"), "serviceaccounts/token", _CREATE, True),
+            (("policy", "Eviction"), "pods/eviction", _CREATE, True),
+        )
+    },
+}
+"""Kinds whose objects come by subresources alone: rules name the resource that these belong to."""
+
+_RETIRED: Final = frozenset({"extensions"})
+"""Groups that API servers since 1.22 do not serve."""
+
+
+@cache
+def builtin_targets(group: str, kind: str) -> tuple[RuleTarget, ...]:
+    """The targets of a kind of Kubernetes' own, of one group or of any; empty for another kind."""
+    if group == WILDCARD:
+        groups = sorted({one for one, named in BUILTIN_KINDS if named == kind} - _RETIRED)
+        return tuple(target for one in groups for target in builtin_targets(one, kind))
+    known = (group, kind)
+    if known not in BUILTIN_KINDS:
+        return ()
+    if known in _OF_SUBRESOURCES:
+        return _OF_SUBRESOURCES[known]
+    resource = plural_of(kind)
+    return (RuleTarget(group, resource, known, namespaced=known not in CLUSTER_SCOPED),)
+
+
+def nobody_knows(group: str, kind: str) -> tuple[RuleTarget, ...] | None:
+    """What is known of custom resources where no API server can be asked."""
+    del group, kind
+    return None
+
+
+def targets_of(
+    group: str,
+    kind: str,
+    served: Callable[[str, str], tuple[RuleTarget, ...] | None] = nobody_knows,
+) -> tuple[RuleTarget, ...]:
+    """The targets of a kind that a policy names; none of a kind that there is not.
+
+    A match names groups and kinds apart, so that some pairs of them are no kind. ``served`` knows
+    custom resources; None for those that it does not know.
+    """
+    if kind == WILDCARD:
+        return (RuleTarget(group, WILDCARD, (group, WILDCARD), (*WRITES, "CONNECT")),)
+    known = builtin_targets(group, kind)
+    if known or group in BUILTIN_GROUPS:
+        return known
+    custom = served(group, kind)
+    if custom is not None:
+        return custom
+    return (RuleTarget(group, plural_of(kind), (group, kind), is_guessed=True),)

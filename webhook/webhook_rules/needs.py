@@ -1,0 +1,146 @@
+"""What a policy has to be asked about, as it is written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.config import MUTATION_PROCESS, WEBHOOK_PROCESS
+from webhook.api.gvk import gvk_of
+from webhook.api.shapes import object_of, objects_of, texts_of
+from webhook.constraint import constraint
+from webhook.constraint.enforcement import WEBHOOK, points_of
+from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.constraint.failure_policy import readable_failure_policy
+from webhook.constraint.group import is_group, templates_of
+from webhook.constraint.match import for_process
+from webhook.constraint.wildcard import WILDCARD
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from webhook.constraint.failure_policy import FailurePolicy
+    from webhook.webhook_rules.kinds import GroupAndKind
+
+_BY_DEFAULT: Final = frozenset({"CREATE", "UPDATE"})
+"""What a template that names no operation is written for, as Gatekeeper's webhook asks it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """The kinds and operations that a policy is about, and where.
+
+    ``kinds`` has ``*`` for any group or kind. Without ``operations`` it takes whatever is sent.
+    ``direct`` is for requests themselves, ``generated`` for what ExpansionTemplates make of them.
+    """
+
+    kinds: tuple[GroupAndKind, ...]
+    operations: frozenset[str] = frozenset()
+    places: tuple[str, ...] = ()
+    scope: str = WILDCARD
+    object_selector: Mapping[str, Any] | None = None
+    namespace_selector: Mapping[str, Any] | None = None
+    process: str = WEBHOOK_PROCESS
+    direct: bool = True
+    generated: bool = True
+    failure_policy: FailurePolicy | None = None
+    """The one of a constraint, which says which entries are asked about it."""
+
+    def wants(self, offered: Sequence[str]) -> tuple[str, ...]:
+        """Of the operations that there are on a resource those that a policy should be asked about."""
+        wanted = self.operations or _BY_DEFAULT
+        return tuple(one for one in offered if one in wanted) or (
+            () if self.operations else tuple(offered)
+        )
+
+
+def need_of(
+    document: Mapping[str, Any], operations_of: Callable[[str], frozenset[str]]
+) -> Need | None:
+    """What a constraint, group or mutator needs; None for what no admission is to be asked.
+
+    ``operations_of`` gives those of a template by its name; none where it names none.
+    """
+    if gvk_of(document).group == constraint.GROUP or is_group(document):
+        return _of_constraint(document, operations_of)
+    return _of_mutator(document)
+
+
+def _of_constraint(
+    document: Mapping[str, Any], operations_of: Callable[[str], frozenset[str]]
+) -> Need | None:
+    spec = object_of(document.get("spec"))
+    if not _is_for_admission(document, spec):
+        return None
+    match = for_process(object_of(spec.get("match")), WEBHOOK_PROCESS)
+    templates = templates_of(document) if is_group(document) else {gvk_of(document).kind.lower()}
+    sets = [operations_of(name) for name in sorted(templates)]
+    operations = frozenset().union(*sets) if all(sets) else frozenset()
+    need = _need(match, _kinds(objects_of(match.get("kinds"))), operations, WEBHOOK_PROCESS)
+    return replace(need, failure_policy=readable_failure_policy(document))
+
+
+def _is_for_admission(document: Mapping[str, Any], spec: Mapping[str, Any]) -> bool:
+    if spec.get("enforcementAction") != "scoped":
+        return True
+    try:
+        return bool(points_of(document, (WEBHOOK,)).get(WEBHOOK))
+    except ConstraintFrameworkError:
+        return True
+
+
+def _of_mutator(document: Mapping[str, Any]) -> Need | None:
+    spec = object_of(document.get("spec"))
+    match = object_of(spec.get("match"))
+    matched, applied = objects_of(match.get("kinds")), objects_of(spec.get("applyTo"))
+    kinds = _kinds(applied) if applied else _kinds(matched)
+    if applied and matched:
+        within = _kinds(matched)
+        kinds = tuple(one for one in kinds if any(_meets(one, other) for other in within))
+    operations = {name for one in applied for name in texts_of(one.get("operations"))}
+    whole = not applied or any(not one.get("operations") for one in applied)
+    return _need(
+        match,
+        kinds,
+        frozenset() if whole or WILDCARD in operations else frozenset(operations),
+        MUTATION_PROCESS,
+    )
+
+
+def _need(
+    match: Mapping[str, Any],
+    kinds: tuple[GroupAndKind, ...],
+    operations: frozenset[str],
+    process: str,
+) -> Need:
+    places = texts_of(match.get("namespaces"))
+    source = match.get("source")
+    return Need(
+        kinds,
+        frozenset() if WILDCARD in operations else operations,
+        () if any(WILDCARD in one for one in places) else tuple(places),
+        str(match.get("scope") or WILDCARD),
+        match.get("labelSelector"),
+        match.get("namespaceSelector"),
+        process,
+        direct=source != "Generated",
+        generated=source != "Original",
+    )
+
+
+def _kinds(listed: Sequence[Mapping[str, Any]]) -> tuple[GroupAndKind, ...]:
+    """Each group with each kind; an empty list means all, as in a match."""
+    if not listed:
+        return ((WILDCARD, WILDCARD),)
+    pairs = (
+        (group, kind)
+        for one in listed
+        for group in texts_of(one.get("apiGroups") or one.get("groups")) or (WILDCARD,)
+        for kind in texts_of(one.get("kinds")) or (WILDCARD,)
+    )
+    return tuple(dict.fromkeys(pairs))
+
+
+def _meets(one: GroupAndKind, other: GroupAndKind) -> bool:
+    return all(WILDCARD in pair or pair[0] == pair[1] for pair in zip(one, other, strict=True))

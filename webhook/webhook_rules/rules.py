@@ -1,0 +1,163 @@
+"""The rules that needs ask for, and those of an entry, taken apart so that they can be compared."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook.api.builtin_kinds import NEVER_ASKED
+from webhook.api.shapes import objects_of, texts_of
+from webhook.constraint.wildcard import WILDCARD
+from webhook.webhook_rules.kinds import nobody_knows, targets_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from webhook.webhook_rules.kinds import GroupAndKind, RuleTarget
+    from webhook.webhook_rules.needs import Need
+
+
+class RulePart(NamedTuple):
+    """One operation on one resource, as rules name them."""
+
+    group: str
+    resource: str
+    operation: str
+    scope: str = WILDCARD
+
+    def covers(self, other: RulePart) -> bool:
+        """Whether whatever the other sends is sent by this."""
+        if self.scope not in (WILDCARD, other.scope):
+            return False
+        if self.group not in (WILDCARD, other.group):
+            return False
+        if self.operation not in (WILDCARD, other.operation):
+            return False
+        name, slash, sub = self.resource.partition("/")
+        other_name, other_slash, other_sub = other.resource.partition("/")
+        if self.resource in ("*/*", other.resource):
+            return True
+        return (
+            slash == other_slash and name in (WILDCARD, other_name) and sub in (WILDCARD, other_sub)
+        )
+
+
+OBJECTS_BESIDE: Final = {
+    "pods": ("pods/ephemeralcontainers", "pods/resize"),
+    "services": ("services/status",),
+}
+"""Subresources by which whole objects of a resource are changed: who is about the one is about these."""
+
+EVERYTHING: Final = (
+    "*",
+    *("pods/ephemeralcontainers", "pods/exec", "pods/log", "pods/portforward", "pods/proxy"),
+    *("pods/attach", "pods/resize", "deployments/scale", "replicasets/scale"),
+    *("statefulsets/scale", "replicationcontrollers/scale", "services/proxy", "nodes/proxy"),
+    "services/status",
+)
+"""What who is about every kind is asked about: all resources, and Gatekeeper's subresources."""
+
+
+def parts_of(
+    needs: Iterable[Need],
+    generators: Mapping[GroupAndKind, frozenset[GroupAndKind]],
+    served: Callable[[str, str], tuple[RuleTarget, ...] | None] = nobody_knows,
+) -> frozenset[RulePart]:
+    """The rules without which something that is needed would not be sent."""
+    parts = {
+        part
+        for need in needs
+        for kind in _kinds(need, generators)
+        for target in _targets(kind, served)
+        for part in _parts(need, target)
+    }
+    return simplified(parts)
+
+
+def _kinds(
+    need: Need, generators: Mapping[GroupAndKind, frozenset[GroupAndKind]]
+) -> Iterator[GroupAndKind]:
+    """The kinds of a need, and those from which templates make them, in one step or several."""
+    known = set(need.kinds)
+    waiting = list(need.kinds)
+    yield from need.kinds if need.direct else ()
+    while need.generated and waiting:
+        made = waiting.pop()
+        for whole, sources in generators.items():
+            if not all(
+                WILDCARD in pair or pair[0] == pair[1] for pair in zip(whole, made, strict=True)
+            ):
+                continue
+            for source in sorted(sources - known):
+                known.add(source)
+                waiting.append(source)
+                yield source
+
+
+def _targets(
+    kind: GroupAndKind, served: Callable[[str, str], tuple[RuleTarget, ...] | None]
+) -> Iterator[RuleTarget]:
+    """The targets of a kind; where any group is meant, of each group that may come."""
+    for target in targets_of(*kind, served):
+        if target.kind not in NEVER_ASKED:
+            yield replace(target, group=WILDCARD) if kind[0] == WILDCARD else target
+
+
+def _parts(need: Need, target: RuleTarget) -> Iterator[RulePart]:
+    scope = WILDCARD
+    if target.namespaced is None:
+        scope = need.scope
+    elif need.scope not in (WILDCARD, "Namespaced" if target.namespaced else "Cluster"):
+        return
+    resources: tuple[str, ...] = (target.resource, *OBJECTS_BESIDE.get(target.resource, ()))
+    if target.resource == WILDCARD and target.group in ("", WILDCARD):
+        resources = EVERYTHING
+    for operation in need.wants(target.operations):
+        for resource in resources:
+            yield RulePart(target.group, resource, operation, scope)
+
+
+def simplified(parts: Iterable[RulePart]) -> frozenset[RulePart]:
+    """The same without what another part covers."""
+    every = set(parts)
+    wide = [one for one in every if WILDCARD in f"{one.group}{one.resource}{one.operation}"]
+    return frozenset(
+        one
+        for one in every
+        if not (one.scope != WILDCARD and one._replace(scope=WILDCARD) in every)
+        and not any(other != one and other.covers(one) for other in wide)
+    )
+
+
+def read_rules(rules: Any) -> frozenset[RulePart]:
+    """What an entry's rules send, of every version."""
+    return frozenset(
+        RulePart(group, resource, operation, str(rule.get("scope") or WILDCARD))
+        for rule in objects_of(rules)
+        for group in texts_of(rule.get("apiGroups"))
+        for resource in texts_of(rule.get("resources"))
+        for operation in texts_of(rule.get("operations"))
+    )
+
+
+def written(parts: Iterable[RulePart]) -> list[dict[str, Any]]:
+    """The parts as rules, the same for the same parts."""
+    operations: dict[tuple[str, str, str], list[str]] = {}
+    for part in sorted(parts):
+        operations.setdefault((part.group, part.scope, part.resource), []).append(part.operation)
+    resources: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for (group, scope, resource), named in operations.items():
+        resources.setdefault((group, scope, tuple(named)), []).append(resource)
+    groups: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
+    for (group, scope, named_operations), of_group in resources.items():
+        groups.setdefault((scope, named_operations, tuple(of_group)), []).append(group)
+    return [
+        {
+            "apiGroups": listed,
+            "apiVersions": [WILDCARD],
+            "operations": list(named),
+            "resources": list(of_groups),
+            "scope": scope,
+        }
+        for (scope, named, of_groups), listed in sorted(groups.items(), key=lambda one: one[1])
+    ]

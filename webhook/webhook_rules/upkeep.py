@@ -1,0 +1,151 @@
+"""What the rules of an entry are to become: widened at once, narrowed after a while.
+
+Each replica decides by itself, from what it enforces and what the configuration has. Replicas learn of
+policies at different times. So nobody takes away what another may need: a rule goes when this replica
+has not needed it for a whole delay, and who took away what another brought back waits longer from then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook.api.shapes import annotations_of, object_of, objects_of
+from webhook.constraint.failure_policy import FAIL
+from webhook.duration import duration_seconds
+from webhook.values import dataclass
+from webhook.webhook_rules.rules import RulePart, parts_of, read_rules, simplified, written
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from webhook.webhook_rules.entries import WebhookEntry
+    from webhook.webhook_rules.kinds import GroupAndKind, RuleTarget
+    from webhook.webhook_rules.needs import Need
+
+DELAY: Final = "waddle.dev/webhook-rules-delay"
+"""The annotation of a configuration that says how long a rule stays that nobody needs."""
+
+DELAY_SECONDS: Final = 300.0
+"""Without it: replicas are behind one another by seconds, and a policy that is replaced is gone for
+one or two."""
+
+DELAY_SECONDS_MIN: Final = 1.0
+FACTOR_MAX: Final = 64
+"""Of a replica whose narrowing is undone each time: it tries again every few hours."""
+
+TAKEN_MAX: Final = 10_000
+"""Parts that a replica remembers to have taken away, at some 200 bytes each."""
+
+
+class RuleChange(NamedTuple):
+    """What an entry's rules are to be, None where they stay; and when to look again, if at all."""
+
+    parts: frozenset[RulePart] | None = None
+    again_seconds: float | None = None
+    is_wider: bool = False
+
+
+@dataclass(slots=True)
+class EntryUpkeep:
+    """What a replica remembers of one entry."""
+
+    unneeded: dict[RulePart, float] = field(default_factory=dict)
+    """Since when a part of the entry's rules has not been needed here."""
+    taken: dict[RulePart, int] = field(default_factory=dict)
+    """How often a part was taken away from here since it was needed here."""
+
+    def change(
+        self, live: frozenset[RulePart], needed: frozenset[RulePart], now: float, delay: float
+    ) -> RuleChange:
+        """What is to be written, by what the entry has and what is needed now."""
+        missing, excess = _beyond(needed, live), _beyond(live, needed)
+        self.unneeded = {one: self.unneeded.get(one, now) for one in excess}
+        self.taken = {one: count for one, count in self.taken.items() if one not in needed}
+        left = {one: self.unneeded[one] + self._wait(one, delay) - now for one in excess}
+        due = {one for one in excess if left[one] <= 0}
+        again = min((left[one] for one in excess - due), default=None)
+        if missing or due:
+            return RuleChange(simplified((live - due) | needed), again, bool(missing))
+        return RuleChange(None, again)
+
+    def _wait(self, part: RulePart, delay: float) -> float:
+        """How long a part stays that is not needed here: longer if others have brought it back."""
+        return float(delay * min(2 ** self.taken.get(part, 0), FACTOR_MAX))
+
+    def written(self, before: frozenset[RulePart], after: frozenset[RulePart]) -> None:
+        """Note what was taken away: should it come back, its delay begins anew, and is longer."""
+        if len(self.taken) > TAKEN_MAX:
+            self.taken.clear()
+        for one in before - after:
+            self.unneeded.pop(one, None)
+            self.taken[one] = self.taken.get(one, 0) + 1
+
+
+def _beyond(parts: frozenset[RulePart], known: frozenset[RulePart]) -> set[RulePart]:
+    """The parts that nothing known covers."""
+    return {one for one in parts - known if not any(other.covers(one) for other in known)}
+
+
+def delay_of(configuration: Mapping[str, Any]) -> float:
+    """How long a rule of a configuration stays that nobody needs, in seconds."""
+    said = annotations_of(configuration).get(DELAY)
+    seconds = duration_seconds(said) if type(said) is str else None
+    return DELAY_SECONDS if seconds is None else max(seconds, DELAY_SECONDS_MIN)
+
+
+def is_kept(entry: WebhookEntry) -> bool:
+    """Whether an entry's rules follow policies.
+
+    One that fails closed for all constraints has the rules that somebody wrote: no constraint of it
+    was asked whether it would lock the cluster out.
+    """
+    return not entry.fails_closed or entry.failure_policy == FAIL
+
+
+def needed_parts(
+    entry: WebhookEntry,
+    needs: Iterable[Need],
+    generators: Mapping[GroupAndKind, frozenset[GroupAndKind]],
+    served: Callable[[str, str], tuple[RuleTarget, ...] | None],
+    own_groups: Iterable[str],
+) -> frozenset[RulePart]:
+    """The rules that an entry needs; what fails open is asked about policies, too, as they change."""
+    own = {
+        RulePart(group, "*", operation)
+        for group in (() if entry.fails_closed else own_groups)
+        for operation in ("CREATE", "UPDATE")
+    }
+    asked = (
+        one
+        for one in needs
+        if None in (entry.failure_policy, one.failure_policy)
+        or one.failure_policy == entry.failure_policy
+    )
+    return simplified(own | parts_of(asked, generators, served))
+
+
+def with_rules(entry: WebhookEntry, parts: frozenset[RulePart]) -> WebhookEntry:
+    """The entry with other rules."""
+    return replace(entry, document={**entry.document, "rules": written(parts)})
+
+
+def lock_outs(entry: WebhookEntry, parts: frozenset[RulePart]) -> Iterator[str]:
+    """Why an entry must not have these rules."""
+    yield from with_rules(entry, parts).lock_outs()
+
+
+def replaced(
+    configuration: Mapping[str, Any], rules: Mapping[str, frozenset[RulePart]]
+) -> dict[str, Any]:
+    """A configuration with the rules of some of its entries, by their names, and nothing else changed."""
+    webhooks = [
+        {**one, "rules": written(rules[name])} if (name := str(one.get("name"))) in rules else one
+        for one in objects_of(configuration.get("webhooks"))
+    ]
+    return {**object_of(configuration), "webhooks": webhooks}
+
+
+def rules_of(entry: WebhookEntry) -> frozenset[RulePart]:
+    """What an entry's rules send."""
+    return read_rules(entry.document.get("rules"))
