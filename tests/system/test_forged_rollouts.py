@@ -1,6 +1,7 @@
 """Who may write a constraint's status, and nothing else, moves no roll-out, at any replica."""
 
 import signal
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -29,9 +30,10 @@ IGNORED = "waddle_rollout_records_ignored_total"
 
 
 @pytest.fixture
-def plane(empty_plane: Plane) -> Plane:
-    """Here every replica ends: no other may be there."""
-    return empty_plane
+def plane(empty_plane: Plane) -> Iterator[Plane]:
+    """Here every replica ends: no other may be there. What a failure leaves goes, too."""
+    yield empty_plane
+    empty_plane.delete_templates()
 
 
 def test_a_stage_is_neither_weakened_nor_hurried_by_who_may_write_its_status(
@@ -45,9 +47,10 @@ def test_a_stage_is_neither_weakened_nor_hurried_by_who_may_write_its_status(
     forge(plane, kind, unsigned(earlier, "deny"))
     until(lambda: record(plane, kind) == earlier, "it is put right")
     assert not any(replica.denies("hurried") for replica in replicas)
+    # Who puts it right has seen it; the others may be told of the right one alone.
     until(
-        lambda: all(replica.metric(f'{IGNORED}{{why="wrong_signature"}}') for replica in replicas),
-        "each counts it",
+        lambda: any(replica.metric(f'{IGNORED}{{why="wrong_signature"}}') for replica in replicas),
+        "one counts it",
     )
 
     annotate(plane, kind, "dryrun after=0s")

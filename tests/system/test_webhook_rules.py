@@ -29,7 +29,8 @@ BOTH = ["CREATE", "UPDATE"]
 
 @pytest.fixture
 def plane(empty_plane: Plane) -> Iterator[Plane]:
-    """A control plane whose API server asks nobody about everything."""
+    """A control plane without policies, whose API server asks nobody about everything."""
+    empty_plane.delete_templates()
     for kind in ("validating", "mutating"):
         path = f"{CONFIGURATIONS}/{kind}webhookconfigurations/{EVERYTHING}"
         empty_plane.api.request("DELETE", path)
