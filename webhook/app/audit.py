@@ -139,6 +139,7 @@ class AuditThread:
                 settings.audit.from_cache,
                 settings.reports.mutation_drift,
                 settings.policies.admission_policies == "audit",
+                settings.policies.kyverno_policies != "off",
             ),
             shares,
             limits,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.admission_policies.kinds import POLICY
@@ -23,7 +22,7 @@ from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import POLICIES, POLICY_BINDINGS
 from webhook.cluster.page_size import PageSize
 from webhook.constraint.errors import ConstraintFrameworkError
-from webhook.metrics.audit import ADMISSION_POLICIES, ADMISSION_POLICY_VIOLATIONS
+from webhook.metrics.audit import ADMISSION_POLICIES
 from webhook.review.admission_policies import AdmissionPolicies
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.api.resource import Resource
-    from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Object
     from webhook.log import Logger
@@ -43,9 +41,6 @@ READ_SECONDS: Final = 30.0
 """Between two readings at most: an audit's interval is a minute, unless it is set."""
 
 POLICIES_OF_A_PAGE: Final = 500
-
-BINDINGS_MAX: Final = 1000
-"""Most pairs of policy and binding in the metrics: beyond, those with the most violations are shown."""
 
 _GENERATORS: Final = ("templates.gatekeeper.sh", "constraints.gatekeeper.sh")
 
@@ -220,49 +215,3 @@ async def _listed(client: ClusterClient, resource: Resource) -> list[Object]:
         if error.is_absent:
             return []
         raise
-
-
-class AdmissionPolicyTotals:
-    """A sink of the audit: violations by policy and binding. Used by one task."""
-
-    def __init__(self, registry: Registry, log: Logger) -> None:
-        self._registry = registry
-        self._log = log
-        self._counts: Counter[tuple[str, str, str]] = Counter()
-
-    async def start(self, start: SweepStart) -> None:
-        """A sweep begins."""
-        del start
-        self._counts.clear()
-
-    async def audited(self, audited: Audited) -> None:
-        """Count what an object violates."""
-        if audited.audit_id:
-            self._counts.update(
-                (one.constraint.name, str(one.details["binding"]), one.actions[0])
-                for one in audited.responses.results
-                if one.constraint.kind == POLICY
-            )
-
-    async def gone(self, identity: Identity) -> None:
-        """Nothing: the next sweep does not come across it."""
-
-    async def end(self, end: SweepEnd) -> None:
-        """Tell the numbers of a sweep of every kind."""
-        if not end.is_whole:
-            return
-        told: dict[tuple[str, ...], float] = {
-            key: float(count) for key, count in self._counts.most_common(BINDINGS_MAX)
-        }
-        self._registry.replace(ADMISSION_POLICY_VIOLATIONS, told)
-        for (policy, binding, action), count in sorted(self._counts.items()):
-            self._log.info(
-                "audit results for admission policy",
-                process="audit",
-                audit_id=end.audit_id,
-                event_type="admission_policy_audited",
-                admission_policy=policy,
-                admission_policy_binding=binding,
-                enforcement_action=action,
-                violations=count,
-            )

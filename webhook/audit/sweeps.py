@@ -10,6 +10,11 @@ from typing import TYPE_CHECKING, Final
 from webhook.api import timestamp
 from webhook.api.audit_shard import shard
 from webhook.audit.continuous import Continuous
+from webhook.audit.foreign_totals import (
+    OF_ADMISSION_POLICIES,
+    OF_KYVERNO_POLICIES,
+    ForeignTotals,
+)
 from webhook.audit.ledger import AuditLedger
 from webhook.audit.namespaces import Namespaces
 from webhook.audit.reviewer import Reviewer
@@ -211,6 +216,8 @@ class SweepOptions:
     """Whether it is told what mutators would change in what exists."""
     admission_policies: bool = False
     """Whether the API server's own policies are reviewed by, too."""
+    kyverno_policies: bool = False
+    """Whether Kyverno's are."""
 
 
 class Sweeps:
@@ -256,10 +263,9 @@ class Sweeps:
         if options.tells_drift:
             every.append(DriftTotals(registry, log))
         if options.admission_policies:
-            # Only then: it brings CEL.
-            from webhook.audit.admission_policies import AdmissionPolicyTotals  # noqa: PLC0415
-
-            every.append(AdmissionPolicyTotals(registry, log))
+            every.append(ForeignTotals(OF_ADMISSION_POLICIES, registry, log))
+        if options.kyverno_policies:
+            every.append(ForeignTotals(OF_KYVERNO_POLICIES, registry, log))
         self._ledger = AuditLedger(limit) if options.continuous else None
         self._watches = ObjectWatches(client) if options.continuous else None
         self._continuous: Continuous | None = None

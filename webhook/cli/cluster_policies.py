@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.api import config
-from webhook.api.gvk import gvk_of, name_of, text
+from webhook.api.gvk import gvk_of, name_of, namespace_of, text
 from webhook.api.shapes import annotations_of, status_of
 from webhook.cli.cluster_access import REVIEW_SECONDS, TEMPLATES, list_objects
 from webhook.cluster.discovery import Discovery, UnknownKind
@@ -76,6 +76,52 @@ async def read_kyverno(client: ClusterClient) -> list[dict[str, Any]]:
             resource = await discovery.of_versions(row.gvk, row.versions)
             documents += [dict(item) for item in await list_objects(client, resource)]
     return documents
+
+
+class KyvernoStanding(NamedTuple):
+    """A policy or an exception of Kyverno in a cluster: whether it can be used, and what is odd.
+
+    ``state`` is Usable or Unusable. Whether replicas go by it, --kyverno-policies says.
+    """
+
+    title: str
+    state: str
+    actions: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+async def kyverno_standings(client: ClusterClient) -> list[KyvernoStanding]:
+    """How each of Kyverno's policies in CEL stands, and each of its exceptions."""
+    documents = await read_kyverno(client)
+    return standings_of(documents) if documents else []
+
+
+def standings_of(documents: Iterable[dict[str, Any]]) -> list[KyvernoStanding]:
+    """The same of those that are at hand."""
+    from webhook.kyverno import validating_policy as reading  # noqa: PLC0415  # it brings CEL
+    from webhook.review.kyverno_policies import KyvernoPolicies  # noqa: PLC0415  # likewise
+
+    standings, items = [], []
+    for document in documents:
+        kind, name = gvk_of(document).kind, _named(document)
+        try:
+            item = reading.read_kyverno(document)
+        except ConstraintFrameworkError as error:
+            standings.append(KyvernoStanding(f"{kind}/{name}", "Unusable", (), (str(error),)))
+            continue
+        items.append(item)
+        actions = item.actions if isinstance(item, reading.ValidatingPolicy) else ()
+        standings.append(KyvernoStanding(f"{kind}/{item.title}", "Usable", actions))
+    notes: dict[str, list[str]] = {}
+    for kind, name, note in KyvernoPolicies(items).warnings({}):
+        notes.setdefault(f"{kind}/{name}", []).append(note)
+    told = [one._replace(notes=(*one.notes, *notes.get(one.title, ()))) for one in standings]
+    return sorted(told, key=lambda one: one.title)
+
+
+def _named(document: Mapping[str, Any]) -> str:
+    namespace, name = namespace_of(document), name_of(document)
+    return f"{namespace}/{name}" if namespace else name
 
 
 async def _verified(

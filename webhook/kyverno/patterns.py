@@ -75,8 +75,17 @@ class _Writer:
         """Of anchors outside of lists: where one does not hold, the rule is skipped."""
         self._names = 0
 
-    def mapping(self, pattern: dict[str, Any], at: str, *, is_plain: bool) -> str:
-        """What a map has to be. ``is_plain`` where no list is above it."""
+    def mapping(
+        self, pattern: dict[str, Any], at: str, *, is_plain: bool, is_asked: bool = False
+    ) -> str:
+        """What a map has to be. ``is_plain`` where no list and no condition is above it.
+
+        ``is_asked`` where it stands in a condition: conditions below it are parts of that one.
+        """
+
+        def value_at(value: Any, place: str) -> str:
+            return self._value(value, place, is_plain=is_plain, is_asked=is_asked)
+
         conditions, checks = [], []
         for key, value in pattern.items():
             match = _ANCHOR.fullmatch(str(key))
@@ -84,40 +93,49 @@ class _Writer:
             if any(mark in name for mark in "*?"):
                 raise Unwritable(f"a pattern of keys: {key}")
             there, part = _member(at, name)
+            outer = len(self.conditions)
             if anchor == "":
                 if value is None:
                     checks.append(f"(!{there} || {part} == null)")
                 else:
-                    checks.append(f"{there} && {self._value(value, part, is_plain=is_plain)}")
+                    checks.append(f"{there} && {value_at(value, part)}")
             elif anchor == "=":
-                checks.append(f"(!{there} || {self._value(value, part, is_plain=is_plain)})")
+                checks.append(f"(!{there} || {value_at(value, part)})")
             elif anchor == "X":
                 checks.append(f"!{there}")
             elif anchor == "^":
                 checks.append(f"{there} && {self._some(value, part, key)}")
             elif anchor == "()":
-                conditions.append(f"{there} && {self._value(value, part, is_plain=False)}")
+                asked = self._value(value, part, is_plain=False, is_asked=True)
+                conditions.append(f"{there} && {asked}")
             else:
                 raise Unwritable(f"the anchor {anchor} of {key}")
+            # A condition below what is not there skips nothing.
+            inner = self.conditions[outer:]
+            self.conditions[outer:] = [f"(!{there} || ({one}))" for one in inner]
         held = " && ".join(f"({one})" for one in checks) or "true"
         if not conditions:
             return held
         asked = " && ".join(f"({one})" for one in conditions)
+        if is_asked:
+            return f"(({asked}) && ({held}))"
         if is_plain:
             self.conditions.append(asked)
             return held
         return f"(!({asked}) || ({held}))"
 
-    def _value(self, value: Any, at: str, *, is_plain: bool) -> str:
+    def _value(self, value: Any, at: str, *, is_plain: bool, is_asked: bool = False) -> str:
         if type(value) is dict:
-            return self.mapping(value, at, is_plain=is_plain)
+            return self.mapping(value, at, is_plain=is_plain, is_asked=is_asked)
         if type(value) is list:
             if len(value) != 1:
                 raise Unwritable("a list of several patterns")
             one = self._variable()
-            if type(value[0]) is dict and is_plain:
-                self._skip_without(value[0], at)
-            return f"{at}.all({one}, {self._value(value[0], one, is_plain=False)})"
+            meant = self._meant(value[0], at) if is_plain or is_asked else ""
+            if meant and is_plain and not any(self.conditions):
+                self.conditions.append(f"{_reached(at)} && {meant}")
+            every = f"{at}.all({one}, {self._value(value[0], one, is_plain=False)})"
+            return f"({meant} && {every})" if meant and is_asked else every
         name = at.rpartition(".")[2]
         if type(value) is str and name.endswith("s") and not name.lower().endswith(_NEVER_LISTS):
             # A pattern of one value is asked of each, where a list is: what may be one ends so.
@@ -126,22 +144,24 @@ class _Writer:
             return f"(type({at}) == list ? {every} : {scalar_matches(at, value)})"
         return scalar_matches(at, value)
 
-    def _skip_without(self, pattern: dict[str, Any], at: str) -> None:
-        """A rule is skipped where the condition of a list's pattern holds for none of its items."""
+    def _meant(self, pattern: Any, at: str) -> str:
+        """Whether the condition of a list's pattern holds for an item; else the rule is skipped.
+
+        Empty where the pattern has no condition.
+        """
         asked = {
             match[2]: value
-            for key, value in pattern.items()
+            for key, value in (pattern.items() if type(pattern) is dict else ())
             if (match := _ANCHOR.fullmatch(str(key))) and not match[1]
         }
-        if not asked or any(self.conditions):
-            return
+        if not asked:
+            return ""
         one = self._variable()
         parts = []
         for name, value in asked.items():
             there, part = _member(one, name)
-            parts.append(f"{there} && {self._value(value, part, is_plain=False)}")
-        some = " && ".join(f"({part})" for part in parts)
-        self.conditions.append(f"{_reached(at)} && {at}.exists({one}, {some})")
+            parts.append(f"{there} && {self._value(value, part, is_plain=False, is_asked=True)}")
+        return f"{at}.exists({one}, {' && '.join(f'({part})' for part in parts)})"
 
     def _some(self, value: Any, at: str, key: Any) -> str:
         if type(value) is not list or len(value) != 1:

@@ -64,6 +64,14 @@ ADMISSION_POLICY_VIOLATIONS: Final = Metric(
     ("policy", "binding", "enforcement_action"),
 )
 
+KYVERNO_POLICY_VIOLATIONS: Final = Metric(
+    "waddle_kyverno_policy_violations",
+    "gauge",
+    "Violations of Kyverno's policies in the cluster as the last whole sweep found them, by kind, "
+    "policy and enforcement action, with --kyverno-policies; at most 1000 series.",
+    ("kind", "policy", "enforcement_action"),
+)
+
 AUDIT_SWEEPS: Final = Metric(
     "waddle_audit_sweeps",
     "counter",

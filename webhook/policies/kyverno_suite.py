@@ -75,9 +75,13 @@ class KyvernoSuite:
     name: str
     document: Json = field(repr=False)
     results: tuple[KyvernoResult, ...]
+    fault: str = ""
+    """Why it cannot be run."""
 
     def run(self, shown: str, wanted: Filter) -> SuiteResult:
         """What came of it; a case is selected by the name of its policy."""
+        if self.fault and wanted.selects_case(self.name, ""):
+            return SuiteResult(shown, tests=(SuiteTestResult(self.name, self.fault),))
         began = time.perf_counter()
         results = [one for one in self.results if wanted.selects_case(self.name, one.policy)]
         if not results:
@@ -117,15 +121,22 @@ def find_kyverno_suites(path: Path) -> list[KyvernoSuite]:
 
 
 def read_suites(file: Path) -> Iterator[KyvernoSuite]:
-    """The suites of a file, none where it is something else; raises :class:`InvalidSuite`, OSError."""
+    """The suites of a file, none where it is something else; raises :class:`InvalidSuite`, OSError.
+
+    A test that cannot be read is a suite with its fault, which costs no other.
+    """
     for document in _documents(file):
         gvk = gvk_of(document)
         # Tests of earlier versions have no apiVersion, and some no kind.
         if gvk.kind in {"Test", ""} and gvk.group in {_GROUP, ""}:
-            yield _read_suite(file, document)
+            name = str(name_of(document) or document.get("name") or file.parent.name)
+            try:
+                yield KyvernoSuite(file, name, document, _results(file, document))
+            except InvalidSuite as fault:
+                yield KyvernoSuite(file, name, document, (), str(fault))
 
 
-def _read_suite(file: Path, document: Json) -> KyvernoSuite:
+def _results(file: Path, document: Json) -> tuple[KyvernoResult, ...]:
     results = []
     for at, one in enumerate(objects_of(document.get("results"))):
         result, operation = one.get("result", one.get("status")), str(one.get("operation") or "")
@@ -150,8 +161,7 @@ def _read_suite(file: Path, document: Json) -> KyvernoSuite:
         )
     if not results:
         raise InvalidSuite(f"{file}: results is empty: nothing is expected")
-    name = name_of(document) or document.get("name") or file.parent.name
-    return KyvernoSuite(file, str(name), document, tuple(results))
+    return tuple(results)
 
 
 def _choices() -> str:
@@ -164,6 +174,7 @@ class _Run:
     def __init__(self, suite: KyvernoSuite) -> None:
         self._policies: dict[str, ValidatingPolicy] = {}
         self._not_run: dict[str, str] = {}
+        self._cel_rules: set[str] = set()
         for document in suite.given("policies"):
             self._add(document)
         self._exceptions = [
@@ -213,7 +224,16 @@ class _Run:
             )
 
     def _convert(self, document: Json) -> None:
-        """Take the rules of a ClusterPolicy that can be written as policies in CEL."""
+        """Take the rules of a ClusterPolicy that can be written as policies in CEL.
+
+        An error in an expression of ``validate.cel`` is a failure there, and no error.
+        """
+        rules = objects_of(object_of(document.get("spec")).get("rules"))
+        self._cel_rules |= {
+            f"{name_of(document)}/{one.get('name')}"
+            for one in rules
+            if object_of(one.get("validate")).get("cel")
+        }
         for rule, made in converted(document):
             name = f"{name_of(document)}/{rule}"
             if isinstance(made, Unwritable):
@@ -290,7 +310,9 @@ class _Run:
             is_about = is_json or ("/" not in name and policy.is_about(asked))
             if expected.result == "pass" and verdict is SKIPPED and not is_about:
                 return _LEFT_OUT
-            if wrong := _difference(expected.result, verdict.result, verdict.message):
+            is_failure = verdict.result == "error" and name in self._cel_rules
+            result = "fail" if is_failure and not verdict.missing else verdict.result
+            if wrong := _difference(expected.result, result, verdict.message):
                 return wrong
         return ""
 

@@ -102,6 +102,37 @@ def test_a_test_that_names_what_is_not_there_says_where(
     assert told in output
 
 
+def test_an_error_in_a_rule_s_expression_is_the_failure_that_kyverno_says(folder: Path) -> None:
+    rule = """\
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: no-latest}
+spec:
+  rules:
+  - name: images
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    validate: {cel: {expressions: [{expression: object.spec.none}]}}
+"""
+    results = """\
+resources: [objects.yaml]
+results:
+- {policy: no-latest, rule: images, kind: Pod, resources: [good], result: fail}
+"""
+    code, told = written(folder, rule, HEAD + results)
+    assert code == 0, told
+
+
+def test_a_test_that_cannot_be_read_costs_no_other(folder: Path) -> None:
+    other = folder / "other/kyverno-test.yaml"
+    other.parent.mkdir()
+    other.write_text(HEAD + "results: []\n")
+    code, told = verify(folder)
+    assert code == 1
+    assert f"{other}: results is empty" in told
+    other.unlink()
+    assert verify(folder)[0] == 0
+
+
 @pytest.mark.parametrize("kind", ["ClusterPolicy", "GeneratingPolicy", "ImageValidatingPolicy"])
 def test_kinds_that_are_not_run_are_named(folder: Path, kind: str) -> None:
     (folder / "policy.yaml").write_text(POLICY.replace("ValidatingPolicy", kind))

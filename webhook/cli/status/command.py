@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.audit.admission_policies import AdmissionPolicyStanding
+    from webhook.cli.cluster_policies import KyvernoStanding
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Object
     from webhook.webhook_rules.asking import AskedState
@@ -115,7 +116,22 @@ async def read(client: ClusterClient, namespace: str) -> ClusterStanding:
         if is_judged(document) and (asking := who(document)) is not None
     }
     own = await _admission_policies(client)
-    return ClusterStanding(replicas, objects, exceptions, asked, own)
+    kyverno = await _kyverno_policies(client)
+    return ClusterStanding(replicas, objects, exceptions, asked, own, kyverno)
+
+
+async def _kyverno_policies(client: ClusterClient) -> list[KyvernoStanding]:
+    """How Kyverno's policies stand; none where it is not installed, and for who may not see them."""
+    from webhook.cli.cluster_policies import kyverno_standings  # noqa: PLC0415  # see command
+    from webhook.cluster.errors import ApiError  # noqa: PLC0415  # see command
+
+    try:
+        return await kyverno_standings(client)
+    except ApiError as error:
+        if not error.is_forbidden:
+            raise
+        complain(f"Kyverno's policies are not shown: {error}")
+        return []
 
 
 async def _admission_policies(client: ClusterClient) -> list[AdmissionPolicyStanding]:

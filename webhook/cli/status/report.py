@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from webhook.audit.admission_policies import AdmissionPolicyStanding
+    from webhook.cli.cluster_policies import KyvernoStanding
     from webhook.controllers.status.convergence import (
         Convergence,
         ExceptionStanding,
@@ -34,7 +35,7 @@ class ClusterStanding(NamedTuple):
     """The replicas, what they do about each object, the exceptions, and who is asked.
 
     ``asked`` says by UID how far the API server asks about an object. ``admission_policies`` are the
-    API server's own.
+    API server's own, ``kyverno_policies`` Kyverno's.
     """
 
     replicas: Sequence[Replica]
@@ -42,17 +43,19 @@ class ClusterStanding(NamedTuple):
     exceptions: Sequence[ExceptionStanding]
     asked: Mapping[str, AskedState]
     admission_policies: Sequence[AdmissionPolicyStanding] = ()
+    kyverno_policies: Sequence[KyvernoStanding] = ()
 
 
 def as_table(standing: ClusterStanding, namespace: str) -> str:
     """A line for each object and a column for each replica, then exceptions; each with what is wrong."""
-    replicas, objects, exceptions, asked, own = standing
+    replicas, objects, exceptions, asked, own, kyverno = standing
+    others = [*_exceptions(exceptions), *_admission_policies(own), *_kyverno_policies(kyverno)]
     lines = [_replica_line(item) for item in replicas]
     if not lines:
         lines = [f"no replica of Waddle's webhook in namespace {namespace}"]
     if not objects:
         lines += ["", "no template, no constraint and no mutator"]
-        return "\n".join([*lines, *_exceptions(exceptions), *_admission_policies(own)])
+        return "\n".join([*lines, *others])
     shared = _shared_prefix([item.name for item in replicas])
     head = ["OBJECT", "GENERATION", "ENFORCED", "SINCE"]
     head += [item.name[shared:].upper() for item in replicas]
@@ -66,7 +69,7 @@ def as_table(standing: ClusterStanding, namespace: str) -> str:
     if any(_lacks_fields(item) for item in objects):
         faults.append(_PRUNED)
     lines += ["", *rows, *(["", *faults] if faults else [])]
-    return "\n".join([*lines, *_exceptions(exceptions), *_admission_policies(own)])
+    return "\n".join([*lines, *others])
 
 
 def _admission_policies(policies: Sequence[AdmissionPolicyStanding]) -> list[str]:
@@ -83,6 +86,16 @@ def _admission_policies(policies: Sequence[AdmissionPolicyStanding]) -> list[str
     ]
     notes = [printable(f"{POLICY}/{item.name}: {one}") for item in policies for one in item.notes]
     head = ["ADMISSION POLICY", "STATE", "BINDINGS"]
+    return ["", *table([head, *rows]), *(["", *notes] if notes else [])]
+
+
+def _kyverno_policies(policies: Sequence[KyvernoStanding]) -> list[str]:
+    """A line for each of Kyverno's, then what is odd about them."""
+    if not policies:
+        return []
+    rows = [[item.title, item.state, "+".join(item.actions) or "-"] for item in policies]
+    notes = [printable(f"{item.title}: {one}") for item in policies for one in item.notes]
+    head = ["KYVERNO POLICY", "STATE", "ACTIONS"]
     return ["", *table([head, *rows]), *(["", *notes] if notes else [])]
 
 
@@ -183,7 +196,7 @@ def _faults(item: Convergence) -> list[str]:
 
 def as_json(standing: ClusterStanding) -> str:
     """Everything, for programs."""
-    replicas, objects, exceptions, asked, own = standing
+    replicas, objects, exceptions, asked, own, kyverno = standing
     document = {
         "replicas": [_replica(item) for item in replicas],
         "objects": [
@@ -226,6 +239,15 @@ def as_json(standing: ClusterStanding) -> str:
                 "notes": list(item.notes),
             }
             for item in own
+        ],
+        "kyvernoPolicies": [
+            {
+                "name": item.title,
+                "state": item.state,
+                "validationActions": list(item.actions),
+                "notes": list(item.notes),
+            }
+            for item in kyverno
         ],
     }
     return document_json(document)

@@ -1,0 +1,219 @@
+"""Kyverno's policies in CEL at a real API server: enforced by three replicas, audited, and told."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.cluster import ApiError
+from tests.patience import until
+from tests.system import reporting
+from tests.system.conftest import ALL_OPERATIONS, control_plane
+from tests.system.replicas import CRD_PATH, NAMESPACE, WORKLOADS, Plane, Replica
+from tests.system.reporting import by_scope, make_namespace, metric
+from tests.webhook.cli.in_process import waddle
+from webhook.policy_kinds.table import KYVERNO_KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.slow
+
+Json = dict[str, Any]
+GROUP = "policies.kyverno.io"
+VERSION = "v1"
+POLICIES = f"/apis/{GROUP}/{VERSION}/validatingpolicies"
+EXCEPTIONS = f"/apis/{GROUP}/{VERSION}/namespaces/{WORKLOADS}/policyexceptions"
+SPACE = "kyverno-audited"
+PODS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+MESSAGE = "pods of the host's network are refused"
+ENFORCE = "--kyverno-policies=enforce"
+
+
+def crd(kind: str, plural: str, *, namespaced: bool) -> Json:
+    """A kind of Kyverno's, whose schema takes everything."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": VERSION, "served": True, "storage": True}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
+            "scope": "Namespaced" if namespaced else "Cluster",
+            "versions": [{**version, "schema": {"openAPIV3Schema": schema}}],
+        },
+    }
+
+
+def install(plane: Plane) -> None:
+    """Waddle's CRDs and the reports', and those of an installation of Kyverno."""
+    reporting.install(plane)
+    for row in KYVERNO_KINDS:
+        path = f"{CRD_PATH}/{row.plural}.{GROUP}"
+        plane.api.apply(path, crd(row.kind, row.plural, namespaced=row.namespaced))
+        until(lambda path=path: reporting.is_established(plane, path), f"{path} is served")
+    make_namespace(plane, SPACE)
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
+    """A control plane of an installation of Kyverno."""
+    with control_plane(tmp_path_factory.mktemp("kyverno"), install=install) as made:
+        yield made
+
+
+@pytest.fixture
+def trio(plane: Plane) -> Iterator[list[Replica]]:
+    """Three replicas that enforce Kyverno's policies, one of which the API server asks."""
+    with ExitStack() as stack:
+        started = []
+        for number in range(3):
+            name = f"kyverno-{number}"
+            stack.callback(plane.delete_pod, name)
+            started.append(stack.enter_context(Replica(plane, name, *ALL_OPERATIONS, ENFORCE)))
+        for replica in started:
+            replica.wait_ready()
+        stack.callback(plane.unregister)
+        resources, groups = ("pods", "deployments"), ("", "apps")
+        plane.register(started[0].ports["admission"], resources=resources, groups=groups)
+        yield started
+
+
+@pytest.fixture
+def policed(plane: Plane) -> Iterator[Plane]:
+    """The plane with a policy, which is gone afterwards as its exceptions are."""
+    plane.api.apply(f"{POLICIES}/host", policy())
+    yield plane
+    for folder in (POLICIES, EXCEPTIONS):
+        for item in plane.api.request("GET", folder)["items"]:
+            plane.api.request("DELETE", f"{folder}/{item['metadata']['name']}")
+
+
+def policy(
+    expression: str = "object.spec.?hostNetwork.orValue(false) == false", **more: Any
+) -> Json:
+    """One that refuses Pods of the host's network, and what makes them."""
+    spec = {
+        "matchConstraints": {"resourceRules": [PODS]},
+        "validations": [{"expression": expression, "message": MESSAGE}],
+        **more,
+    }
+    head = {"apiVersion": f"{GROUP}/{VERSION}", "kind": "ValidatingPolicy"}
+    return {**head, "metadata": {"name": "host"}, "spec": spec}
+
+
+def exception(expression: str) -> Json:
+    """One of that policy, for what an expression holds of."""
+    spec = {
+        "policyRefs": [{"kind": "ValidatingPolicy", "name": "host"}],
+        "matchConditions": [{"name": "is-meant", "expression": expression}],
+    }
+    head = {"apiVersion": f"{GROUP}/{VERSION}", "kind": "PolicyException"}
+    return {**head, "metadata": {"name": "meant", "namespace": WORKLOADS}, "spec": spec}
+
+
+def pod(name: str, *, host: bool = True, namespace: str = WORKLOADS) -> Json:
+    """A Pod of the host's network, or of its own."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"hostNetwork": host, "containers": [{"name": "c", "image": "app:1"}]},
+    }
+
+
+def deployment(name: str) -> Json:
+    """A Deployment whose Pods are of the host's network."""
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, "spec": pod(name)["spec"]}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": WORKLOADS},
+        "spec": {"selector": {"matchLabels": labels}, "template": template},
+    }
+
+
+def refusal(plane: Plane, obj: Json) -> str:
+    """What the API server's user is told who creates an object; empty where it may be."""
+    group = "/api/v1" if obj["kind"] == "Pod" else "/apis/apps/v1"
+    path = f"{group}/namespaces/{WORKLOADS}/{obj['kind'].lower()}s?dryRun=All"
+    try:
+        plane.api.request("POST", path, obj)
+    except ApiError as error:
+        if error.status != 403:
+            raise
+        return error.body
+    return ""
+
+
+def denies(replica: Replica, obj: Json) -> bool:
+    """Whether a replica that is asked itself denies an object."""
+    resource = {"group": "", "version": "v1", "resource": "pods"}
+    return replica.admit(obj, resource=resource)["allowed"] is False
+
+
+def test_every_replica_denies_by_a_policy_of_kyverno_s_and_by_what_it_implies(
+    policed: Plane, trio: list[Replica]
+) -> None:
+    until(lambda: all(denies(one, pod("bad")) for one in trio), "every replica denies")
+    assert f"[host] {MESSAGE}" in refusal(policed, pod("bad"))
+    assert f"[host] {MESSAGE}" in refusal(policed, deployment("bad"))
+    assert refusal(policed, pod("good", host=False)) == ""
+
+    policed.api.apply(f"{EXCEPTIONS}/meant", exception("object.metadata.name == 'meant'"))
+    until(lambda: not any(denies(one, pod("meant")) for one in trio), "every replica excuses it")
+    assert refusal(policed, pod("meant")) == ""
+    assert MESSAGE in refusal(policed, pod("bad"))
+
+    policed.api.request("DELETE", f"{EXCEPTIONS}/meant")
+    until(lambda: all(denies(one, pod("meant")) for one in trio), "none excuses it any more")
+
+
+def test_a_policy_that_cannot_be_used_is_told_and_leaves_the_last_good_one(
+    policed: Plane, trio: list[Replica]
+) -> None:
+    until(lambda: all(denies(one, pod("bad")) for one in trio), "every replica denies")
+    policed.api.apply(f"{POLICIES}/host", policy("random() == ''"))
+    until(
+        lambda: all(metric(one, "waddle_kyverno_policies", status="error") == 1 for one in trio),
+        "every replica says that the policy is in error",
+    )
+    assert all(denies(one, pod("bad")) for one in trio)
+    told = waddle("status", "--kubeconfig", policed.cluster.kubeconfig, "-n", NAMESPACE)
+    options = ("--kubeconfig", policed.cluster.kubeconfig, "-n", NAMESPACE)
+    told = waddle("status", *options)
+    assert "ValidatingPolicy/host: spec.validations[0].expression: " in told.stdout, told.stderr
+    (said,) = json.loads(waddle("status", *options, "-o", "json").stdout)["kyvernoPolicies"]
+    assert (said["name"], said["state"]) == ("ValidatingPolicy/host", "Unusable")
+
+
+def test_what_violates_is_reported_and_counted_and_no_admission_is_denied(plane: Plane) -> None:
+    made = policy()
+    made["metadata"]["name"] = "audited"
+    flags = ("--operation=webhook", "--operation=audit", "--audit-interval=1", "--reports")
+    plane.api.request("POST", f"/api/v1/namespaces/{SPACE}/pods", pod("bad", namespace=SPACE))
+    plane.api.apply(f"{POLICIES}/audited", made)
+    labels = {"policy": "audited", "enforcement_action": "deny"}
+    try:
+        with Replica(plane, "kyverno-auditor", *flags, "--kyverno-policies=audit") as replica:
+            replica.wait_ready()
+            until(lambda: "bad" in by_scope(plane, SPACE), "the violation is reported")
+            (result,) = by_scope(plane, SPACE)["bad"]["results"]
+            assert (result["policy"], result["rule"]) == ("ValidatingPolicy", "audited")
+            assert result["message"] == MESSAGE
+            until(
+                lambda: metric(replica, "waddle_kyverno_policy_violations", **labels) >= 1,
+                "the audit counts it",
+            )
+            assert not denies(replica, pod("bad"))
+    finally:
+        plane.api.request("DELETE", f"{POLICIES}/audited")
+        plane.delete_pod("kyverno-auditor")
+        path = f"/api/v1/namespaces/{SPACE}/pods/bad?gracePeriodSeconds=0"
+        plane.api.request("DELETE", path)
