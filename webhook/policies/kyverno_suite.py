@@ -292,6 +292,11 @@ class _Run:
             return self._not_run[name]
         policy = self._policies.get(name)
         if policy is None:
+            rules = [one for one in {*self._policies, *self._not_run} if one.startswith(f"{name}/")]
+            if rules and expected.rule:
+                return (
+                    f"policy {name} has no rule {expected.rule}; it has {', '.join(sorted(rules))}"
+                )
             return f"no policy {name} is in the files of policies"
         if policy.mode == JSON and named in self._payloads:
             asked = PolicyQuestion({}, None, self._world, self._exceptions)

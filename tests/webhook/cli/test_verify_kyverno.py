@@ -120,6 +120,9 @@ results:
 """
     code, told = written(folder, rule, HEAD + results)
     assert code == 0, told
+    code, told = written(folder, rule, HEAD + results.replace("rule: images", "rule: other"))
+    assert code == 1
+    assert "policy no-latest has no rule other; it has no-latest/images" in told
 
 
 def test_a_test_that_cannot_be_read_costs_no_other(folder: Path) -> None:

@@ -140,6 +140,52 @@ def test_a_denial_holds_as_kyverno_says(
     assert said({"validate": {"deny": {"conditions": {"any": [one]}}}}, spec) == result
 
 
+LISTS = "request.object.spec.[initContainers, containers][]"
+ADDED = f"{LISTS}.securityContext.capabilities.add[]"
+ADDS = {"name": "a", "securityContext": {"capabilities": {"add": ["KILL", "CHOWN"]}}}
+PORTS = {"ports": [{"hostPort": 5}, {}, {"hostPort": 10}]}
+VOLUMES = "request.object.spec.volumes[].keys(@)[]"
+
+
+@pytest.mark.parametrize(
+    ("key", "operator", "value", "spec", "result"),
+    [
+        (ADDED, "AnyNotIn", ["CHOWN"], {"containers": [{"name": "b"}, ADDS]}, "fail"),
+        (ADDED, "AnyNotIn", ["CHOWN", "KILL"], {"containers": [ADDS]}, "pass"),
+        (ADDED, "AnyNotIn", ["CHOWN"], {"containers": [{"name": "b"}]}, "pass"),
+        (ADDED, "AllIn", ["CHOWN", "K*"], {"initContainers": [ADDS]}, "fail"),
+        (ADDED, "AllNotIn", ["BPF"], {"containers": [ADDS]}, "fail"),
+        (f"{LISTS}.name", "AnyIn", ["a"], {"containers": [ADDS]}, "fail"),
+        (VOLUMES, "AnyNotIn", ["name", "csi"], {"volumes": [{"name": "v", "nfs": {}}]}, "fail"),
+        (VOLUMES, "AnyNotIn", ["name", "csi"], {"volumes": [{"name": "v", "csi": {}}]}, "pass"),
+        (f"{VOLUMES} || ''", "AnyNotIn", ["name"], {}, "fail"),
+        (f"{LISTS}.ports[].hostPort", "AnyNotIn", "5-9", {"containers": [PORTS]}, "fail"),
+        (f"{LISTS}.ports[].hostPort", "AnyNotIn", "5-10", {"containers": [PORTS]}, "pass"),
+        (f"{VOLUMES} || ''", "AnyNotIn", ["name", ""], {}, "pass"),
+    ],
+)
+def test_a_condition_asks_what_lies_in_lists_of_lists(
+    key: str, operator: str, value: object, spec: Json, result: str
+) -> None:
+    one = {"key": f"{{{{ {key} }}}}", "operator": operator, "value": value}
+    assert said({"validate": {"deny": {"conditions": {"any": [one]}}}}, spec) == result
+
+
+def test_equals_compares_a_range_as_text() -> None:
+    one = {"key": "{{ request.object.spec.x }}", "operator": "Equals", "value": "1-5"}
+    rule = {"validate": {"deny": {"conditions": [one]}}}
+    assert said(rule, {"x": 3}) == "pass"
+    assert said(rule, {"x": "1-5"}) == "fail"
+
+
+def test_a_range_among_values_is_not_converted() -> None:
+    one = {"key": f"{{{{ {LISTS}.x }}}}", "operator": "AnyNotIn", "value": ["1-5", "7"]}
+    rule = {"validate": {"deny": {"conditions": [one]}}}
+    [(_, why)] = converted(cluster_policy(rule))
+    assert isinstance(why, Unwritable)
+    assert "a range" in str(why)
+
+
 def test_what_a_rule_is_about_is_kept() -> None:
     rule = pattern(x=1)
     several = {"any": [{"resources": {"kinds": ["Pod"], "names": ["w*"], "namespaces": ["s?op"]}}]}
