@@ -1,8 +1,8 @@
-"""What the emitters of one function ask of each other.
+"""What the emitters of one function call of each other.
 
 Terms hold references, references iterate and so unify, comprehensions hold bodies, and bodies hold
-all of them: none of them can be below all others. Each module knows these promises, and who keeps
-them is put together in one place (:mod:`webhook.rego.write.emitters`).
+all of these. So no emitter's module can be below all others. Each knows these Protocols, and
+:mod:`webhook.rego.write.emitters` puts the emitters together.
 """
 
 from __future__ import annotations
