@@ -76,7 +76,7 @@ def command(config: tuple[Path, ...], *, wait: bool, check: bool) -> None:
 
 
 def _wait_for(read: Callable[[], SidecarSettings], logger: Logger) -> SidecarSettings:
-    """The settings, once they can be read; ends the process when it is told to stop meanwhile."""
+    """Return the settings once they can be read; a signal to stop ends the process."""
     from webhook.decisions.configuration import InvalidConfiguration  # noqa: PLC0415  # see command
 
     # A process that is a container's first ignores what it has no handler for.

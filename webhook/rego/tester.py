@@ -170,7 +170,7 @@ class UnitTests:
         early_exit: bool = True,
         compared: bool = False,
     ) -> None:
-        """Run a test once more and tell the tracer of each step.
+        """Run a test once more, and pass each step to the tracer.
 
         With ``compared`` what tests compare has values of its own among the steps.
         """
@@ -276,7 +276,7 @@ def _has_cases(head: Head) -> bool:
 
 
 def _numbered(modules: Iterable[Module]) -> Iterator[Module]:
-    """Tests that have one name in a package are told apart: ``test_x``, ``test_x#01``."""
+    """Number the tests of one name in a package: ``test_x``, ``test_x#01``."""
     seen: dict[str, int] = {}
     for module in modules:
         rules = tuple(_renamed(module, rule, seen) for rule in module.rules)

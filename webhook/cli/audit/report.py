@@ -118,7 +118,7 @@ def document_of(outcome: AuditOutcome) -> dict[str, Any]:
 
 
 def report(outcome: AuditOutcome) -> Report:
-    """As SARIF, JUnit and annotations tell it."""
+    """Return the results for SARIF, JUnit and annotations."""
     assert outcome.ended is not None
     rules = {constraint.key for constraint in outcome.ended.snapshot.constraints}
     return Report(

@@ -48,7 +48,7 @@ _TRIAL_SECONDS: Final = 1.0
 
 
 def run(paths: Sequence[Path], folder: Path, place: str, guarded: Guarded) -> int:
-    """Read, write and tell; the exit code."""
+    """Read policies, write files, and report what has none; return the exit code."""
     try:
         sources = read_sources(paths, any_value=False)
         export = _exported(sources, guarded)

@@ -45,7 +45,7 @@ _RESULTS: Final = re.compile(r"^results:", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class KrmOutcome:
-    """What is printed, what is told beside it, and how the pipeline goes on."""
+    """What is printed, the messages beside it, and how the pipeline goes on."""
 
     text: str
     told: Sequence[str]

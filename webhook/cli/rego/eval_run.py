@@ -49,7 +49,7 @@ _ERRORS_MAX = 10
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What of an evaluation to tell besides its result."""
+    """What to print of an evaluation besides its result."""
 
     explain: str
     var_values: bool
@@ -220,7 +220,7 @@ def _follow(  # noqa: PLR0913, PLR0917  # all that an evaluation is about
     given: Any,
     context: Callable[[], EvaluationContext],
 ) -> None:
-    """Evaluate the query once more for each thing that is to be told of its steps."""
+    """Evaluate the query once more for each report about its steps."""
     from webhook.rego.trace.coverage import Coverage  # noqa: PLC0415  # few ask for it
     from webhook.rego.trace.events import StepRecorder, shown  # noqa: PLC0415
     from webhook.rego.trace.pretty import table  # noqa: PLC0415
@@ -268,7 +268,7 @@ def _imports(paths: Sequence[str], version: RegoVersion) -> tuple[Import, ...]:
 
 
 class _InputError(Exception):
-    """The input or a schema cannot be read: told where the result is not."""
+    """The input or a schema cannot be read; it is printed on standard error."""
 
 
 def _options(known: Capabilities | None, schema: str | None, *, strict: bool) -> CompileOptions:

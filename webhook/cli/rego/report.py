@@ -49,7 +49,7 @@ def coverage_json(report: dict[str, Any]) -> str:
 
 
 def coverage_document(report: dict[str, Any]) -> dict[str, Any]:
-    """The same as a part of a result."""
+    """Return a report of coverage as a part of a result, with its fields in OPA's order."""
     files = {name: OrderedFields(one) for name, one in report["files"].items()}
     for one in files.values():
         for ranges in ("covered", "not_covered"):

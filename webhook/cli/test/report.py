@@ -110,7 +110,7 @@ def as_json(outcome: CheckOutcome) -> str:
 
 
 def as_yaml(outcome: CheckOutcome) -> str:
-    """The same as YAML, with the names that gator's encoder makes of them."""
+    """Return the results as YAML, with the field names of gator's encoder."""
     documents: Any = [_yaml_result(outcome, item) for item in outcome.shown]
     if outcome.times is not None:
         documents = {"results": documents, "stats": outcome.times}
@@ -118,7 +118,7 @@ def as_yaml(outcome: CheckOutcome) -> str:
 
 
 def report(outcome: CheckOutcome) -> Report:
-    """As SARIF, JUnit and annotations tell it."""
+    """Return the results for SARIF, JUnit and annotations."""
     places = FilesFieldLines()
     findings = [
         ShownFinding(

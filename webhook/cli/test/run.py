@@ -448,7 +448,7 @@ def _add_each(
 
 
 def _undecided(responses: Responses, shown: str, warnings: list[str]) -> list[str]:
-    """What may deny and could not be decided; what only warns is told by a warning."""
+    """Return the denying constraints that could not be decided; a warning one gives a warning."""
     faults = [f"auditing objects: reviewing {shown}: {fault}" for fault in responses.faults]
     for item in responses.undecided:
         if item.cause in _TOLD_BEFORE:

@@ -192,7 +192,7 @@ class CelEvaluator:
         state: _Shared,
         look: Callable[[], None],
     ) -> list[DriverViolation] | None:
-        """The same by one function; None where that cannot say."""
+        """Evaluate all validations by one generated function; None where only the exact form can decide."""
         prepared: tuple[Any, ...] | None = ()
         if whole.prepared:
             prepared = self._prepared_for(whole, given, look)

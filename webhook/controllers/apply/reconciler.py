@@ -163,7 +163,7 @@ class Reconciler:
         )
 
     def begin(self) -> None:
-        """Say what is awaited, and want the kinds that are always wanted."""
+        """Say what readiness waits for, and watch the kinds that are always followed."""
         for gvk, taker in self._takers.items():
             self._tracker.track(taker.tracked)
             self._policy_watches.add_watch(gvk)
@@ -216,7 +216,7 @@ class Reconciler:
             self._policy_watches.add_watch(constraint_gvk(after))
 
     def absent(self, gvk: GroupVersionKind) -> None:
-        """A wanted kind is not served, and for certain there is no object of it."""
+        """Note that a watched kind is not served: for certain there is no object of it."""
         if gvk == TEMPLATE:
             return  # Without templates there is no policy: this is an error to be waited out.
         self._listed(gvk)
@@ -225,7 +225,7 @@ class Reconciler:
             self._tracker.expect(data_kind(gvk), ())
 
     def trouble(self, gvk: GroupVersionKind, error: str) -> None:
-        """A kind's list or watch failed: whoever asks what is awaited is told so."""
+        """Note that a kind's list or watch failed, for whoever asks what readiness waits for."""
         if (taker := self._taker(gvk)) is not None:
             self._tracker.fail(taker.tracked, "", error)
         self._tracker.fail(data_kind(gvk), "", error)

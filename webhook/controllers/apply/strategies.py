@@ -120,7 +120,7 @@ class TemplateStrategy:
         ), None
 
     def beyond_bounds(self, why: str) -> ConstraintFrameworkError:
-        """As the trial itself would have told it."""
+        """Return the error that the trial itself would have given."""
         return CompileError(why)
 
     def kept(self, state: State) -> State:
