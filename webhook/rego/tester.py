@@ -1,7 +1,7 @@
 """Rego's own unit tests: found, run and judged as OPA's runner does (v1/tester/runner.go).
 
 A test is a rule whose name begins with ``test_``; its cases are the keys of a rule such as
-``test_concat[case.name]``. ``todo_test_`` is told and not run.
+``test_concat[case.name]``. ``todo_test_`` is reported and not run.
 """
 
 from __future__ import annotations
@@ -365,9 +365,9 @@ def _key_text(key: Value) -> str:
     return key if isinstance(key, str) else json_text(key)
 
 
-def _cases(told: Any, named: Iterable[Sequence[str]]) -> tuple[bool, dict[str, RegoCaseResult]]:
-    """Whether any case failed, and all: those with a value, and those that came to none."""
-    cases = {name: _case(name, value) for name, value in told.items()}
+def _cases(value: Any, named: Iterable[Sequence[str]]) -> tuple[bool, dict[str, RegoCaseResult]]:
+    """Return whether a case failed, and all cases: those with a value, and those without."""
+    cases = {name: _case(name, outcome) for name, outcome in value.items()}
     for path in named:
         cases = _with_missing(cases, path)
     return any(case.failed for case in cases.values()), cases

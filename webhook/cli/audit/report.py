@@ -182,8 +182,8 @@ def _exception(result: Result) -> dict[str, Any]:
     excuse = result.excuse
     if excuse is None:
         return {}
-    told = {"title": excuse.title, "effect": excuse.effect, "expires": excuse.expires}
-    return {"exception": {field: text for field, text in told.items() if text}}
+    fields = {"title": excuse.title, "effect": excuse.effect, "expires": excuse.expires}
+    return {"exception": {field: text for field, text in fields.items() if text}}
 
 
 FORMATS: Final[dict[str, Callable[[AuditOutcome], str]]] = {
