@@ -153,7 +153,7 @@ _PATH = click.Path(exists=True, path_type=Path)
     help="After which people are sent to the provider again.",
 )
 def command(**options: Any) -> int:
-    """Serve until told to stop."""
+    """Serve until a signal."""
     # Here and not above: --help and a mistyped option need none of it.
     from webhook.cli.console.run import run  # noqa: PLC0415
 
