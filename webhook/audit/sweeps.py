@@ -13,6 +13,7 @@ from webhook.audit.continuous import Continuous
 from webhook.audit.foreign_totals import (
     OF_ADMISSION_POLICIES,
     OF_KYVERNO_POLICIES,
+    SERIES_MAX,
     ForeignTotals,
 )
 from webhook.audit.ledger import AuditLedger
@@ -65,10 +66,6 @@ STEP_SECONDS: Final = 0.5
 
 WATCHES_SECONDS: Final = 30.0
 """How long a sweep waits for the watches' first lists; without them it sweeps all the same."""
-
-
-SERIES_MAX: Final = 1000
-"""Mutators that are told of; of those beyond, the ones with most objects are."""
 
 
 class Results:
