@@ -381,10 +381,18 @@ class ClusterClient:
         return answer
 
     async def delete(
-        self, resource: Resource, name: str, namespace: str = "", *, uid: str = ""
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str = "",
+        *,
+        uid: str = "",
+        version: str = "",
     ) -> None:
-        """Delete an object, if it still is the one with this uid; none there is fine too."""
-        body = {"preconditions": {"uid": uid}} if uid else None
+        """Delete an object, if it still is the one with this uid and version; none there is fine too."""
+        given = {"uid": uid, "resourceVersion": version}
+        preconditions = {field: value for field, value in given.items() if value}
+        body = {"preconditions": preconditions} if preconditions else None
         try:
             await self.request("DELETE", resource.path(name, namespace), body=body)
         except ApiError as error:

@@ -17,7 +17,7 @@ from webhook.controllers.keeper import Keeper
 from webhook.controllers.status.aggregation import DEBOUNCE_SECONDS
 from webhook.controllers.write_pace import TURN_SECONDS, WRITES_AT_ONCE
 from webhook.events.policies import EventWriter, event
-from webhook.exceptions.state import news_of, seconds_to_change, state_of, wanted_status
+from webhook.exceptions.state import ended_at, news_of, seconds_to_change, state_of, wanted_status
 from webhook.metrics.policies import EXCEPTIONS as EXCEPTIONS_BY_STATE
 from webhook.policy_kinds.table import EXCEPTION_KINDS
 from webhook.replicas import rendezvous
@@ -157,7 +157,8 @@ class ExceptionKeeper:
         if self._states.get(key) != state:
             self._states[key] = state
             self._tell_states()
-        is_old = facts.item is not None and facts.item.ends + self._keep_seconds <= now
+        # Of the object itself: what is known otherwise may be of an earlier text.
+        is_old = facts.item is not None and ended_at(document) + self._keep_seconds <= now
         if wanted is None and not (is_old and self._may_delete()):
             self.keeper.settled(key, again)
             return
@@ -204,7 +205,11 @@ class ExceptionKeeper:
         try:
             self.keeper.writes += 1
             await self._client.delete(
-                resource, metadata["name"], metadata.get("namespace", ""), uid=metadata["uid"]
+                resource,
+                metadata["name"],
+                metadata.get("namespace", ""),
+                uid=metadata["uid"],
+                version=metadata["resourceVersion"],
             )
         except (ApiError, ApiUnreachable) as error:
             if isinstance(error, ApiError) and error.is_forbidden:
