@@ -160,8 +160,8 @@ def state_of(status: Mapping[str, Any]) -> str:
 def ended_at(document: Mapping[str, Any]) -> float:
     """When an exception ends by its own text; infinite where it does not, or says no time."""
     try:
-        return reading.seconds_of((document.get("spec") or {}).get("expires"))
-    except (TypeError, ValueError):
+        return reading.seconds_of(document["spec"]["expires"])
+    except (KeyError, TypeError, ValueError):
         return math.inf
 
 

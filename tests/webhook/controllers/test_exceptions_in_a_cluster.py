@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -193,6 +194,11 @@ def told(made: Session, name: str) -> list[tuple[str, str]]:
     ]
 
 
+def is_told_to_end(made: Session, name: str) -> bool:
+    """Whether Events say that it is about to end, once, and nothing else."""
+    return told(made, name) == [("Expiring", "Warning")]
+
+
 def test_events_tell_a_week_before_the_end_and_at_the_end(tmp_path: Path) -> None:
     async def run() -> None:
         async with session(tmp_path, *EVERYTHING) as made:
@@ -205,7 +211,7 @@ def test_events_tell_a_week_before_the_end_and_at_the_end(tmp_path: Path) -> Non
             over["status"] = {"state": "Active", "message": "it ends at some time"}
             made.make(*WIDE, over)
             for name in ("near", "coming"):
-                await made.until(lambda n=name: told(made, n) == [("Expiring", "Warning")], name)
+                await made.until(partial(is_told_to_end, made, name), name)
             await made.until(lambda: told(made, "over") == [("Expired", "Warning")], "the end")
             assert status(made, *WIDE, "far")["state"] == "Active"
             assert told(made, "far") == []
@@ -220,7 +226,7 @@ def test_one_that_is_unused_is_told_to_end_as_well(tmp_path: Path) -> None:
             idle = ending("idle", 6 * DAY, begun=40 * DAY)
             idle["status"] = {"state": "Unused", "message": "it has excused nothing for 39 days"}
             made.make(*WIDE, idle)
-            await made.until(lambda: told(made, "idle") == [("Expiring", "Warning")], "an Event")
+            await made.until(lambda: is_told_to_end(made, "idle"), "an Event")
             assert status(made, *WIDE, "idle")["state"] == "Unused"
             assert "it ends at" in status(made, *WIDE, "idle")["message"]
 
