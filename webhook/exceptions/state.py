@@ -67,6 +67,11 @@ class ExceptionFacts:
     used_at: float = 0.0
     condition_fault: str = ""
 
+    @property
+    def is_unread(self) -> bool:
+        """Whether nothing is known yet, not even a fault."""
+        return self.item is None and not self.error
+
 
 def judge(document: Mapping[str, Any], facts: ExceptionFacts, now: float) -> ExceptionVerdict:
     """The state of an exception at a time, in seconds since the epoch."""

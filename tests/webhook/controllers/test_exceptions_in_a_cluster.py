@@ -294,3 +294,20 @@ def test_one_that_is_prolonged_is_not_deleted_for_what_it_said_before(tmp_path: 
             await made.until(lambda: names(made) == {"e"}, "the other one is deleted")
 
     asyncio.run(run())
+
+
+def test_nothing_is_said_of_one_before_it_is_read(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with session(tmp_path, *EVERYTHING) as made:
+            await enforced(made)
+            keeper = made.following._exceptions
+            facts = keeper._facts
+            keeper._facts = lambda *_: ExceptionFacts(None, {})  # what is in force lags behind
+            made.make(*WIDE, ending("e", 20 * DAY))
+            key = ("ClusterPolicyException", "", "e")
+            await made.until(lambda: key in keeper.keeper.queue._failing, "looked at")
+            assert status(made, *WIDE, "e") == {}
+            keeper._facts = facts
+            await made.until(lambda: status(made, *WIDE, "e").get("state") == "Active", "told")
+
+    asyncio.run(run())
