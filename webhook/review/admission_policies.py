@@ -105,6 +105,11 @@ class AdmissionPolicies:
         return {(POLICY, name) for name in self.matched}
 
     @property
+    def enforced(self) -> Sequence[Mapping[str, Any]]:
+        """None: the API server enforces them itself."""
+        return ()
+
+    @property
     def kinds_of_parameters(self) -> Sequence[GroupVersionKind]:
         """Of the resources by which policies that name a paramKind are evaluated."""
         kinds = (one.param_kind for one in self._policies.values())

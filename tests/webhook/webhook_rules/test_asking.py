@@ -280,3 +280,89 @@ def test_an_entry_that_would_lock_the_cluster_out_is_told() -> None:
         "leases.coordination.k8s.io of namespace kube-node-lease",
         "nodes",
     ]
+
+
+def kyverno_policy(*rules: dict[str, Any], kind: str = "ValidatingPolicy", **spec: Any) -> Any:
+    """A policy of Kyverno on the resources of rules."""
+    return {
+        "apiVersion": "policies.kyverno.io/v1",
+        "kind": kind,
+        "metadata": {"name": "k", "namespace": "here"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [{"apiVersions": ["v1"], **one} for one in rules]},
+            "validations": [{"expression": "true"}],
+            **spec,
+        },
+    }
+
+
+def rule(group: str, *resources: str, operations: tuple[str, ...] = ("CREATE",)) -> dict[str, Any]:
+    """A rule of such a policy."""
+    return {"apiGroups": [group], "resources": list(resources), "operations": list(operations)}
+
+
+@pytest.mark.parametrize(
+    ("policy", "extent", "text"),
+    [
+        (kyverno_policy(rule("", "pods")), "wholly", ""),
+        (kyverno_policy(rule("", "pods", operations=("*",))), "partly", "sends DELETE of pods"),
+        (kyverno_policy(rule("*", "*")), "wholly", ""),
+        (kyverno_policy(rule("example.com", "widgets")), "wholly", ""),
+        (
+            kyverno_policy(rule("coordination.k8s.io", "leases")),
+            "not at all",
+            "matchCondition exclude-leases",
+        ),
+        (
+            kyverno_policy(rule("", "pods/exec", operations=("CONNECT",))),
+            "not at all",
+            f'CONNECT of pods/exec: {ADD} [""], resources [pods/exec]',
+        ),
+        (
+            kyverno_policy(rule("", "pods/exec", operations=("*",))),
+            "not at all",
+            "sends CONNECT of pods/exec",
+        ),
+        (
+            kyverno_policy(rule("authorization.k8s.io", "subjectaccessreviews")),
+            "not at all",
+            "API servers ask no webhook",
+        ),
+        (
+            kyverno_policy(rule("", "pods"), kind="NamespacedValidatingPolicy")
+            | {"metadata": {"name": "k", "namespace": "kube-system"}},
+            "not at all",
+            "leaves out namespace kube-system",
+        ),
+    ],
+)
+def test_policies_of_kyverno_are_asked_by_the_resources_that_they_name(
+    policy: dict[str, Any], extent: str, text: str
+) -> None:
+    need = need_of(policy, lambda _: frozenset())
+    assert need is not None
+    entries = entries_of([yaml.safe_load(OURS.read_text())], VALIDATING_PATH, "waddle-system")
+    found = asking_of(need, Surroundings({"webhook": entries}))
+    assert found.extent == extent, found
+    assert text in found.text
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        kyverno_policy(rule("", "pods"), evaluation={"admission": {"enabled": False}}),
+        kyverno_policy(rule("", "pods"), evaluation={"mode": "JSON"}),
+        kyverno_policy(),
+        kyverno_policy(rule("", "pods"), kind="PolicyException"),
+    ],
+)
+def test_policies_of_kyverno_that_no_admission_is_about_need_none(policy: dict[str, Any]) -> None:
+    assert need_of(policy, lambda _: frozenset()) is None
+
+
+def test_policies_of_kyverno_are_asked_of_the_entry_that_fails_open() -> None:
+    need = need_of(kyverno_policy(rule("", "pods"), failurePolicy="Fail"), lambda _: frozenset())
+    assert need is not None
+    alone = entries_of([configuration(entry("fail", "Fail"))], VALIDATING_PATH, "waddle-system")
+    found = asking_of(need, Surroundings({"webhook": alone}))
+    assert found.text.startswith("no webhook of mesh calls /v1/admit/ignore: add one")
