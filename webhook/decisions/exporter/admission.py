@@ -179,6 +179,8 @@ def admission_record(
     }
     if allowed is not None:
         record["allowed"] = allowed
+    if request.failure_policy:
+        record["failurePolicy"] = request.failure_policy
     if responses is not None:
         record["constraintsEvaluated"] = responses.evaluated
         if responses.recalled:
