@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -62,7 +63,7 @@ def test_records_say_which_entry_asked_behind_the_sidecar(tmp_path: Path) -> Non
                 for path in ("/v1/admit/fail", "/v1/admit/ignore", "/v1/admit"):
                     assert server.post(review(pod()), path).verdict["allowed"] is False
 
-                def decisions() -> list[dict[str, object]]:
+                def decisions() -> list[dict[str, Any]]:
                     return [one for one in receiver.records if one["eventType"] == "decision"]
 
                 with receiver.changed:

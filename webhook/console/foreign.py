@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.admission_policies.kinds import BINDING, MUTATING_BINDING, POLICY
+from webhook.admission_policies.kinds import POLICY
 from webhook.api.gvk import gvk_of, text
 from webhook.api.shapes import integer_of, object_of
 from webhook.audit.admission_policies import is_generated, type_warnings
@@ -17,7 +17,6 @@ from webhook.console.sorts import category_of, shown_name
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.policy_kinds.known import is_admission_policy
 from webhook.policy_kinds.parts import read_admission_policy, read_kyverno_policy
-from webhook.policy_kinds.table import ADMISSION_POLICIES, KYVERNO_POLICIES
 from webhook.review.admission_policies import AdmissionPolicies
 from webhook.review.kyverno_policies import KyvernoPolicies
 from webhook.webhook_rules.asking import REASON
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
 
     from webhook.console.picture import PictureState
     from webhook.policies.asked import WhoIsAsked
-
-FOREIGN: Final = frozenset({ADMISSION_POLICIES.name, KYVERNO_POLICIES.name})
-"""Their categories."""
 
 _AUDITED: Final = "admissions are not decided by it: --kyverno-policies is audit"
 
@@ -45,9 +41,7 @@ class ForeignPolicies:
         self._own = AdmissionPolicies(())
         self._kyvernos = KyvernoPolicies(())
 
-    def shown(
-        self, documents: Sequence[Mapping[str, Any]], asked: WhoIsAsked
-    ) -> list[ShownPolicy]:
+    def shown(self, documents: Sequence[Mapping[str, Any]], asked: WhoIsAsked) -> list[ShownPolicy]:
         """All but those that are generated of templates: constraints say the same already."""
         kept = [one for one in documents if not is_generated(one)]
         if len(kept) != len(self._documents) or any(

@@ -105,9 +105,7 @@ def who_is_asked(
 
 
 def is_judged(document: Mapping[str, Any]) -> bool:
-    """Whether admissions are asked about such an object: a constraint, a group, a mutator, or a policy of
-    Kyverno's.
-    """
+    """Whether admissions are asked about it: a constraint, a group, a mutator, a policy of Kyverno."""
     return kind_of_document(document) in _JUDGED
 
 

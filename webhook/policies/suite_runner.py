@@ -397,15 +397,9 @@ def _check_case(
     admits = any(len(entry.targets) > len(targets) for entry in entries)
     if not targets or (admits and type(documents[0]) is dict and is_object(documents[0])):
         subject = documents[0]
-        if is_admission_review(subject):
-            if case.mutated:
-                raise _Failure("invalid Case: mutated is not for an AdmissionReview")
-        else:
+        if not is_admission_review(subject):
             subject = _mutated(client, extensions, subject, printed)
-            if case.mutated:
-                wanted, _ = _first(folder, case.mutated, "mutated object")
-                if fault := expectation_fault(subject, wanted):
-                    raise _Failure(fault)
+        _check_mutated(folder, case, subject)
         answers = [_review(client, extensions, subject, printed)]
     else:
         policies = PolicySet(client.snapshot)
@@ -420,6 +414,17 @@ def _check_case(
     messages = [result.msg for result in results]
     for assertion in case.assertions:
         assertion.check(messages)
+
+
+def _check_mutated(folder: Path, case: Case, subject: dict[str, Any]) -> None:
+    """Whether an object is the one that the case expects, where it says so."""
+    if not case.mutated:
+        return
+    if is_admission_review(subject):
+        raise _Failure("invalid Case: mutated is not for an AdmissionReview")
+    wanted, _ = _first(folder, case.mutated, "mutated object")
+    if fault := expectation_fault(subject, wanted):
+        raise _Failure(fault)
 
 
 def _split(targets: Sequence[DocumentTarget], value: Any, name: str) -> list[Document]:

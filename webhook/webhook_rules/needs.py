@@ -65,8 +65,7 @@ class Need:
 def need_of(
     document: Mapping[str, Any], operations_of: Callable[[str], frozenset[str]]
 ) -> Need | None:
-    """What a constraint, group, mutator or policy of Kyverno needs; None for what no admission is to
-    be asked.
+    """What a constraint, group, mutator or policy of Kyverno needs; None where no admission is asked.
 
     ``operations_of`` gives those of a template by its name; none where it names none.
     """

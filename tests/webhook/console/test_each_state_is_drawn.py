@@ -109,7 +109,9 @@ GOOD = {"apiVersion": "v1", "kind": "Pod", "name": "good"}
 def files_with_violations(folder: Path) -> None:
     folder.mkdir()
     log_file = folder / "decisions.jsonl"
-    allowed = records(2, "allow", dryRun=True, errors=["out of time"], requestUsername="ada", failurePolicy="fail")
+    allowed = records(
+        2, "allow", dryRun=True, errors=["out of time"], requestUsername="ada", failurePolicy="fail"
+    )
     log_file.write_text(records(2) + records(1, resourceNamespace="") + allowed)
     good = thing("Pod", "good", labels={"owner": "a", "team": "b"}, resourceVersion="7")
     objects = [pod(), thing("Pod", "wide"), pod(owner="a"), thing("Namespace", "shop"), good]

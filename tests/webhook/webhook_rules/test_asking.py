@@ -289,7 +289,9 @@ def kyverno_policy(*rules: dict[str, Any], kind: str = "ValidatingPolicy", **spe
         "kind": kind,
         "metadata": {"name": "k", "namespace": "here"},
         "spec": {
-            "matchConstraints": {"resourceRules": [{"apiVersions": ["v1"], **one} for one in rules]},
+            "matchConstraints": {
+                "resourceRules": [{"apiVersions": ["v1"], **one} for one in rules]
+            },
             "validations": [{"expression": "true"}],
             **spec,
         },

@@ -253,7 +253,11 @@ def test_policies_of_kyverno_need_what_they_match_and_its_controllers() -> None:
     listed = (
         {"apiGroups": [""], "resources": ["pods/exec"], "operations": ["*"]},
         {"apiGroups": ["a.b"], "resources": ["xs"], "operations": ["DELETE"], "scope": "Cluster"},
-        {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "operations": ["*"]},
+        {
+            "apiGroups": ["authentication.k8s.io"],
+            "resources": ["tokenreviews"],
+            "operations": ["*"],
+        },
     )
     assert rules(kyverno_need(*listed)) == [
         ("", "pods/exec", "CONNECT"),

@@ -27,7 +27,7 @@ _GRAVITY: Final[tuple[DecisionVerdict, ...]] = ("deny", "warn", "dryrun")
 
 _NOBODY: Final[dict[str, Any]] = {}
 
-MEMO: Final = {"memo": True}
+MEMO: Final[dict[str, Any]] = {"memo": True}
 """What a record has more where it was known before what some constraints find."""
 
 
