@@ -15,8 +15,8 @@ from webhook.audit.admission_policies import is_generated, type_warnings
 from webhook.console.picture import ShownPolicy
 from webhook.console.sorts import category_of, shown_name
 from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.policy_kinds import parts
 from webhook.policy_kinds.known import is_admission_policy
-from webhook.policy_kinds.parts import read_admission_policy, read_kyverno_policy
 from webhook.review.admission_policies import AdmissionPolicies
 from webhook.review.kyverno_policies import KyvernoPolicies
 from webhook.webhook_rules.asking import REASON
@@ -59,9 +59,9 @@ class ForeignPolicies:
         for document in documents:
             try:
                 if is_admission_policy(gvk_of(document)):
-                    own.append(read_admission_policy(document))
+                    own.append(parts.read_admission_policy(document))
                 else:
-                    kyvernos.append(read_kyverno_policy(document))
+                    kyvernos.append(parts.read_kyverno_policy(document))
             except ConstraintFrameworkError as error:
                 self._faults[id(document)] = str(error)
         self._own, self._kyvernos = AdmissionPolicies(own), KyvernoPolicies(kyvernos)

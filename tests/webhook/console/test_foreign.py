@@ -12,11 +12,12 @@ from tests.webhook.admission_policies.making import (
     policy,
 )
 from webhook.api.shapes import Json
-from webhook.console import foreign, pages
+from webhook.console import pages
 from webhook.console.assembly import ClusterObjects, picture_of
 from webhook.console.foreign import ForeignPolicies
 from webhook.console.picture import Picture, ShownPolicy
 from webhook.policies.manifests import read_file
+from webhook.policy_kinds import parts
 
 LABELLED = 'Object{metadata: Object.metadata{labels: {"managed": "yes"}}}'
 OURS = read_file(ROOT / "manifests" / "base" / "webhook-configuration.yaml")
@@ -147,8 +148,8 @@ def test_what_is_unchanged_is_not_compiled_again(monkeypatch):
         read.append(document["metadata"]["name"])
         return reader(document)
 
-    reader = foreign.read_admission_policy
-    monkeypatch.setattr(foreign, "read_admission_policy", noted)
+    reader = parts.read_admission_policy
+    monkeypatch.setattr(parts, "read_admission_policy", noted)
     known = ForeignPolicies()
     first, bound = policy("true", name="a"), binding("b", "a")
     for documents in ([first, bound], [first, bound], [policy("false", name="a"), bound]):
