@@ -32,7 +32,9 @@ from webhook.rego.syntax.parser import parse_module
 MODES: tuple[tuple[RegoVersion, Target], ...] = (("v1", "v1"), ("v0", "v0"), ("v0", "v0v1"))
 """As what a file is read, and for what it is laid out: by default, v0-compatible, and --v0-v1."""
 
-TOKEN = re.compile(r'\s+|#[^\n]*|[A-Za-z_]\w*|\d+|"(?:[^"\\\n]|\\.)*"|`[^`]*`|[:=!<>]=|.', re.DOTALL)
+TOKEN = re.compile(
+    r'\s+|#[^\n]*|[A-Za-z_]\w*|\d+|"(?:[^"\\\n]|\\.)*"|`[^`]*`|[:=!<>]=|.', re.DOTALL
+)
 FILE = "test-0.rego"
 
 Texts = tuple[str, str]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -85,10 +86,8 @@ class BodyWriter:
             lines.start_line()
 
     def _braced(self, body: Body, before: Place, whole: Place) -> None:
-        try:
+        with suppress(UnexpectedComment):
             self.inner_body("{}", body, before, whole)
-        except UnexpectedComment:
-            pass
 
     # --- literals --------------------------------------------------------------------------
 
@@ -156,10 +155,8 @@ class BodyWriter:
         lines.write("with " if indented else " with ")
         lines.lose(self.terms.term, one.target)
         lines.write(" as ")
-        try:
+        with suppress(UnexpectedComment):
             self.terms.term(one.value)
-        except UnexpectedComment:
-            pass
 
     def _some(self, decl: SomeDecl) -> None:
         lines = self.lines
@@ -212,10 +209,8 @@ class BodyWriter:
         )
         if parentheses:
             lines.write("(")
-        try:
+        with suppress(UnexpectedComment):
             self.expr(only)
-        except UnexpectedComment:
-            pass
         if parentheses:
             lines.write(")")
 

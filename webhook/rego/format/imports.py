@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from webhook.rego.syntax.lexer import Source
 
 
-def imports_for(imports: list[Import], options: Options, source: Source, *, drop: bool) -> list[Import]:
+def imports_for(
+    imports: list[Import], options: Options, source: Source, *, drop: bool
+) -> list[Import]:
     """The imports of a file for its target; ``drop`` leaves out what the target makes needless."""
     paths = {one.dotted for one in imports}
     if "rego.v2" in paths or (options.target == "v1" and drop):
@@ -36,7 +38,9 @@ def imports_for(imports: list[Import], options: Options, source: Source, *, drop
 
 def _with_keywords(imports: list[Import], keywords: list[str], source: Source) -> list[Import]:
     for keyword in keywords:
-        known = {".".join(one.names[2:]) for one in imports if one.names[:2] == ["future", "keywords"]}
+        known = {
+            ".".join(one.names[2:]) for one in imports if one.names[:2] == ["future", "keywords"]
+        }
         if not ({"", keyword} & known or (keyword == "in" and "every" in known)):
             imports = _added(imports, f"future.keywords.{keyword}", source)
     return imports
@@ -50,9 +54,7 @@ def _with(imports: list[Import], path: str, source: Source) -> list[Import]:
 
 def _added(imports: list[Import], path: str, source: Source) -> list[Import]:
     """With one more import, below the last that is alike."""
-    rows = [
-        one.place.row for one in imports if one.names[0] == "future" or one.dotted == "rego.v1"
-    ]
+    rows = [one.place.row for one in imports if one.names[0] == "future" or one.dotted == "rego.v1"]
     place = synthetic_place(source, max(rows) + 1 if rows else 1)
     head, *names = path.split(".")
     terms = [Term("var", head, place), *(Term("string", name, place) for name in names)]

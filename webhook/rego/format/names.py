@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from webhook.rego.format.nodes import Body
 
 INFIX: Final = {
-    **{t.NAMES[kind]: symbol for symbol, kind in t.PUNCTUATION.items() if t.ASSIGN <= kind <= t.LTE},
+    **{
+        t.NAMES[kind]: symbol for symbol, kind in t.PUNCTUATION.items() if t.ASSIGN <= kind <= t.LTE
+    },
     "internal.member_2": "in",
     "internal.member_3": "in",
 }
@@ -33,6 +35,7 @@ _RANKS: Final = {
     )
 }
 """OPA's order of terms by their kinds."""
+
 
 def arity(name: str) -> int:
     """How many operands a built-in between them has."""
@@ -68,7 +71,9 @@ def text(term: Term, *, exact: bool = False) -> str:
         return f"{{{_listed(sorted(value, key=order), exact)}}}" if value else "set()"
     if kind == "object":
         pairs = sorted(value, key=lambda pair: order(pair[0]))
-        return f"{{{', '.join(f'{text(k, exact=exact)}: {text(v, exact=exact)}' for k, v in pairs)}}}"
+        return (
+            f"{{{', '.join(f'{text(k, exact=exact)}: {text(v, exact=exact)}' for k, v in pairs)}}}"
+        )
     if kind == "templatestring":
         return _template(term, exact)
     *heads, body = value

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from webhook.rego.format.nodes import Every, Expr, Logical, Not, Rule, walk
 from webhook.rego.format.names import text
+from webhook.rego.format.nodes import Every, Expr, Logical, Not, Rule, walk
 from webhook.rego.syntax import tokens as t
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from webhook.golang.strings import quote
 from webhook.rego.format.lines import LayoutFault, Lines, UnexpectedComment, closing_row
 from webhook.rego.format.names import text
 from webhook.rego.format.nodes import Term, is_constant, is_true
@@ -105,10 +105,8 @@ class RuleWriter:
     def _inline_body(self, rule: Rule) -> None:
         lines = self.lines
         lines.write(" ")
-        try:
+        with suppress(UnexpectedComment):  # what follows is written all the same
             self.bodies.expr(rule.body[0])
-        except UnexpectedComment:
-            pass  # what follows is written all the same
         lines.end_line()
         if rule.else_ is not None:
             self._else(rule, rule.else_)
@@ -116,10 +114,8 @@ class RuleWriter:
     def _block(self, rule: Rule) -> None:
         lines = self.lines
         lines.up()
-        try:
+        with suppress(UnexpectedComment):
             self.bodies.body(rule.body)
-        except UnexpectedComment:
-            pass
         skip = "()" if rule.head.args else "[]" if rule.head.key is not None else ""
         lines.lose(lines.insert, closing_row(rule.place, "{", "}", skip))
         lines.down()

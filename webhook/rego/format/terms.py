@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.golang.strings import quote
@@ -435,7 +434,7 @@ def _wanted_types(name: str) -> list[str]:
     """The types of an operator's operands, as OPA's error names them."""
     if name in {"plus", "mul", "div", "rem"}:
         return ["number", "number"]
-    if name in {"minus"}:
+    if name == "minus":
         return ["any<number, set[any]>"] * 2
     if name in {"and", "or"}:
         return ["set[any]"] * 2
