@@ -165,13 +165,13 @@ def test_the_names_of_all_objects_can_be_chosen(release, values, prefix, more):
     webhook = found["Deployment", NAMESPACE, f"{prefix}-webhook"]["spec"]["template"]["spec"]
     settings = read(webhook["containers"][0]["args"][1:], {"POD_NAME": "p", "POD_NAMESPACE": "n"})
     named = {
-        ("Service", NAMESPACE, settings.cert_service_name),
-        ("Secret", NAMESPACE, settings.cert_secret_name),
+        ("Service", NAMESPACE, settings.tls.cert_service_name),
+        ("Secret", NAMESPACE, settings.tls.cert_secret_name),
         ("ServiceAccount", NAMESPACE, webhook["serviceAccountName"]),
-        ("ValidatingWebhookConfiguration", "", settings.validating_webhook_configuration_name),
+        ("ValidatingWebhookConfiguration", "", settings.tls.validating_webhook_configuration_name),
     }
     if settings.mutates:
-        name = settings.mutating_webhook_configuration_name
+        name = settings.tls.mutating_webhook_configuration_name
         named.add(("MutatingWebhookConfiguration", "", name))
     assert named <= found.keys()
     assert everywhere.count(f"system:serviceaccount:{NAMESPACE}:") == everywhere.count(

@@ -128,7 +128,7 @@ def test_the_chart_renders_what_the_component_that_validates_policies_adds(tmp_p
 
     assert helmed(*options) == without_namespace(objects)
     (container,) = pod_of(objects, "waddle-webhook")["spec"]["containers"]
-    assert read(container["args"][1:], ENVIRONMENT).enable_validate_policy
+    assert read(container["args"][1:], ENVIRONMENT).deciding.enable_validate_policy
 
 
 def test_audits_go_by_the_cluster_s_admission_policies_by_a_component_or_a_value(tmp_path):
@@ -136,7 +136,7 @@ def test_audits_go_by_the_cluster_s_admission_policies_by_a_component_or_a_value
     rendered = helmed("--set", "audit.admissionPolicies=true")
     for made in (objects, rendered):
         (container,) = pod_of(made, "waddle-audit")["spec"]["containers"]
-        assert read(container["args"][1:], ENVIRONMENT).admission_policies == "audit"
+        assert read(container["args"][1:], ENVIRONMENT).policies.admission_policies == "audit"
 
 
 def test_the_chart_renders_what_the_component_for_the_api_server_s_addresses_adds(tmp_path):
@@ -167,7 +167,7 @@ def test_the_chart_renders_what_the_component_of_mutation_adds(tmp_path):
     (container,) = pod_of(objects, "waddle-webhook")["spec"]["containers"]
     settings = read(container["args"][1:], ENVIRONMENT)
     assert settings.mutates
-    name = settings.mutating_webhook_configuration_name
+    name = settings.tls.mutating_webhook_configuration_name
     assert ("MutatingWebhookConfiguration", "", name) in objects
 
 
@@ -185,7 +185,7 @@ def test_the_chart_renders_what_the_component_of_kyverno_s_policies_adds(tmp_pat
     assert made == without_namespace(objects)
     for name in ("waddle-webhook", "waddle-audit"):
         (container,) = pod_of(objects, name)["spec"]["containers"]
-        assert read(container["args"][1:], ENVIRONMENT).kyverno_policies == "enforce"
+        assert read(container["args"][1:], ENVIRONMENT).policies.kyverno_policies == "enforce"
 
 
 def test_the_page_s_kustomization_has_that_copy_in_another_namespace(tmp_path):
@@ -203,7 +203,7 @@ def test_the_page_s_kustomization_has_that_copy_in_another_namespace(tmp_path):
     assert made[kept] == objects[kept]
     (container,) = pod_of(objects)["spec"]["containers"]
     settings = read(container["args"][1:], ENVIRONMENT)
-    assert settings.provider_ca_secret == "/".join(kept[1:])
+    assert settings.tls.provider_ca_secret == "/".join(kept[1:])
 
 
 def test_the_chart_renders_what_the_component_of_telemetry_adds(tmp_path):
@@ -215,9 +215,9 @@ def test_the_chart_renders_what_the_component_of_telemetry_adds(tmp_path):
     for name in ("waddle-audit", "waddle-webhook"):
         (container,) = pod_of(objects, name)["spec"]["containers"]
         settings = read(container["args"][1:], ENVIRONMENT)
-        assert settings.otlp_endpoint == endpoint
-        assert settings.sends_metrics
-        assert settings.enable_tracing is (name == "waddle-webhook")
+        assert settings.telemetry.otlp_endpoint == endpoint
+        assert settings.telemetry.sends_metrics
+        assert settings.telemetry.enable_tracing is (name == "waddle-webhook")
 
 
 def test_the_chart_renders_what_the_component_of_the_console_adds(tmp_path):
@@ -360,7 +360,7 @@ def test_the_chart_renders_what_the_components_of_the_decision_log_add(
     for name, of in (("waddle-webhook", "webhook"), ("waddle-audit", "audit")):
         (container,) = pod_of(objects, name)["spec"]["containers"]
         assert container["name"] == of
-        configuration = read(container["args"][1:], ENVIRONMENT).decision_log_config
+        configuration = read(container["args"][1:], ENVIRONMENT).logging.decision_log_config
         assert configuration == "/etc/waddle/decisions/exporter.yaml"
 
 
@@ -449,9 +449,9 @@ def test_the_server_accepts_its_arguments(options):
     assert settings.notices == ()
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
     assert ports == {
-        "webhook": settings.port,
-        "health": int(settings.health_addr.removeprefix(":")),
-        "metrics": settings.prometheus_port,
+        "webhook": settings.serving.port,
+        "health": int(settings.serving.health_addr.removeprefix(":")),
+        "metrics": settings.serving.prometheus_port,
     }
 
 
@@ -465,10 +465,10 @@ def test_the_audit_accepts_its_arguments_and_serves_no_admission(options):
     assert settings.notices == ()
     assert settings.audits
     assert not settings.serves_admission
-    assert settings.emit_audit_events == settings.audit_from_cache == bool(options)
+    assert settings.audit.emit_events == settings.audit.from_cache == bool(options)
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
-    health = int(settings.health_addr.removeprefix(":"))
-    assert ports == {"health": health, "metrics": settings.prometheus_port}
+    health = int(settings.serving.health_addr.removeprefix(":"))
+    assert ports == {"health": health, "metrics": settings.serving.prometheus_port}
 
 
 def test_the_audit_is_one_and_its_successor_waits_for_its_end(base):
@@ -480,9 +480,9 @@ def test_a_pod_is_given_the_time_that_its_drain_takes(base):
     pod = pod_of(base)["spec"]
     settings = read(pod["containers"][0]["args"][1:], ENVIRONMENT)
     drain = (
-        settings.shutdown_delay_seconds
-        + settings.shutdown_grace_seconds
-        + settings.decision_log_grace_seconds
+        settings.serving.shutdown_delay_seconds
+        + settings.serving.shutdown_grace_seconds
+        + settings.logging.decision_log_grace_seconds
     )
     assert drain < pod["terminationGracePeriodSeconds"]
 

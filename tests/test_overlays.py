@@ -28,7 +28,7 @@ def test_each_overlay_takes_the_decision_log(tmp_path, overlay, component):
     for name in ("waddle-webhook", "waddle-audit")[: 1 + has_audit]:
         (container,) = pod_of(objects, name)["spec"]["containers"]
         settings = read(container["args"][1:], ENVIRONMENT)
-        assert settings.decision_log_config == "/etc/waddle/decisions/exporter.yaml"
+        assert settings.logging.decision_log_config == "/etc/waddle/decisions/exporter.yaml"
 
 
 def test_beside_gatekeeper_every_component_can_be_had_that_needs_no_audit(tmp_path):

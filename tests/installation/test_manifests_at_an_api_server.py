@@ -135,7 +135,7 @@ def test_the_api_server_takes_what_the_chart_s_values_change(installed):
     ]
     spec = pod_of(objects)["spec"]
     assert spec["terminationGracePeriodSeconds"] == 70
-    assert read(spec["containers"][0]["args"][1:], ENVIRONMENT).log_level == "DEBUG"
+    assert read(spec["containers"][0]["args"][1:], ENVIRONMENT).logging.level == "DEBUG"
     for item in objects.values():
         apply(installed, item, dry_run=True)
     admit_pod(installed, objects)

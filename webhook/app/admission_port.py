@@ -221,13 +221,13 @@ class ClusterCallers:
 def _hub(settings: ServeSettings, registry: Registry, log: Logger) -> Hub:
     """The connections, with who may open one, and whose are the API server's."""
     hub = Hub(connection_limits(settings), registry, log)
-    if settings.client_ca_name:
+    if settings.tls.client_ca_name:
         hub.peer_check = lambda transport: pairs.check_client_name(
-            transport, settings.client_cn_name
+            transport, settings.tls.client_cn_name
         )
-    if settings.api_server_ca_file:
+    if settings.tls.api_server_ca_file:
         hub.is_known = lambda transport: (
-            pairs.check_client_name(transport, settings.client_cn_name) is None
+            pairs.check_client_name(transport, settings.tls.client_cn_name) is None
         )
     return hub
 
@@ -259,9 +259,9 @@ class AdmissionPort:
         self._trials = trials
         self._validation: ValidationThread | None = None
         self._compilation = self._compile_thread(settings, cluster)
-        seconds = settings.evaluation_budget_seconds
+        seconds = settings.deciding.evaluation_budget_seconds
         self._log = log
-        self._series_max = settings.max_constraint_series
+        self._series_max = settings.logging.max_constraint_series
         guard = serving.guard
         guard.tell = self._tell
         times, memory = ProcessorTime(), Memory()
@@ -277,7 +277,7 @@ class AdmissionPort:
             self._application,
             bound,
             tls=certificate.context.listening,
-            grace_seconds=settings.shutdown_grace_seconds,
+            grace_seconds=settings.serving.shutdown_grace_seconds,
             measures_lag=True,
         )
 
@@ -292,7 +292,7 @@ class AdmissionPort:
     ) -> AdmissionApplication:
         """What answers requests: admission, mutation where that is on, and validation."""
         registry, log, serving = self._registry, self._log, self._serving
-        seconds = min(settings.evaluation_budget_seconds, FAST_SECONDS)
+        seconds = min(settings.deciding.evaluation_budget_seconds, FAST_SECONDS)
         budget = Budget.of(seconds, guard=serving.guard, deferrable=True)
         blames = not blames_nobody(settings, os.environ)
         preparations = self._preparations(cluster)
@@ -309,7 +309,7 @@ class AdmissionPort:
         )
         mutation = None
         if settings.mutates:
-            serving.fights.limit = settings.mutation_fights_per_hour
+            serving.fights.limit = settings.deciding.mutation_fights_per_hour
             options = replace(mutation_options(settings), budget=budget, blames=blames)
             mutation = Mutation(
                 serving, options, registry, log, preparations, recorder, times=times
@@ -317,14 +317,14 @@ class AdmissionPort:
         return make_application(
             admission,
             Exemptions(
-                settings.exempt_namespace,
-                settings.exempt_namespace_prefix,
-                settings.exempt_namespace_suffix,
+                settings.deciding.exempt_namespace,
+                settings.deciding.exempt_namespace_prefix,
+                settings.deciding.exempt_namespace_suffix,
             ),
             registry,
             log,
             decoding=Decoding(
-                body_max=settings.max_body_bytes,
+                body_max=settings.limits.max_body_bytes,
                 memory=memory,
                 begin=give_precedence,
                 give_back=heap.give_back,
@@ -348,12 +348,12 @@ class AdmissionPort:
         self, settings: ServeSettings, cluster: ClusterThread | None
     ) -> CompileThread | None:
         """What compiles templates that are being admitted, where that is on."""
-        if settings.validate_templates != "compile":
+        if settings.deciding.validate_templates != "compile":
             return None
         return CompileThread(
             self._in_force,
             self._trials,
-            settings.evaluation_budget_seconds,
+            settings.deciding.evaluation_budget_seconds,
             *([] if cluster is None else [cluster.template]),
         )
 
@@ -372,15 +372,15 @@ class AdmissionPort:
         self, settings: ServeSettings, cluster: ClusterThread | None
     ) -> ValidationEndpoint | None:
         """What validates policies for pipelines, where that is on."""
-        if not settings.enable_validate_policy:
+        if not settings.deciding.enable_validate_policy:
             return None
         # Only if it is on: an import that nobody asked for would cost memory and start-up.
 
         callers: Callers = CertifiedCallers()
-        if not settings.client_ca_name:
+        if not settings.tls.client_ca_name:
             assert cluster is not None  # The settings were checked.
             callers = ClusterCallers(cluster, self._serving)
-        seconds = settings.evaluation_budget_seconds
+        seconds = settings.deciding.evaluation_budget_seconds
         self._validation = ValidationThread(
             self._in_force, self._trials, seconds, self._policies_in_force
         )
@@ -446,47 +446,47 @@ def recorder_of(cluster: ClusterThread | None, decisions: DecisionLog | None) ->
 
 def _memo(settings: ServeSettings, registry: Registry, log: Logger) -> AdmissionMemo | None:
     """What keeps results, where it is on."""
-    if not settings.memo_bytes:
+    if not settings.policies.memo_bytes:
         return None
     # Here and not above: who keeps nothing shall not pay for it.
     from webhook.app.memo import AdmissionMemo  # noqa: PLC0415
 
-    return AdmissionMemo(settings.memo_bytes, registry, log)
+    return AdmissionMemo(settings.policies.memo_bytes, registry, log)
 
 
 def connection_limits(settings: ServeSettings) -> ConnectionLimits:
     """The admission port's limits as set."""
     return ConnectionLimits(
-        connections_max=settings.max_connections,
-        header_bytes_max=settings.max_header_bytes,
-        body_bytes_max=settings.max_body_bytes,
-        waiting_bytes_max=settings.max_waiting_bytes,
-        in_flight_max=settings.max_in_flight,
-        handshake_timeout_seconds=settings.handshake_timeout_seconds,
-        header_timeout_seconds=settings.header_timeout_seconds,
-        body_timeout_seconds=settings.body_timeout_seconds,
-        idle_timeout_seconds=settings.idle_timeout_seconds,
+        connections_max=settings.limits.max_connections,
+        header_bytes_max=settings.limits.max_header_bytes,
+        body_bytes_max=settings.limits.max_body_bytes,
+        waiting_bytes_max=settings.limits.max_waiting_bytes,
+        in_flight_max=settings.limits.max_in_flight,
+        handshake_timeout_seconds=settings.limits.handshake_timeout_seconds,
+        header_timeout_seconds=settings.limits.header_timeout_seconds,
+        body_timeout_seconds=settings.limits.body_timeout_seconds,
+        idle_timeout_seconds=settings.limits.idle_timeout_seconds,
     )
 
 
 def _own_users(settings: ServeSettings) -> frozenset[str]:
     """The users that are this webhook."""
     # Without a cluster nobody says which namespace is ours: both products' own.
-    namespaces = [settings.pod_namespace] if settings.pod_namespace else list(OWN_NAMESPACES)
+    namespaces = [settings.pod.namespace] if settings.pod.namespace else list(OWN_NAMESPACES)
     return frozenset(
         f"system:serviceaccount:{namespace}:{account}"
         for namespace in namespaces
-        for account in {*_ACCOUNTS, settings.pod_service_account} - {""}
+        for account in {*_ACCOUNTS, settings.pod.service_account} - {""}
     )
 
 
 def mutation_options(settings: ServeSettings) -> MutationOptions:
     """How to mutate, as set."""
     return MutationOptions(
-        review_timeout_seconds=settings.review_timeout_seconds,
-        on_error="reject" if settings.mutation_on_error == "reject" else "skip",
-        annotations=settings.mutation_annotations,
-        log_mutations=settings.log_mutations,
+        review_timeout_seconds=settings.limits.review_timeout_seconds,
+        on_error="reject" if settings.deciding.mutation_on_error == "reject" else "skip",
+        annotations=settings.deciding.mutation_annotations,
+        log_mutations=settings.logging.log_mutations,
         own_users=_own_users(settings),
     )
 
@@ -494,11 +494,11 @@ def mutation_options(settings: ServeSettings) -> MutationOptions:
 def admission_options(settings: ServeSettings) -> AdmissionOptions:
     """How to decide, as set."""
     return AdmissionOptions(
-        review_timeout_seconds=settings.review_timeout_seconds,
-        logged=ReviewLogOptions(log_denies=settings.log_denies),
-        any_action=settings.disable_enforcementaction_validation,
-        expands=settings.enable_generator_resource_expansion,
-        exceptions_longest_seconds=settings.exceptions_longest_seconds,
+        review_timeout_seconds=settings.limits.review_timeout_seconds,
+        logged=ReviewLogOptions(log_denies=settings.logging.log_denies),
+        any_action=settings.deciding.disable_enforcementaction_validation,
+        expands=settings.deciding.enable_generator_resource_expansion,
+        exceptions_longest_seconds=settings.policies.exceptions_longest_seconds,
         mutation_on_error=mutation_options(settings).on_error,
         own_users=_own_users(settings),
     )

@@ -68,7 +68,7 @@ class AuditThread:
         self._registry = registry
         self._log = log
         self._decisions = decisions
-        self._credentials = load_credentials(settings.kubeconfig or None)
+        self._credentials = load_credentials(settings.policies.kubeconfig or None)
         self._alive_at = time.monotonic()
         self._thread = LoopThread("audit", self._audit_forever)
 
@@ -96,15 +96,15 @@ class AuditThread:
             try:
                 client = ClusterClient(
                     self._credentials,
-                    replica=self._settings.pod_name,
+                    replica=self._settings.pod.name,
                     log=self._log,
-                    keep_history=self._settings.keep_writers_history,
+                    keep_history=self._settings.policies.keep_writers_history,
                 )
                 async with client, asyncio.TaskGroup() as tasks:
                     tasks.create_task(self._beat())
                     sweeps = self._sweeps(client, tasks)
                     tasks.create_task(sweeps.run())
-                    interval = self._settings.audit_interval_seconds
+                    interval = self._settings.audit.interval_seconds
                     tasks.create_task(sweeps.sweep_forever(interval, self._tick))
             except Exception as error:  # noqa: BLE001  # the thread's boundary: its end is not silent
                 self._registry.count(AUDIT_SWEEPS, "failed")
@@ -114,18 +114,18 @@ class AuditThread:
     def _sweeps(self, client: ClusterClient, tasks: asyncio.TaskGroup) -> Sweeps:
         """The sweeps of one session, and what goes on beside them."""
         settings = self._settings
-        shares = Shares(client, settings.pod_namespace, settings.pod_uid)
+        shares = Shares(client, settings.pod.namespace, settings.pod.uid)
         limits = PatientLimits(
-            settings.review_timeout_seconds,
-            settings.evaluation_budget_seconds,
+            settings.limits.review_timeout_seconds,
+            settings.deciding.evaluation_budget_seconds,
             rest=give_way if settings.serves_admission else None,
         )
         sinks: list[AuditSink] = []
         if self._decisions is not None and (records := self._decisions.audit_sink()) is not None:
             sinks.append(records)
-        if settings.reports:
+        if settings.reports.enabled:
             sinks.append(self._reports(client, tasks, shares, limits))
-        events = self._events(client) if settings.emit_audit_events else None
+        events = self._events(client) if settings.audit.emit_events else None
         if events is not None:
             sinks.append(events)
             tasks.create_task(events.run())
@@ -133,12 +133,12 @@ class AuditThread:
             client,
             self._serving,
             SweepOptions(
-                settings.audit_chunk_size,
-                settings.constraint_violations_limit,
-                settings.audit_continuous,
-                settings.audit_from_cache,
-                settings.report_mutation_drift,
-                settings.admission_policies == "audit",
+                settings.audit.chunk_size,
+                settings.audit.constraint_violations_limit,
+                settings.audit.continuous,
+                settings.audit.from_cache,
+                settings.reports.mutation_drift,
+                settings.policies.admission_policies == "audit",
             ),
             shares,
             limits,
@@ -154,9 +154,9 @@ class AuditThread:
         settings = self._settings
         return AuditEvents(
             client,
-            settings.pod_namespace,
+            settings.pod.namespace,
             self._log,
-            in_violating_namespace=settings.audit_events_involved_namespace,
+            in_violating_namespace=settings.audit.events_involved_namespace,
         )
 
     def _reports(
@@ -164,7 +164,6 @@ class AuditThread:
     ) -> AuditSink:
         """What tells reports of the audit."""
         # Only if they are on: an import that nobody asked for would cost memory and start-up.
-        from webhook.app.report_options import report_options  # noqa: PLC0415
         from webhook.reports.audited import AuditReports  # noqa: PLC0415
         from webhook.reports.confirmation import Author, Confirmer  # noqa: PLC0415
         from webhook.reports.keeper import Reports  # noqa: PLC0415
@@ -172,7 +171,7 @@ class AuditThread:
         reports = Reports(
             client,
             self._serving,
-            report_options(self._settings),
+            self._settings.reports,
             self._log,
             limits,
             registry=self._registry,
@@ -182,10 +181,10 @@ class AuditThread:
         tasks.create_task(reports.run())
         settings = self._settings
         author = Author(
-            settings.pod_name,
-            settings.pod_namespace,
-            settings.pod_uid,
-            settings.audit_interval_seconds,
+            settings.pod.name,
+            settings.pod.namespace,
+            settings.pod.uid,
+            settings.audit.interval_seconds,
         )
         confirmer = Confirmer(client, author, reports, self._log)
         tasks.create_task(confirmer.run())
@@ -194,7 +193,7 @@ class AuditThread:
             confirmer,
             self._registry,
             self._log,
-            series_max=settings.max_constraint_series,
+            series_max=settings.logging.max_constraint_series,
             share=shares.is_ours,
         )
 

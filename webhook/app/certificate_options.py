@@ -15,24 +15,24 @@ if TYPE_CHECKING:
 def certificate_options(settings: ServeSettings) -> CertificateOptions:
     """Where the certificate comes from."""
     return CertificateOptions(
-        Path(settings.cert_dir) if settings.cert_dir else None,
+        Path(settings.tls.cert_dir) if settings.tls.cert_dir else None,
         _service_names(settings),
-        settings.host,
-        settings.tls_min_version,
-        settings.client_ca_name,
-        Path(settings.api_server_ca_file) if settings.api_server_ca_file else None,
+        settings.serving.host,
+        settings.tls.tls_min_version,
+        settings.tls.client_ca_name,
+        Path(settings.tls.api_server_ca_file) if settings.tls.api_server_ca_file else None,
     )
 
 
 def certificate_place(settings: ServeSettings) -> CertificatePlace:
     """Where the cluster keeps it."""
     return CertificatePlace(
-        settings.pod_namespace,
-        settings.cert_secret_name,
-        settings.validating_webhook_configuration_name,
+        settings.pod.namespace,
+        settings.tls.cert_secret_name,
+        settings.tls.validating_webhook_configuration_name,
         _service_names(settings),
-        settings.mutating_webhook_configuration_name if settings.mutates else "",
-        _named(settings.provider_ca_secret),
+        settings.tls.mutating_webhook_configuration_name if settings.mutates else "",
+        _named(settings.tls.provider_ca_secret),
     )
 
 
@@ -42,5 +42,5 @@ def _named(secret: str) -> tuple[str, str] | None:
 
 
 def _service_names(settings: ServeSettings) -> tuple[str, ...]:
-    service, namespace = settings.cert_service_name, settings.pod_namespace or "waddle-system"
+    service, namespace = settings.tls.cert_service_name, settings.pod.namespace or "waddle-system"
     return f"{service}.{namespace}.svc", f"{service}.{namespace}.svc.cluster.local", "localhost"

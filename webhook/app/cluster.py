@@ -79,32 +79,32 @@ def generation_options(settings: ServeSettings) -> GenerationOptions:
     """What the flags say of generated policies."""
     return GenerationOptions(
         Options(
-            settings.default_create_vap_for_templates,
-            settings.default_create_vap_binding_for_constraints,
-            alone=settings.vap_generation_mode == "constraint",
-            fails=settings.default_k8s_native_validation_failure_policy == "Fail",
+            settings.generation.default_create_vap_for_templates,
+            settings.generation.default_create_vap_binding_for_constraints,
+            alone=settings.generation.vap_generation_mode == "constraint",
+            fails=settings.deciding.default_k8s_native_validation_failure_policy == "Fail",
         ),
-        wait_seconds=settings.default_wait_for_vapb_generation,
-        synced=settings.sync_vap_enforcement_scope,
-        configuration=settings.validating_webhook_configuration_name,
+        wait_seconds=settings.generation.default_wait_for_vapb_generation,
+        synced=settings.generation.sync_vap_enforcement_scope,
+        configuration=settings.tls.validating_webhook_configuration_name,
         exempted=exempted_patterns(
-            settings.exempt_namespace,
-            settings.exempt_namespace_prefix,
-            settings.exempt_namespace_suffix,
+            settings.deciding.exempt_namespace,
+            settings.deciding.exempt_namespace_prefix,
+            settings.deciding.exempt_namespace_suffix,
         ),
     )
 
 
 def rule_options(settings: ServeSettings) -> RuleOptions | None:
     """Whose rules follow policies; None where they stay as they were applied."""
-    if settings.webhook_rules != "policies" or not settings.serves_admission:
+    if settings.policies.webhook_rules != "policies" or not settings.serves_admission:
         return None
     # Only if they do: an import that nobody asked for would cost memory and start-up.
     from webhook.controllers.rules_keeper import RuleOptions  # noqa: PLC0415
 
     return RuleOptions(
-        settings.validating_webhook_configuration_name,
-        settings.mutating_webhook_configuration_name if settings.mutates else "",
+        settings.tls.validating_webhook_configuration_name,
+        settings.tls.mutating_webhook_configuration_name if settings.mutates else "",
         sorted(GROUPS),
     )
 
@@ -139,7 +139,7 @@ class ClusterThread:
         self._serving = serving
         self._registry = registry
         self._log = log
-        self._credentials = load_credentials(settings.kubeconfig or None)
+        self._credentials = load_credentials(settings.policies.kubeconfig or None)
         self._certificate = (
             ClusterCertificate(certificate_place(settings), certificate, log)
             if settings.keeps_certificate and certificate is not None
@@ -157,19 +157,20 @@ class ClusterThread:
 
     def _admission_reports(self) -> AdmissionReports | None:
         settings = self._settings
-        if not settings.reports or not settings.serves_admission:
+        if not settings.reports.enabled or not settings.serves_admission:
             return None
         # Only if they are on: an import that nobody asked for would cost memory and start-up.
         from webhook.app.priority import give_way  # noqa: PLC0415
-        from webhook.app.report_options import report_options  # noqa: PLC0415
         from webhook.audit.reviewer import PatientLimits  # noqa: PLC0415
         from webhook.reports.feed import AdmissionReports  # noqa: PLC0415
 
         limits = PatientLimits(
-            settings.review_timeout_seconds, settings.evaluation_budget_seconds, rest=give_way
+            settings.limits.review_timeout_seconds,
+            settings.deciding.evaluation_budget_seconds,
+            rest=give_way,
         )
         return AdmissionReports(
-            report_options(settings),
+            settings.reports,
             self._serving,
             limits,
             self._registry,
@@ -180,8 +181,8 @@ class ClusterThread:
     def _admission_policy_reader(self) -> AdmissionPolicyReader | None:
         """What reads the API server's own policies, where audit or reports go by them."""
         settings = self._settings
-        reviews = "audit" in settings.operation or settings.reports
-        if settings.admission_policies != "audit" or not reviews:
+        reviews = "audit" in settings.policies.operation or settings.reports.enabled
+        if settings.policies.admission_policies != "audit" or not reviews:
             return None
         # Only if they are on: it brings CEL.
         from webhook.audit.admission_policies import (  # noqa: PLC0415
@@ -189,21 +190,21 @@ class ClusterThread:
             AdmissionPolicyReader,
         )
 
-        seconds = min(READ_SECONDS, max(1.0, float(settings.audit_interval_seconds)))
+        seconds = min(READ_SECONDS, max(1.0, float(settings.audit.interval_seconds)))
         return AdmissionPolicyReader(self._serving, self._registry, self._log, seconds)
 
     def _admission_events(self) -> AdmissionEvents | None:
         settings = self._settings
-        if not settings.emit_admission_events or not settings.serves_admission:
+        if not settings.logging.emit_admission_events or not settings.serves_admission:
             return None
         # Only if they are on, as above.
         from webhook.events.admissions import AdmissionEvents  # noqa: PLC0415
 
         return AdmissionEvents(
-            settings.pod_namespace,
+            settings.pod.namespace,
             self._registry,
             self._log,
-            in_involved_namespace=settings.admission_events_involved_namespace,
+            in_involved_namespace=settings.logging.admission_events_involved_namespace,
         )
 
     def not_ready(self) -> str:
@@ -279,9 +280,9 @@ class ClusterThread:
     async def _follow(self) -> None:
         client = ClusterClient(
             self._credentials,
-            replica=self._settings.pod_name,
+            replica=self._settings.pod.name,
             log=self._log,
-            keep_history=self._settings.keep_writers_history,
+            keep_history=self._settings.policies.keep_writers_history,
         )
         async with client, asyncio.TaskGroup() as tasks:
 
@@ -308,7 +309,7 @@ class ClusterThread:
             client,
             self._registry,
             self._log,
-            external_data=self._settings.enable_external_data,
+            external_data=self._settings.deciding.enable_external_data,
         )
 
     async def _follow_policies(self, client: ClusterClient) -> None:
@@ -317,20 +318,20 @@ class ClusterThread:
             await self._own_pod(client),
             self._make_client(),
             self._serving,
-            operations=frozenset(self._settings.operation),
-            wait_for_broken=self._settings.readiness_retries != 0,
-            kept_revisions=self._settings.kept_revisions,
-            key_secret=self._settings.revision_key_secret_name,
+            operations=frozenset(self._settings.policies.operation),
+            wait_for_broken=self._settings.policies.readiness_retries != 0,
+            kept_revisions=self._settings.policies.kept_revisions,
+            key_secret=self._settings.policies.revision_key_secret_name,
             registry=self._registry,
             log=self._log,
             tell=self._tell,
             record=self._record,
             certificate_writes=None if self._certificate is None else self._certificate.writes,
             generation=generation_options(self._settings),
-            exceptions_keep_seconds=self._settings.exceptions_keep_seconds,
-            external_data=self._settings.enable_external_data,
-            kyverno=self._settings.kyverno_policies,
-            tells_not_asked=self._settings.tell_not_asked,
+            exceptions_keep_seconds=self._settings.policies.exceptions_keep_seconds,
+            external_data=self._settings.deciding.enable_external_data,
+            kyverno=self._settings.policies.kyverno_policies,
+            tells_not_asked=self._settings.policies.tell_not_asked,
             rules=rule_options(self._settings),
             trier=self._trier,
         )
@@ -347,8 +348,8 @@ class ClusterThread:
             self._state = f"waiting for our own Pod, to learn its UID: {error}"
             self._log.warning("this replica's Pod cannot be read; trying again", error=error)
 
-        name, namespace = self._settings.pod_name, self._settings.pod_namespace
-        uid = self._settings.pod_uid or await uid_of_pod(client, name, namespace, failed)
+        name, namespace = self._settings.pod.name, self._settings.pod.namespace
+        uid = self._settings.pod.uid or await uid_of_pod(client, name, namespace, failed)
         return Pod(name, namespace, uid, self._settings.operations_carried_out)
 
     def _tell(self, state: str, faults: tuple[str, ...]) -> None:

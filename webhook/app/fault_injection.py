@@ -60,12 +60,12 @@ def refused_kind(settings: ServeSettings, environment: Mapping[str, str]) -> str
     wanted = environment.get(VARIABLE)
     if wanted is None or blames_nobody(settings, environment):
         return ""
-    if "KUBERNETES_SERVICE_HOST" in environment or not settings.kubeconfig:
+    if "KUBERNETES_SERVICE_HOST" in environment or not settings.policies.kubeconfig:
         raise FaultRefused(f"{VARIABLE}: only for a test's process with --kubeconfig")
     fault, _, rest = wanted.partition(":")
     kind, _, pod = rest.partition(":")
-    if fault != FAULT or not kind or pod != settings.pod_name:
-        raise FaultRefused(f"{VARIABLE}: must be {FAULT}:<Kind>:{settings.pod_name}")
+    if fault != FAULT or not kind or pod != settings.pod.name:
+        raise FaultRefused(f"{VARIABLE}: must be {FAULT}:<Kind>:{settings.pod.name}")
     return kind
 
 
@@ -74,5 +74,5 @@ def blames_nobody(settings: ServeSettings, environment: Mapping[str, str]) -> bo
     return (
         environment.get(VARIABLE) == BLAME_NOBODY
         and "KUBERNETES_SERVICE_HOST" not in environment
-        and settings.host == LOOPBACK
+        and settings.serving.host == LOOPBACK
     )

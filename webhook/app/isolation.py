@@ -19,10 +19,10 @@ SYSTEM: Final = "kube-system"
 
 def isolation(settings: ServeSettings) -> Isolation:
     """The choices as set."""
-    own = (settings.pod_namespace,) if settings.pod_namespace else OWN_NAMESPACES
+    own = (settings.pod.namespace,) if settings.pod.namespace else OWN_NAMESPACES
     return Isolation(
-        on_error=cast("OnError", settings.on_error),
-        on_undecidable=cast("OnUndecidable", settings.on_undecidable),
-        error_is_violation=settings.evaluation_errors == "violation",
+        on_error=cast("OnError", settings.deciding.on_error),
+        on_undecidable=cast("OnUndecidable", settings.deciding.on_undecidable),
+        error_is_violation=settings.deciding.evaluation_errors == "violation",
         spared_namespaces=frozenset((*own, SYSTEM)),
     )

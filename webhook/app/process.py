@@ -95,14 +95,14 @@ def serve(settings: ServeSettings) -> int:
     """Serve until told to stop; the exit code. Raises :class:`CannotStart`."""
     try:
         lines = log.open_log(
-            settings.log_file,
-            level=settings.log_level,
-            level_key=settings.log_level_key,
-            encoder=settings.log_level_encoder,
-            form=settings.log_format,
+            settings.logging.file,
+            level=settings.logging.level,
+            level_key=settings.logging.level_key,
+            encoder=settings.logging.level_encoder,
+            form=settings.logging.format,
         )
     except OSError as error:
-        raise CannotStart(f"--log-file={settings.log_file}: {error.strerror}") from None
+        raise CannotStart(f"--log-file={settings.logging.file}: {error.strerror}") from None
     log.adopt_standard_logging(lines)
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     process = Process(settings, lines)
@@ -119,16 +119,17 @@ class Process:
         self._settings = settings
         self._lines = lines
         self._log = lines.logger("setup")
-        health_host, health_port = address(settings.health_addr, "health-addr")
+        serving = settings.serving
+        health_host, health_port = address(serving.health_addr, "health-addr")
         self._bound: dict[str, socket.socket] = {}
         if settings.serves_admission:
-            self._bound["admission"] = _bind(settings.host, settings.port, "--port")
+            self._bound["admission"] = _bind(serving.host, serving.port, "--port")
         health = _bind(health_host, health_port, "--health-addr")
-        scrapes = _bind(settings.prometheus_host, settings.prometheus_port, "--prometheus-port")
+        scrapes = _bind(serving.prometheus_host, serving.prometheus_port, "--prometheus-port")
         self._bound |= {"health": health, "metrics": scrapes}
         self._draining = False
-        self._delay_seconds = settings.shutdown_delay_seconds
-        self._registry = Registry(constraint_series_max=settings.max_constraint_series)
+        self._delay_seconds = serving.shutdown_delay_seconds
+        self._registry = Registry(constraint_series_max=settings.logging.max_constraint_series)
         self._registry.set(BUILD, 1, __version__)
         self._certificate = (
             CertificateLoader(certificate_options(settings), self._registry, self._log)
@@ -139,10 +140,8 @@ class Process:
         self._compile_parts = CodeProcess(self._is_answering, self._log)
         self._specialising = self._specialising_thread()
         self._engine_faults = EngineFaults(self._registry, self._log)
-        self._disabled = NEEDS_A_DOOR.union(settings.disable_opa_builtin)
-        self._shown: CertificateLoader | ShownPair | None = self._certificate
-        if self._certificate is None and settings.cert_dir:
-            self._shown = ShownPair(Path(settings.cert_dir), self._log)
+        self._disabled = NEEDS_A_DOOR.union(settings.deciding.disable_opa_builtin)
+        self._shown = self._shown_pair()
         self._providers = self._provider_thread(lines)
         self._trials = self._make_trials()
         self._driver = self._make_driver()
@@ -164,22 +163,28 @@ class Process:
             (health, make_health_application(live, self._ready, self._policies.faults)),
             (scrapes, make_metrics_application(Exposition(self._registry, self._refresh))),
         ]
-        if settings.enable_pprof:
-            profiling = _bind("localhost", settings.pprof_port, "--pprof-port")
+        if serving.enable_pprof:
+            profiling = _bind("localhost", serving.pprof_port, "--pprof-port")
             self._bound["pprof"] = profiling
             applications.append((profiling, make_profiling_application()))
         self._probes = ProbeThread(applications, self._log)
         if self._shown is not None and self._shown.paths:
             subjects.insert(0, Watched(self._shown.paths, self._shown.load))
         if self._decisions is not None:
-            path = Path(settings.decision_log_config).absolute()
+            path = Path(settings.logging.decision_log_config).absolute()
             subjects.append(Watched((path,), self._decisions.reload))
-        self._reload = ReloadThread(subjects, self._log, settings.poll_interval_seconds)
+        self._reload = ReloadThread(subjects, self._log, settings.policies.poll_interval_seconds)
+
+    def _shown_pair(self) -> CertificateLoader | ShownPair | None:
+        """What shows providers the certificate: also a process without admissions, that has one."""
+        if self._certificate is None and (folder := self._settings.tls.cert_dir):
+            return ShownPair(Path(folder), self._log)
+        return self._certificate
 
     def _provider_thread(self, lines: Log) -> ProviderThread | None:
         """What asks providers; without it nobody may call for it."""
         settings = self._settings
-        if not settings.enable_external_data:
+        if not settings.deciding.enable_external_data:
             self._disabled |= {EXTERNAL_DATA}
             return None
         log = lines.logger("providers")
@@ -192,21 +197,21 @@ class Process:
             tell=self._log.warning,
             registry=self._registry,
             tries_all=lambda: self._serving.revision is not None,
-            cel=self._settings.enable_k8s_native_validation,
+            cel=self._settings.deciding.enable_k8s_native_validation,
             niceness=BEHIND,
         )
 
     def _policies_of_files(self) -> tuple[PolicyLoader, Watched]:
         """The policies of files, and what loads them anew when those change."""
-        paths = tuple(Path(path).absolute() for path in self._settings.policies)
+        paths = tuple(Path(path).absolute() for path in self._settings.policies.paths)
         loader = PolicyLoader(
             self._make_client(),
             paths,
             self._serving,
             registry=self._registry,
             log=self._log,
-            retries=self._settings.readiness_retries,
-            kyverno=self._settings.kyverno_policies,
+            retries=self._settings.policies.readiness_retries,
+            kyverno=self._settings.policies.kyverno_policies,
         )
         return loader, Watched(paths, loader.load)
 
@@ -297,7 +302,7 @@ class Process:
         # Only there: an import that nobody asked for would cost memory and start-up.
         from webhook.app import greeting  # noqa: PLC0415
 
-        source = greeting.source(self._settings.policies)
+        source = greeting.source(self._settings.policies.paths)
         where = {name: _shown(bound) for name, bound in self._bound.items()}
         self._lines.say(greeting.opening(source, where))
         told = False
@@ -336,25 +341,25 @@ class Process:
 
     def _drivers(self, rego: Driver) -> list[Driver]:
         """The engines, what a template has code for twice by the first of them."""
-        if not self._settings.enable_k8s_native_validation:
+        if not self._settings.deciding.enable_k8s_native_validation:
             return [rego]
-        fails = self._settings.default_k8s_native_validation_failure_policy == "Fail"
+        fails = self._settings.deciding.default_k8s_native_validation_failure_policy == "Fail"
         return [TriedDriver(CelDriver(fails=fails), self._trials), rego]
 
     def _specialising_thread(self) -> SpecialisingThread | None:
-        after = self._settings.specialise_after
+        after = self._settings.policies.specialise_after
         return SpecialisingThread(after, self._registry, self._log) if after else None
 
     def _make_driver(self) -> TriedRegoDriver:
         """The driver of policies in force; raises :class:`CannotStart`."""
         settings = self._settings
         cache = None
-        if settings.compiled_policies_dir:
+        if settings.policies.compiled_policies_dir:
             try:
-                cache = CodeCache(Path(settings.compiled_policies_dir))
+                cache = CodeCache(Path(settings.policies.compiled_policies_dir))
             except (OSError, UnsafeDirectory) as error:
                 raise CannotStart(
-                    f"--compiled-policies-dir={settings.compiled_policies_dir}: {reason_of(error)}"
+                    f"--compiled-policies-dir={settings.policies.compiled_policies_dir}: {reason_of(error)}"
                 ) from None
         driver = RegoDriver(
             disabled_builtins=self._disabled,
@@ -390,7 +395,7 @@ class Process:
                 lines.logger("cluster"),
                 self._certificate,
                 record=self._record_event,
-                trier=Trier(self._trials, self._settings.evaluation_budget_seconds),
+                trier=Trier(self._trials, self._settings.deciding.evaluation_budget_seconds),
                 ask=self._ask_providers,
             )
         except CredentialsError as error:
@@ -404,7 +409,7 @@ class Process:
     def _decision_log(self, lines: Log) -> DecisionLog | None:
         """The decision log if it is on; raises :class:`CannotStart`."""
         settings = self._settings
-        if not settings.decision_log_config:
+        if not settings.logging.decision_log_config:
             return None
         # Only if it is on: an import that nobody asked for would cost memory and start-up.
         from webhook.app.decisions import DecisionLog  # noqa: PLC0415
@@ -412,8 +417,8 @@ class Process:
 
         try:
             return DecisionLog(
-                Path(settings.decision_log_config),
-                settings.decision_log_grace_seconds,
+                Path(settings.logging.decision_log_config),
+                settings.logging.decision_log_grace_seconds,
                 self._registry,
                 lines.logger("decisions"),
             )

@@ -46,13 +46,13 @@ class ProviderThread:
         self._flights = Flights(
             self._providers,
             ResponseCache(
-                value_seconds=settings.external_data_cache_seconds,
-                error_seconds=settings.external_data_error_cache_seconds,
+                value_seconds=settings.deciding.external_data_cache_seconds,
+                error_seconds=settings.deciding.external_data_error_cache_seconds,
             ),
             registry,
             log,
             pair=pair,
-            series_max=settings.max_constraint_series,
+            series_max=settings.logging.max_constraint_series,
         )
         self._thread = LoopThread("providers", self._run, give_precedence)
         self._lock = threading.Lock()

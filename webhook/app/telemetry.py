@@ -43,8 +43,8 @@ class Telemetry:
         """``refresh`` brings gauges up to date. Raises :class:`UnusableTelemetry`."""
         self.tracing: Tracing | None = None
         self._sending: Sending | None = None
-        traces = settings.enable_tracing and settings.serves_admission
-        if not traces and not settings.sends_metrics:
+        traces = settings.telemetry.enable_tracing and settings.serves_admission
+        if not traces and not settings.telemetry.sends_metrics:
             return
         # Only if it is on: an import that nobody asked for would cost memory and start-up.
         try:
@@ -58,10 +58,10 @@ class Telemetry:
             ) from None
         tracer = None
         if traces:
-            tracer = SampledTracer(settings.trace_samples_per_million)
+            tracer = SampledTracer(settings.telemetry.trace_samples_per_million)
             exports = None if decisions is None else decisions.await_exports(tracer)
             self.tracing = Tracing(tracer, CurrentTrace(), exports)
-        scheme, host, port, path = read_endpoint(settings.otlp_endpoint)
+        scheme, host, port, path = read_endpoint(settings.telemetry.otlp_endpoint)
         try:
             self._sending = Sending(
                 CollectorAddress(
@@ -70,11 +70,13 @@ class Telemetry:
                     host=host,
                     port=port,
                     path=path,
-                    ca_file=settings.otlp_ca_file,
+                    ca_file=settings.telemetry.otlp_ca_file,
                 ),
                 SendingOptions(
                     _resource(settings),
-                    settings.otlp_metric_interval_seconds if settings.sends_metrics else 0.0,
+                    settings.telemetry.otlp_metric_interval_seconds
+                    if settings.telemetry.sends_metrics
+                    else 0.0,
                 ),
                 tracer,
                 registry,
@@ -84,7 +86,7 @@ class Telemetry:
             )
         except OSError as error:
             raise UnusableTelemetry(
-                f"--otlp-ca-file={settings.otlp_ca_file}: {reason_of(error)}"
+                f"--otlp-ca-file={settings.telemetry.otlp_ca_file}: {reason_of(error)}"
             ) from None
 
     def start(self) -> None:
@@ -108,10 +110,10 @@ def _resource(settings: ServeSettings) -> dict[str, str]:
     return {
         "service.name": "waddle",
         "service.version": __version__,
-        "service.namespace": settings.pod_namespace,
-        "service.instance.id": settings.pod_uid or uuid.uuid4().hex,
-        "k8s.namespace.name": settings.pod_namespace,
-        "k8s.pod.name": settings.pod_name,
-        "k8s.pod.uid": settings.pod_uid,
+        "service.namespace": settings.pod.namespace,
+        "service.instance.id": settings.pod.uid or uuid.uuid4().hex,
+        "k8s.namespace.name": settings.pod.namespace,
+        "k8s.pod.name": settings.pod.name,
+        "k8s.pod.uid": settings.pod.uid,
         "k8s.node.name": os.environ.get("NODE_NAME", ""),
     }

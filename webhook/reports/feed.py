@@ -17,7 +17,7 @@ from webhook.constraint.targets.admission import NAME as TARGET
 from webhook.metrics.cluster import CLUSTER_FAULTS
 from webhook.reports.admitted import AdmissionResults
 from webhook.reports.finding import ReportSubject, is_reportable
-from webhook.reports.keeper import ADMISSION, ReportOptions, Reports
+from webhook.reports.keeper import ADMISSION, Reports
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from webhook.reports.finding import Admitted
     from webhook.serving.recorder import Reviewed
     from webhook.serving.revision import Serving
+    from webhook.settings.reports import ReportSettings
 
 
 FEED_SECONDS: Final = 0.5
@@ -128,7 +129,7 @@ class AdmissionReports:
 
     def __init__(
         self,
-        options: ReportOptions,
+        options: ReportSettings,
         serving: Serving,
         limits: Callable[[], Limits],
         registry: Registry,
@@ -146,11 +147,11 @@ class AdmissionReports:
         self._registry = registry
         self._log = log
         # Of what is deleted the garbage collector deletes the report, if it has its own.
-        stored = options.stored
+        stored = frozenset(options.results)
         # There a policy's report holds all that it finds, and here a resource's its share.
         self._feed = (
             AdmissionFeed(_WRITES, AdmissionResults(stored))
-            if options.is_by_resource
+            if options.mode == "resource"
             else AdmissionFeed(_WRITES | {"DELETE"}, AdmissionResults(stored, None))
         )
 

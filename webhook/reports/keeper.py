@@ -25,7 +25,6 @@ from webhook.reports.refresher import Refresher
 from webhook.reports.report import finding_in, report, results_in
 from webhook.reports.report_api import APIS
 from webhook.reports.writer import Faults, ReportWriter
-from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -40,28 +39,10 @@ if TYPE_CHECKING:
     from webhook.log import Logger
     from webhook.metrics.declaration import Metric
     from webhook.metrics.registry import Registry
-    from webhook.reports.finding import Assessment, ReportResult, ReportSubject
+    from webhook.reports.finding import Assessment, ReportSubject
     from webhook.reports.report_api import ReportApi
     from webhook.serving.revision import Serving
-
-
-@dataclass(frozen=True, slots=True)
-class ReportOptions:
-    """What the operator chose about reports."""
-
-    api: str
-    """A name of :data:`webhook.reports.report_api.APIS`."""
-    is_by_resource: bool
-    """Whether each resource has a report; else each policy in each namespace."""
-    stored: frozenset[ReportResult]
-    resources_max: int
-    """Reports that there may be; by policy, results of one in one namespace."""
-    entries_max: int
-    """Results in a report of a policy."""
-    tells_drift: bool
-    """Whether what mutators would change is a result."""
-    debounce_seconds: float
-    """From an admission to the report of its resource."""
+    from webhook.settings.reports import ReportSettings
 
 
 AUDIT: Final = "audit"
@@ -144,7 +125,7 @@ class Reports:
         self,
         client: ClusterClient,
         serving: Serving,
-        options: ReportOptions,
+        options: ReportSettings,
         log: Logger,
         limits: Callable[[], Limits],
         *,
@@ -162,13 +143,13 @@ class Reports:
         self._log = log
         self._process = process
         self._remembers = process == AUDIT
-        self._tells_drift = options.tells_drift
+        self._tells_drift = options.mutation_drift
         self.api = APIS[options.api]
-        self.is_by_resource = options.is_by_resource
+        self.is_by_resource = options.mode == "resource"
         self.findings = ReportedFindings(
-            options.stored, RESULTS_MAX if self.is_by_resource else None
+            frozenset(options.results), RESULTS_MAX if self.is_by_resource else None
         )
-        self._capacity = Capacity(client, self.api, options.resources_max, log)
+        self._capacity = Capacity(client, self.api, options.max_resources, log)
         self._writer = ReportWriter(client, self.api, self._capacity, log)
         faults = Faults(log, registry)
         self._store: ResourceReports | PolicyReports
@@ -179,8 +160,8 @@ class Reports:
                 self._writer,
                 self.api,
                 log,
-                entries_max=options.entries_max,
-                resources_max=options.resources_max,
+                entries_max=options.max_entries,
+                resources_max=options.max_resources,
                 faults=faults,
             )
         assessor = SnapshotAssessor(client, self._scope, self.findings, log, limits, ask)

@@ -5,54 +5,57 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.settings.flags import flag
-from webhook.settings.reports import ReportSettings
 from webhook.values import dataclass
 
 AUDIT: Final = "Audit (--operation=audit)"
 
 
 @dataclass(frozen=True, slots=True)
-class AuditSettings(ReportSettings):
+class AuditSettings:
     """What is audited, how often, and who is told."""
 
-    audit_interval_seconds: int = flag(
+    interval_seconds: int = flag(
         60,
         "Seconds from the beginning of one sweep to that of the next, the first when policies are "
         "loaded; 0 for no sweep.",
         name="audit-interval",
         gatekeeper=True,
-        group=AUDIT,
+        at_least=0,
     )
     constraint_violations_limit: int = flag(
         20,
         "Violations that a constraint's status shows; totals, log and decision log have all.",
         gatekeeper=True,
-        group=AUDIT,
+        at_least=0,
     )
-    audit_chunk_size: int = flag(
+    chunk_size: int = flag(
         500,
         "Most objects in a page of a list; fewer where they are large. 0 for all in one.",
+        name="audit-chunk-size",
         gatekeeper=True,
-        group=AUDIT,
+        at_least=0,
     )
-    audit_from_cache: bool = flag(
+    from_cache: bool = flag(
         False,
         "Audit synced data (Config and SyncSets) instead of lists.",
+        name="audit-from-cache",
         gatekeeper=True,
-        group=AUDIT,
     )
-    audit_continuous: bool = flag(
+    continuous: bool = flag(
         False,
         "Watch what is audited, too: between sweeps an object that changed is reviewed alone, and a "
         "changed constraint's kinds are listed at once.",
-        group=AUDIT,
+        name="audit-continuous",
     )
-    emit_audit_events: bool = flag(
-        False, "Make an Event of each violation that a sweep finds.", gatekeeper=True, group=AUDIT
+    emit_events: bool = flag(
+        False,
+        "Make an Event of each violation that a sweep finds.",
+        name="emit-audit-events",
+        gatekeeper=True,
     )
-    audit_events_involved_namespace: bool = flag(
+    events_involved_namespace: bool = flag(
         False,
         "Make those Events in the violating object's namespace instead of POD_NAMESPACE.",
+        name="audit-events-involved-namespace",
         gatekeeper=True,
-        group=AUDIT,
     )

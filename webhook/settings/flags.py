@@ -9,7 +9,7 @@ manifests are written for.
 from __future__ import annotations
 
 import re
-from dataclasses import MISSING, field, fields
+from dataclasses import field, fields
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 from webhook.duration import duration_seconds
@@ -41,10 +41,15 @@ class Flag:
     kind: FlagKind
     default: Any
     help: str
+    section: str
+    """The field of the settings that its group is."""
     field: str
+    """Its field in that group."""
     gatekeeper: bool
     group: str
+    """The title that it is listed under."""
     choices: tuple[str, ...] = ()
+    at_least: float | None = None
 
 
 def flag(  # the declaration of one field, everything by name but the default
@@ -54,12 +59,12 @@ def flag(  # the declaration of one field, everything by name but the default
     name: str | None = None,
     kind: FlagKind | None = None,
     gatekeeper: bool = False,
-    group: str = "",
     choices: tuple[str, ...] = (),
+    at_least: float | None = None,
 ) -> Any:
-    """Declare a field of a settings dataclass as a flag.
+    """Declare a field of a group of settings as a flag.
 
-    The name is the field's with dashes unless given; the kind follows the
+    The name is the field's with dashes, without its unit, unless given; the kind follows the
     default's type; ``gatekeeper`` says that Gatekeeper has a flag of this name.
     """
     metadata = {
@@ -67,10 +72,16 @@ def flag(  # the declaration of one field, everything by name but the default
         "name": name,
         "kind": kind or _kind_of(default),
         "gatekeeper": gatekeeper,
-        "group": group,
         "choices": choices,
+        "at_least": at_least,
     }
     return field(default=default, metadata=metadata)
+
+
+def group(title: str, settings: type[SettingsT]) -> SettingsT:
+    """Declare a field of the settings of a process as a group of flags, all at their defaults."""
+    made: SettingsT = field(default=settings(), metadata={"title": title, "flags": settings})
+    return made
 
 
 def _kind_of(default: Any) -> FlagKind:
@@ -82,26 +93,24 @@ def _kind_of(default: Any) -> FlagKind:
 
 
 def flags_of(settings: type[DataclassInstance]) -> tuple[Flag, ...]:
-    """The flags of a settings dataclass, in order of declaration, what it inherits last."""
-    flags = []
-    own = settings.__annotations__
-    for item in sorted(fields(settings), key=lambda item: item.name not in own):
-        if not item.metadata:
-            continue
-        assert item.default is not MISSING
-        flags.append(
-            Flag(
-                name=item.metadata["name"] or item.name.replace("_", "-"),
-                kind=item.metadata["kind"],
-                default=item.default,
-                help=item.metadata["help"],
-                field=item.name,
-                gatekeeper=item.metadata["gatekeeper"],
-                group=item.metadata["group"],
-                choices=item.metadata["choices"],
-            )
+    """The flags of the settings of a process, group by group, in order of declaration."""
+    return tuple(
+        Flag(
+            name=item.metadata["name"] or item.name.removesuffix("_seconds").replace("_", "-"),
+            kind=item.metadata["kind"],
+            default=item.default,
+            help=item.metadata["help"],
+            section=section.name,
+            field=item.name,
+            gatekeeper=item.metadata["gatekeeper"],
+            group=section.metadata["title"],
+            choices=item.metadata["choices"],
+            at_least=item.metadata["at_least"],
         )
-    return tuple(flags)
+        for section in fields(settings)
+        if "flags" in section.metadata
+        for item in fields(section.metadata["flags"])
+    )
 
 
 def parse(
@@ -119,7 +128,7 @@ def parse(
     not flags' (from the environment).
     """
     declared = {item.name: item for item in flags_of(settings)}
-    values: dict[str, Any] = dict(overrides or {})
+    values: dict[str, dict[str, Any]] = {}
     rest = list(arguments)
     while rest:
         name, value = _split(rest.pop(0))
@@ -137,8 +146,14 @@ def parse(
                 raise InvalidFlag(f"flag needs an argument: --{name}")
             value = rest.pop(0)
         read = read_value(item, value)
-        values[item.field] = (*values.get(item.field, ()), *read) if item.kind == "list" else read
-    return settings(**values)
+        section = values.setdefault(item.section, {})
+        section[item.field] = (*section.get(item.field, ()), *read) if item.kind == "list" else read
+    made = {
+        item.name: item.metadata["flags"](**values[item.name])
+        for item in fields(settings)
+        if item.name in values
+    }
+    return settings(**made, **(overrides or {}))
 
 
 def _split(argument: str) -> tuple[str, str | None]:

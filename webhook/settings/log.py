@@ -1,17 +1,9 @@
-"""The flags of what is logged, and of the decision log.
-
-A slotted class has one base: these are the first that :class:`~webhook.settings.serve.ServeSettings`
-inherits, and so the first that are listed after its own.
-"""
+"""The flags of what is logged, and of the decision log."""
 
 from __future__ import annotations
 
-from typing import Final
-
 from webhook.settings.flags import flag
 from webhook.values import dataclass
-
-_LOGGING: Final = "Logging"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,62 +14,67 @@ class LogSettings:
         False,
         "Log every violation with its constraint and object.",
         gatekeeper=True,
-        group=_LOGGING,
     )
     log_mutations: bool = flag(
-        False, "Log each mutation with the mutators of each pass.", gatekeeper=True, group=_LOGGING
+        False,
+        "Log each mutation with the mutators of each pass.",
+        gatekeeper=True,
     )
     emit_admission_events: bool = flag(
-        False, "Make an Event of each violation in an admission.", gatekeeper=True, group=_LOGGING
+        False,
+        "Make an Event of each violation in an admission.",
+        gatekeeper=True,
     )
     admission_events_involved_namespace: bool = flag(
         False,
         "Make those Events in the namespace of the object concerned instead of POD_NAMESPACE.",
         gatekeeper=True,
-        group=_LOGGING,
     )
-    log_level: str = flag(
+    level: str = flag(
         "INFO",
         "Lowest level that is logged.",
+        name="log-level",
         gatekeeper=True,
-        group=_LOGGING,
         choices=("DEBUG", "INFO", "WARNING", "ERROR"),
     )
-    log_level_key: str = flag(
-        "level", "Name of the level's field.", gatekeeper=True, group=_LOGGING
+    level_key: str = flag(
+        "level",
+        "Name of the level's field.",
+        name="log-level-key",
+        gatekeeper=True,
     )
-    log_level_encoder: str = flag(
+    level_encoder: str = flag(
         "lower",
         "How a level is written.",
+        name="log-level-encoder",
         gatekeeper=True,
-        group=_LOGGING,
         choices=("lower", "capital"),
     )
-    log_file: str = flag(
-        "", "File that is logged to; empty for standard error.", gatekeeper=True, group=_LOGGING
+    file: str = flag(
+        "",
+        "File that is logged to; empty for standard error.",
+        name="log-file",
+        gatekeeper=True,
     )
-    log_format: str = flag(
+    format: str = flag(
         "auto",
         "How a line is written; `auto` is `words` where standard error is a terminal, else `json`.",
-        group=_LOGGING,
+        name="log-format",
         choices=("auto", "json", "words"),
     )
     max_constraint_series: int = flag(
         1000,
         "Constraints that have metrics of their own; the others share one series.",
-        group=_LOGGING,
+        at_least=0,
     )
-
     decision_log_config: str = flag(
         "",
         "Configuration file of the decision log, watched for change; without it no decision is "
         "exported.",
-        group=_LOGGING,
     )
     decision_log_grace_seconds: float = flag(
         5.0,
         "Time after the last answer for decisions to be acknowledged.",
-        name="decision-log-grace",
         kind="duration",
-        group=_LOGGING,
+        at_least=0,
     )

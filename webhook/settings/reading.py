@@ -6,10 +6,9 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from webhook.settings.audit import AUDIT
 from webhook.settings.flags import flags_of, parse
 from webhook.settings.gatekeeper import Foreign
-from webhook.settings.serve import CLUSTER_OPERATIONS, ServeSettings
+from webhook.settings.serve import CLUSTER_OPERATIONS, PodSettings, ServeSettings
 from webhook.settings.serve_checks import validate
 
 if TYPE_CHECKING:
@@ -23,38 +22,43 @@ def read(arguments: Sequence[str], environment: Mapping[str, str] | None = None)
     """
     environment = os.environ if environment is None else environment
     foreign = Foreign()
-    overrides = {
-        "pod_name": environment.get("POD_NAME", ""),
-        "pod_namespace": environment.get("POD_NAMESPACE", ""),
-        "pod_uid": environment.get("POD_UID", ""),
-        "pod_service_account": environment.get("POD_SERVICE_ACCOUNT", ""),
-    }
-    settings = parse(ServeSettings, arguments, foreign=foreign, overrides=overrides)
+    pod = PodSettings(
+        environment.get("POD_NAME", ""),
+        environment.get("POD_NAMESPACE", ""),
+        environment.get("POD_UID", ""),
+        environment.get("POD_SERVICE_ACCOUNT", ""),
+    )
+    settings = parse(ServeSettings, arguments, foreign=foreign, overrides={"pod": pod})
     if (
-        not settings.policies
+        not settings.policies.paths
         and not settings.in_cluster
         and environment.get("KUBERNETES_SERVICE_HOST")
     ):
         # In a Pod, and told of no files: Gatekeeper's own arguments name no source either.
-        settings = replace(settings, kubernetes=True)
+        settings = replace(settings, policies=replace(settings.policies, kubernetes=True))
     validate(settings)
     return replace(settings, notices=(*foreign.notices, *_notices(settings)))
 
 
 def _notices(settings: ServeSettings) -> list[str]:
     notices = []
-    if settings.max_serving_threads > 1:
+    if settings.limits.max_serving_threads > 1:
         notices.append("--max-serving-threads has no effect: policies are evaluated on one thread")
-    if "mutation-status" in settings.operation and "status" not in settings.operation:
+    if (
+        "mutation-status" in settings.policies.operation
+        and "status" not in settings.policies.operation
+    ):
         notices.append("--operation=mutation-status has no effect without status, which does both")
-    if not settings.in_cluster and (idle := sorted(CLUSTER_OPERATIONS & set(settings.operation))):
+    if not settings.in_cluster and (
+        idle := sorted(CLUSTER_OPERATIONS & set(settings.policies.operation))
+    ):
         notices.append(f"--operation={','.join(idle)} has no effect without --kubernetes")
-    if settings.emit_admission_events and not settings.in_cluster:
+    if settings.logging.emit_admission_events and not settings.in_cluster:
         notices.append("--emit-admission-events has no effect without --kubernetes")
     if not settings.audits:
         notices += [
             f"--{item.name} has no effect without --kubernetes and --operation=audit"
             for item in flags_of(ServeSettings)
-            if item.group == AUDIT and getattr(settings, item.field) != item.default
+            if item.section == "audit" and getattr(settings.audit, item.field) != item.default
         ]
     return notices

@@ -2,102 +2,95 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 from webhook.settings.flags import InvalidFlag, flag
-from webhook.settings.log import LogSettings
 from webhook.values import dataclass
-
-_REPORTS = "Reports"
 
 RESULTS: Final = ("pass", "fail", "warn", "error", "skip")
 APIS: Final = ("wgpolicyk8s", "openreports")
 MODES: Final = ("resource", "policy-namespace")
 
-STORED: Final = ("fail", "warn", "error")
+STORED: Final[tuple[Literal["pass", "fail", "warn", "error", "skip"], ...]] = (
+    "fail",
+    "warn",
+    "error",
+)
 """Stored unless told otherwise: passes are most of all results, and tell nobody anything to do."""
 
 
 @dataclass(frozen=True, slots=True)
-class ReportSettings(LogSettings):
+class ReportSettings:
     """What is reported, and how."""
 
-    reports: bool = flag(
+    enabled: bool = flag(
         False,
         "Write policy reports: of what the audit finds, with --operation=audit, and of resources "
         "soon after they are admitted, with --operation=webhook. Needs --kubernetes and the "
         "reports' CRDs (manifests/reports).",
-        group=_REPORTS,
+        name="reports",
     )
-    report_api: str = flag(
+    api: str = flag(
         "wgpolicyk8s",
         "API of the reports: PolicyReport of wgpolicyk8s.io/v1alpha2, or Report of "
         "openreports.io/v1alpha1.",
-        group=_REPORTS,
+        name="report-api",
         choices=APIS,
     )
-    report_results: tuple[str, ...] = flag(
+    results: tuple[Literal["pass", "fail", "warn", "error", "skip"], ...] = flag(
         STORED,
         "Results that are stored; repeatable. pass is a constraint that matches and is met, skip "
         "one that is about the kind and does not match.",
-        group=_REPORTS,
+        name="report-results",
         choices=RESULTS,
     )
-    report_mode: str = flag(
+    mode: str = flag(
         "resource",
         "A report for each resource, owned by it; or for each policy in each namespace, owned by "
         "its constraint.",
-        group=_REPORTS,
+        name="report-mode",
         choices=MODES,
     )
-    report_max_resources: int = flag(
+    max_resources: int = flag(
         20_000,
         "Reports that there may be, those of other products included; some 2.6 KB of etcd each. "
         "When it is reached, reports are kept up to date and no new one is made. With "
         "--report-mode=policy-namespace also the results of one policy in one namespace.",
-        group=_REPORTS,
+        name="report-max-resources",
+        at_least=1,
     )
-    report_max_entries: int = flag(
+    max_entries: int = flag(
         1000,
         "Results in a report of --report-mode=policy-namespace; more are split.",
-        group=_REPORTS,
+        name="report-max-entries",
+        at_least=1,
     )
-    report_mutation_drift: bool = flag(
+    mutation_drift: bool = flag(
         False,
         "Tell what mutators would change in objects that exist if they were written now: by the "
         "audit in metrics and its log, and as results (warn) with --reports. Kinds that mutators "
         "name are listed, too.",
-        group=_REPORTS,
+        name="report-mutation-drift",
     )
-    report_debounce_seconds: float = flag(
+    debounce_seconds: float = flag(
         10.0,
         "Time from an admission to the report of its resource, in which further admissions of it "
         "cost nothing.",
         name="report-debounce",
         kind="duration",
-        group=_REPORTS,
+        at_least=0,
     )
 
 
 ENTRIES_MAX: Final = 2500
 """At some 500 bytes each this is what etcd takes in one object (1.5 MB)."""
 
-_AT_LEAST: Final = {
-    "report_max_resources": 1,
-    "report_max_entries": 1,
-    "report_debounce_seconds": 0,
-}
-
 
 def validate_reports(settings: ReportSettings, *, in_cluster: bool) -> None:
     """Refuse what makes no sense; raises :class:`~webhook.settings.flags.InvalidFlag`."""
-    for name, least in _AT_LEAST.items():
-        if getattr(settings, name) < least:
-            shown = name.removesuffix("_seconds").replace("_", "-")
-            raise InvalidFlag(f"--{shown} must be at least {least:g}")
-    if settings.report_max_entries > ENTRIES_MAX:
+    if settings.max_entries > ENTRIES_MAX:
         raise InvalidFlag(
             f"--report-max-entries must be at most {ENTRIES_MAX}: larger objects do not fit into etcd"
         )
-    if settings.reports and not in_cluster:
+    if settings.enabled and not in_cluster:
         raise InvalidFlag("--reports needs --kubernetes: reports are objects of a cluster")

@@ -8,8 +8,11 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Final
 
-from webhook.settings.flags import flag
-from webhook.settings.telemetry import TelemetrySettings
+from webhook.settings.audit import AUDIT, AuditSettings
+from webhook.settings.flags import flag, group
+from webhook.settings.log import LogSettings
+from webhook.settings.reports import ReportSettings
+from webhook.settings.telemetry import GenerationSettings, TelemetrySettings
 from webhook.values import dataclass
 
 KEY_SECRET: Final = "waddle-revision-keys"  # noqa: S105  # a name of one
@@ -34,42 +37,33 @@ CLUSTER_OPERATIONS: Final = frozenset(
 TLS_VERSIONS: Final = ("1.2", "1.3")
 """Python's OpenSSL refuses 1.0 and 1.1, which RFC 8996 retired."""
 
-_POLICIES = "Policies"
-_SERVING = "Serving"
-_TLS = "TLS"
-_LIMITS = "Limits"
-_DECIDING = "Deciding"
-
 
 @dataclass(frozen=True, slots=True)
-class ServeSettings(TelemetrySettings):
-    """The settings of one server process, validated by :func:`read`."""
+class PolicySettings:
+    """Where policies come from, what this process does by them, and what it keeps of them."""
 
-    policies: tuple[str, ...] = flag(
+    paths: tuple[str, ...] = flag(
         (),
         "Directory or file with templates, constraints and data (YAML or JSON); repeatable. "
         "Reloaded when files change.",
-        group=_POLICIES,
+        name="policies",
     )
     kubernetes: bool = flag(
         False,
         "Take policies from the API server: of the cluster that this process runs in, or of "
         "--kubeconfig. Instead of --policies; POD_NAME and POD_NAMESPACE must name the replica's "
         "Pod, and POD_UID may.",
-        group=_POLICIES,
     )
     kubeconfig: str = flag(
         "",
         "Kubeconfig file of the API server that policies are taken from; implies --kubernetes.",
         gatekeeper=True,
-        group=_POLICIES,
     )
     keep_writers_history: bool = flag(
         False,
         "Keep metadata.managedFields and kubectl's last-applied annotation of synced objects and "
         "Namespaces, as Gatekeeper does, for policies that read them; they are often half of an "
         "object, and every replica keeps all that is synced.",
-        group=_POLICIES,
     )
     operation: tuple[str, ...] = flag(
         ("webhook",),
@@ -80,7 +74,6 @@ class ServeSettings(TelemetrySettings):
         "mutation-status and mutation-controller change nothing: status and every replica do that "
         "anyway. Name webhook, mutation-webhook or audit.",
         gatekeeper=True,
-        group=_POLICIES,
         choices=OPERATIONS,
     )
     readiness_retries: int = flag(
@@ -90,43 +83,39 @@ class ServeSettings(TelemetrySettings):
         "--kubernetes: 0 gives up on broken objects at once, anything else waits until they are "
         "repaired or deleted; one whose last good revision is enforced is not waited for.",
         gatekeeper=True,
-        group=_POLICIES,
+        at_least=-1,
     )
     kept_revisions: int = flag(
         2,
         "Generations of each template and constraint that could be enforced and are kept in the "
         "cluster, as PolicyRevision objects, for restarts and for rolling back; 0 neither keeps "
         "nor reads any.",
-        group=_POLICIES,
+        at_least=0,
     )
     revision_key_secret_name: str = flag(
         KEY_SECRET,
         "Secret in POD_NAMESPACE with the keys that sign PolicyRevisions, so that no other counts; "
         "replicas make and rotate them. It must exist, and may be empty.",
-        group=_POLICIES,
     )
     exceptions_longest_seconds: float = flag(
         0.0,
         "How long a PolicyException or ClusterPolicyException may hold when it is made: what ends "
         "later, or never, is refused. 0 for any length; 2160h are 90 days.",
-        name="exceptions-longest",
         kind="duration",
-        group=_POLICIES,
+        at_least=0,
     )
     exceptions_keep_seconds: float = flag(
         90 * 24 * 3600.0,
         "How long an expired exception stays before it is deleted, by a process with "
         "--operation=status that is given the right to delete it; 0 for ever.",
-        name="exceptions-keep",
         kind="duration",
-        group=_POLICIES,
+        at_least=0,
     )
     kyverno_policies: str = flag(
         "off",
         "What to make of Kyverno's policies in CEL (ValidatingPolicy, NamespacedValidatingPolicy "
         "and their PolicyExceptions), of the cluster or of --policies: enforce decides admissions "
         "by them, audit only audits and reports, off nothing.",
-        group=_POLICIES,
         choices=("off", "enforce", "audit"),
     )
     tell_not_asked: bool = flag(
@@ -134,7 +123,6 @@ class ServeSettings(TelemetrySettings):
         "With --operation=status: report NotAsked for constraints and mutators whose objects "
         "no webhook configuration in the cluster sends. Turn it off where the API server has its "
         "webhooks from files.",
-        group=_POLICIES,
     )
     admission_policies: str = flag(
         "off",
@@ -142,7 +130,6 @@ class ServeSettings(TelemetrySettings):
         "audit and policy reports review what exists by them. They are never enforced here: the API "
         "server does that. Those that are generated of templates are left out.",
         choices=("off", "audit"),
-        group=_POLICIES,
     )
     webhook_rules: str = flag(
         "static",
@@ -150,69 +137,88 @@ class ServeSettings(TelemetrySettings):
         "stay as they were applied. policies: those of entries that call Waddle follow constraints "
         "and mutators in force.",
         choices=("static", "policies"),
-        group=_POLICIES,
     )
     poll_interval_seconds: float = flag(
         10.0,
         "How often policies and certificates are compared with the disk when no change of a file "
         "was reported.",
-        name="poll-interval",
         kind="duration",
-        group=_POLICIES,
+        at_least=0.05,
     )
     compiled_policies_dir: str = flag(
         "",
         "Directory that keeps compiled policies, so that a restart does not compile them again; "
         "made with mode 0700, and refused if others can open it. One for each replica.",
-        group=_POLICIES,
     )
     specialise_after: int = flag(
         5000,
         "Evaluations of a constraint after which code is compiled for it alone, with its "
         "parameters in it (8 MiB for all such code at most); 0 for never.",
-        group=_POLICIES,
+        at_least=0,
     )
     memo_bytes: int = flag(
         16 * 1024 * 1024,
         "Memory for results of evaluations, kept by what decides them: a review that repeats an "
         "earlier one in that is not evaluated again. 0 switches it off.",
-        group=_POLICIES,
+        at_least=0,
     )
 
+
+@dataclass(frozen=True, slots=True)
+class ServingSettings:
+    """Ports, and how serving ends."""
+
     host: str = flag(
-        "", "Address that admission listens on; empty for all.", gatekeeper=True, group=_SERVING
+        "",
+        "Address that admission listens on; empty for all.",
+        gatekeeper=True,
     )
-    port: int = flag(8443, "Port of admission; 0 for any.", gatekeeper=True, group=_SERVING)
+    port: int = flag(
+        8443,
+        "Port of admission; 0 for any.",
+        gatekeeper=True,
+    )
     health_addr: str = flag(
-        ":9090", "Address and port of /healthz and /readyz.", gatekeeper=True, group=_SERVING
+        ":9090",
+        "Address and port of /healthz and /readyz.",
+        gatekeeper=True,
     )
     prometheus_port: int = flag(
-        8888, "Port of /metrics; 0 for any.", gatekeeper=True, group=_SERVING
+        8888,
+        "Port of /metrics; 0 for any.",
+        gatekeeper=True,
     )
     prometheus_host: str = flag(
-        "", "Address that /metrics listens on; empty for all.", group=_SERVING
+        "",
+        "Address that /metrics listens on; empty for all.",
     )
     shutdown_delay_seconds: int = flag(
         10,
         "Seconds that serving goes on after SIGTERM, unready and closing each connection after its "
         "answer, before the port is closed. Control-C skips them when no client is connected.",
-        name="shutdown-delay",
         gatekeeper=True,
-        group=_SERVING,
+        at_least=0,
     )
     shutdown_grace_seconds: int = flag(
         30,
         "Seconds that requests under way may take after the port is closed.",
-        name="shutdown-grace",
-        group=_SERVING,
+        at_least=0,
     )
     enable_pprof: bool = flag(
         False,
         "Serve a sampled profile and the stacks of all threads under /debug/pprof on localhost.",
         gatekeeper=True,
-        group=_SERVING,
     )
-    pprof_port: int = flag(6060, "Port of --enable-pprof.", gatekeeper=True, group=_SERVING)
+    pprof_port: int = flag(
+        6060,
+        "Port of --enable-pprof.",
+        gatekeeper=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TLSSettings:
+    """The serving certificate, and those of clients."""
 
     cert_dir: str = flag(
         "",
@@ -220,95 +226,92 @@ class ServeSettings(TelemetrySettings):
         "certificate in a Secret, rotates it and writes the CA bundle; else a self-signed one is "
         "made.",
         gatekeeper=True,
-        group=_TLS,
     )
     cert_service_name: str = flag(
         "waddle-webhook-service",
         "Service that a certificate is made for, beside localhost.",
         gatekeeper=True,
-        group=_TLS,
     )
     cert_secret_name: str = flag(
         "waddle-webhook-server-cert",
         "Secret in POD_NAMESPACE that keeps the certificate and its authority; it must exist, and "
         "may be empty.",
-        group=_TLS,
     )
     validating_webhook_configuration_name: str = flag(
         "waddle-validating-webhook-configuration",
         "ValidatingWebhookConfiguration whose webhooks get the CA bundle.",
         gatekeeper=True,
-        group=_TLS,
     )
     mutating_webhook_configuration_name: str = flag(
         "waddle-mutating-webhook-configuration",
         "MutatingWebhookConfiguration whose webhooks get the CA bundle, with "
         "--operation=mutation-webhook.",
         gatekeeper=True,
-        group=_TLS,
     )
     disable_cert_rotation: bool = flag(
         False,
         "Keep no certificate in the cluster: neither the Secret nor the CA bundle is written.",
         gatekeeper=True,
-        group=_TLS,
     )
     provider_ca_secret: str = flag(
         "",
         "NAMESPACE/NAME of a Secret whose ca.crt is kept as that of our own certificate, for providers "
         "of external data that ask for it; it must exist. With it a new authority stands there for a "
         "day before it signs.",
-        group=_TLS,
     )
     tls_min_version: str = flag(
-        "1.3", "Lowest version of TLS.", gatekeeper=True, group=_TLS, choices=TLS_VERSIONS
+        "1.3",
+        "Lowest version of TLS.",
+        gatekeeper=True,
+        choices=TLS_VERSIONS,
     )
     client_ca_name: str = flag(
         "",
         "File in --cert-dir with the authorities that a client's certificate must come from; "
         "empty asks for none.",
         gatekeeper=True,
-        group=_TLS,
     )
     client_cn_name: str = flag(
         "kube-apiserver",
         "Common name that a client's certificate must have, with --client-ca-name or "
         "--api-server-ca-file.",
         gatekeeper=True,
-        group=_TLS,
     )
     api_server_ca_file: str = flag(
         "",
         "File with the authorities of the API server's client certificate. A client without such a "
         "certificate, with the name of --client-cn-name, is answered after the API server, and "
         "counts as one more user.",
-        group=_TLS,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class LimitSettings:
+    """Bounds of connections, bodies and times."""
 
     max_serving_threads: int = flag(
         -1,
         "Accepted for Gatekeeper's manifests: policies are evaluated on one thread, replicas give "
         "more.",
         gatekeeper=True,
-        group=_LIMITS,
     )
     # An API server lets 200 mutating requests run at a time (--max-mutating-requests-inflight)
     # and there are commonly three; at a millisecond each, the last waits half a second.
     max_in_flight: int = flag(
         512,
         "Requests accepted and not yet answered; more are refused at once with 429.",
-        group=_LIMITS,
+        at_least=1,
     )
     max_connections: int = flag(
         2000,
         "Connections at a time, counted from their first moment on; more are closed at once. At "
         "most 256 may be in their TLS handshake: of more the oldest is given up.",
-        group=_LIMITS,
+        at_least=1,
     )
     max_header_bytes: int = flag(
         64 * 1024,
         "Bytes of a request's line and headers; more are refused with 431.",
-        group=_LIMITS,
+        at_least=1024,
     )
     # What an API server makes of a request that it accepts: 3 MiB (its MaxRequestBodyBytes) as
     # object and as much as oldObject, each byte of it "<", which Go writes as "\u003c", and the rest.
@@ -316,31 +319,32 @@ class ServeSettings(TelemetrySettings):
         40 * 1024 * 1024,
         "Bytes of a request's body. An object for which the API server sends more is refused; "
         "any other sender gets 413.",
-        group=_LIMITS,
+        at_least=1024,
     )
     # One of the largest, or several large ones, and room beside them for small ones.
     max_waiting_bytes: int = flag(
         64 * 1024 * 1024,
         "Bytes of all bodies received and not yet reviewed; more are refused with 429.",
-        group=_LIMITS,
+        at_least=1024,
     )
     handshake_timeout_seconds: float = flag(
-        5.0, "Time for a TLS handshake.", name="handshake-timeout", kind="duration", group=_LIMITS
+        5.0,
+        "Time for a TLS handshake.",
+        kind="duration",
+        at_least=0.05,
     )
     header_timeout_seconds: float = flag(
         10.0,
         "Time from a request's first byte, or from connecting, to the end of its headers.",
-        name="header-timeout",
         kind="duration",
-        group=_LIMITS,
+        at_least=0.05,
     )
     # No API server waits longer for a webhook.
     body_timeout_seconds: float = flag(
         30.0,
         "Time from a request's headers to the end of its body.",
-        name="body-timeout",
         kind="duration",
-        group=_LIMITS,
+        at_least=0.05,
     )
     # Go's client, and so the API server, closes an idle connection after 90 s; a server that
     # closes first sometimes loses a request that is on its way.
@@ -348,23 +352,25 @@ class ServeSettings(TelemetrySettings):
         120.0,
         "Time that a connection may stay open without a request; above the 90 s after which the "
         "API server closes it, so that it never sends into a closing one.",
-        name="idle-timeout",
         kind="duration",
-        group=_LIMITS,
+        at_least=0.05,
     )
     review_timeout_seconds: float = flag(
         10.0,
         "Time for a review that names none; the API server names one with ?timeout=.",
-        name="review-timeout",
         kind="duration",
-        group=_LIMITS,
+        at_least=0.05,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class DecidingSettings:
+    """How admissions are decided, and what is left out."""
 
     evaluation_errors: str = flag(
         "violation",
         "What a template's failed evaluation is: a violation of each constraint that it was to "
         "decide, as in Gatekeeper, or an error that is answered 500 and left to failurePolicy.",
-        group=_DECIDING,
         choices=("violation", "error"),
     )
     on_error: str = flag(
@@ -373,7 +379,6 @@ class ServeSettings(TelemetrySettings):
         "budget: lastGood decides by its last good revision and else refuses, reject refuses, "
         "allow warns. For policies without the annotation waddle.dev/on-error; only constraints "
         "that deny ever refuse. docs/isolation.md has the table.",
-        group=_DECIDING,
         choices=("lastGood", "reject", "allow"),
     )
     on_undecidable: str = flag(
@@ -382,21 +387,18 @@ class ServeSettings(TelemetrySettings):
         "own object, or of the same user's other requests: refuse refuses it (422 or 429), ignore "
         "warns. Also of an object whose mutators find no time. For constraints, templates and mutators "
         "without the annotation waddle.dev/on-undecidable.",
-        group=_DECIDING,
         choices=("refuse", "ignore"),
     )
     enable_generator_resource_expansion: bool = flag(
         True,
         "Review what an object would make (a Deployment's Pods) with it, as ExpansionTemplates say.",
         gatekeeper=True,
-        group=_DECIDING,
     )
     enable_external_data: bool = flag(
         True,
         "Ask the providers that Provider objects name, for templates that call external_data and for "
         "mutators. Without it such templates are refused.",
         gatekeeper=True,
-        group=_DECIDING,
     )
     external_data_cache_seconds: float = flag(
         180.0,
@@ -404,62 +406,56 @@ class ServeSettings(TelemetrySettings):
         name="external-data-provider-response-cache-ttl",
         kind="duration",
         gatekeeper=True,
-        group=_DECIDING,
+        at_least=0,
     )
     external_data_error_cache_seconds: float = flag(
         10.0,
         "The same of a key for which a provider answered an error.",
         name="external-data-error-cache-ttl",
         kind="duration",
-        group=_DECIDING,
+        at_least=0,
     )
     mutation_on_error: str = flag(
         "skip",
         "What a request gets whose object a mutator cannot be applied to: skip leaves that mutator "
         "out, with a warning and a record; reject refuses the request, as Gatekeeper does.",
-        group=_DECIDING,
         choices=("skip", "reject"),
     )
     mutation_fights_per_hour: int = flag(
         20,
         "How often mutators may make the same change to the same object within an hour, at each "
         "replica. More is a fight with whoever undoes it: the mutators' status says so. 0 for never.",
-        group=_DECIDING,
+        at_least=0,
     )
     mutation_annotations: bool = flag(
         False,
         "Name the mutators that changed an object in its annotations gatekeeper.sh/mutations and "
         "gatekeeper.sh/mutation-id.",
         gatekeeper=True,
-        group=_DECIDING,
     )
     evaluation_budget_seconds: float = flag(
         0.1,
         "Processor time of one evaluation of one constraint; what takes more is ended, is no "
         "violation, and after three times within a minute not evaluated for a while.",
-        name="evaluation-budget",
         kind="duration",
-        group=_DECIDING,
+        at_least=0.01,
     )
     disable_opa_builtin: tuple[str, ...] = flag(
         (),
         "Built-in function that templates may not use; repeatable.",
         gatekeeper=True,
-        group=_DECIDING,
     )
     enable_k8s_native_validation: bool = flag(
         True,
         "Evaluate templates' code for K8sNativeValidation (CEL), and of a template that has both that "
         "in place of its Rego. Without it templates in CEL alone warn and record instead of deciding.",
         gatekeeper=True,
-        group=_DECIDING,
     )
     default_k8s_native_validation_failure_policy: str = flag(
         "Fail",
         "What an error of CEL is where a template's source has no failurePolicy: Fail makes it a "
         "violation, Ignore nothing.",
         gatekeeper=True,
-        group=_DECIDING,
         choices=("Fail", "Ignore"),
     )
     validate_templates: str = flag(
@@ -467,7 +463,6 @@ class ServeSettings(TelemetrySettings):
         "How templates are checked when they are admitted: compile refuses source that does not "
         "compile, with line and column; schema admits it, as Gatekeeper does, and the fault "
         "appears in the template's status.",
-        group=_DECIDING,
         choices=("compile", "schema"),
     )
     enable_validate_policy: bool = flag(
@@ -475,41 +470,65 @@ class ServeSettings(TelemetrySettings):
         "Answer POST /v1/validate-policy: what admission would say of policies, and what they would "
         "change. Callers show a certificate (--client-ca-name), or with --kubernetes a bearer token "
         "whose user may post to that path; users who may list all that is synced see effects.",
-        group=_DECIDING,
     )
     disable_enforcementaction_validation: bool = flag(
-        False, "Admit constraints with any enforcementAction.", gatekeeper=True, group=_DECIDING
+        False,
+        "Admit constraints with any enforcementAction.",
+        gatekeeper=True,
     )
     exempt_namespace: tuple[str, ...] = flag(
         (),
         "Namespace that may carry the label admission.gatekeeper.sh/ignore; repeatable.",
         gatekeeper=True,
-        group=_DECIDING,
     )
     exempt_namespace_prefix: tuple[str, ...] = flag(
         (),
         "Prefix of namespaces that may carry that label; repeatable.",
         gatekeeper=True,
-        group=_DECIDING,
     )
     exempt_namespace_suffix: tuple[str, ...] = flag(
         (),
         "Suffix of namespaces that may carry that label; repeatable.",
         gatekeeper=True,
-        group=_DECIDING,
     )
 
-    pod_name: str = field(default="")
-    pod_namespace: str = field(default="")
-    pod_uid: str = field(default="")
-    pod_service_account: str = field(default="")
+
+@dataclass(frozen=True, slots=True)
+class PodSettings:
+    """The replica's Pod, as the environment names it."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    service_account: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ServeSettings:
+    """The settings of one server process, validated by :func:`webhook.settings.reading.read`.
+
+    Each group is a value of its own, and its flags are listed under its title.
+    """
+
+    policies: PolicySettings = group("Policies", PolicySettings)
+    serving: ServingSettings = group("Serving", ServingSettings)
+    tls: TLSSettings = group("TLS", TLSSettings)
+    limits: LimitSettings = group("Limits", LimitSettings)
+    deciding: DecidingSettings = group("Deciding", DecidingSettings)
+    logging: LogSettings = group("Logging", LogSettings)
+    reports: ReportSettings = group("Reports", ReportSettings)
+    audit: AuditSettings = group(AUDIT, AuditSettings)
+    generation: GenerationSettings = group("ValidatingAdmissionPolicies", GenerationSettings)
+    telemetry: TelemetrySettings = group("Telemetry", TelemetrySettings)
+
+    pod: PodSettings = field(default=PodSettings())
     notices: tuple[str, ...] = field(default=())
     """What the operator should know about flags that were accepted without effect."""
 
     @property
     def in_cluster(self) -> bool:
         """Whether policies come from an API server."""
-        return self.kubernetes or bool(self.kubeconfig)
+        return self.policies.kubernetes or bool(self.policies.kubeconfig)
 
     @property
     def keeps_certificate(self) -> bool:
@@ -517,22 +536,22 @@ class ServeSettings(TelemetrySettings):
         return (
             self.in_cluster
             and self.serves_admission
-            and not self.cert_dir
-            and not self.disable_cert_rotation
+            and not self.tls.cert_dir
+            and not self.tls.disable_cert_rotation
         )
 
     @property
     def serves_admission(self) -> bool:
         """Whether admission reviews are answered, of validation or of mutation."""
-        return "webhook" in self.operation or self.mutates
+        return "webhook" in self.policies.operation or self.mutates
 
     @property
     def operations_carried_out(self) -> tuple[str, ...]:
-        """Those of ``operation`` that something comes of, in order: what statuses may claim.
+        """Those of ``--operation`` that something comes of, in order: what statuses may claim.
 
         Statuses of mutators are copied with all others, by status, and by nothing else.
         """
-        operations = set(self.operation)
+        operations = set(self.policies.operation)
         if "status" not in operations:
             operations.discard("mutation-status")
         if not self.in_cluster:
@@ -542,9 +561,9 @@ class ServeSettings(TelemetrySettings):
     @property
     def mutates(self) -> bool:
         """Whether objects are mutated."""
-        return "mutation-webhook" in self.operation
+        return "mutation-webhook" in self.policies.operation
 
     @property
     def audits(self) -> bool:
         """Whether the cluster is audited."""
-        return self.in_cluster and "audit" in self.operation
+        return self.in_cluster and "audit" in self.policies.operation

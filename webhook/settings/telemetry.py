@@ -6,11 +6,8 @@ import os
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from webhook.settings.audit import AuditSettings
 from webhook.settings.flags import InvalidFlag, flag
 from webhook.values import dataclass
-
-_TELEMETRY: Final = "Telemetry"
 
 METRICS_BACKENDS: Final = ("prometheus", "opentelemetry")
 
@@ -18,11 +15,8 @@ _PORTS: Final = {"grpc": 4317, "grpcs": 4317, "http": 4318, "https": 4318}
 """By scheme, the port that OTLP's specification gives it."""
 
 
-_GENERATING: Final = "ValidatingAdmissionPolicies"
-
-
 @dataclass(frozen=True, slots=True)
-class GenerationSettings(AuditSettings):
+class GenerationSettings:
     """What is generated, and in which form."""
 
     default_create_vap_for_templates: bool = flag(
@@ -30,21 +24,19 @@ class GenerationSettings(AuditSettings):
         "Make a ValidatingAdmissionPolicy of each template with CEL that does not say otherwise "
         "(generateVAP), with --operation=generate.",
         gatekeeper=True,
-        group=_GENERATING,
     )
     default_create_vap_binding_for_constraints: bool = flag(
         True,
         "Make a ValidatingAdmissionPolicyBinding of each constraint of such a template; without it "
         "of those alone whose scopedEnforcementActions name vap.k8s.io.",
         gatekeeper=True,
-        group=_GENERATING,
     )
     default_wait_for_vapb_generation: int = flag(
         30,
         "Seconds that a constraint's CRD has been served before a binding is made that reads "
         "constraints of it.",
         gatekeeper=True,
-        group=_GENERATING,
+        at_least=0,
     )
     sync_vap_enforcement_scope: bool = flag(
         True,
@@ -52,20 +44,18 @@ class GenerationSettings(AuditSettings):
         "(--validating-webhook-configuration-name), Config and the exempt namespaces. Without it "
         "they are about every creation and update.",
         gatekeeper=True,
-        group=_GENERATING,
     )
     vap_generation_mode: str = flag(
         "template",
         "template makes one policy of a template, as Gatekeeper does: it reads constraints as "
         "parameters and leaves errors of its evaluation to the webhook. constraint makes one of "
         "each constraint, with its parameters written into it, which can fail closed.",
-        group=_GENERATING,
         choices=("template", "constraint"),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class TelemetrySettings(GenerationSettings):
+class TelemetrySettings:
     """What is sent, and where."""
 
     otlp_endpoint: str = flag(
@@ -73,39 +63,33 @@ class TelemetrySettings(GenerationSettings):
         "OpenTelemetry collector: grpc://host:4317 or http://host:4318 (grpcs and https with TLS); "
         "host:port alone is http, as in Gatekeeper. Nothing is sent to it by this alone.",
         gatekeeper=True,
-        group=_TELEMETRY,
     )
     otlp_ca_file: str = flag(
         "",
         "File with the authorities of the collector's certificate; empty for the system's.",
-        group=_TELEMETRY,
     )
     metrics_backend: tuple[str, ...] = flag(
         ("prometheus",),
         "Where metrics are: opentelemetry sends them to --otlp-endpoint. /metrics is served either "
         "way.",
         gatekeeper=True,
-        group=_TELEMETRY,
         choices=METRICS_BACKENDS,
     )
     otlp_metric_interval_seconds: float = flag(
         10.0,
         "How often metrics are sent to --otlp-endpoint.",
-        name="otlp-metric-interval",
         kind="duration",
         gatekeeper=True,
-        group=_TELEMETRY,
+        at_least=1,
     )
     enable_tracing: bool = flag(
         False,
         "Send traces of sampled requests to --otlp-endpoint: those that the API server samples "
         "(traceparent), 100 a second at most.",
-        group=_TELEMETRY,
     )
     trace_samples_per_million: int = flag(
         0,
         "Traces of a million requests that come without a trace of the API server's.",
-        group=_TELEMETRY,
     )
 
     @property
@@ -148,7 +132,5 @@ def validate_telemetry(settings: TelemetrySettings) -> None:
         raise InvalidFlag("--enable-tracing needs --otlp-endpoint")
     if settings.otlp_ca_file and not os.path.lexists(settings.otlp_ca_file):
         raise InvalidFlag(f"--otlp-ca-file: no such file: {settings.otlp_ca_file!r}")
-    if settings.otlp_metric_interval_seconds < 1:
-        raise InvalidFlag("--otlp-metric-interval must be at least 1")
     if not 0 <= settings.trace_samples_per_million <= 1_000_000:
         raise InvalidFlag("--trace-samples-per-million must be between 0 and 1000000")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from webhook.cli.verify.command import command
+from webhook.cli.main import waddle
 
 POLICY = """\
 apiVersion: policies.kyverno.io/v1
@@ -59,7 +59,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def verify(folder: Path, *more: str) -> tuple[int, str]:
-    run = CliRunner().invoke(command, [str(folder), *more], standalone_mode=False)
+    run = CliRunner().invoke(waddle, ["verify", str(folder), *more], standalone_mode=False)
     return run.return_value, run.output
 
 

@@ -286,6 +286,58 @@ def dropped(folder, *steps, answers=(DONE,), writers=WRITERS, in_force=0):
     return asyncio.run(run())
 
 
+CONSTRAINT = {
+    "apiVersion": "constraints.gatekeeper.sh/v1beta1",
+    "kind": "K8sGone",
+    "metadata": {"name": "one", "uid": "c", "generation": 1},
+    "spec": {},
+}
+OF_CONSTRAINT = "/apis/constraints.gatekeeper.sh/v1beta1/k8sgone/one"
+OF_TEMPLATE = "/apis/templates.gatekeeper.sh/v1/constrainttemplates/k8sgone"
+
+
+def with_uid(uid):
+    """An object with this UID, as the API server answers."""
+    return (200, [json.dumps({"metadata": {"uid": uid}}).encode()], "end")
+
+
+@pytest.mark.parametrize(
+    ("constraint", "template", "goes"),
+    [
+        (status(404), status(404), True),
+        (with_uid("made anew"), status(404), True),
+        (with_uid("c"), status(404), False),
+        (status(404), with_uid("t"), False),
+    ],
+    ids=["both gone", "another of its name", "still there", "its kind is there"],
+)
+def test_revisions_of_a_constraint_that_went_with_its_kind_go(
+    constraint, template, goes, tmp_path, soon, monkeypatch
+):
+    """The garbage collector cannot look up an owner of a kind that came and went between its looks."""
+    monkeypatch.setattr(revision_keeper, "ORPHAN_SECONDS", 0.0)
+    kept_one = signed_revision(CONSTRAINT, None, digest=digest_of(CONSTRAINT))
+    own = f"{REVISIONS}/{kept_one['metadata']['name']}"
+    served = {
+        REVISIONS: [EMPTY],
+        OF_CONSTRAINT: [constraint],
+        OF_TEMPLATE: [template],
+        own: [DONE],
+    }
+
+    async def run():
+        async with loading(tmp_path, served, writers=lambda: WRITERS) as kept:
+            await kept.keeper.wait_loaded([].append)
+            kept.keeper.change([change("set", kept_one)])
+            while not kept.keeper.keeper.queue.is_idle:  # noqa: ASYNC110  # no event tells
+                await asyncio.sleep(0.01)
+            return [path for path, _ in kept.requests]
+
+    asked = asyncio.run(run())
+    assert OF_CONSTRAINT in asked
+    assert (own in asked) is goes
+
+
 def refused(*generations):
     """Revisions of generations that cannot be enforced."""
     return [made("refused", generation=number) for number in generations]

@@ -88,8 +88,8 @@ def test_outside_of_a_pod_a_source_of_policies_must_be_named():
 
 def test_events_of_admissions_are_asked_for_as_of_gatekeeper():
     settings = read(["--emit-admission-events", *ARGUMENTS[0]], IN_A_POD)
-    assert settings.emit_admission_events
-    assert not settings.admission_events_involved_namespace
+    assert settings.logging.emit_admission_events
+    assert not settings.logging.admission_events_involved_namespace
 
 
 def test_the_arguments_are_those_that_gatekeeper_ships(program):

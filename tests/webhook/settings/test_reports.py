@@ -11,15 +11,15 @@ ENVIRONMENT = {"POD_NAME": "p", "POD_NAMESPACE": "n", "POD_UID": "u"}
 
 def test_reports_are_off_and_passes_are_not_stored_unless_asked_for():
     settings = read(["--kubernetes"], ENVIRONMENT)
-    assert not settings.reports
-    assert settings.report_results == ("fail", "warn", "error")
-    assert (settings.report_api, settings.report_mode) == ("wgpolicyk8s", "resource")
-    assert settings.report_debounce_seconds == 10
+    assert not settings.reports.enabled
+    assert settings.reports.results == ("fail", "warn", "error")
+    assert (settings.reports.api, settings.reports.mode) == ("wgpolicyk8s", "resource")
+    assert settings.reports.debounce_seconds == 10
 
 
 def test_results_that_are_named_take_the_place_of_the_default():
     settings = read(["--kubernetes", "--report-results=pass", "--report-results=fail"], ENVIRONMENT)
-    assert settings.report_results == ("pass", "fail")
+    assert settings.reports.results == ("pass", "fail")
 
 
 @pytest.mark.parametrize(

@@ -26,17 +26,17 @@ def settings(*arguments: str) -> ServeSettings:
     [["-port=1"], ["--port=1"], ["-port", "1"], ["--port", "1"], ["--port=2", "--port=1"]],
 )
 def test_one_and_two_dashes_and_both_forms_of_a_value_mean_the_same(arguments: list[str]) -> None:
-    assert settings(*arguments).port == 1
+    assert settings(*arguments).serving.port == 1
 
 
 @pytest.mark.parametrize("text", ["1", "t", "T", "true", "TRUE", "True"])
 def test_go_s_words_for_true_are_true(text: str) -> None:
-    assert settings(f"--log-denies={text}").log_denies is True
+    assert settings(f"--log-denies={text}").logging.log_denies is True
 
 
 @pytest.mark.parametrize("text", ["0", "f", "F", "false", "FALSE", "False"])
 def test_go_s_words_for_false_are_false(text: str) -> None:
-    assert settings("--log-denies", f"--log-denies={text}").log_denies is False
+    assert settings("--log-denies", f"--log-denies={text}").logging.log_denies is False
 
 
 def test_a_boolean_takes_no_value_from_the_next_argument() -> None:
@@ -46,12 +46,12 @@ def test_a_boolean_takes_no_value_from_the_next_argument() -> None:
 
 def test_lists_are_repeated_separated_by_commas_or_both() -> None:
     found = settings("--exempt-namespace=a,b", "--exempt-namespace", "c")
-    assert found.exempt_namespace == ("a", "b", "c")
+    assert found.deciding.exempt_namespace == ("a", "b", "c")
 
 
 def test_naming_an_operation_replaces_the_default() -> None:
-    assert settings().operation == ("webhook",)
-    assert settings("--operation=audit,webhook").operation == ("audit", "webhook")
+    assert settings().policies.operation == ("webhook",)
+    assert settings("--operation=audit,webhook").policies.operation == ("audit", "webhook")
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_durations_are_go_s(text: str, seconds: float | None) -> None:
 
 def test_the_environment_names_the_pod() -> None:
     found = read([POLICIES], {"POD_NAME": "a", "POD_NAMESPACE": "b", "OTHER": "c"})
-    assert (found.pod_name, found.pod_namespace) == ("a", "b")
+    assert (found.pod.name, found.pod.namespace) == ("a", "b")
 
 
 POD = {"POD_NAME": "a", "POD_NAMESPACE": "b"}
@@ -127,7 +127,7 @@ POD = {"POD_NAME": "a", "POD_NAMESPACE": "b"}
 def test_a_cluster_is_a_source_of_policies_like_a_directory(flag: str) -> None:
     found = read([flag, "--operation=webhook,status,generate"], {**POD, "POD_UID": "c"})
     assert found.in_cluster
-    assert found.pod_uid == "c"
+    assert found.pod.uid == "c"
     assert found.notices == ()
     assert not settings().in_cluster
 
@@ -163,7 +163,7 @@ def test_rules_that_follow_policies_need_a_cluster_and_all_policies(
     with pytest.raises(InvalidFlag, match=message):
         read(["--webhook-rules=policies", *arguments], POD)
     audited = ["--webhook-rules=policies", "--kubernetes", "--kyverno-policies=audit"]
-    assert read(audited, POD).webhook_rules == "policies"
+    assert read(audited, POD).policies.webhook_rules == "policies"
 
 
 def test_operations_that_write_to_a_cluster_are_told_to_be_idle_without_one() -> None:
@@ -226,7 +226,7 @@ def test_every_other_flag_of_gatekeeper_is_accepted_warned_of_or_refused_with_a_
 
 def test_a_foreign_flag_s_value_may_be_the_next_argument() -> None:
     found = settings("--api-cache-dir", "/some/where", "--port=1")
-    assert found.port == 1
+    assert found.serving.port == 1
     assert len(found.notices) == 1
 
 

@@ -51,5 +51,5 @@ def test_what_makes_no_sense_is_named(arguments, message):
 def test_gatekeeper_s_own_flags_send_metrics():
     flags = ["--metrics-backend=prometheus", "--metrics-backend=opentelemetry"]
     found = read([POLICIES, *flags, "--otlp-endpoint=collector:4318"], {})
-    assert found.sends_metrics
-    assert not found.enable_tracing
+    assert found.telemetry.sends_metrics
+    assert not found.telemetry.enable_tracing

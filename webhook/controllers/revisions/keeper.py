@@ -29,11 +29,13 @@ from webhook.cluster.reflector import Reflector
 from webhook.cluster.store import Change, key_of
 from webhook.controllers.keeper import Keeper
 from webhook.controllers.object_faults import ObjectFaults
+from webhook.controllers.policy_keys import TEMPLATES
 from webhook.controllers.revisions.known import KnownRevisions
 from webhook.controllers.revisions.revisions import rollback_of, surplus
 from webhook.controllers.revisions.rollout_records import FIELD, OPTIONAL, RolloutRecords
 from webhook.controllers.write_pace import TURN_SECONDS, WRITES_AT_ONCE
-from webhook.policy_kinds.known import kind_of
+from webhook.policy_kinds import table
+from webhook.policy_kinds.known import constraints_of, kind_of
 from webhook.replicas import rendezvous
 
 if TYPE_CHECKING:
@@ -65,6 +67,11 @@ REFUSED_SECONDS: Final = 60.0
 TRIED_SECONDS: Final = 10.0
 """How often it is asked whether a replica that tries what is in force here has come to an end: its
 word comes by the watch, its death by nothing. A trial takes five seconds of a processor at most."""
+
+ORPHAN_SECONDS: Final = 60.0
+"""How long the API server's garbage collector is left alone with the revisions of a constraint that is
+gone. It looks for new kinds every 30 seconds, and cannot look up an owner whose kind came and went in
+between: such revisions would stay for ever."""
 
 PROBE_SECONDS: Final = 0.5
 """How often it is asked, at the start, whether the kind is served at all."""
@@ -176,6 +183,8 @@ class RevisionKeeper:
                 subject[0] in self._wanted or self._is_refused_again(subject[1])
             ):
                 self.keeper.add(subject, SETTLED_SECONDS)
+            elif self._writers is not None and change.kind == "set" and self._may_be_left(subject):
+                self.keeper.add(subject, ORPHAN_SECONDS)
 
         self._object_faults.each("revision", "", changes, take)
         self._tell(subjects)
@@ -261,7 +270,9 @@ class RevisionKeeper:
             return
         for key, in_force in changes.items():
             if in_force is None:
-                self._wanted.pop(key, None)
+                before = self._wanted.pop(key, None)
+                if before is not None:
+                    self.keeper.add((key, _uid_of(before)), ORPHAN_SECONDS)
             else:
                 self._wanted[key] = in_force
                 self.keeper.add((key, _uid_of(in_force)), SETTLED_SECONDS)
@@ -277,7 +288,13 @@ class RevisionKeeper:
 
     async def _settle(self, subject: _Subject) -> None:
         assert self._writers is not None
-        await self._keep(subject, self._writers())
+        writers = self._writers()
+        if not (self._may_be_left(subject) and await self._drops_what_is_left(subject, writers)):
+            await self._keep(subject, writers)
+
+    def _rank(self, subject: _Subject, writers: frozenset[str]) -> int:
+        """How many replicas write about an object before this one."""
+        return rendezvous.rank(f"revision/{'/'.join(subject[0])}", writers, self._pod.uid)
 
     async def _keep(self, subject: _Subject, writers: frozenset[str]) -> None:
         """Keep what is in force of an object, drop what nobody needs, if it is our turn."""
@@ -301,7 +318,7 @@ class RevisionKeeper:
         if wanted is None and misjudged is None and not (beyond or outdated or unrecorded):
             self.keeper.settled(subject)
             return
-        rank = rendezvous.rank(f"revision/{'/'.join(key)}", writers, self._pod.uid)
+        rank = self._rank(subject, writers)
         if self.keeper.waits_for_turn(subject, rank, not_before=self._refused_until):
             return
         try:
@@ -313,14 +330,60 @@ class RevisionKeeper:
                 await self._sign(item)
             for name, record in unrecorded:
                 await self._record(name, record)
-            for item in beyond:
-                self.keeper.writes += 1
-                await self._client.delete(REVISIONS, item.name)
-                self._known.forget(item)
+            await self._drop(beyond)
         except (ApiError, ApiUnreachable) as error:
             self._failed(subject, error)
         else:
             self.keeper.settled(subject, SETTLED_SECONDS)  # what is beyond the limit now
+
+    async def _drop(self, revisions: Iterable[PolicyRevision]) -> None:
+        """Delete revisions. Raises ApiError, ApiUnreachable."""
+        for item in revisions:
+            self.keeper.writes += 1
+            await self._client.delete(REVISIONS, item.name)
+            self._known.forget(item)
+
+    def _may_be_left(self, subject: _Subject) -> bool:
+        """Whether these may be revisions of a constraint that went with its template and its kind."""
+        (kind, _), uid = subject
+        is_constraint = kind != TEMPLATES and "." not in kind
+        in_force = self._wanted.get(subject[0])
+        return (
+            is_constraint
+            and (in_force is None or _uid_of(in_force) != uid)
+            and (TEMPLATES, kind.lower()) not in self._wanted
+            and bool(self._known.of_subject(uid))
+        )
+
+    async def _drops_what_is_left(self, subject: _Subject, writers: frozenset[str]) -> bool:
+        """Drop the revisions of a constraint that is gone, with its template; whether all is done.
+
+        The API server says that both are gone, and not what this replica knows.
+        """
+        (kind, name), uid = subject
+        rank = self._rank(subject, writers)
+        if self.keeper.waits_for_turn(subject, rank, not_before=self._refused_until):
+            return True
+        try:
+            if await self._uid(constraints_of(kind), name) == uid:
+                return False
+            if await self._uid(table.TEMPLATES.resource, kind.lower()) is not None:
+                return False
+            await self._drop(self._known.of_subject(uid))
+        except (ApiError, ApiUnreachable) as error:
+            self._failed(subject, error)
+        else:
+            self.keeper.settled(subject)
+        return True
+
+    async def _uid(self, resource: Resource, name: str) -> str | None:
+        """The UID of an object; None where there is none, or no such kind."""
+        try:
+            return text(await self._client.get(resource, name), "metadata", "uid")
+        except ApiError as error:
+            if error.is_absent:
+                return None
+            raise
 
     def signed(self, item: Json) -> Json:
         """A revision, or one that was read, with the signature of what it says."""
