@@ -356,7 +356,7 @@ def open_log(
 QUEUED_BYTES_MAX: Final = 4 << 20
 """Lines that wait for a slow reader; what comes beyond them is dropped."""
 
-DRAIN_SECONDS: Final = 2.0
+END_SECONDS: Final = 2.0
 """What a process that ends waits for the reader of what it has logged."""
 
 
@@ -398,7 +398,7 @@ class Writer:
             dropped, self._dropped = self._dropped, 0
         return dropped
 
-    def drain(self, seconds: float = DRAIN_SECONDS) -> bool:
+    def drain(self, seconds: float = END_SECONDS) -> bool:
         """Wait for what is queued; whether all of it is written."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._queue, seconds)

@@ -53,16 +53,16 @@ def _lay_out(files: tuple[str, ...], version: RegoVersion, *, check: bool) -> No
     from webhook.rego.format.module import Unformattable, formatted, told  # noqa: PLC0415
 
     try:
-        found = [one for path in files for one in files_below(path)]
-        load(found, version=version, documents=False)
+        policies = [one for path in files for one in files_below(path)]
+        load(policies, version=version, documents=False)
     except Stopped as stopped:
         reason = str(stopped).removeprefix("l")
         raise ConftestExit(f"get rego files: 1 error occurred during loading: {reason}") from None
     except LoadErrors as errors:
         raise ConftestExit(f"get rego files: {errors}") from None
-    if not found:
+    if not policies:
         raise ConftestExit(f"no policies found in [{' '.join(files)}]")
-    for file in dict.fromkeys(found):
+    for file in dict.fromkeys(policies):
         try:
             source = read(file)
             text = formatted(source, file, version, version)

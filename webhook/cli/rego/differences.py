@@ -9,19 +9,19 @@ from __future__ import annotations
 import time
 from typing import Final
 
-_SECONDS: Final = 10.0
+_DEADLINE_SECONDS: Final = 10.0
 """What takes longer, some 30 KB of nothing but other indentation, is told as deleted and inserted whole."""
 
 _COLOURS: Final = {1: "\x1b[32m", -1: "\x1b[31m"}
 _PLAIN: Final = "\x1b[0m"
 
-Parts = list[tuple[int, str]]
+Edits = list[tuple[int, str]]
 """Texts, each inserted (1), deleted (-1) or in both (0)."""
 
 
 def coloured(before: str, after: str) -> str:
     """What was inserted in green, and what was deleted in red."""
-    parts = _compared(before, after, time.monotonic() + _SECONDS)
+    parts = _compared(before, after, time.monotonic() + _DEADLINE_SECONDS)
     return "".join(_coloured(kind, text) for kind, text in parts)
 
 
@@ -42,7 +42,7 @@ def _suffix(one: str, other: str) -> int:
     return _prefix(one[::-1], other[::-1])
 
 
-def _compared(before: str, after: str, deadline: float) -> Parts:
+def _compared(before: str, after: str, deadline: float) -> Edits:
     if before == after:
         return [(0, before)] if before else []
     start = _prefix(before, after)
@@ -55,7 +55,7 @@ def _compared(before: str, after: str, deadline: float) -> Parts:
     return _merged(parts)
 
 
-def _middle(before: str, after: str, deadline: float) -> Parts:
+def _middle(before: str, after: str, deadline: float) -> Edits:
     """The differences of texts that neither begin nor end alike."""
     if not before or not after:
         return [(1, after)] if after else [(-1, before)]
@@ -81,10 +81,10 @@ def _half(before: str, after: str) -> tuple[tuple[str, str], tuple[str, str], st
         return None
     quarter = _seeded(long, short, (len(long) + 3) // 4)
     half = _seeded(long, short, (len(long) + 1) // 2)
-    found = half if quarter is None or (half and len(quarter[4]) <= len(half[4])) else quarter
-    if found is None:
+    longer = half if quarter is None or (half and len(quarter[4]) <= len(half[4])) else quarter
+    if longer is None:
         return None
-    long_left, long_right, short_left, short_right, common = found
+    long_left, long_right, short_left, short_right, common = longer
     if len(before) > len(after):
         return (long_left, short_left), (long_right, short_right), common
     return (short_left, long_left), (short_right, long_right), common
@@ -94,19 +94,19 @@ def _seeded(long: str, short: str, at: int) -> tuple[str, str, str, str, str] | 
     """The longest text of both around a quarter of the longer one from a place on."""
     seed = long[at : at + len(long) // 4]
     best: tuple[str, str, str, str, str] = ("", "", "", "", "")
-    found = short.find(seed)
-    while found >= 0:
-        right = _prefix(long[at:], short[found:])
-        left = _suffix(long[:at], short[:found])
+    at_short = short.find(seed)
+    while at_short >= 0:
+        right = _prefix(long[at:], short[at_short:])
+        left = _suffix(long[:at], short[:at_short])
         if len(best[4]) < left + right:
-            common = short[found - left : found + right]
+            common = short[at_short - left : at_short + right]
             ends = long[: at - left], long[at + right :]
-            best = (*ends, short[: found - left], short[found + right :], common)
-        found = short.find(seed, found + 1)
+            best = (*ends, short[: at_short - left], short[at_short + right :], common)
+        at_short = short.find(seed, at_short + 1)
     return best if len(best[4]) * 2 >= len(long) else None
 
 
-def _bisected(before: str, after: str, deadline: float) -> Parts:
+def _bisected(before: str, after: str, deadline: float) -> Edits:
     """The differences on both sides of where the ways from both ends meet."""
     met = _Ways(before, after).meet(deadline)
     if met is None:
@@ -192,7 +192,7 @@ class _Ways:
         return (x, x - diagonal) if is_front else (far, far - across)
 
 
-def _merged(parts: Parts) -> Parts:
+def _merged(parts: Edits) -> Edits:
     """Neighbours of a kind put together, and what both sides begin or end with taken out."""
     while True:
         shifted, changed = _shifted(_factored(parts))
@@ -201,10 +201,10 @@ def _merged(parts: Parts) -> Parts:
         parts = shifted
 
 
-def _factored(parts: Parts) -> Parts:
-    """Changes between two equal texts as one deletion and one insertion, which may be empty."""
-    done: Parts = []
-    changes: Parts = []
+def _factored(parts: Edits) -> Edits:
+    """Edits between two equal texts as one deletion and one insertion, which may be empty."""
+    done: Edits = []
+    changes: Edits = []
     for kind, said in [*parts, (0, "")]:
         text = said
         if kind:
@@ -223,7 +223,7 @@ def _factored(parts: Parts) -> Parts:
     return done if done[-1][1] else done[:-1]
 
 
-def _as_two(changes: Parts) -> tuple[str, Parts, str]:
+def _as_two(changes: Edits) -> tuple[str, Edits, str]:
     """What all of them begin with, at most two changes, and what all end with."""
     kinds = {kind for kind, _ in changes}
     deleted = "".join(text for kind, text in changes if kind < 0)
@@ -236,7 +236,7 @@ def _as_two(changes: Parts) -> tuple[str, Parts, str]:
     return first, [one for one in both if one[0] in kinds], last
 
 
-def _equal(parts: Parts, text: str) -> None:
+def _equal(parts: Edits, text: str) -> None:
     """Add to the equal text at the end, or begin one."""
     if parts and parts[-1][0] == 0:
         parts[-1] = (0, parts[-1][1] + text)
@@ -244,7 +244,7 @@ def _equal(parts: Parts, text: str) -> None:
         parts.append((0, text))
 
 
-def _shifted(parts: Parts) -> tuple[Parts, bool]:
+def _shifted(parts: Edits) -> tuple[Edits, bool]:
     """Single changes between equal texts, moved over one of them where that saves it."""
     changed, at = False, 1
     while at < len(parts) - 1:

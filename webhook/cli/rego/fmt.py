@@ -15,7 +15,7 @@ _HELP = """Lay Rego files out anew, byte by byte as opa fmt does.
 Without a path, standard input is laid out. Below a folder, files named .rego are.
 
 With -w, a file is not written if the layout would lose a comment or code: OPA's does in rare places.
-The line on standard error names what; --check-result=false writes it all the same.
+The line on standard error names what; --check-result=false writes the file nevertheless.
 
 \b
   waddle rego fmt policy/

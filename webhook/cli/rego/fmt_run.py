@@ -35,7 +35,7 @@ class Stopped(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class LayoutOptions:
     """What is done with files: as what they are read, and for which versions they are written."""
 
     version: RegoVersion
@@ -59,7 +59,7 @@ def run(
 ) -> int:
     """Lay out all files, up to the first that cannot be."""
     v0 = v0_compatible or (both and not v1_compatible)
-    asked = Asked(
+    asked = LayoutOptions(
         version="v0" if v0 else "v1",
         target="v0v1" if both else "v0" if v0 else "v1",
         drop=drop_v0_imports,
@@ -100,7 +100,7 @@ def files_below(path: str) -> Iterator[str]:
         raise Stopped(f"{verb} {path}: {system_words(error)}", exit_codes.NO) from None
 
 
-def _standard_input(asked: Asked) -> None:
+def _standard_input(asked: LayoutOptions) -> None:
     try:
         text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
         _print(formatted(text, "stdin", asked.version, asked.target))
@@ -119,7 +119,7 @@ def read(file: str) -> str:
         raise Stopped(f"failed to open file: {said}") from None
 
 
-def _file(file: str, asked: Asked) -> None:
+def _file(file: str, asked: LayoutOptions) -> None:
     source = read(file)
     try:
         text = formatted(source, file, asked.version, asked.target, drop=asked.drop)
@@ -145,7 +145,7 @@ def _file(file: str, asked: Asked) -> None:
         write(file, source, text, asked.version, asked.target, check=asked.check_result)
 
 
-def _check(file: str, text: str, asked: Asked) -> None:
+def _check(file: str, text: str, asked: LayoutOptions) -> None:
     """Refuse a layout that cannot be read."""
     try:
         parse_module(text, "formatted", "v1" if asked.target == "v1" else "v0")

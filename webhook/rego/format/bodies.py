@@ -8,18 +8,26 @@ from typing import TYPE_CHECKING
 
 from webhook.rego.format.lines import LayoutFault, Lines, UnexpectedComment, closing_row
 from webhook.rego.format.names import INFIX, arity, text
-from webhook.rego.format.nodes import Every, Expr, Logical, Not, Place, SomeDecl, Term
-from webhook.rego.format.terms import TermWriter, grouped, is_union
+from webhook.rego.format.nodes import (
+    EveryNode,
+    ExprNode,
+    LogicalNode,
+    NotNode,
+    Place,
+    SomeNode,
+    TermNode,
+)
+from webhook.rego.format.terms import TermLayout, grouped, is_union
 
 if TYPE_CHECKING:
-    from webhook.rego.format.nodes import Body, With
+    from webhook.rego.format.nodes import BodyNode, WithNode
 
 
 @dataclass(frozen=True, slots=True)
 class _Operand:
     """One side of ``and`` or ``or``: in braces from a place on, in parentheses, or bare."""
 
-    body: Body
+    body: BodyNode
     brace: Place | None = None
     parentheses: bool = False
 
@@ -38,18 +46,18 @@ class _Step:
         return begins.row > self.left_end_row
 
 
-class BodyWriter:
+class BodyLayout:
     """Writes bodies."""
 
-    def __init__(self, lines: Lines, terms: TermWriter) -> None:
+    def __init__(self, lines: Lines, terms: TermLayout) -> None:
         self.lines = lines
         self.terms = terms
-        self.in_parentheses: Expr | None = None
+        self.in_parentheses: ExprNode | None = None
         """A literal whose terms are written in parentheses, when it is its turn."""
 
     # --- bodies ----------------------------------------------------------------------------
 
-    def body(self, body: Body) -> None:
+    def body(self, body: BodyNode) -> None:
         """Literals on lines of their own, with the blank lines that stood between them."""
         lines = self.lines
         lines.insert(body[0].place.row)
@@ -65,7 +73,7 @@ class BodyWriter:
                 lines.faults.append(str(fault))
             lines.end_line()
 
-    def inner_body(self, brackets: str, body: Body, before: Place, whole: Place) -> None:
+    def inner_body(self, brackets: str, body: BodyNode, before: Place, whole: Place) -> None:
         """A body within ``brackets``: on the line it is on, or on lines of its own."""
         lines = self.lines
         if body[0].place.row <= before.row and len(grouped(list(body), before)) == 1:
@@ -85,13 +93,13 @@ class BodyWriter:
             lines.down()
             lines.start_line()
 
-    def _braced(self, body: Body, before: Place, whole: Place) -> None:
+    def _braced(self, body: BodyNode, before: Place, whole: Place) -> None:
         with suppress(UnexpectedComment):
             self.inner_body("{}", body, before, whole)
 
     # --- literals --------------------------------------------------------------------------
 
-    def expr(self, expr: Expr) -> None:
+    def expr(self, expr: ExprNode) -> None:
         """One literal."""
         lines = self.lines
         parentheses = self.in_parentheses is expr
@@ -100,7 +108,7 @@ class BodyWriter:
         lines.insert(expr.place.row)
         if not lines.inline:
             lines.start_line()
-        grouped_negation = expr.negated and isinstance(expr.terms, Logical)
+        grouped_negation = expr.negated and isinstance(expr.terms, LogicalNode)
         if expr.negated:
             lines.write("not (" if grouped_negation else "not ")
         if parentheses:
@@ -113,22 +121,22 @@ class BodyWriter:
         if expr.withs:
             self._withs(expr)
 
-    def _said(self, expr: Expr) -> None:
+    def _said(self, expr: ExprNode) -> None:
         terms = expr.terms
-        if isinstance(terms, Term):
+        if isinstance(terms, TermNode):
             self.terms.term(terms)
         elif isinstance(terms, list):
             self._call(terms)
-        elif isinstance(terms, SomeDecl):
+        elif isinstance(terms, SomeNode):
             self.lines.lose(self._some, terms)
-        elif isinstance(terms, Every):
+        elif isinstance(terms, EveryNode):
             self.lines.lose(self._every, terms, expr.place)
-        elif isinstance(terms, Not):
+        elif isinstance(terms, NotNode):
             self.lines.lose(self._not, terms, expr.place)
         else:
             self.lines.lose(self._logical, expr)
 
-    def _withs(self, expr: Expr) -> None:
+    def _withs(self, expr: ExprNode) -> None:
         lines, withs = self.lines, expr.withs
         row = _terms_end_row(expr)
         if withs[0].place.row == row:
@@ -149,7 +157,7 @@ class BodyWriter:
             if up:
                 lines.down()
 
-    def _with(self, one: With, *, indented: bool) -> None:
+    def _with(self, one: WithNode, *, indented: bool) -> None:
         lines = self.lines
         lines.lose(lines.insert, one.place.row)
         lines.write("with " if indented else " with ")
@@ -158,7 +166,7 @@ class BodyWriter:
         with suppress(UnexpectedComment):
             self.terms.term(one.value)
 
-    def _some(self, decl: SomeDecl) -> None:
+    def _some(self, decl: SomeNode) -> None:
         lines = self.lines
         lines.insert(decl.place.row)
         lines.write("some ")
@@ -177,7 +185,7 @@ class BodyWriter:
             if position < len(decl.symbols) - 1:
                 lines.write(",")
 
-    def _every(self, every: Every, place: Place) -> None:
+    def _every(self, every: EveryNode, place: Place) -> None:
         lines = self.lines
         lines.insert(place.row)
         lines.write("every ")
@@ -193,7 +201,7 @@ class BodyWriter:
             lines.write(" ")
         lines.write("}")
 
-    def _not(self, node: Not, place: Place) -> None:
+    def _not(self, node: NotNode, place: Place) -> None:
         lines = self.lines
         lines.insert(place.row)
         lines.write("not ")
@@ -205,7 +213,9 @@ class BodyWriter:
             return
         only = node.body[0]
         parentheses = (
-            bool(only.withs) or isinstance(only.terms, Logical | Not) or _begins_with_brace(only)
+            bool(only.withs)
+            or isinstance(only.terms, LogicalNode | NotNode)
+            or _begins_with_brace(only)
         )
         if parentheses:
             lines.write("(")
@@ -214,7 +224,7 @@ class BodyWriter:
         if parentheses:
             lines.write(")")
 
-    def _call(self, terms: list[Term]) -> None:
+    def _call(self, terms: list[TermNode]) -> None:
         lines = self.lines
         name = text(terms[0])
         if INFIX.get(name) == "in":
@@ -239,17 +249,17 @@ class BodyWriter:
 
     # --- unions that begin a body ----------------------------------------------------------
 
-    def _mark_union(self, expr: Expr) -> None:
+    def _mark_union(self, expr: ExprNode) -> None:
         """Have ``x | y`` written in parentheses: in braces it reads as a comprehension."""
         if _is_union(expr):
             self.in_parentheses = expr
 
-    def mark_leading_union(self, expr: Expr) -> None:
+    def mark_leading_union(self, expr: ExprNode) -> None:
         """The same for what begins a rule's body, be it the first operand of something."""
         terms = expr.terms
         if expr.negated:
             return
-        if isinstance(terms, Logical):
+        if isinstance(terms, LogicalNode):
             first, _ = _flat(expr)
             if first.brace is None and not first.parentheses:
                 self.mark_leading_union(first.body[0])
@@ -260,7 +270,7 @@ class BodyWriter:
 
     # --- logic -----------------------------------------------------------------------------
 
-    def _logical(self, expr: Expr) -> None:
+    def _logical(self, expr: ExprNode) -> None:
         lines = self.lines
         first, steps = _flat(expr)
         self._operand(first)
@@ -298,7 +308,7 @@ class BodyWriter:
         lines.write(" }" if operand.body[-1].place.row == operand.brace.row else "}")
 
 
-def _terms_end_row(expr: Expr) -> int:
+def _terms_end_row(expr: ExprNode) -> int:
     """The line on which a literal ends before its modifiers."""
     written = expr.place.text
     before = expr.withs[0].place.offset - expr.place.offset
@@ -307,13 +317,13 @@ def _terms_end_row(expr: Expr) -> int:
     return expr.place.row + written.rstrip(" \t\r\n").count("\n")
 
 
-def _flat(expr: Expr) -> tuple[_Operand, list[_Step]]:
+def _flat(expr: ExprNode) -> tuple[_Operand, list[_Step]]:
     """The first operand of a chain of ``and`` and ``or``, and each operator with its own."""
     node = expr.terms
-    assert isinstance(node, Logical)
+    assert isinstance(node, LogicalNode)
     right = _operand(node, expr.place, right=True)
     first = node.left[0]
-    inner = not node.explicit_left and len(node.left) == 1 and isinstance(first.terms, Logical)
+    inner = not node.explicit_left and len(node.left) == 1 and isinstance(first.terms, LogicalNode)
     if inner and not _needs_parentheses(first, node.operator, right=False):
         end = first.place.row + first.place.text.rstrip(" \t\r\n").count("\n")
         operand, steps = _flat(first)
@@ -322,14 +332,14 @@ def _flat(expr: Expr) -> tuple[_Operand, list[_Step]]:
     return left, [_Step(node.operator, right, _end_row(left))]
 
 
-def _operand(node: Logical, place: Place, *, right: bool) -> _Operand:
+def _operand(node: LogicalNode, place: Place, *, right: bool) -> _Operand:
     body = node.right if right else node.left
     if (node.explicit_right if right else node.explicit_left) or len(body) != 1:
         return _Operand(body, _brace(place, body))
     return _Operand(body, None, _needs_parentheses(body[0], node.operator, right=right))
 
 
-def _brace(place: Place, body: Body) -> Place:
+def _brace(place: Place, body: BodyNode) -> Place:
     """The place of the brace before a body."""
     within = min(body[0].place.offset - place.offset, len(place.text))
     at = place.text.rfind("{", 0, max(within, 0))
@@ -345,24 +355,24 @@ def _end_row(operand: _Operand) -> int:
     return last.row + last.text.rstrip(" \t\r\n").count("\n")
 
 
-def _needs_parentheses(expr: Expr, parent: str, *, right: bool) -> bool:
+def _needs_parentheses(expr: ExprNode, parent: str, *, right: bool) -> bool:
     """Whether an operand without braces is read back only in parentheses."""
     if expr.withs:
         return True
     terms = expr.terms
-    if isinstance(terms, Logical):
+    if isinstance(terms, LogicalNode):
         if terms.operator == "or":
             return parent == "and" or right
         return parent == "and" and right
     return _begins_with_brace(expr)
 
 
-def _is_union(expr: Expr) -> bool:
+def _is_union(expr: ExprNode) -> bool:
     terms = expr.terms
     return isinstance(terms, list) and len(terms) == 3 and text(terms[0]) == "or"
 
 
-def _leading(terms: list[Term]) -> Term | None:
+def _leading(terms: list[TermNode]) -> TermNode | None:
     """The operand that a call is written to begin with, where it is written between them."""
     name = text(terms[0])
     if name not in INFIX:
@@ -373,16 +383,16 @@ def _leading(terms: list[Term]) -> Term | None:
     return terms[-1] if given == 1 else None
 
 
-def _begins_with_brace(expr: Expr) -> bool:
+def _begins_with_brace(expr: ExprNode) -> bool:
     """Whether a literal is written with a brace first, which before it would begin a body."""
     terms = expr.terms
-    if isinstance(terms, Term):
+    if isinstance(terms, TermNode):
         return _term_begins_with_brace(terms)
     lead = _leading(terms) if isinstance(terms, list) else None
     return lead is not None and _term_begins_with_brace(lead)
 
 
-def _term_begins_with_brace(term: Term) -> bool:
+def _term_begins_with_brace(term: TermNode) -> bool:
     kind, value = term.kind, term.value
     if kind == "set":
         return bool(value)

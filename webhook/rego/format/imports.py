@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.golang.strings import quote
-from webhook.rego.format.nodes import Import, Term, synthetic_place
+from webhook.rego.format.nodes import ImportNode, TermNode, synthetic_place
 from webhook.rego.syntax import tokens as t
 from webhook.rego.syntax.unparse import NAME
 
 if TYPE_CHECKING:
     from webhook.rego.format.lines import Lines
-    from webhook.rego.format.options import Options
+    from webhook.rego.format.options import LayoutRules
     from webhook.rego.syntax.lexer import Source
 
 
 def imports_for(
-    imports: list[Import], options: Options, source: Source, *, drop: bool
-) -> list[Import]:
+    imports: list[ImportNode], options: LayoutRules, source: Source, *, drop: bool
+) -> list[ImportNode]:
     """The imports of a file for its target; ``drop`` leaves out what the target makes needless."""
     paths = {one.dotted for one in imports}
     if "rego.v2" in paths or (options.target == "v1" and drop):
@@ -36,7 +36,9 @@ def imports_for(
     return _with_keywords(imports, sorted(options.wanted_keywords & set(t.FUTURE_V1)), source)
 
 
-def _with_keywords(imports: list[Import], keywords: list[str], source: Source) -> list[Import]:
+def _with_keywords(
+    imports: list[ImportNode], keywords: list[str], source: Source
+) -> list[ImportNode]:
     for keyword in keywords:
         known = {
             ".".join(one.names[2:]) for one in imports if one.names[:2] == ["future", "keywords"]
@@ -46,32 +48,32 @@ def _with_keywords(imports: list[Import], keywords: list[str], source: Source) -
     return imports
 
 
-def _with(imports: list[Import], path: str, source: Source) -> list[Import]:
+def _with(imports: list[ImportNode], path: str, source: Source) -> list[ImportNode]:
     if any(one.dotted == path for one in imports):
         return imports
     return _added(imports, path, source)
 
 
-def _added(imports: list[Import], path: str, source: Source) -> list[Import]:
+def _added(imports: list[ImportNode], path: str, source: Source) -> list[ImportNode]:
     """With one more import, below the last that is alike."""
     rows = [one.place.row for one in imports if one.names[0] == "future" or one.dotted == "rego.v1"]
     place = synthetic_place(source, max(rows) + 1 if rows else 1)
     head, *names = path.split(".")
-    terms = [Term("var", head, place), *(Term("string", name, place) for name in names)]
-    return [*imports, Import(terms, "", place)]
+    terms = [TermNode("var", head, place), *(TermNode("string", name, place) for name in names)]
+    return [*imports, ImportNode(terms, "", place)]
 
 
-class ImportWriter:
+class ImportLayout:
     """Writes imports."""
 
-    def __init__(self, lines: Lines, options: Options) -> None:
+    def __init__(self, lines: Lines, options: LayoutRules) -> None:
         self.lines = lines
         self.options = options
 
-    def imports(self, imports: list[Import]) -> None:
+    def imports(self, imports: list[ImportNode]) -> None:
         """Imports in the groups they stood in, each sorted, with the comments on their lines."""
         lines = self.lines
-        rows: dict[int, Import] = {}
+        rows: dict[int, ImportNode] = {}
         for one in imports:
             rows.setdefault(one.place.row, one)
         beside: dict[int, str] = {}
@@ -91,12 +93,12 @@ class ImportWriter:
                 lines.end_line()
             lines.blank_line()
 
-    def _path(self, one: Import) -> str:
+    def _path(self, one: ImportNode) -> str:
         keywords = () if one.keyword else self.options.keywords
         return dotted_path(one.path, keywords)
 
 
-def dotted_path(path: list[Term], keywords: object) -> str:
+def dotted_path(path: list[TermNode], keywords: object) -> str:
     """A path of names: one that is no name, or a keyword that stood in quotes, is in brackets."""
     head, *rest = path
     written = str(head.value)
@@ -107,8 +109,8 @@ def dotted_path(path: list[Term], keywords: object) -> str:
     return written
 
 
-def _groups(imports: list[Import]) -> list[list[Import]]:
-    groups: list[list[Import]] = []
+def _groups(imports: list[ImportNode]) -> list[list[ImportNode]]:
+    groups: list[list[ImportNode]] = []
     for position, one in enumerate(imports):
         if position == 0 or one.place.row - imports[position - 1].place.row > 1:
             groups.append([])

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from webhook.rego.errors import RegoLoadError
-    from webhook.rego.format.nodes import Comment, Place
+    from webhook.rego.format.nodes import CommentNode, Place
 
 _INDENT: Final = "\t"
 
@@ -29,12 +29,12 @@ class Lines:
     A comment that stands behind something is kept until its line ends; there is room for one.
     """
 
-    def __init__(self, comments: list[Comment]) -> None:
+    def __init__(self, comments: list[CommentNode]) -> None:
         self.comments = comments
         self.faults: list[RegoLoadError | str] = []
         self.level = 0
         self.inline = False
-        self.before_end: Comment | None = None
+        self.before_end: CommentNode | None = None
         self.delay = False
         self.comment_on_final_line = False
         self._parts: list[str] = []
@@ -118,7 +118,7 @@ class Lines:
             self.comments = []
             raise
 
-    def partition(self, row: int) -> tuple[list[Comment], Comment | None]:
+    def partition(self, row: int) -> tuple[list[CommentNode], CommentNode | None]:
         """The comments before a line and the last one on it, taken from those that are left."""
         before = [one for one in self.comments if one.row < row]
         at = [one for one in self.comments if one.row == row]
@@ -134,7 +134,7 @@ class Lines:
             self.blank_line()
         self.at_end(at)
 
-    def at_end(self, comment: Comment | None) -> None:
+    def at_end(self, comment: CommentNode | None) -> None:
         """Keep a comment for the end of the line; raises UnexpectedComment if there is one."""
         if self.before_end is None:
             self.before_end = comment
@@ -142,7 +142,7 @@ class Lines:
             self.before_end = None
             raise UnexpectedComment
 
-    def write_comments(self, comments: list[Comment]) -> None:
+    def write_comments(self, comments: list[CommentNode]) -> None:
         """Write comments, with a line between those that stood apart, and before metadata."""
         in_metadata = False
         for position, one in enumerate(comments):
@@ -157,7 +157,7 @@ class Lines:
             in_metadata = in_metadata or one.is_metadata
             self.line(one.shown)
 
-    def unformatted(self, place: Place, comments: list[Comment]) -> None:
+    def unformatted(self, place: Place, comments: list[CommentNode]) -> None:
         """Write a text as it was; ``comments`` are those that were left before it."""
         if not place.text:
             self.comments = []

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.check.strict import check_strict
 from webhook.rego.errors import RegoErrors, RegoLoadError
-from webhook.rego.format.bodies import BodyWriter
-from webhook.rego.format.imports import ImportWriter, dotted_path, imports_for
+from webhook.rego.format.bodies import BodyLayout
+from webhook.rego.format.imports import ImportLayout, dotted_path, imports_for
 from webhook.rego.format.lines import LayoutFault, Lines
-from webhook.rego.format.nodes import Expr, Import, Rule, Term, With, walk
+from webhook.rego.format.nodes import ExprNode, ImportNode, RuleNode, TermNode, WithNode, walk
 from webhook.rego.format.options import options_of
 from webhook.rego.format.placed import FilePlacer
-from webhook.rego.format.rules import RuleWriter
-from webhook.rego.format.terms import TermWriter
+from webhook.rego.format.rules import RuleLayout
+from webhook.rego.format.terms import TermLayout
 from webhook.rego.syntax import tokens as t
 from webhook.rego.syntax.parser import parse_written
 
 if TYPE_CHECKING:
-    from webhook.rego.format.nodes import File
+    from webhook.rego.format.nodes import FileNode
     from webhook.rego.format.options import Target
     from webhook.rego.syntax.ast import Module, RegoVersion
 
@@ -44,10 +44,10 @@ def formatted(
     options = options_of(placed, target)
     placed.imports = imports_for(placed.imports, options, placed.source, drop=drop)
     lines = Lines(placed.comments)
-    terms = TermWriter(lines, options)
-    bodies = terms.bodies = BodyWriter(lines, terms)
-    rules = RuleWriter(lines, terms, bodies, options)
-    imports = ImportWriter(lines, options)
+    terms = TermLayout(lines, options)
+    bodies = terms.bodies = BodyLayout(lines, terms)
+    rules = RuleLayout(lines, terms, bodies, options)
+    imports = ImportLayout(lines, options)
     try:
         _file(placed, lines, imports, rules)
     except LayoutFault as fault:
@@ -92,7 +92,11 @@ def _counted(source: str, version: RegoVersion) -> Counter[str]:
     return counted
 
 
-_COUNTED: Final[dict[type, str]] = {Rule: "rule", Expr: "expression", With: "`with` modifier"}
+_COUNTED: Final[dict[type, str]] = {
+    RuleNode: "rule",
+    ExprNode: "expression",
+    WithNode: "`with` modifier",
+}
 
 
 def _told(faults: list[RegoLoadError | str]) -> str:
@@ -114,12 +118,16 @@ def _faults_for_v1(module: Module) -> list[RegoLoadError]:
     return faults
 
 
-def _name_repeated_wildcards(file: File) -> None:
+def _name_repeated_wildcards(file: FileNode) -> None:
     """Give wildcards that several places share a name: each ``_`` is one of its own."""
-    known: dict[str, Term | None] = {}
+    known: dict[str, TermNode | None] = {}
     for rule in file.rules:
         for node in walk(rule):
-            if not isinstance(node, Term) or node.kind != "var" or not node.value.startswith("$"):
+            if (
+                not isinstance(node, TermNode)
+                or node.kind != "var"
+                or not node.value.startswith("$")
+            ):
                 continue
             wildcard = node.value
             if wildcard not in known:
@@ -133,16 +141,16 @@ def _name_repeated_wildcards(file: File) -> None:
             node.value = name
 
 
-def _file(file: File, lines: Lines, imports: ImportWriter, rules: RuleWriter) -> None:
+def _file(file: FileNode, lines: Lines, imports: ImportLayout, rules: RuleLayout) -> None:
     others: list[Any] = sorted(
         [*file.imports, *file.rules], key=lambda one: (one.place.row, one.place.col)
     )
-    added: list[Import] = []
+    added: list[ImportNode] = []
     first = min((one.place.row for one in file.rules), default=None)
     if first is not None and any(
         one.place.synthetic and one.place.row >= first for one in file.imports
     ):
-        added = [one for one in others if isinstance(one, Import) and one.place.synthetic]
+        added = [one for one in others if isinstance(one, ImportNode) and one.place.synthetic]
         others = [one for one in others if one not in added]
     lines.insert(file.package_place.row)
     lines.start_line()
@@ -150,8 +158,8 @@ def _file(file: File, lines: Lines, imports: ImportWriter, rules: RuleWriter) ->
     lines.blank_line()
     imports.imports(added)
     while others:
-        imports.imports(_taken(others, Import))
-        rules.rules(_taken(others, Rule))
+        imports.imports(_taken(others, ImportNode))
+        rules.rules(_taken(others, RuleNode))
     for position, comment in enumerate(lines.comments):
         lines.line(comment.shown)
         if position == len(lines.comments) - 1:

@@ -7,13 +7,14 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.golang.strings import quote
-from webhook.rego.format.nodes import Every, Expr, Logical, Not, SomeDecl, Term
+from webhook.rego.builtins.module_json import RANKS
+from webhook.rego.format.nodes import EveryNode, ExprNode, LogicalNode, NotNode, SomeNode, TermNode
 from webhook.rego.run.numbers import number
 from webhook.rego.syntax import tokens as t
 from webhook.rego.syntax.unparse import NAME
 
 if TYPE_CHECKING:
-    from webhook.rego.format.nodes import Body
+    from webhook.rego.format.nodes import BodyNode
 
 INFIX: Final = {
     **{
@@ -24,33 +25,21 @@ INFIX: Final = {
 }
 """The built-ins that are written between their operands."""
 
-_RANKS: Final = {
-    name: rank
-    for rank, name in enumerate(
-        (
-            *("null", "boolean", "number", "string", "var", "ref", "array", "object", "set"),
-            *("arraycomprehension", "objectcomprehension", "setcomprehension", "call"),
-            "templatestring",
-        )
-    )
-}
-"""OPA's order of terms by their kinds."""
-
 
 def arity(name: str) -> int:
     """How many operands a built-in between them has."""
     return 3 if name == "internal.member_3" else 2
 
 
-def order(term: Term) -> tuple[int, Any]:
+def order(term: TermNode) -> tuple[int, Any]:
     """The place of a term among others of an object or a set."""
-    rank = _RANKS[term.kind]
+    rank = RANKS[term.kind]
     if term.kind == "number":
         return rank, number(term.value)
     return rank, (term.value if term.kind == "string" else text(term, exact=True))
 
 
-def text(term: Term, *, exact: bool = False) -> str:
+def text(term: TermNode, *, exact: bool = False) -> str:
     """The text; ``exact`` keeps apart what differs and only that, for comparisons."""
     kind, value = term.kind, term.value
     if kind in {"null", "boolean"}:
@@ -91,11 +80,11 @@ def _same_number(written: str) -> str:
     return f"{'-' if sign else ''}{whole}e{exponent + len(shown) - len(whole)}" if whole else "0"
 
 
-def _listed(terms: list[Term], exact: bool) -> str:
+def _listed(terms: list[TermNode], exact: bool) -> str:
     return ", ".join(text(one, exact=exact) for one in terms)
 
 
-def _ref(terms: list[Term], exact: bool) -> str:
+def _ref(terms: list[TermNode], exact: bool) -> str:
     head, *path = terms
     written = head.value if head.kind == "string" else text(head, exact=exact)
     for one in path:
@@ -106,11 +95,11 @@ def _ref(terms: list[Term], exact: bool) -> str:
     return str(written)
 
 
-def _template(term: Term, exact: bool) -> str:
+def _template(term: TermNode, exact: bool) -> str:
     parts, raw = term.value
     written = ""
     for one in parts:
-        if isinstance(one, Expr):
+        if isinstance(one, ExprNode):
             written += f"{{{_expr(one, exact)}}}"
         elif one.kind == "string":
             written += one.value if raw else json.dumps(one.value, ensure_ascii=False)[1:-1]
@@ -119,11 +108,11 @@ def _template(term: Term, exact: bool) -> str:
     return f"$`{written}`" if raw else f'$"{written}"'
 
 
-def _body(body: Body, exact: bool) -> str:
+def _body(body: BodyNode, exact: bool) -> str:
     return "; ".join(_expr(one, exact) for one in body)
 
 
-def _expr(expr: Expr, exact: bool) -> str:
+def _expr(expr: ExprNode, exact: bool) -> str:
     withs = "".join(
         f" with {text(one.target, exact=exact)} as {text(one.value, exact=exact)}"
         for one in expr.withs
@@ -132,17 +121,17 @@ def _expr(expr: Expr, exact: bool) -> str:
 
 
 def _terms(terms: Any, exact: bool) -> str:
-    if isinstance(terms, Term):
+    if isinstance(terms, TermNode):
         return text(terms, exact=exact)
-    if isinstance(terms, SomeDecl):
+    if isinstance(terms, SomeNode):
         return f"some {_listed(terms.symbols, exact)}"
-    if isinstance(terms, Every):
+    if isinstance(terms, EveryNode):
         key = "" if terms.key is None else f"{text(terms.key, exact=exact)}, "
         domain = text(terms.domain, exact=exact)
         return f"every {key}{text(terms.value, exact=exact)} in {domain} {{ {_body(terms.body, exact)} }}"
-    if isinstance(terms, Not):
+    if isinstance(terms, NotNode):
         return f"not {{ {_body(terms.body, exact)} }}"
-    if isinstance(terms, Logical):
+    if isinstance(terms, LogicalNode):
         return f"{_body(terms.left, exact)} {terms.operator} {_body(terms.right, exact)}"
     name = text(terms[0])
     if name in INFIX and len(terms) == 3:

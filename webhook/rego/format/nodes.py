@@ -65,7 +65,7 @@ def synthetic_place(source: Source, row: int = 1) -> Place:
 
 
 @dataclass(slots=True, eq=False)
-class Comment:
+class CommentNode:
     """A comment: its text as written, and as it is shown."""
 
     row: int
@@ -80,7 +80,7 @@ class Comment:
 
 
 @dataclass(slots=True, eq=False)
-class Term:
+class TermNode:
     """A term: ``value`` is by its kind, which is OPA's name of it.
 
     A number and a variable have their text; a string what it means; ``ref``, ``call``, ``array`` and
@@ -94,96 +94,96 @@ class Term:
 
 
 @dataclass(slots=True, eq=False)
-class With:
+class WithNode:
     """A ``with`` modifier."""
 
-    target: Term
-    value: Term
+    target: TermNode
+    value: TermNode
     place: Place
 
 
 @dataclass(slots=True, eq=False)
-class SomeDecl:
+class SomeNode:
     """``some``: variables, or one call of ``in``."""
 
-    symbols: list[Term]
+    symbols: list[TermNode]
     place: Place
 
 
 @dataclass(slots=True, eq=False)
-class Every:
+class EveryNode:
     """``every``."""
 
-    key: Term | None
-    value: Term
-    domain: Term
-    body: Body
+    key: TermNode | None
+    value: TermNode
+    domain: TermNode
+    body: BodyNode
     place: Place
 
 
 @dataclass(slots=True, eq=False)
-class Not:
+class NotNode:
     """``not`` before a body, in braces where that is explicit."""
 
-    body: Body
+    body: BodyNode
     explicit: bool
     place: Place
 
 
 @dataclass(slots=True, eq=False)
-class Logical:
+class LogicalNode:
     """``and`` or ``or`` of two bodies, each in braces where that is explicit."""
 
     operator: str
-    left: Body
-    right: Body
+    left: BodyNode
+    right: BodyNode
     explicit_left: bool
     explicit_right: bool
     place: Place
 
 
 @dataclass(slots=True, eq=False)
-class Expr:
+class ExprNode:
     """A literal: a term, a call as the list of its terms, or a statement."""
 
-    terms: Term | list[Term] | SomeDecl | Every | Not | Logical
+    terms: TermNode | list[TermNode] | SomeNode | EveryNode | NotNode | LogicalNode
     place: Place
     negated: bool = False
-    withs: list[With] = field(default_factory=list)
+    withs: list[WithNode] = field(default_factory=list)
 
 
-Body = list[Expr]
+BodyNode = list[ExprNode]
 
 
 @dataclass(slots=True, eq=False)
-class Head:
+class HeadNode:
     """A rule's head, whose ``ref`` begins with the rule's name."""
 
-    ref: list[Term]
-    args: list[Term]
-    key: Term | None
-    value: Term | None
+    ref: list[TermNode]
+    args: list[TermNode]
+    key: TermNode | None
+    value: TermNode | None
     assign: bool
     place: Place
     is_else: bool = False
 
 
 @dataclass(slots=True, eq=False)
-class Rule:
+class RuleNode:
     """A rule. Where no body was written, that is ``true``."""
 
-    head: Head
-    body: Body
+    head: HeadNode
+    body: BodyNode
     default: bool
-    else_: Rule | None
+    else_: RuleNode | None
     place: Place
 
 
 @dataclass(slots=True, eq=False)
-class Import:
+class ImportNode:
     """An import; its path's names, and the alias or nothing."""
 
-    path: list[Term]
+    path: list[TermNode]
     alias: str
     place: Place
 
@@ -206,37 +206,37 @@ class Import:
 
 
 @dataclass(slots=True, eq=False)
-class File:
-    """A file."""
+class FileNode:
+    """A package with all that stands in its text, comments included."""
 
-    package: list[Term]
+    package: list[TermNode]
     package_place: Place
-    imports: list[Import]
-    rules: list[Rule]
-    comments: list[Comment]
+    imports: list[ImportNode]
+    rules: list[RuleNode]
+    comments: list[CommentNode]
     source: Source
 
 
 def children(node: Any) -> Iterator[Any]:
     """The nodes right below one, in OPA's order; names of rules are none."""
-    if isinstance(node, Term):
+    if isinstance(node, TermNode):
         yield from _of_term(node)
-    elif isinstance(node, Expr):
+    elif isinstance(node, ExprNode):
         yield from node.terms if isinstance(node.terms, list) else [node.terms]
         yield from node.withs
-    elif isinstance(node, With):
+    elif isinstance(node, WithNode):
         yield from (node.target, node.value)
-    elif isinstance(node, SomeDecl):
+    elif isinstance(node, SomeNode):
         yield from node.symbols
-    elif isinstance(node, Every):
+    elif isinstance(node, EveryNode):
         if node.key is not None:
             yield node.key
         yield from (node.value, node.domain, *node.body)
-    elif isinstance(node, Not):
+    elif isinstance(node, NotNode):
         yield from node.body
-    elif isinstance(node, Logical):
+    elif isinstance(node, LogicalNode):
         yield from (*node.left, *node.right)
-    elif isinstance(node, Rule):
+    elif isinstance(node, RuleNode):
         head = node.head
         yield from head.args
         yield from (one for one in (head.key, head.value) if one is not None)
@@ -245,7 +245,7 @@ def children(node: Any) -> Iterator[Any]:
             yield node.else_
 
 
-def _of_term(term: Term) -> Iterator[Any]:
+def _of_term(term: TermNode) -> Iterator[Any]:
     value = term.value
     if term.kind in {"ref", "call", "array", "set"}:
         yield from value
@@ -273,10 +273,10 @@ TRUE = "true"
 
 def is_true(term: Any) -> bool:
     """Whether this is the literal ``true``."""
-    return isinstance(term, Term) and term.kind == "boolean" and term.value == TRUE
+    return isinstance(term, TermNode) and term.kind == "boolean" and term.value == TRUE
 
 
-def is_constant(rule: Rule) -> bool:
+def is_constant(rule: RuleNode) -> bool:
     """Whether the rule is written without its body."""
     if len(rule.body) != 1 or rule.else_ is not None:
         return False

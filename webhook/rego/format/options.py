@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from webhook.rego.format.names import text
-from webhook.rego.format.nodes import Every, Expr, Logical, Not, Rule, walk
+from webhook.rego.format.nodes import EveryNode, ExprNode, LogicalNode, NotNode, RuleNode, walk
 from webhook.rego.syntax import tokens as t
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.rego.format.nodes import File
+    from webhook.rego.format.nodes import FileNode
 
 Target: TypeAlias = Literal["v0", "v0v1", "v1"]
 """The versions that what is written is for; ``v0v1`` is both."""
@@ -23,7 +23,7 @@ _V2: Final = _V1 | frozenset(t.FUTURE_V1)
 
 
 @dataclass(slots=True)
-class Options:
+class LayoutRules:
     """What a file's imports and rules, and the target, say of its layout."""
 
     target: Target
@@ -47,9 +47,9 @@ class Options:
         return (_V1 if self.v1 else _V0) | frozenset(self.future_keywords)
 
 
-def options_of(file: File, target: Target) -> Options:
+def options_of(file: FileNode, target: Target) -> LayoutRules:
     """The options of a file."""
-    options = Options(target)
+    options = LayoutRules(target)
     options.contains = options.ifs = options.v1
     for one in file.imports:
         path = one.dotted
@@ -66,23 +66,23 @@ def options_of(file: File, target: Target) -> Options:
     return options
 
 
-def _needs_ref_heads(rule: Rule) -> bool:
+def _needs_ref_heads(rule: RuleNode) -> bool:
     head = rule.head
     return len(head.ref) > 2 or (len(head.ref) == 2 and head.key is not None and head.value is None)
 
 
 def _wanted(node: object) -> Iterator[str]:
     """Future keywords that a node is written with."""
-    if not isinstance(node, Expr):
+    if not isinstance(node, ExprNode):
         return
     terms = node.terms
     if isinstance(terms, list) and text(terms[0]).startswith("internal.member_"):
         yield "in"
-    elif isinstance(terms, Every):
+    elif isinstance(terms, EveryNode):
         yield "every"
-    elif isinstance(terms, Not):
+    elif isinstance(terms, NotNode):
         yield "not"
-    elif isinstance(terms, Logical):
+    elif isinstance(terms, LogicalNode):
         yield terms.operator
         if node.negated:
             yield "not"

@@ -7,29 +7,29 @@ from typing import TYPE_CHECKING
 
 from webhook.rego.format.lines import LayoutFault, Lines, UnexpectedComment, closing_row
 from webhook.rego.format.names import text
-from webhook.rego.format.nodes import Term, is_constant, is_true
+from webhook.rego.format.nodes import TermNode, is_constant, is_true
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.rego.format.bodies import BodyWriter
-    from webhook.rego.format.nodes import Expr, Head, Place, Rule
-    from webhook.rego.format.options import Options
-    from webhook.rego.format.terms import TermWriter
+    from webhook.rego.format.bodies import BodyLayout
+    from webhook.rego.format.nodes import ExprNode, HeadNode, Place, RuleNode
+    from webhook.rego.format.options import LayoutRules
+    from webhook.rego.format.terms import TermLayout
 
 
-class RuleWriter:
+class RuleLayout:
     """Writes rules."""
 
     def __init__(
-        self, lines: Lines, terms: TermWriter, bodies: BodyWriter, options: Options
+        self, lines: Lines, terms: TermLayout, bodies: BodyLayout, options: LayoutRules
     ) -> None:
         self.lines = lines
         self.terms = terms
         self.bodies = bodies
         self.options = options
 
-    def rules(self, rules: list[Rule]) -> None:
+    def rules(self, rules: list[RuleNode]) -> None:
         """Rules with a blank line between, but between those of one line that stood together."""
         lines = self.lines
         for position, rule in enumerate(rules):
@@ -53,18 +53,18 @@ class RuleWriter:
         except LayoutFault as fault:
             self.lines.faults.append(str(fault))
 
-    def _is_one_line(self, rule: Rule) -> bool:
+    def _is_one_line(self, rule: RuleNode) -> bool:
         if len(rule.body) > 1 or rule.default or rule.else_ is not None or _is_set(rule.body[0]):
             return False
         return self._uses_if(rule)
 
-    def _uses_if(self, rule: Rule) -> bool:
+    def _uses_if(self, rule: RuleNode) -> bool:
         has_if = self.options.v1 or self.options.ifs
         return has_if and (self.options.contains or rule.head.value is not None)
 
     # --- a rule ----------------------------------------------------------------------------
 
-    def _rule(self, rule: Rule) -> None:
+    def _rule(self, rule: RuleNode) -> None:
         lines = self.lines
         if not rule.head.is_else:
             lines.start_line()
@@ -96,13 +96,13 @@ class RuleWriter:
             self.bodies.mark_leading_union(rule.body[0])
         self._block(rule)
 
-    def _is_beside_head(self, rule: Rule) -> bool:
+    def _is_beside_head(self, rule: RuleNode) -> bool:
         """Whether the only literal stands on the line on which the head ends."""
         head = rule.head.place
         only = len(rule.body) == 1 and not _is_set(rule.body[0])
         return only and rule.body[0].place.row == head.end_row
 
-    def _inline_body(self, rule: Rule) -> None:
+    def _inline_body(self, rule: RuleNode) -> None:
         lines = self.lines
         lines.write(" ")
         with suppress(UnexpectedComment):  # what follows is written all the same
@@ -111,7 +111,7 @@ class RuleWriter:
         if rule.else_ is not None:
             self._else(rule, rule.else_)
 
-    def _block(self, rule: Rule) -> None:
+    def _block(self, rule: RuleNode) -> None:
         lines = self.lines
         lines.up()
         with suppress(UnexpectedComment):
@@ -124,7 +124,7 @@ class RuleWriter:
         if rule.else_ is not None:
             self._else(rule, rule.else_)
 
-    def _else(self, rule: Rule, branch: Rule) -> None:
+    def _else(self, rule: RuleNode, branch: RuleNode) -> None:
         lines, head = self.lines, branch.head
         beside = _is_beside(rule.place, branch.place)
         above = bool(lines.comments and lines.comments[0].row < head.place.row)
@@ -134,7 +134,7 @@ class RuleWriter:
         else:
             lines.blank_line()
             lines.start_line()
-        head.ref = [Term("var", "else", head.place)]
+        head.ref = [TermNode("var", "else", head.place)]
         head.args = []
         lines.lose(lines.insert, head.place.row)
         if above and not beside:
@@ -145,7 +145,7 @@ class RuleWriter:
 
     # --- heads -----------------------------------------------------------------------------
 
-    def _head(self, head: Head, *, default: bool, constant: bool) -> None:
+    def _head(self, head: HeadNode, *, default: bool, constant: bool) -> None:
         lines = self.lines
         if self.options.ref_heads or len(self._reference(head)) == 1:
             lines.lose(self.terms.ref, self._reference(head))
@@ -162,14 +162,14 @@ class RuleWriter:
             self._key(head.key)
         self._value(head, default=default, constant=constant)
 
-    def _reference(self, head: Head) -> list[Term]:
+    def _reference(self, head: HeadNode) -> list[TermNode]:
         ref = head.ref
         if head.key is None or head.value is not None or _is_dynamic(ref):
             return ref
         ground = next((i for i in range(1, len(ref)) if not _is_ground(ref[i])), len(ref))
         return ref[:ground]
 
-    def _key(self, key: Term) -> None:
+    def _key(self, key: TermNode) -> None:
         lines = self.lines
         if self.options.contains:
             lines.write(" contains ")
@@ -179,7 +179,7 @@ class RuleWriter:
         self.terms.term(key)
         lines.write("]")
 
-    def _value(self, head: Head, *, default: bool, constant: bool) -> None:
+    def _value(self, head: HeadNode, *, default: bool, constant: bool) -> None:
         value = head.value
         if value is None:
             return
@@ -193,8 +193,8 @@ class RuleWriter:
         self.terms.term(value)
 
 
-def _is_set(expr: Expr) -> bool:
-    return not expr.negated and isinstance(expr.terms, Term) and expr.terms.kind == "set"
+def _is_set(expr: ExprNode) -> bool:
+    return not expr.negated and isinstance(expr.terms, TermNode) and expr.terms.kind == "set"
 
 
 def _is_beside(whole: Place, branch: Place) -> bool:
@@ -207,12 +207,12 @@ def _is_beside(whole: Place, branch: Place) -> bool:
 _CONSTANT = frozenset({"null", "boolean", "number", "string"})
 
 
-def _is_dynamic(ref: list[Term]) -> bool:
+def _is_dynamic(ref: list[TermNode]) -> bool:
     """Whether an element is no constant."""
     return any(not _is_constant_term(one) for one in ref[1:])
 
 
-def _is_constant_term(term: Term) -> bool:
+def _is_constant_term(term: TermNode) -> bool:
     if term.kind in {"array", "set"}:
         return all(map(_is_constant_term, term.value))
     if term.kind == "object":
@@ -220,5 +220,5 @@ def _is_constant_term(term: Term) -> bool:
     return term.kind in _CONSTANT
 
 
-def _is_ground(term: Term) -> bool:
+def _is_ground(term: TermNode) -> bool:
     return term.kind != "var"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from webhook.rego.format.nodes import Body, Expr, Place
+    from webhook.rego.format.nodes import BodyNode, ExprNode, Place
 
 
 class WritesBodies(Protocol):
     """Writes what stands within comprehensions and template strings."""
 
-    def expr(self, expr: Expr) -> None:
+    def expr(self, expr: ExprNode) -> None:
         """One literal."""
 
-    def inner_body(self, brackets: str, body: Body, before: Place, whole: Place) -> None:
+    def inner_body(self, brackets: str, body: BodyNode, before: Place, whole: Place) -> None:
         """A body within ``brackets``: on the line it is on, or on lines of its own."""

@@ -8,32 +8,32 @@ from webhook.golang.strings import quote
 from webhook.rego.errors import RegoLoadError
 from webhook.rego.format.lines import Lines, UnexpectedComment, closing_row
 from webhook.rego.format.names import INFIX, arity, text
-from webhook.rego.format.nodes import Expr, Term, walk
+from webhook.rego.format.nodes import ExprNode, TermNode, walk
 from webhook.rego.syntax.unparse import NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.rego.format.nodes import Body, Elements, Place
-    from webhook.rego.format.options import Options
+    from webhook.rego.format.nodes import BodyNode, Elements, Place
+    from webhook.rego.format.options import LayoutRules
     from webhook.rego.format.seams import WritesBodies
 
 _ANY: Final = "any"
 
 
-class TermWriter:
+class TermLayout:
     """Writes terms."""
 
     bodies: WritesBodies
     """Put in by whoever makes it: they need each other."""
 
-    def __init__(self, lines: Lines, options: Options) -> None:
+    def __init__(self, lines: Lines, options: LayoutRules) -> None:
         self.lines = lines
         self.options = options
-        self.in_parentheses: Term | None = None
+        self.in_parentheses: TermNode | None = None
         """A term that is written in parentheses, when it is its turn."""
 
-    def term(self, term: Term) -> None:
+    def term(self, term: TermNode) -> None:
         """A term; as it was where a comment in it has no place, which is raised all the same."""
         lines = self.lines
         if not lines.comments:
@@ -55,7 +55,7 @@ class TermWriter:
         if held is not None and place.text and place.row <= held.row <= place.end_row:
             self.lines.before_end = None
 
-    def bare(self, term: Term, parentheses: bool = False) -> None:
+    def bare(self, term: TermNode, parentheses: bool = False) -> None:
         """A term, a call between its operands in parentheses if they are wanted."""
         lines = self.lines
         if self.in_parentheses is term:
@@ -68,7 +68,7 @@ class TermWriter:
         if not lines.inline:
             lines.start_line()
 
-    def _write(self, term: Term, parentheses: bool) -> None:
+    def _write(self, term: TermNode, parentheses: bool) -> None:
         kind, value = term.kind, term.value
         if kind == "call":
             self._call(term, parentheses)
@@ -83,7 +83,7 @@ class TermWriter:
 
     # --- references and calls --------------------------------------------------------------
 
-    def ref(self, terms: list[Term]) -> None:
+    def ref(self, terms: list[TermNode]) -> None:
         """A reference."""
         lines = self.lines
         head, *path = terms
@@ -108,7 +108,7 @@ class TermWriter:
             return True
         return name in self.options.keywords and written.startswith('"')
 
-    def _call(self, term: Term, parentheses: bool) -> None:
+    def _call(self, term: TermNode, parentheses: bool) -> None:
         lines, terms = self.lines, term.value
         name = text(terms[0])
         symbol = INFIX.get(name)
@@ -126,13 +126,13 @@ class TermWriter:
                 if parentheses:
                     lines.write(")")
 
-    def _is_called_rightly(self, terms: list[Term], name: str, place: Place) -> bool:
+    def _is_called_rightly(self, terms: list[TermNode], name: str, place: Place) -> bool:
         if len(terms) - 1 == arity(name):
             return True
         self.refuse_arity(terms[1:], name, place)
         return False
 
-    def refuse_arity(self, operands: list[Term], name: str, place: Place) -> None:
+    def refuse_arity(self, operands: list[TermNode], name: str, place: Place) -> None:
         """Say that an operator has another number of operands."""
         kinds = ",".join(one.kind for one in operands)
         details = (f"have: ({kinds})", f"want: ({','.join(_wanted_types(name))})")
@@ -147,7 +147,7 @@ class TermWriter:
 
         return Location(place.source.file, place.row, place.col, place.offset)
 
-    def membership(self, terms: list[Term], place: Place, *, parentheses: bool) -> None:
+    def membership(self, terms: list[TermNode], place: Place, *, parentheses: bool) -> None:
         """``value in domain``, or ``key, value in domain``."""
         lines = self.lines
         name = text(terms[0])
@@ -168,7 +168,7 @@ class TermWriter:
             if bracketed:
                 lines.write(")")
 
-    def plain_call(self, terms: list[Term]) -> None:
+    def plain_call(self, terms: list[TermNode]) -> None:
         """A call with its operator first."""
         lines = self.lines
         operator, *args = terms
@@ -181,12 +181,12 @@ class TermWriter:
 
     # --- collections -----------------------------------------------------------------------
 
-    def _array(self, term: Term) -> None:
+    def _array(self, term: TermNode) -> None:
         self.lines.write("[")
         with self.lines.closed_by("]"):
             self.lines.lose(self.listed, list(term.value), term.place, "[]", self._item)
 
-    def _set(self, term: Term) -> None:
+    def _set(self, term: TermNode) -> None:
         lines = self.lines
         if not term.value:
             lines.write("set()")
@@ -196,19 +196,19 @@ class TermWriter:
         with lines.closed_by("}"):
             lines.lose(self.listed, list(term.value), term.place, "{}", self._item)
 
-    def _object(self, term: Term) -> None:
+    def _object(self, term: TermNode) -> None:
         self.lines.write("{")
         with self.lines.closed_by("}"):
             self.listed(list(term.value), term.place, "{}", self._pair)
 
-    def element(self, term: Term) -> None:
+    def element(self, term: TermNode) -> None:
         """An operand of a call, or of a rule's head."""
         self._united(term, is_union(term) and term.place.in_parentheses)
 
-    def _item(self, term: Term) -> None:
+    def _item(self, term: TermNode) -> None:
         self._united(term, is_union(term))
 
-    def _united(self, term: Term, parentheses: bool) -> None:
+    def _united(self, term: TermNode, parentheses: bool) -> None:
         if not parentheses:
             self.term(term)
             return
@@ -216,12 +216,12 @@ class TermWriter:
         with self.lines.closed_by(")"):
             self.term(term)
 
-    def _pair(self, pair: tuple[Term, Term]) -> None:
+    def _pair(self, pair: tuple[TermNode, TermNode]) -> None:
         key, value = pair
         self.lines.lose(self._key, key)
         self._item(value)
 
-    def _key(self, key: Term) -> None:
+    def _key(self, key: TermNode) -> None:
         lines = self.lines
         union = is_union(key)
         if union:
@@ -269,19 +269,19 @@ class TermWriter:
 
     # --- comprehensions --------------------------------------------------------------------
 
-    def _array_comprehension(self, term: Term) -> None:
+    def _array_comprehension(self, term: TermNode) -> None:
         head, body = term.value
         self.lines.write("[")
         with self.lines.closed_by("]"):
             self._comprehension("[]", head, body, term.place)
 
-    def _set_comprehension(self, term: Term) -> None:
+    def _set_comprehension(self, term: TermNode) -> None:
         head, body = term.value
         self.lines.write("{")
         with self.lines.closed_by("}"):
             self._comprehension("{}", head, body, term.place)
 
-    def _object_comprehension(self, term: Term) -> None:
+    def _object_comprehension(self, term: TermNode) -> None:
         key, value, body = term.value
         self.lines.write("{")
         with self.lines.closed_by("}"):
@@ -290,7 +290,7 @@ class TermWriter:
             self.lines.lose(self._key, key)
             self._comprehension("{}", value, body, term.place)
 
-    def _comprehension(self, brackets: str, head: Term, body: Body, place: Place) -> None:
+    def _comprehension(self, brackets: str, head: TermNode, body: BodyNode, place: Place) -> None:
         lines = self.lines
         if head.place.row > place.row:
             lines.next_line()
@@ -301,19 +301,19 @@ class TermWriter:
 
     # --- template strings ------------------------------------------------------------------
 
-    def _template(self, term: Term) -> None:
+    def _template(self, term: TermNode) -> None:
         parts, raw = term.value
         mark = "`" if raw else '"'
         self.lines.write(f"${mark}")
         for position, part in enumerate(parts):
             following = parts[position + 1] if position + 1 < len(parts) else None
-            if isinstance(part, Expr):
+            if isinstance(part, ExprNode):
                 self._template_expression(part, following)
             else:
                 self.lines.write(_template_text(part, raw))
         self.lines.write(mark)
 
-    def _template_expression(self, expr: Expr, following: Any) -> None:
+    def _template_expression(self, expr: ExprNode, following: Any) -> None:
         lines = self.lines
         lines.write("{")
         lines.up()
@@ -337,15 +337,15 @@ class TermWriter:
         lines.down()
 
 
-_BY_KIND: Final[dict[str, Callable[[TermWriter, Term], None]]] = {
+_BY_KIND: Final[dict[str, Callable[[TermLayout, TermNode], None]]] = {
     "ref": lambda writer, term: writer.ref(term.value),
-    "array": TermWriter._array,  # noqa: SLF001  # the table is the class's
-    "set": TermWriter._set,  # noqa: SLF001
-    "object": TermWriter._object,  # noqa: SLF001
-    "arraycomprehension": TermWriter._array_comprehension,  # noqa: SLF001
-    "setcomprehension": TermWriter._set_comprehension,  # noqa: SLF001
-    "objectcomprehension": TermWriter._object_comprehension,  # noqa: SLF001
-    "templatestring": TermWriter._template,  # noqa: SLF001
+    "array": TermLayout._array,  # noqa: SLF001  # the table is the class's
+    "set": TermLayout._set,  # noqa: SLF001
+    "object": TermLayout._object,  # noqa: SLF001
+    "arraycomprehension": TermLayout._array_comprehension,  # noqa: SLF001
+    "setcomprehension": TermLayout._set_comprehension,  # noqa: SLF001
+    "objectcomprehension": TermLayout._object_comprehension,  # noqa: SLF001
+    "templatestring": TermLayout._template,  # noqa: SLF001
 }
 
 
@@ -354,7 +354,7 @@ def shown(name: str) -> str:
     return "_" if name.startswith("$") else name
 
 
-def is_union(term: Term) -> bool:
+def is_union(term: TermNode) -> bool:
     """Whether a term is ``x | y``, which in brackets could be read as a comprehension."""
     return term.kind == "call" and text(term.value[0]) == "or"
 
@@ -386,7 +386,7 @@ def _is_generated(element: Any) -> bool:
     """Whether something in an element was not written so; pairs are not looked into."""
     if isinstance(element, tuple):
         return False
-    terms = (one for one in walk(element) if isinstance(one, Term))
+    terms = (one for one in walk(element) if isinstance(one, TermNode))
     return any(
         one.place.synthetic or (one.kind == "var" and one.value.startswith("__local"))
         for one in terms
@@ -395,13 +395,13 @@ def _is_generated(element: Any) -> bool:
 
 def _begins_below(first: Any, whole: Place) -> bool:
     """Whether the first element stands on a line below the opening bracket."""
-    if isinstance(first, Expr):
+    if isinstance(first, ExprNode):
         return False
     before = whole.text.partition(place_of(first).text)[0]
     return len(before) < len(whole.text) and before.find("\n") > 0
 
 
-def _as_written(term: Term) -> str:
+def _as_written(term: TermNode) -> str:
     """A string with the quotes and escapes it had."""
     written = term.place.text
     if written.startswith("`"):
@@ -409,12 +409,12 @@ def _as_written(term: Term) -> str:
     # A text may begin before the string: with `else :=`, for instance.
     mark = written[-1:]
     if mark in {'"', "`"}:
-        _, found, after = written.partition(mark)
-        return found + after
+        _, quoted, after = written.partition(mark)
+        return quoted + after
     return quote(term.value)
 
 
-def _template_text(part: Term, raw: bool) -> str:
+def _template_text(part: TermNode, raw: bool) -> str:
     """A part of a template that is text, or a scalar alone."""
     if part.kind != "string":
         return str(part.value)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from webhook.rego.syntax.ast import Literal_, RegoVersion, Term
     from webhook.rego.syntax.lexer import Source
 
-    Groups = dict[int, tuple[Term | Literal_, int, int]]
+    Parenthesised = dict[int, tuple[Term | Literal_, int, int]]
     """Nodes in parentheses, by their identity: the node, and where these begin and end."""
 
 MAX_DEPTH: Final = 150
@@ -81,7 +81,7 @@ class Cursor:
         self.hints: list[str] = []
         self.errors: list[RegoLoadError] = []
         self.remembered: dict[int, tuple[Term | None, int, int, list[RegoLoadError]]] = {}
-        self.groups: Groups = {}
+        self.groups: Parenthesised = {}
 
     def group(self, node: Term | Literal_, start: int) -> None:
         """Remember that parentheses around ``node`` began at this offset and end before here."""

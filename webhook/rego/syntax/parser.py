@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from webhook.rego.syntax.ast import Body, RegoVersion, Term
-    from webhook.rego.syntax.cursor import Groups
+    from webhook.rego.syntax.cursor import Parenthesised
     from webhook.rego.syntax.lexer import Tokens
 
 _FUTURE: Final = {**t.FUTURE_V0, **t.FUTURE_V1}
@@ -75,7 +75,7 @@ def parse_module(source: str, file: str = "", version: RegoVersion = "v1") -> Mo
 
 def parse_written(
     source: str, file: str = "", version: RegoVersion = "v1"
-) -> tuple[Module, Tokens, Groups]:
+) -> tuple[Module, Tokens, Parenthesised]:
     """The module with the tokens it was read from, and with what stood in parentheses.
 
     Raises :class:`RegoErrors`.
