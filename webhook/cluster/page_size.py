@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from webhook.cluster.client import ClusterClient
 
+JSON: Final = "application/json"
+
 FIRST_OBJECTS: Final = 5
 """Of a list of whose objects nothing is known: so many of the largest are one page."""
 
@@ -68,8 +70,11 @@ async def sized_page(
     size: PageSize,
     *,
     deadline_seconds: float,
+    accept: str = JSON,
 ) -> tuple[Any, int]:
     """A page that can be held, and its size in bytes; ``size`` says how large the next may be.
+
+    ``accept`` names another form of it than plain JSON.
 
     Raises :class:`~webhook.cluster.errors.ApiError` and
     :class:`~webhook.cluster.errors.ApiUnreachable`.
@@ -78,7 +83,11 @@ async def sized_page(
         asked = {**query, **size.query}
         try:
             page, page_bytes = await client.page(
-                path, asked, deadline_seconds=deadline_seconds, bytes_max=size.bytes_max
+                path,
+                asked,
+                deadline_seconds=deadline_seconds,
+                bytes_max=size.bytes_max,
+                accept=accept,
             )
         except AnswerTooLarge:
             if size.objects <= 1:
