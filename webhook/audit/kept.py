@@ -82,7 +82,7 @@ class KeptKind:
     """What is kept of one kind; used by one sweep at a time."""
 
     def __init__(self, whole: KeptResults, basis: _Basis, *, by_version: bool) -> None:
-        """``by_version`` tells objects by their resource version, and else by all that they hold."""
+        """``by_version`` knows objects by their resource version, and else by all that they hold."""
         self.basis = basis
         self.by_version = by_version
         self.bytes = 0
@@ -108,7 +108,7 @@ class KeptKind:
         self._fresh, self._fresh_bytes = {}, 0
 
     def digest(self, item: Object) -> bytes | None:
-        """What tells an object, with its Namespace; None of one that nothing can be kept of."""
+        """What an object is known by, with its Namespace; None of one that nothing can be kept of."""
         metadata = item["metadata"]
         uid, version = metadata.get("uid"), metadata.get("resourceVersion")
         if not uid or not version:
@@ -127,7 +127,7 @@ class KeptKind:
         return digest
 
     def is_kept(self, item: Object) -> bool:
-        """Whether an object is known; its metadata will do where it is told by its version."""
+        """Whether an object is known; its metadata will do where it is known by its version."""
         return self.digest(item) in self._kept
 
     def recall(self, digest: bytes) -> Responses | None:
@@ -196,7 +196,7 @@ class KeptResults:
         """``bytes_max`` bounds all of it; what has no room is reviewed in each sweep.
 
         ``by_version`` is whether nobody now who is told of objects needs more than their metadata:
-        then objects of the API server's own kinds are told by their resource version.
+        then objects of the API server's own kinds are known by their resource version.
         """
         self.bytes_max = bytes_max
         self.bytes = 0

@@ -287,7 +287,7 @@ def test_what_was_kept_of_a_kind_stands_when_its_list_breaks_off() -> None:
     assert sweep(in_force, objects, kept)[0].recalled == 2
 
 
-def test_kinds_that_a_crd_defines_are_told_by_all_that_they_hold() -> None:
+def test_kinds_that_a_crd_defines_are_known_by_all_that_they_hold() -> None:
     assert is_of_the_api_server(POD)
     assert is_of_the_api_server(GroupVersionKind("rbac.authorization.k8s.io", "v1", "Role"))
     for group in ("gateway.networking.k8s.io", "example.com", "wgpolicyk8s.io", "waddle.dev"):
