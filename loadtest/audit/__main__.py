@@ -130,7 +130,7 @@ def _kept(cluster: Cluster, number: int, core: int) -> dict[str, Any]:
         ("unchanged", [], 0),
         ("changed", [], number // 100),
     ):
-        with auditing(*_waddle(cluster, *flags, "--audit-interval=10"), core) as ours:
+        with auditing(*_waddle(cluster, *flags), core) as ours:
             for sweep in range(SWEEPS + 1):
                 ours.wait_finished(sweep + 1, SWEEP_SECONDS_MAX)
                 # Apart from each other: those of one stretch of the list would be one page.
