@@ -40,7 +40,7 @@ def test_a_result_is_stale_once_what_it_measures_was_changed(
     commit(tmp_path, f"{RESULTS}/soak.json", "1")
     assert main(tmp_path) == 0
     assert "audit: up to date" in capsys.readouterr().out
-    commit(tmp_path, "docs/a.md", "1")
+    commit(tmp_path, "README.md", "1")
     assert main(tmp_path) == 0
     capsys.readouterr()
     commit(tmp_path, "webhook/audit/sweep.py", "2")

@@ -45,7 +45,7 @@ VERSION_SECONDS: Final = 3600.0
 """How long a resource version is trusted. An API server of a newer release may show an object with
 defaults that it had not before, under the same version."""
 
-_DIGEST_BYTES: Final = 16
+_OBJECT_DIGEST_BYTES: Final = 16
 _AS_IT_IS: Final = (
     orjson.OPT_PASSTHROUGH_SUBCLASS
     | orjson.OPT_PASSTHROUGH_DATACLASS
@@ -92,7 +92,7 @@ class KeptKind:
             else math.inf
         )
         self._whole = whole
-        self._hashed = hashlib.blake2b(digest_size=_DIGEST_BYTES, key=whole.key)
+        self._hashed = hashlib.blake2b(digest_size=_OBJECT_DIGEST_BYTES, key=whole.key)
         self._kept: dict[bytes, int | bytes] = {}
         self._fresh: dict[bytes, int | bytes] = {}
         self._fresh_bytes = 0

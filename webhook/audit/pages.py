@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.audit.patience import FORBIDDEN_SECONDS, patiently
 from webhook.cluster.errors import ApiError, ApiUnreachable
-from webhook.cluster.page_size import JSON, sized_page
+from webhook.cluster.page_size import sized_page
 from webhook.cluster.pages import check_object, read_page
 from webhook.values import dataclass
 
@@ -37,7 +37,7 @@ GET_COST: Final = 15
 _BEGINNINGS_MAX: Final = 5
 
 _PARTIAL_LIST: Final = "PartialObjectMetadataList"
-_PARTIAL: Final = f"{JSON};as={_PARTIAL_LIST};g=meta.k8s.io;v=v1,{JSON}"
+_PARTIAL: Final = f"application/json;as={_PARTIAL_LIST};g=meta.k8s.io;v=v1,application/json"
 
 
 @dataclass(slots=True)
@@ -197,7 +197,7 @@ class Pages:
             {"continue": self._token} if self._token else {},
             self._size if self._partial is None else self._partial.size,
             deadline_seconds=LIST_SECONDS,
-            accept=JSON if self._partial is None else _PARTIAL,
+            accept=None if self._partial is None else _PARTIAL,
         )
         return page
 

@@ -143,7 +143,7 @@ class ClusterClient:
         *,
         deadline_seconds: float,
         bytes_max: int | None = None,
-        accept: str = _JSON,
+        accept: str | None = None,
     ) -> tuple[Any, int]:
         """A page of a list and its size in bytes; ``accept`` and what it raises as :meth:`request`.
 
@@ -156,7 +156,7 @@ class ClusterClient:
             query,
             None,
             _JSON,
-            accept,
+            accept or _JSON,
             deadline_seconds=deadline_seconds,
             bytes_max=bytes_max or ANSWER_BYTES_MAX,
         )

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from webhook.cluster.client import ClusterClient
 
-JSON: Final = "application/json"
-
 FIRST_OBJECTS: Final = 5
 """Of a list of whose objects nothing is known: so many of the largest are one page."""
 
@@ -70,11 +68,11 @@ async def sized_page(
     size: PageSize,
     *,
     deadline_seconds: float,
-    accept: str = JSON,
+    accept: str | None = None,
 ) -> tuple[Any, int]:
     """A page that can be held, and its size in bytes; ``size`` says how large the next may be.
 
-    ``accept`` names another form of it than plain JSON.
+    ``accept`` names another form of it than plain JSON, which None is.
 
     Raises :class:`~webhook.cluster.errors.ApiError` and
     :class:`~webhook.cluster.errors.ApiUnreachable`.
