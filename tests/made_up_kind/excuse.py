@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from webhook.api.gvk import name_of
 from webhook.api.pod_status import StatusKind
 from webhook.constraint.errors import ConstraintFrameworkError
-from webhook.policy_kinds.kind import Part, PolicyKind
-from webhook.policy_kinds.parts import CollectedPart
+from webhook.policy_kinds.kind import PolicyKind
+from webhook.policy_kinds.table import collected
 from webhook.review.subject import object_of_value
 
 if TYPE_CHECKING:
@@ -52,6 +51,6 @@ EXCUSES = PolicyKind(
     StatusKind(
         "ExcusePodStatus", "excusepodstatuses", "excuseUID", "excuse-name", counted_as="excuse"
     ),
-    Part("excuse", partial(CollectedPart, read_excuse, excusing)),
+    collected("excuse", read_excuse, excusing),
     read_excuse,
 )

@@ -448,7 +448,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "generated",
         "webhook.controllers.generate.objects",
         "Rewrites.__call__",
-        "if not self.differs(wanted, current) or",
+        "if not self.differs(desired, current) or",
         "if True or",
         found_by=119,
     ),

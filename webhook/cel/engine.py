@@ -88,7 +88,7 @@ def compile_expression(source: str, environment: Environment) -> Expression:
 
 
 def compile_checked(source: str, environment: Environment) -> tuple[Expression, Checked]:
-    """The same, with what is known of its nodes."""
+    """Compile an expression; also return what the checker knows of its nodes."""
     try:
         checked = checked_expression(source, environment)
         return _compiled(checked), checked
@@ -106,7 +106,7 @@ def _compiled(checked: Checked) -> Expression:
 
 
 def _tells_errors(checked: Checked) -> bool:
-    """Whether the first error of the fast form is the one that the exact form tells.
+    """Return whether the first error of the fast form is the error of the exact form.
 
     It is where no operand makes up for errors of others, none is asked after one has erred, and no
     error is told in another way for what is known of an operand.

@@ -1,4 +1,4 @@
-"""What may be wrong with an expression: told when it is compiled, or when it is evaluated."""
+"""Errors of expressions: when they are compiled, and when they are evaluated."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WIDE_DOT, _WIDE_CARET = "\uff0e", "\uff3e"
 
 
 class EvaluationError(Exception):
-    """An evaluation that has no value: CEL's words for why."""
+    """An evaluation without a value; the message is cel-go's."""
 
     @property
     def text(self) -> str:
@@ -21,7 +21,7 @@ class EvaluationError(Exception):
 
 
 class ShownError(EvaluationError):
-    """One that shows a value between words; how, depends on what was there before the evaluation."""
+    """An error whose message shows a value; its form depends on the evaluation's inputs."""
 
     def __init__(self, text: str, before: str, value: Any, after: str) -> None:
         super().__init__(text)
@@ -31,30 +31,30 @@ class ShownError(EvaluationError):
 
 
 class NobodyAnswers(EvaluationError):
-    """One that asks who may do what, where nobody was there to answer."""
+    """An evaluation that asks the authorizer, where there is none."""
 
 
 class Unsure(Exception):
-    """What the fast form leaves to the exact one."""
+    """The fast form cannot decide: the exact form evaluates the expression again."""
 
 
 class Ended(EvaluationError):
-    """An evaluation that is over, wherever within it that was: nothing absorbs it."""
+    """An error that ends the whole evaluation: no operator absorbs it."""
 
 
 class LimitExceeded(Ended):
-    """An evaluation that was ended for its cost or its time."""
+    """An evaluation that reached its limit of cost or time."""
 
 
 class InternalError(Ended):
-    """An evaluation that ends in a panic of cel-go's own."""
+    """An evaluation that would end in a panic of cel-go."""
 
     def __init__(self, text: str) -> None:
         super().__init__(f"internal error: {text}")
 
 
 class TimeUp(LimitExceeded):
-    """An evaluation that was ended since there is no time left for it."""
+    """An evaluation whose review has no time left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Problem:
 
 
 class CompileError(Exception):
-    """An expression that cannot be compiled, with what is wrong with it: the first that was found."""
+    """An expression that cannot be compiled; the message is of the first problem."""
 
     def __init__(self, source: str, problems: list[Problem]) -> None:
         super().__init__(source, problems)

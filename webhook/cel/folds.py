@@ -74,7 +74,7 @@ def logic(operands: list[Run], *, ends: bool) -> Run:
 def _decided(
     asked: Callable[[dict[Any, Value], Meter], Iterable[tuple[Any, Run]]], *, ends: bool
 ) -> Run:
-    """Whether one of what is asked is ``ends``; if none is, the first error of any is told."""
+    """Return whether an operand is ``ends``; if none is, raise the first error of any."""
 
     def evaluated(env: dict[Any, Value], meter: Meter) -> Value:
         fault: EvaluationError | None = None
@@ -94,7 +94,7 @@ def _decided(
 
 
 def counted(turns: Turns, body: Run) -> Run:
-    """``exists_one``: of several errors the last is told."""
+    """``exists_one``: of several errors it raises the last."""
 
     def evaluated(env: dict[Any, Value], meter: Meter) -> Value:
         count = 0

@@ -137,7 +137,7 @@ def resolved(root: Run, keys: Keys, *, opens: bool, is_key: bool) -> Run:
 
 
 def told(path: Run) -> Run:
-    """What ``has()`` tells of a path."""
+    """Return whether a path leads to a value: ``has()``."""
 
     def told(env: dict[Any, Value], meter: Meter) -> Value:
         value = path(env, meter)

@@ -44,7 +44,7 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def clusters_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The same for a command that may follow several clusters."""
+    """Add the options of a cluster to a command that may follow several."""
     return _with_options(command, CONTEXTS)
 
 

@@ -1,4 +1,4 @@
-"""Options that commands about policies share, each said once."""
+"""Options that commands about policies share."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class InputPath(click.Path):
         super().__init__(**{"path_type": Path, "exists": True, **options})
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path, which exists."""
+        """Return the path; raises click's error where it does not exist."""
         return super().convert(STANDARD_INPUT if value == "-" else value, param, ctx)
 
 
@@ -94,7 +94,7 @@ NATIVE_FAILURE_POLICY = click.option(
 
 
 def _read_providers(context: click.Context, _parameter: click.Parameter, value: Any) -> Any:
-    """``NAME=FILE``, each once, as who answers."""
+    """Read ``NAME=FILE`` options, each name once, into recorded answers of providers."""
     if context.resilient_parsing:  # for completion, which reads no file
         return None
     # Here and not above: --help, completion and a mistyped option need none of it.

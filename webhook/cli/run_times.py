@@ -1,4 +1,4 @@
-"""How long each constraint's evaluations took, as gator's ``--stats`` tells it."""
+"""How long each constraint's evaluations took, as gator's ``--stats`` shows it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _stat(name: str, value: int, engine: str) -> dict[str, Any]:
 
 
 def as_table(entries: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The same for people, the longest time first."""
+    """Return the times as a table, the longest first."""
     rows = []
     for entry in entries:
         taken, count = (stat["value"] for stat in entry["stats"])

@@ -59,8 +59,8 @@ def command(config: tuple[Path, ...], *, wait: bool, check: bool) -> None:
     except InvalidConfiguration as error:
         if check or not wait:
             raise click.ClickException(str(error)) from None
-        told = log.open_log().logger("sidecar")
-        settings = _wait_for(lambda: read_settings(load_all(config)), told)
+        logger = log.open_log().logger("sidecar")
+        settings = _wait_for(lambda: read_settings(load_all(config)), logger)
     if check:
         click.echo("the configuration is good")
         return
@@ -76,12 +76,12 @@ def command(config: tuple[Path, ...], *, wait: bool, check: bool) -> None:
 
 
 def _wait_for(read: Callable[[], SidecarSettings], logger: Logger) -> SidecarSettings:
-    """The settings, once they can be read; ends the process when it is told to stop meanwhile."""
+    """Return the settings once they can be read; a signal to stop ends the process."""
     from webhook.decisions.configuration import InvalidConfiguration  # noqa: PLC0415  # see command
 
     # A process that is a container's first ignores what it has no handler for.
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(exit_codes.OK))
-    told = ""
+    logged = ""
     while True:
         try:
             settings = read()
@@ -90,7 +90,7 @@ def _wait_for(read: Callable[[], SidecarSettings], logger: Logger) -> SidecarSet
         else:
             signal.signal(signal.SIGTERM, before)
             return settings
-        if told != fault:
-            told = fault
-            logger.error("the configuration cannot be used; waiting for one that can", error=told)
+        if logged != fault:
+            logged = fault
+            logger.error("the configuration cannot be used; waiting for one that can", error=fault)
         time.sleep(LOOK_SECONDS)

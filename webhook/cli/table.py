@@ -31,7 +31,7 @@ def table(rows: TableRows, right: Container[int] = ()) -> list[str]:
 
 
 def framed(heading: Sequence[str], rows: TableRows) -> list[str]:
-    """The same in a frame, as OPA draws it, with the heading in the middle of its columns."""
+    """Return a table in a frame, as OPA draws it, with centred headings."""
     cells = [[[cell] for cell in row] for row in _printable(rows)]
     return frame.framed([printable_name(title) for title in heading], cells)
 

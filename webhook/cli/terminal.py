@@ -18,7 +18,7 @@ _NAMED_MAX: Final = 3
 
 
 def listed(names: Sequence[str]) -> str:
-    """The first few of some names, and how many more there are."""
+    """Return the first names, and how many more there are."""
     more = len(names) - _NAMED_MAX
     return ", ".join(names[:_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
 

@@ -149,7 +149,7 @@ def _resource(kind: str, group: str) -> Resource:
 async def _wait_for_all(
     client: ClusterClient, wanted: Sequence[_Named], namespace: str, seconds: float
 ) -> int:
-    """The exit code; each object's last state has been told."""
+    """Wait, print each object's last state, and return the exit code."""
     waits = [_Wait(client, named, namespace) for named in wanted]
     results: list[int] = []
     try:

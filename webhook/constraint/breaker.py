@@ -120,7 +120,7 @@ class BreakerView:
 
 
 class Guard:
-    """The breakers of one process. Any thread may ask and tell."""
+    """The breakers of one process. Any thread may read and report."""
 
     def __init__(
         self,
@@ -150,7 +150,7 @@ class Guard:
             self._medians[kind] = median * MEDIAN_STEP if size > median else median / MEDIAN_STEP
 
     def is_usual(self, kind: Hashable, size: int) -> bool:
-        """Whether a review of this size tells of its policies rather than of its object."""
+        """Return whether a slow review of this size is the policies' fault rather than the object's."""
         return size <= max(SIZE_USUAL, USUAL_FACTOR * self._medians.get(kind, 0.0))
 
     def _find(self, entry: Evaluated, constraint: Constraint) -> Breaker | None:

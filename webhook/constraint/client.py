@@ -116,12 +116,12 @@ class Client:
         return self._snapshot
 
     def elsewhere(self, template: str) -> str:
-        """Why no review ever asks a template, which is for other targets alone; empty if one may."""
+        """Return why no review evaluates a template: it is for other targets alone; empty if one may."""
         entry = self._entries.get(template)
         return "" if entry is None or self._asked is None else entry.elsewhere(self._asked)
 
     def _undecidable(self) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
-        """What decides differently for being broken, as the digest counts it."""
+        """Yield the broken policies, which decide differently, for the digest."""
         for entry in self._resolved_entries():
             for constraint in entry.constraints:
                 if entry.fault_of(constraint, self._isolation.on_error) is not None:
@@ -142,7 +142,7 @@ class Client:
         return other
 
     def adopt(self, snapshot: Snapshot) -> None:
-        """Begin with what a snapshot has in force, data included; by any thread, since it is fixed."""
+        """Start from a snapshot's policies and data; any thread may call it, since a snapshot never changes."""
         kept = (*snapshot.entries, *snapshot.spare)
         self._entries = {entry.template.name: group.unresolved(entry) for entry in kept}
         self._inventory.adopt(snapshot.inventory)
@@ -150,7 +150,7 @@ class Client:
         self._snapshot = None
 
     def set_target(self, target: Target) -> None:
-        """Know a target anew: templates for it are to be added again, with their constraints."""
+        """Replace a target; its templates are to be added again, with their constraints."""
         self.remove_target(target.name)
         self._targets[target.name] = target
 
@@ -166,13 +166,13 @@ class Client:
 
     @containment.of_template
     def create_crd(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """The constraint CRD of a template that is not added; raises InvalidTemplate."""
+        """Make the constraint CRD of a template without adding it; raises InvalidTemplate."""
         template = self._read(document)
         template_on_error(document)
         return schema.create_crd(template, self._matching(template))
 
     def crd_of(self, name: str) -> Mapping[str, Any]:
-        """The constraint CRD of a template that was added, which need not be made again."""
+        """Return the constraint CRD of a template that was added."""
         crd = self._entries[name].crd
         assert crd is not None, "a template that was added was checked"
         return crd
@@ -221,7 +221,7 @@ class Client:
         return True
 
     def missing_engine(self, document: Mapping[str, Any]) -> str:
-        """Why a template that is well is not enforced: its engine is off; or empty.
+        """Return why a valid template is not enforced: its engine is off; empty if it is.
 
         Raises :class:`~webhook.constraint.errors.InvalidTemplate`.
         """
@@ -229,7 +229,7 @@ class Client:
         return MISSING_CEL if CEL in engines and engines.isdisjoint(self._drivers) else ""
 
     def break_template(self, document: Mapping[str, Any], error: InvalidTemplate) -> None:
-        """Know that the newest revision of a template cannot be used, and why.
+        """Note that the newest revision of a template is unusable, and why.
 
         Its constraints are matched all the same, and answered for where no
         revision before it is to be enforced instead.
@@ -348,7 +348,7 @@ class Client:
     def break_constraint(
         self, document: Mapping[str, Any], error: ConstraintFrameworkError
     ) -> None:
-        """Know that the newest revision of a constraint cannot be used, and why.
+        """Note that the newest revision of a constraint is unusable, and why.
 
         The revision before stays, if there is one. Otherwise what it matches
         and how it acts is taken from this one, where that can be read.
@@ -388,7 +388,7 @@ class Client:
         self._snapshot = None
 
     def fault_of(self, kind: str, name: str = "") -> FaultView | None:
-        """What is wrong with a constraint, or without a name with the template of a kind.
+        """Return the fault of a constraint, or without a name that of the template of a kind.
 
         None for what is well, or not known. A template's answer is that of
         those of its constraints that deny.
@@ -428,7 +428,7 @@ class Client:
         return True
 
     def _entry_for(self, document: Mapping[str, Any]) -> Entry | None:
-        """The template of a constraint, or what stands in the place of one for groups."""
+        """Return the entry of a constraint's template, or that of all groups."""
         kind = gvk_of(document).kind.lower()
         entry = self._entries.get(kind)
         if group.is_group(document):
@@ -459,7 +459,7 @@ class Client:
         return constraint.is_good and entry.evaluator is not None
 
     def _resolve(self, constraint: Constraint) -> Constraint:
-        """A group by its members as they are now; the same object as long as these are."""
+        """Return a group with its members' evaluators; the same object while these are the same."""
         if not constraint.is_good:
             return constraint
         parts = group.parts_of(constraint, self._entries)
@@ -541,11 +541,11 @@ class Client:
         return self._change_data(document, document)
 
     def remove_data(self, document: Mapping[str, Any]) -> bool:
-        """Remove an object from ``data.inventory``; only its identity is looked at."""
+        """Remove an object from ``data.inventory``, by its kind and name."""
         return self._change_data(document, None)
 
     def set_namespace(self, name: str, document: Mapping[str, Any] | None) -> None:
-        """Know a Namespace for namespaceSelector and ``namespaceObject``; None when it is gone.
+        """Take a Namespace for namespaceSelector and ``namespaceObject``; None where it is gone.
 
         After the first call the Namespaces of ``data.inventory`` are data alone: a
         cluster knows its Namespaces whether policies may read them or not.

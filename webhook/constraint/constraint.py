@@ -66,12 +66,12 @@ class Constraint:
         return self.kind, self.name
 
     def holds(self, document: Mapping[str, Any]) -> bool:
-        """Whether this generation of it is in force, and none later is known."""
+        """Return whether this generation is in force, and the newest one known."""
         return self.broken is None and is_same_generation(self.document, document)
 
 
 def is_constraint(gvk: GroupVersionKind) -> bool:
-    """Whether a kind is enforced as constraints are: theirs, or that of groups of policies."""
+    """Return whether objects of a kind are constraints: a template's kind, or ConstraintGroup."""
     return gvk.group == GROUP or gvk.group_kind == (names.OURS, names.CONSTRAINT_GROUP)
 
 
@@ -83,7 +83,7 @@ def rank(gvk: GroupVersionKind) -> int:
 
 
 def identity_of(document: Mapping[str, Any]) -> GroupVersionKind:
-    """What kind of constraint a document is.
+    """Return the kind of a document that is a constraint.
 
     Raises :class:`~webhook.constraint.errors.InvalidConstraint` for one that can be none.
     """

@@ -34,7 +34,7 @@ def of_template(read: _Read) -> _Read:
 
 
 def of_constraint(read: _Read) -> _Read:
-    """The same of a constraint."""
+    """Let only errors of the framework leave what reads a constraint."""
     return _contained(read, InvalidConstraint)
 
 

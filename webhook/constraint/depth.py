@@ -1,9 +1,8 @@
 """How deep a policy may nest.
 
-The API server keeps 10,000 levels, and Python's comparisons and the walks of
-schemas and values end at some 450. What is within the bound is worked on by every
-part; what is beyond is refused by name, in admission and in the status, instead of
-by whichever part ends first.
+The API server stores 10,000 levels. Python's comparisons, and the recursive walks of
+schemas and values, fail at some 450. So a policy beyond :data:`DEPTH_MAX` is refused
+at admission and in its status, with an error that names the depth.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ The deepest in use have some forty."""
 
 
 def is_deeper(value: Any, levels: int = DEPTH_MAX) -> bool:
-    """Whether a JSON value nests deeper than so many objects and arrays; walks without recursion."""
+    """Return whether a JSON value nests deeper than ``levels``; walks it level by level, without recursion."""
     level = [value]
     for _ in range(levels + 1):
         level = [part for item in level for part in _within(item)]
@@ -26,7 +25,7 @@ def is_deeper(value: Any, levels: int = DEPTH_MAX) -> bool:
 
 
 def _within(item: Any) -> Any:
-    """The parts of an object or array, and a stand-in for those of one that is empty."""
+    """Return the members of an object or array; an empty one counts as a level, too, by one None."""
     if type(item) is dict:
         return item.values() or (None,)
     if type(item) is list:

@@ -55,7 +55,7 @@ class Digest:
 
 
 def is_same_generation(known: Mapping[str, Any], document: Mapping[str, Any]) -> bool:
-    """Whether two states of an object are one to who tells of them: records, reports, audits.
+    """Return whether two states of an object are one generation, for records, reports and audits.
 
     What changed and changed back decides alike, and so has one digest; its generation is another.
     """

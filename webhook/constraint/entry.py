@@ -1,4 +1,4 @@
-"""A template with its constraints, as a snapshot holds them."""
+"""A template with its constraints, as a snapshot holds them: what a review looks up by kind."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from webhook.constraint.template import Template
 
 ELSEWHERE: Final = "other_target"
-"""Code of a policy that no review here ever asks."""
+"""The code of a status error: the template is for targets that this process never reviews."""
 
 
 @dataclass(frozen=True, slots=True)
 class OtherTarget:
-    """A template for another of its targets; ``evaluator`` is None where none can be used."""
+    """A template for one of its further targets; ``evaluator`` is None where its code is unusable."""
 
     template: Template
     target: Target
@@ -37,10 +37,9 @@ class OtherTarget:
 class Entry:
     """A template with its constraints in order of name.
 
-    ``evaluator`` and ``crd`` are those of its last good revision, None where
-    there is none. ``broken`` says why a newer one cannot be used, and
-    ``on_error`` is what the newest one wants done about faults. Constraints match by ``target``;
-    ``others`` are the further targets of the template.
+    ``evaluator`` and ``crd`` are those of the last good revision, None where there is none.
+    ``broken`` says why a newer revision is unusable. ``on_error`` is what the newest revision
+    says of faults. Constraints match by ``target``; ``others`` are the template's further targets.
     """
 
     template: Template
@@ -53,55 +52,58 @@ class Entry:
     others: tuple[OtherTarget, ...] = ()
 
     def holds(self, document: Mapping[str, Any]) -> bool:
-        """Whether this generation of the template is in force, and none later is known."""
+        """Return whether ``document`` is the generation in force, and the newest one known."""
         return self.broken is None and is_same_generation(self.template.document, document)
 
     def asked(self, review: Review, operation: str | None = None) -> Any:
-        """What its evaluator is asked about; ``operation`` is the one that selects templates."""
+        """Return what the evaluator gets of a review; a group's also gets the operation."""
         if self.evaluator is GROUP_EVALUATOR:
             return AskedOfGroup(review, operation)
         return review.document
 
     def given(self, constraint: Constraint) -> Any:
-        """What its evaluator is given of a constraint."""
+        """Return what the evaluator gets of a constraint: its parameters, or the whole object."""
         evaluator = self.evaluator
         whole = evaluator is not None and evaluator.reads_constraint
         return constraint.document if whole else constraint.parameters
 
     def group_of(self, constraint: Constraint) -> bytes:
-        """Equal for constraints that are evaluated together."""
+        """Return a key that is equal for constraints whose evaluations give the same result."""
         if self.evaluator is not None and self.evaluator.reads_constraint:
             return constraint.name.encode()
         return constraint.parameters_key
 
     @property
     def targets(self) -> tuple[Target, ...]:
-        """What the template is about, foremost first."""
+        """The template's targets, that of this entry first."""
         return (self.target, *(other.target for other in self.others))
 
     def elsewhere(self, asked: Collection[str]) -> str:
-        """Why no review asks the template, where none of its targets is ``asked``; else empty."""
+        """Return why no review evaluates the template; empty where a target is in ``asked``.
+
+        ``asked`` are the names of the targets that this process reviews.
+        """
         if any(target.name in asked for target in self.targets):
             return ""
         return f"enforces nothing here: it is for {self.template.targets} alone"
 
     @property
     def matching(self) -> Target | SeveralTargets:
-        """What says what constraints may match by."""
+        """What gives the schema of ``spec.match``: the target, or all targets together."""
         return SeveralTargets(self.targets) if self.others else self.target
 
     def match(self, target: Target, match: Mapping[str, Any]) -> CompiledMatch:
-        """What a target makes of a constraint's match; raises InvalidConstraint."""
+        """Compile a constraint's match for a target; raises InvalidConstraint."""
         together = self.matching
         if isinstance(together, SeveralTargets):
             return together.compile_match(target, match)
         return target.compile_match(match)
 
     def for_target(self, name: str) -> Entry | None:
-        """This for one of the template's targets, with what its constraints match there."""
+        """Return this entry for a target, with its constraints' matches; None where it has no such target."""
         if self.target.name == name:
             return self
-        other = next((one for one in self.others if one.target.name == name), None)
+        other = next((item for item in self.others if item.target.name == name), None)
         if other is None:
             return None
         constraints = []
@@ -120,15 +122,19 @@ class Entry:
         )
 
     def on_error_for(self, constraint: Constraint) -> OnError | None:
-        """What the constraint, or else its template, says; None where neither does."""
+        """Return ``onError`` of the constraint, else of the template; None where neither has one."""
         return constraint.on_error or self.on_error
 
     def fault_of(self, constraint: Constraint, default: OnError) -> Broken | None:
-        """Why a constraint is not evaluated; None where it is."""
+        """Return why a constraint is not evaluated; None where it is.
+
+        There are three cases:
+
+        1. Neither the constraint nor its template is broken: it is evaluated.
+        2. Both have a last good revision, and ``onError`` is ``lastGood``: that is evaluated.
+        3. Else it is not evaluated.
+        """
         broken = constraint.broken or self.broken
-        if broken is None:
-            return None
-        if constraint.is_good and self.evaluator is not None:
-            on_error = self.on_error_for(constraint) or default
-            return None if on_error == "lastGood" else broken
+        if broken is not None and constraint.is_good and self.evaluator is not None:
+            return None if (self.on_error_for(constraint) or default) == "lastGood" else broken
         return broken

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ConstraintFrameworkError(ValueError):
-    """Something handed to the client cannot be accepted.
+    """A policy or object that the client refuses.
 
     ``bug`` is the fault of ours that a policy's text brought to light, where it was one.
     """
@@ -32,7 +32,7 @@ class InvalidTemplate(ConstraintFrameworkError):
 
 
 class MissingEngine(InvalidTemplate):
-    """A template whose code is all for engines that are not here; it is well, but for that."""
+    """A valid template whose code is all for engines that are off or not installed."""
 
     stage: FaultStage = "engine"
 
@@ -49,11 +49,11 @@ class CompileError(InvalidTemplate):
 
 
 class TrialEnded(CompileError):
-    """A template whose trial was ended at its bounds; whoever tries it again ends there, too."""
+    """A template whose trial ended at its bounds; another attempt would end there, too."""
 
 
 class PassingFault(InvalidTemplate):
-    """A template that could not be compiled for a reason of the machine: it is to be tried again.
+    """A template that the machine could not compile now: it is tried again.
 
     Nothing is known against its text.
     """
@@ -66,7 +66,7 @@ class PassingFault(InvalidTemplate):
 
 
 class OutOfMemory(PassingFault):
-    """One that needed more memory than there was just then."""
+    """A template whose compilation needed more memory than was free."""
 
     def __init__(self) -> None:
         super().__init__("policy needs more memory than there is")
@@ -81,11 +81,11 @@ class SchemaViolation(InvalidConstraint):
 
 
 class MissingTemplate(ConstraintFrameworkError):
-    """A constraint whose template is not there."""
+    """A constraint without a template."""
 
 
 class BrokenTemplate(MissingTemplate):
-    """A constraint whose template is there and has no revision that can be used."""
+    """A constraint whose template has no usable revision."""
 
 
 class MemberFault(ConstraintFrameworkError):
@@ -105,7 +105,7 @@ class InvalidData(ConstraintFrameworkError):
 
 
 class MatchError(Exception):
-    """A matcher that cannot decide: the constraint counts as violated (autoreject)."""
+    """A match that cannot be decided: the constraint counts as violated (autoreject)."""
 
 
 class ReviewError(Exception):
@@ -113,7 +113,7 @@ class ReviewError(Exception):
 
 
 class PolicyError(Exception):
-    """A template's evaluation that failed; the message is the engine's.
+    """A failed evaluation of a template; the message is the engine's.
 
     With ``no_verdict`` it fails the review even where failures count as
     violations: Gatekeeper answers 500 to a violation whose msg is no string.

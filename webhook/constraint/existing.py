@@ -43,7 +43,7 @@ def allows_existing(document: Mapping[str, Any]) -> bool:
 
 
 def is_allowed_to_exist(document: Mapping[str, Any]) -> bool:
-    """The same of a constraint that may be broken: then it lets nothing stay."""
+    """Return whether violations of old objects may stay; not by a broken constraint."""
     try:
         return allows_existing(document)
     except InvalidConstraint:

@@ -88,7 +88,7 @@ def failure_policy_of(document: Mapping[str, Any], spared: Collection[str] = ())
 
 
 def readable_failure_policy(document: Mapping[str, Any]) -> FailurePolicy:
-    """The same of a constraint that may be broken: then nothing waits for it."""
+    """Return the failure policy of a constraint that may be broken: then it is Ignore."""
     try:
         return failure_policy_of(document)
     except InvalidConstraint:

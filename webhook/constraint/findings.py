@@ -72,7 +72,7 @@ class PlannedSnapshot(Protocol):
 
     @property
     def on_bug(self) -> OnBug | None:
-        """Is told of faults of ours in evaluations."""
+        """Receives bugs of the engine in evaluations."""
 
     @property
     def targets(self) -> Mapping[str, Target]:
@@ -262,7 +262,7 @@ class Findings:
     def _evaluate(
         self, entry: Entry, groups: _Groups, review: Review, limits: Limits
     ) -> _Groups | None:
-        """The same within limits: gives the group for which they were too short, and those after."""
+        """Evaluate within limits; return the group for which they were too short, and those after it."""
         evaluator = entry.evaluator
         assert evaluator is not None  # The plan has put the others aside.
         evaluate = self._evaluating(evaluator, groups, review)
@@ -306,7 +306,7 @@ class Findings:
         return left
 
     def _evaluating(self, evaluator: Evaluator, groups: _Groups, review: Review) -> _Evaluate:
-        """What evaluates groups, in this order, and tells who wants to know."""
+        """Return what evaluates groups in this order, and passes results to an observer."""
         if (observer := self.limits.observer) is not None:
             return _observed(evaluator.evaluate, observer, groups, review)
         if self._recall is not None:
@@ -478,7 +478,7 @@ class Findings:
     def _add_all(
         self, target: str, constraint: Constraint, told: Sequence[DriverViolation]
     ) -> None:
-        """Add what a constraint found, of which there may be thousands."""
+        """Add the violations of a constraint; there may be thousands."""
         points = self.snapshot.enforcement_points
         scoped = enforcement.scoped_actions(constraint, self.point, points)
         new = tuple.__new__  # at half of what calling the class takes
@@ -547,7 +547,7 @@ def _chooses(entry: Entry, constraint: Constraint) -> bool:
 def _observed(
     evaluate: _Evaluate, observer: Observer, groups: _Groups, review: Review
 ) -> _Evaluate:
-    """What evaluates the groups, in this order, and tells of each."""
+    """Return what evaluates the groups in this order, and passes each result to the observer."""
     remaining = iter(groups)
 
     def evaluated(given: Any, document: Any, state: Any) -> Sequence[DriverViolation]:
@@ -569,7 +569,7 @@ def _observed(
 
 
 def _outcome(matcher: Matcher, review: Review) -> bool | str:
-    """True or False, or why it cannot be told."""
+    """Return True or False, or why that is unknown."""
     try:
         return matcher(review)
     except MatchError as error:

@@ -1,4 +1,10 @@
-"""What a ConstraintGroup finds: its members are asked, as far as the outcome hangs on them."""
+"""Evaluates a ConstraintGroup: one verdict out of the verdicts of its members.
+
+There are two kinds of groups. A *formula* (``a && !b``) is evaluated like any expression: a member is
+evaluated only if the verdict depends on it. Of *cases*, the first whose match holds names the one
+member that decides. Each member is evaluated at most once in a review, and an error of a member
+leaves the group undecided only where the verdict depends on it.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +29,15 @@ if TYPE_CHECKING:
     from webhook.external_data.exchange import ProviderRequest
 
 MESSAGES_SHOWN: Final = 3
-"""Of one member in a group's own message; its details have all."""
+"""How many messages of a member the group's own message has; its details have all."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupMember:
-    """A template (``kind``) with parameters, or the constraint of a ``name``.
+    """A template (``kind``) with parameters, or the constraint ``kind``/``name``.
 
-    ``given`` is what ``evaluator`` is given; there is none before it was found out.
+    ``given`` is the constraint's part of ``evaluator``'s input. ``evaluator`` is None until the group
+    is put in force.
     """
 
     kind: str
@@ -43,7 +50,7 @@ class GroupMember:
 
 @dataclass(frozen=True, slots=True)
 class GroupCase:
-    """What holds for objects that match: a member, or none (``member`` is empty)."""
+    """The member that decides about objects that match; without one (empty) they are accepted."""
 
     match: CompiledMatch | None
     member: str
@@ -51,7 +58,7 @@ class GroupCase:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What a group says: either ``formula``, or ``cases`` whose last one holds for all others."""
+    """A group as it was read: either a ``formula``, or ``cases`` whose last one matches everything."""
 
     members: Mapping[str, GroupMember]
     formula: Formula | None
@@ -59,42 +66,42 @@ class Group:
     source: str
     message: str
     read: Constraint | None = None
-    """The group's constraint before its members' evaluators were found out; None for that one."""
+    """The group's constraint as it was before its members got evaluators; None for that one."""
 
 
 class AskedOfGroup(NamedTuple):
-    """What a group is asked about: cases match the review; ``operation`` selects templates."""
+    """The review that cases match, and the operation by which templates are selected."""
 
     review: Review
     operation: str | None
 
 
 class GroupEvaluator:
-    """Evaluates every group; what its members are, a group brings with it."""
+    """The evaluator of every group: what it evaluates is in the :class:`Group` that it gets."""
 
     reads_constraint: Final = False
 
     def begin(
         self, limits: Limits, inventory: Mapping[str, Any], shared: dict[str, Any] | None = None
-    ) -> _Begun:
-        """What members' evaluations of one review share."""
-        return _Begun(limits, inventory, shared)
+    ) -> _MemberStates:
+        """Return what evaluations of one review share: the begun states of members' evaluators."""
+        return _MemberStates(limits, inventory, shared)
 
     def evaluate(
-        self, given: Group, review: AskedOfGroup, state: _Begun
+        self, given: Group, review: AskedOfGroup, state: _MemberStates
     ) -> Sequence[DriverViolation]:
-        """One violation, of the group; of a case without a message of its own those of its member."""
-        asking = _Asking(given, review, state)
+        """Return one violation of the group, or those of the member of a case without a message."""
+        members = _Members(given, review, state)
         if given.formula is not None:
-            return _of_formula(given, asking)
-        return _of_case(given, asking)
+            return _violations_of_formula(given, members)
+        return _violations_of_case(given, members)
 
 
 GROUP_EVALUATOR: Final = GroupEvaluator()
 
 
-class _Begun:
-    """The states that templates began with, each when it is first needed."""
+class _MemberStates:
+    """The state of each member's evaluator for one review, begun when it is first needed."""
 
     def __init__(
         self, limits: Limits, inventory: Mapping[str, Any], shared: dict[str, Any] | None
@@ -109,38 +116,38 @@ class _Begun:
         return self._states[key]
 
 
-class _Asking:
-    """One evaluation of one group: each member is asked once at most."""
+class _Members:
+    """The members in one evaluation of a group: each is evaluated at most once."""
 
-    def __init__(self, group: Group, asked: AskedOfGroup, begun: _Begun) -> None:
+    def __init__(self, group: Group, asked: AskedOfGroup, states: _MemberStates) -> None:
         self._group = group
         self._asked = asked
-        self._begun = begun
-        self.told: dict[str, Sequence[DriverViolation]] = {}
-        """What each member that was asked found."""
+        self._states = states
+        self.violations: dict[str, Sequence[DriverViolation]] = {}
+        """The violations of each member that was evaluated."""
         self.failures: dict[str, PolicyError] = {}
-        self._wanting: dict[str, tuple[ProviderRequest, ...]] = {}
-        """What providers have to be asked before members are decided."""
+        self._requests: dict[str, tuple[ProviderRequest, ...]] = {}
+        """What must be asked of providers before a member can be evaluated."""
 
-    def ask(self, name: str) -> Verdict:
-        """Whether a member accepts; None where it could not be decided."""
-        if name in self.failures or name in self._wanting:
+    def accepts(self, name: str) -> Verdict:
+        """Return whether a member accepts the review; None where that is undecided."""
+        if name in self.failures or name in self._requests:
             return None
-        if name not in self.told:
+        if name not in self.violations:
             try:
-                self.told[name] = self._evaluated(name)
-            except Unanswered as wanting:
-                self._wanting[name] = wanting.requests
+                self.violations[name] = self._evaluated(name)
+            except Unanswered as unanswered:
+                self._requests[name] = unanswered.requests
                 return None
             except Exception as raised:  # noqa: BLE001  # whatever it is costs this member alone
                 self.failures[name] = containment.of_evaluation(raised)
                 return None
-        return not self.told[name]
+        return not self.violations[name]
 
-    def end(self) -> None:
-        """Raise :class:`~webhook.external_data.exchange.Unanswered` if a member misses answers."""
-        if self._wanting:
-            raise Unanswered([one for of_member in self._wanting.values() for one in of_member])
+    def check_answers(self) -> None:
+        """Raise :class:`~webhook.external_data.exchange.Unanswered` if a member lacks an answer."""
+        if self._requests:
+            raise Unanswered([item for requests in self._requests.values() for item in requests])
 
     def _evaluated(self, name: str) -> Sequence[DriverViolation]:
         member, operation = self._group.members[name], self._asked.operation
@@ -148,12 +155,12 @@ class _Asking:
         if evaluator is None or template is None:
             raise AssertionError("a group whose members cannot be evaluated is not asked")
         if operation is not None and not template.matches_operation(operation):
-            return ()  # as a constraint of it would not be asked
-        state = self._begun.state_of(evaluator)
+            return ()  # a constraint of this template would not be evaluated either
+        state = self._states.state_of(evaluator)
         return tuple(evaluator.evaluate(member.given, self._asked.review.document, state))
 
     def member_of_case(self) -> str:
-        """The member of the first case that matches; empty for what is accepted unasked."""
+        """Return the member of the first case that matches; empty where the case accepts everything."""
         review = self._asked.review
         for number, case in enumerate(self._group.cases):
             try:
@@ -164,7 +171,7 @@ class _Asking:
         return ""
 
     def undecided(self) -> PolicyError:
-        """Why the group has no verdict: what its first undecided member met."""
+        """Return the error of the group: that of its first undecided member."""
         name, error = next(iter(self.failures.items()))
         return PolicyError(
             f"member {name}: {error}",
@@ -175,67 +182,64 @@ class _Asking:
         )
 
     def details(self) -> dict[str, Any]:
-        """Each member that was asked, with its verdict and what it said."""
-        members = {name: self._details_of(name) for name in self.told}
+        """Return ``details`` of a violation: each evaluated member with its verdict and violations."""
+        members = {name: self._details_of(name) for name in self.violations}
         for name, error in self.failures.items():
             members[name] = {"kind": self._group.members[name].kind, "error": str(error)}
         return {"members": members}
 
     def _details_of(self, name: str) -> dict[str, Any]:
-        member, told = self._group.members[name], self.told[name]
-        shown: dict[str, Any] = {"kind": member.kind, "accepts": not told}
+        member, violations = self._group.members[name], self.violations[name]
+        shown: dict[str, Any] = {"kind": member.kind, "accepts": not violations}
         if member.name:
             shown["name"] = member.name
-        if told:
-            shown["violations"] = [{"msg": one.msg, "details": one.details} for one in told]
+        if violations:
+            shown["violations"] = [_shown(violation) for violation in violations]
         return shown
 
+    def summary(self) -> str:
+        """Return the first messages of each evaluated member, in a line."""
+        parts = []
+        for name, violations in self.violations.items():
+            messages = [violation.msg for violation in violations[:MESSAGES_SHOWN]]
+            if len(violations) > MESSAGES_SHOWN:
+                messages.append(f"and {len(violations) - MESSAGES_SHOWN} more")
+            parts.append(f"{name}: {', '.join(messages)}" if violations else f"{name} accepts")
+        return "; ".join(parts)
 
-def _of_formula(group: Group, asking: _Asking) -> Sequence[DriverViolation]:
+
+def _shown(violation: DriverViolation) -> dict[str, Any]:
+    return {"msg": violation.msg, "details": violation.details}
+
+
+def _violations_of_formula(group: Group, members: _Members) -> Sequence[DriverViolation]:
     assert group.formula is not None
-    verdict = group.formula.verdict(asking.ask)
-    asking.end()
+    verdict = group.formula.verdict(members.accepts)
+    members.check_answers()
     if verdict is None:
-        raise asking.undecided()
+        raise members.undecided()
     if verdict:
         return ()
-    message = group.message or f"{group.source} is false: {_summary(asking)}"
-    return (DriverViolation(message, asking.details()),)
+    message = group.message or f"{group.source} is false: {members.summary()}"
+    return (DriverViolation(message, members.details()),)
 
 
-def _summary(asking: _Asking) -> str:
-    """What the members said that were asked."""
-    parts = []
-    for name, told in asking.told.items():
-        messages = [one.msg for one in told[:MESSAGES_SHOWN]]
-        if len(told) > MESSAGES_SHOWN:
-            messages.append(f"and {len(told) - MESSAGES_SHOWN} more")
-        parts.append(f"{name}: {', '.join(messages)}" if told else f"{name} accepts")
-    return "; ".join(parts)
-
-
-def _of_case(group: Group, asking: _Asking) -> Sequence[DriverViolation]:
-    name = asking.member_of_case()
+def _violations_of_case(group: Group, members: _Members) -> Sequence[DriverViolation]:
+    name = members.member_of_case()
     if not name:
         return ()
-    verdict = asking.ask(name)
-    asking.end()
+    verdict = members.accepts(name)
+    members.check_answers()
     if verdict is None:
-        raise asking.undecided()
-    told = asking.told[name]
-    if not told:
+        raise members.undecided()
+    if verdict:
         return ()
     if group.message:
-        return (DriverViolation(group.message, asking.details()),)
+        return (DriverViolation(group.message, members.details()),)
     member: dict[str, Any] = {"kind": group.members[name].kind, "accepts": False}
     return [
         DriverViolation(
-            one.msg,
-            {
-                "members": {
-                    name: member | {"violations": [{"msg": one.msg, "details": one.details}]}
-                }
-            },
+            violation.msg, {"members": {name: member | {"violations": [_shown(violation)]}}}
         )
-        for one in told
+        for violation in members.violations[name]
     ]

@@ -103,7 +103,7 @@ def template_on_error(document: Mapping[str, Any]) -> OnError | None:
 
 
 def readable_on_error(document: Mapping[str, Any]) -> OnError | None:
-    """The same for an object that is known to be broken."""
+    """Return ``onError`` of an object that may be broken: None where it is."""
     try:
         return on_error_of(document)
     except InvalidOnError:

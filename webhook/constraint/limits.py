@@ -72,7 +72,7 @@ ELSEWHERE: Final = Budget(0.0, 0, deferrable=True)
 
 
 class Observer(Protocol):
-    """Is told of each evaluation of a review, in the thread that reviews."""
+    """Receives each evaluation of a review, in the thread that reviews."""
 
     def evaluated(
         self,

@@ -101,7 +101,7 @@ class Undecided:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What a policy says beside its verdict.
+    """A message of a policy beside its verdict.
 
     ``ignored``: an error that the policy is told to pass over. ``annotation``: what it has written
     into an audit log.
@@ -117,7 +117,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A template or target that gave no answer, where that is not taken for a violation."""
+    """A template or target without a verdict, where that is no violation."""
 
     target: str
     kind: str

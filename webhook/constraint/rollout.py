@@ -264,7 +264,7 @@ def read_record(status: object) -> RolloutRecord | None:
 
 
 def violation_time(document: Mapping[str, Any], known: str | None, now: float) -> str | None:
-    """When a violation that was met now is said to have been; None where that is said already.
+    """Return the time to report of a violation found now; None where a time is reported already.
 
     Rounded up, so that violations that come all the time are told of now and then:
     quiet may so become longer by a twentieth, never shorter. None, too, where no

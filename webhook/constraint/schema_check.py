@@ -249,7 +249,7 @@ _MAP_KEYS: Final = "x-kubernetes-list-map-keys"
 
 
 def _map_list_faults(schema: Schema, path: str, keys: list[str]) -> Iterator[str]:
-    """The faults of a list whose items are told by keys."""
+    """Yield the faults of a list whose items are identified by keys."""
     if not keys:
         why = "must not be empty if x-kubernetes-list-type is map"
         yield f"{path}.{_MAP_KEYS}: Required value: {why}"

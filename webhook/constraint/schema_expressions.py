@@ -296,7 +296,7 @@ def _message_faults(
     declared: Declared,
     costs: RuleCosts,
 ) -> Iterator[str]:
-    """What is wrong with the expression that tells of a rule which does not hold."""
+    """Return the faults of a rule's ``messageExpression``."""
     from webhook.cel.check.types import STRING  # noqa: PLC0415  # as above
     from webhook.cel.engine import compile_checked  # noqa: PLC0415
     from webhook.cel.errors import CompileError  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Which constraints a thing under review concerns, told without evaluating any of them.
+"""Which constraints a thing under review concerns, without evaluating any of them.
 
 For those who must say that a constraint was met, or that it was not about a
 thing at all; :meth:`~webhook.constraint.snapshot.Snapshot.review` says only what

@@ -93,7 +93,7 @@ class Snapshot:
         self._parts: dict[FailurePolicy, Snapshot] = {}
 
     def part(self, failure_policy: FailurePolicy) -> Snapshot:
-        """The same with the constraints of one failure policy alone."""
+        """Return a snapshot of the constraints of one failure policy alone; it is kept."""
         part = self._parts.get(failure_policy)
         if part is None:
             part = self._parts[failure_policy] = self._made_of(failure_policy)
@@ -197,7 +197,7 @@ class Snapshot:
         return findings.responses()
 
     def plan(self, point: str, target: str, key: Hashable) -> Plan:
-        """The plan for a key of the index; None as key is for what no index can serve."""
+        """Return the plan for a key of the index; key None is for reviews without one."""
         plan = self._plans.get((point, target, key))
         if plan is None:
             plan = make_plan(

@@ -1,4 +1,9 @@
-"""The seam to a kind of thing under review: admission requests, or any JSON document."""
+"""What a kind of thing under review brings to the framework.
+
+A template names its target. ``admission.k8s.gatekeeper.sh`` reviews admission requests and objects;
+the targets of documents review JSON. As in OPA's frameworks, a target says what ``spec.match`` means
+and turns a thing into the ``input.review`` that policies read.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +24,15 @@ if TYPE_CHECKING:
 class CompiledMatch:
     """A constraint's ``spec.match``, compiled once when the constraint is added.
 
-    ``selects`` says whether reviews of a key of the index may match at all.
-    ``residual`` decides for reviews of a selected key, and is None where there
-    is nothing left to decide; ``residual_key`` is equal for equal residuals.
-    ``full`` decides for reviews without a key. ``in_place`` says whether reviews
-    of a place (a namespace) may match at all, and is None where any may; with
-    ``is_settled_by_place`` a place that it lets in leaves nothing to decide for ``residual``.
+    The index of a snapshot has reviews by a key (group and kind). A match is decided in up to three
+    steps, so that most constraints are settled once for a key or a namespace:
+
+    1. ``selects``: whether reviews with this key may match at all.
+    2. ``in_place``: whether reviews of this namespace may; None where any may. With
+       ``is_settled_by_place`` a namespace that may match does match.
+    3. ``residual``: the rest, None where nothing is left. ``residual_key`` is equal for equal rests.
+
+    ``full`` is the whole match, for reviews without a key.
     """
 
     selects: Callable[[Hashable], bool]
@@ -34,7 +42,7 @@ class CompiledMatch:
     in_place: Callable[[str], bool] | None = None
     is_settled_by_place: bool = False
     audited: CompiledMatch | None = None
-    """What it is for the audit, where ``processes`` make it another; None where it is this."""
+    """The match at the audit, where ``processes`` make it differ; None where it is this one."""
 
 
 class Target(Protocol):
@@ -48,10 +56,10 @@ class Target(Protocol):
         """The OpenAPI schema of ``spec.match``."""
 
     def spec_schema(self) -> Mapping[str, Any]:
-        """The schemas of what else stands in ``spec``, by name, and says nothing to the framework."""
+        """The schemas of further fields of ``spec``, by name, that only this target reads."""
 
     def validate_constraint(self, constraint: Mapping[str, Any]) -> None:
-        """Check what the schema cannot.
+        """Check what a schema cannot express.
 
         Raises :class:`~webhook.constraint.errors.InvalidConstraint`.
         """
@@ -60,20 +68,20 @@ class Target(Protocol):
         """Compile ``spec.match``; raises :class:`~webhook.constraint.errors.InvalidConstraint`."""
 
     def handle_review(self, value: Any, namespaces: Mapping[str, Any]) -> Review | None:
-        """Bring a thing into this target's form; None for what is no business of it.
+        """Return the review of a thing; None for a thing of another target.
 
         ``namespaces`` are the known Namespaces by name. Raises
         :class:`~webhook.constraint.errors.ReviewError`.
         """
 
     def is_spared(self, review: Review, namespaces: Collection[str]) -> bool:
-        """Whether no fault of a policy may refuse this: what a repair needs.
+        """Whether a faulty policy must not refuse this: an administrator needs it for the repair.
 
-        ``namespaces`` are those to be spared.
+        ``namespaces`` are the namespaces to spare.
         """
 
     def process_data(self, obj: Mapping[str, Any]) -> tuple[str, ...] | None:
-        """Where in ``data.inventory`` an object lives; None for what cannot be data.
+        """Return the path of an object in ``data.inventory``; None for what cannot be data.
 
         Raises :class:`~webhook.constraint.errors.InvalidData`.
         """

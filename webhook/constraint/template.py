@@ -71,7 +71,7 @@ class Template:
         return " ".join(sorted(one.target for one in self.parts))
 
     def foremost(self, targets: Iterable[str]) -> Template:
-        """The template with that of its targets in front that comes first among these names."""
+        """Return the template with that of its targets first that comes first in ``targets``."""
         if not self.others:
             return self
         order = {name: number for number, name in enumerate(targets)}
@@ -79,7 +79,7 @@ class Template:
         return replace(first, others=tuple(replace(one, others=()) for one in rest))
 
     def matches_operation(self, operation: str) -> bool:
-        """Whether the template is for this operation; one that names none is for all."""
+        """Return whether the template is for this operation; without operations it is for all."""
         return not self.operations or operation in self.operations or "*" in self.operations
 
 
@@ -141,7 +141,7 @@ def _invalid(message: str) -> InvalidTemplate:
 
 
 def _targets(spec: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """What is said for each target, by where it stands."""
+    """Return each target by its path in the template."""
     targets = spec.get("targets")
     if targets is None:
         raise _invalid('field "targets" not specified in ConstraintTemplate spec')

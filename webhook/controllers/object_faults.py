@@ -1,14 +1,16 @@
-"""The boundary around one object: whatever it raises costs that object, and nobody else.
+"""The boundary around one object: whatever error it raises affects that object alone.
 
-Every reader of an object that is followed runs within this: an event's or a change's
-(:meth:`ObjectFaults.object`, :meth:`ObjectFaults.each`), an attempt to put it in force
-(:meth:`ObjectFaults.attempt`), and work that a queue names by a key (:meth:`ObjectFaults.run`).
+Controllers foresee many errors, and report them in the status of the object. Any other error (a shape
+that no object may have, a depth at which Python's comparison fails, a bug) is caught here: it is
+counted, logged once as long as it stays the same, and the next object is taken. Errors of the API
+server itself pass through: they concern no object.
 
-Those who follow a cluster foresee much, and what they foresee ends in the status of
-the object concerned. What they do not foresee (a shape that nothing may have, a
-depth at which Python's own comparison ends, a bug) is caught here, whatever its
-class: it is counted, told in one line of the log as long as it is the same, and the
-next object is taken. Outages of the API server are none of it, and pass.
+All code that reads an object runs within one of four methods:
+
+1. :meth:`ObjectFaults.object`: take one object, from an event.
+2. :meth:`ObjectFaults.each`: take the objects of several changes.
+3. :meth:`ObjectFaults.attempt`: try to put an object in force, and get its error as a value.
+4. :meth:`ObjectFaults.run`: settle the keys of a queue.
 """
 
 from __future__ import annotations
@@ -50,18 +52,18 @@ Follower: TypeAlias = Literal[
     "generation",
     "rules",
 ]
-"""Who could not go on with an object; the metrics' label."""
+"""The controller that could not take an object: the metrics' label."""
 
 REMEMBERED_MAX: Final = 1_000
-"""Objects whose fault is remembered, so that it is told once; beyond, each is told every time
-that it is met."""
+"""Objects whose fault is remembered, so that it is logged once. Beyond that a fault is logged each
+time that it occurs."""
 
 DETAIL_CHARACTERS_MAX: Final = 300
-"""Of an error's own text in a status: some print the whole object."""
+"""Characters of an error's own text in a status: some errors print the whole object."""
 
 
 def described(error: Exception) -> str:
-    """An error that nobody foresaw, in a sentence for a status."""
+    """Return an unforeseen error as a sentence for a status."""
     if isinstance(error, RecursionError):
         return "nested deeper than it can be looked at"
     text = str(error)
@@ -71,7 +73,7 @@ def described(error: Exception) -> str:
 
 
 class ObjectFaults:
-    """The objects that could not be followed. Used by one task, or by tasks of one loop."""
+    """Remembers the objects whose reading failed. For one task, or the tasks of one loop."""
 
     def __init__(self, log: Logger | None = None, registry: Registry | None = None) -> None:
         self._log = log
@@ -85,12 +87,12 @@ class ObjectFaults:
         *name: str,
         otherwise: Callable[[Exception], object] | None = None,
     ) -> Iterator[None]:
-        """Do something for one object; what it raises ends here, and ``otherwise`` is told."""
+        """Run the block for one object. Its error ends here, and ``otherwise`` is called with it."""
         try:
             yield
         except (ApiError, ApiUnreachable):
             raise
-        except Exception as error:  # noqa: BLE001  # the object's boundary: counted, logged, told
+        except Exception as error:  # noqa: BLE001  # the object's boundary: counted and logged
             self._take(follower, name, error)
             if otherwise is not None:
                 otherwise(error)
@@ -104,7 +106,7 @@ class ObjectFaults:
         changes: Iterable[Change],
         take: Callable[[Change], Any],
     ) -> None:
-        """Take in what changed, object by object."""
+        """Call ``take`` for each change, within the boundary of its object."""
         for change in changes:
             with self.object(follower, *filter(None, (kind, *change.key))):
                 take(change)
@@ -112,9 +114,10 @@ class ObjectFaults:
     def attempt(
         self, follower: Follower, name: tuple[str, ...], do: Callable[[], T]
     ) -> T | Exception:
-        """What comes of something tried for an object, or what it raised.
+        """Return the result of ``do``, or the error that it raised.
 
-        Whoever tries several things says with :meth:`clear` that none of them raised.
+        A success does not clear the object's fault, since a caller may attempt several things for
+        one object. The caller calls :meth:`clear` once none of them has failed.
         """
         try:
             return do()
@@ -131,7 +134,7 @@ class ObjectFaults:
         settle: Callable[[KeyT], Awaitable[None]],
         workers: int,
     ) -> None:
-        """Have a queue's keys settled until cancelled; one that raises is tried again."""
+        """Call ``settle`` for a queue's keys until cancelled; the queue retries a key that raises."""
 
         async def settled(key: KeyT) -> None:
             await settle(key)
@@ -144,7 +147,7 @@ class ObjectFaults:
         await queue.run(settled, workers, fault=fault)
 
     def _take(self, follower: Follower, name: tuple[str, ...], error: Exception) -> None:
-        """An object raised this."""
+        """Remember, count and log the error of an object."""
         key, text = (follower, *name), described(error)
         is_news = self._known.get(key) != text
         if key in self._known or len(self._known) < REMEMBERED_MAX:
@@ -161,7 +164,7 @@ class ObjectFaults:
             )
 
     def clear(self, follower: Follower, *name: str) -> None:
-        """An object can be followed, or is gone."""
+        """Forget the fault of an object: it was taken without an error, or is gone."""
         if self._known.pop((follower, *name), None) is not None and self._registry is not None:
             self._show()
 
@@ -174,5 +177,5 @@ class ObjectFaults:
 
 
 def _name_of(key: Any) -> tuple[str, ...]:
-    """The name of what a queue's key stands for, whose parts may be tuples."""
-    return tuple(part for one in key for part in _name_of(one)) if type(key) is not str else (key,)
+    """Return the parts of a queue's key as one flat tuple."""
+    return (key,) if type(key) is str else tuple(part for item in key for part in _name_of(item))

@@ -1,6 +1,6 @@
-"""Keeps the objects of one kind as they are wanted: writes what differs, and nothing else.
+"""Keeps the objects of one kind as desired: writes what differs, and nothing else.
 
-It watches the objects, compares them with those wanted, and brings them in step:
+It watches the objects, compares them with the desired ones, and brings them in step:
 one request for each difference, none in a steady state. A change costs a comparison
 of what changed, not of all. What somebody else changed or deleted is put right. Several replicas may want the same object: the
 first write wins, and the rest find that nothing differs.
@@ -41,9 +41,9 @@ _CRD: Final = "CustomResourceDefinition"
 
 
 class Overlay(Protocol):
-    """How a wanted object and the current one become the one to write."""
+    """How a desired object and the current one become the one to write."""
 
-    def __call__(self, wanted: Json, current: Json) -> Json | None:
+    def __call__(self, desired: Json, current: Json) -> Json | None:
         """The object to write instead of the current one; None where nothing differs."""
 
 
@@ -57,25 +57,25 @@ class Write:
 
 
 def every(_: Json) -> bool:
-    """That any object that is not wanted should go: all that are followed are ours."""
+    """Select every object that is not desired for deletion: all that are followed are ours."""
     return True
 
 
 def difference(
     name: str,
-    wanted: Json | None,
+    desired: Json | None,
     current: Json | None,
     overlay: Overlay,
     *,
     prune: bool,
     stale: Callable[[Json], bool] = every,
 ) -> Write | None:
-    """The write that makes the current object be the wanted one; None where nothing differs."""
-    if wanted is None:
+    """Return the write that makes the current object the desired one; None where nothing differs."""
+    if desired is None:
         return Write("delete", name) if prune and current is not None and stale(current) else None
     if current is None:
-        return Write("create", name, wanted)
-    changed = overlay(wanted, current)
+        return Write("create", name, desired)
+    changed = overlay(desired, current)
     return None if changed is None else Write("replace", name, changed)
 
 
@@ -86,7 +86,7 @@ def changed_names(before: Mapping[str, Json], after: Mapping[str, Json]) -> set[
 
 
 class ObjectWriter:
-    """Keeps some objects of one kind as wanted; :meth:`run` in a task of its own."""
+    """Keeps some objects of one kind as desired; :meth:`run` in a task of its own."""
 
     def __init__(  # noqa: PLR0913  # the seams of who keeps a kind, each named
         self,
@@ -107,8 +107,8 @@ class ObjectWriter:
         """``selection`` says which objects of the kind are ours to keep.
 
         ``listener`` is told what changed at the API server, and of nothing when a whole list is
-        in. ``object_faults`` takes what an object raises that nobody foresaw. Of objects that are not wanted, ``stale`` says which
-        may be deleted, once they have not been wanted for ``grace_seconds``; ``failed`` is told a
+        in. ``object_faults`` takes what an object raises that nobody foresaw. Of objects that are not desired, ``stale`` says which
+        may be deleted, once they have not been desired for ``grace_seconds``; ``failed`` is told a
         name and why it was not written, or an empty text.
         """
         self._object_faults = object_faults or ObjectFaults(log)
@@ -215,9 +215,9 @@ class ObjectWriter:
             self._keeper.retry(name)
 
     def _difference(self, name: str) -> Write | None:
-        wanted, current = self._wanted.get(name), self.store.get(self._namespace, name)
+        desired, current = self._wanted.get(name), self.store.get(self._namespace, name)
         return difference(
-            name, wanted, current, self._overlay, prune=self._prune, stale=self._stale
+            name, desired, current, self._overlay, prune=self._prune, stale=self._stale
         )
 
     def _grace_left(self, name: str, write: Write | None) -> float:

@@ -13,7 +13,6 @@ from webhook.exceptions.exception import KIND as EXCEPTION
 from webhook.exceptions.exception import PolicyException
 from webhook.exceptions.reading import read_exception
 from webhook.exceptions.stage import Excusing
-from webhook.external_data.provider import providers_by_name, read_provider
 from webhook.kyverno import kinds as kyverno_kinds
 from webhook.mutation.errors import InvalidMutator
 from webhook.mutation.mutator import MutatorId
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
     from webhook.constraint.expansion import Expansion
     from webhook.constraint.snapshot import Snapshot
-    from webhook.external_data.provider import DataProvider
     from webhook.mutation.mutator import Mutator
     from webhook.mutation.snapshot import MutationSnapshot
     from webhook.policy_kinds.kind import Part
@@ -138,7 +136,7 @@ class ExpansionPart:
 
 
 class CollectedPart(Generic[T]):
-    """Objects that do nothing to each other: what each is read as, and all of them folded into one."""
+    """Objects that do not affect each other: each is read, and all are folded into one value."""
 
     def __init__(
         self,
@@ -146,7 +144,7 @@ class CollectedPart(Generic[T]):
         fold: Callable[[Iterable[T]], Any],
         key: Callable[[Mapping[str, Any]], ExtensionKey] = extension_key,
     ) -> None:
-        """``fold`` makes what stands in a policy set, of all in the order of their names."""
+        """``fold`` makes the policy set's value from what was read, in the order of names."""
         self._key = key
         self._read = read
         self._fold = fold
@@ -192,11 +190,6 @@ class CollectedPart(Generic[T]):
         """Alone."""
         del key, shared
         return ExtensionStanding()
-
-
-def provider_part() -> CollectedPart[DataProvider]:
-    """Providers: each by itself."""
-    return CollectedPart(read_provider, providers_by_name)
 
 
 def admission_policy_part() -> CollectedPart[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from webhook.admission_policies import kinds as admission_policy_kinds
 from webhook.api import config, names, pod_status
@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 
 def _late(name: str, module: str = "webhook.policy_kinds.parts") -> Callable[..., Any]:
-    """Something of a module that reads patterns and languages.
+    """Return a function of a module that is imported at the first call.
 
-    Who needs the names of kinds alone, as help of a command does, does not wait for it.
+    Such modules bring patterns and languages. A command's help needs only the names of kinds, and
+    does not wait for them.
     """
 
     def call(*arguments: Any) -> Any:
@@ -30,9 +31,21 @@ def _late(name: str, module: str = "webhook.policy_kinds.parts") -> Callable[...
     return call
 
 
+def collected(
+    name: str,
+    read: Callable[[Any], Any],
+    fold: Callable[[Any], Any],
+    fills: Literal["providers", "stages"] = "stages",
+) -> Part:
+    """Make the part for objects that do not affect each other: each is read, and all are folded."""
+    return Part(name, lambda: _late("CollectedPart")(read, fold), fills)
+
+
 MUTATIONS: Final = Part("mutator", _late("MutatorPart"), "mutations")
 EXPANSIONS: Final = Part("expansion", _late("ExpansionPart"), "expansion")
-PROVIDERS: Final = Part("provider", _late("provider_part"), "providers")
+PROVIDERS: Final = collected(
+    "provider", provider.read_provider, provider.providers_by_name, "providers"
+)
 EXCEPTIONS: Final = Part("exception", _late("ExceptionPart"))
 ADMISSION_POLICIES: Final = Part("admission policy", _late("admission_policy_part"))
 KYVERNO_POLICIES: Final = Part("Kyverno policy", _late("KyvernoPart"))
@@ -160,8 +173,8 @@ ADMISSION_POLICY_KINDS: Final = (
     ),
     ANSWERS,
 )
-"""The API server's own, with what answers their questions, which doors over files review by. No
-replica enforces them."""
+"""The API server's own policies, and the answers to what they ask the authorizer. Commands over files
+review by them; no replica enforces them."""
 
 KYVERNO_KINDS: Final = tuple(
     PolicyKind(
@@ -177,7 +190,7 @@ KYVERNO_KINDS: Final = tuple(
     )
     for kind, plural in kyverno_kinds.PLURALS.items()
 )
-"""Kyverno's, which doors over files review by, and replicas where that is asked for."""
+"""Kyverno's policies. Commands over files review by them, and replicas where a flag says so."""
 
 POLICY_KINDS: tuple[PolicyKind, ...] = (
     TEMPLATES,
@@ -190,4 +203,4 @@ POLICY_KINDS: tuple[PolicyKind, ...] = (
     PROVIDER_KIND,
     *EXCEPTION_KINDS,
 )
-"""Every kind; those that know none by name have it from here."""
+"""Every kind. Code that treats all kinds alike goes through these rows."""

@@ -181,7 +181,7 @@ class Program:
         return self.document(path).entry
 
     def document(self, path: str | DocumentPath) -> CompiledRule:
-        """The same, for single constraints as well."""
+        """Return one document, compiled; raises as :meth:`documents`."""
         return self.documents([path])[0]
 
     def documents(self, paths: Sequence[str | DocumentPath]) -> list[CompiledRule]:

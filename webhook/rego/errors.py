@@ -91,7 +91,7 @@ class RegoErrors(WaddleError):
         self.errors = tuple(errors)
 
     def limited(self, most: int) -> RegoErrors:
-        """The first ``most`` and that no more are told, as OPA's compiler stops; all for 0."""
+        """Return the first ``most`` errors and a last one that says so, as OPA's compiler stops; all for 0."""
         if not 0 < most <= len(self.errors):
             return self
         end = RegoLoadError("rego_compile_error", "error limit reached")

@@ -164,7 +164,7 @@ class Compiled:
         return self.documents_at([path])[0]
 
     def documents_at(self, paths: Sequence[DocumentPath]) -> list[Loaded]:
-        """The same for several, which share each function that more than one of them needs."""
+        """Load several documents; a function that more than one of them needs is compiled once."""
         missing = {path: self.node(path) for path in paths if path not in self._documents}
         for path, node in missing.items():
             if node is None:

@@ -141,7 +141,7 @@ class _Interpretation:
         """Whether it matters how many solutions it has, and in which order."""
 
     def deciding(self, value: Abstract | None) -> ReadSet:
-        """What has been read until here, and what tells whether a set of violations has any."""
+        """What has been read so far, and what decides whether a set of violations has any."""
         if value is not None:
             if value.members is None or value.places or value.anything or value.fields:
                 self.reader.whole(value)

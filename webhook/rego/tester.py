@@ -1,7 +1,7 @@
 """Rego's own unit tests: found, run and judged as OPA's runner does (v1/tester/runner.go).
 
 A test is a rule whose name begins with ``test_``; its cases are the keys of a rule such as
-``test_concat[case.name]``. ``todo_test_`` is told and not run.
+``test_concat[case.name]``. ``todo_test_`` is reported and not run.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class UnitTests:
         early_exit: bool = True,
         compared: bool = False,
     ) -> None:
-        """Run a test once more and tell the tracer of each step.
+        """Run a test once more, and pass each step to the tracer.
 
         With ``compared`` what tests compare has values of its own among the steps.
         """
@@ -276,7 +276,7 @@ def _has_cases(head: Head) -> bool:
 
 
 def _numbered(modules: Iterable[Module]) -> Iterator[Module]:
-    """Tests that have one name in a package are told apart: ``test_x``, ``test_x#01``."""
+    """Number the tests of one name in a package: ``test_x``, ``test_x#01``."""
     seen: dict[str, int] = {}
     for module in modules:
         rules = tuple(_renamed(module, rule, seen) for rule in module.rules)
@@ -365,9 +365,9 @@ def _key_text(key: Value) -> str:
     return key if isinstance(key, str) else json_text(key)
 
 
-def _cases(told: Any, named: Iterable[Sequence[str]]) -> tuple[bool, dict[str, RegoCaseResult]]:
-    """Whether any case failed, and all: those with a value, and those that came to none."""
-    cases = {name: _case(name, value) for name, value in told.items()}
+def _cases(value: Any, named: Iterable[Sequence[str]]) -> tuple[bool, dict[str, RegoCaseResult]]:
+    """Return whether a case failed, and all cases: those with a value, and those without."""
+    cases = {name: _case(name, outcome) for name, outcome in value.items()}
     for path in named:
         cases = _with_missing(cases, path)
     return any(case.failed for case in cases.values()), cases

@@ -115,7 +115,7 @@ def _distinct(asked: Asked) -> CallCost:
 
 
 def _sort(asked: Asked) -> CallCost:
-    """By items, or by keys, of which each is compared with each."""
+    """By items or keys: each is compared with each."""
     size = (asked.args[0] if asked.args else asked.subject).size
     of = asked.overload.args[-1].parts[0].name
     factor = 2 + CHARACTER if of in {"string", "bytes"} else 2
@@ -131,7 +131,7 @@ def _sets(factor: int) -> Callable[[Asked], CallCost]:
 
 
 def _selector(asked: Asked) -> CallCost:
-    """A text of requirements, of which the shortest has two characters."""
+    """A selector's text: the shortest requirement has two characters."""
     most = asked.args[0].size[1]
     requirements = by_factor(by_factor(most, 0.5), LIST + MESSAGE)
     return plus(plus(LIST, by_factor(most, CHARACTER)), requirements), None

@@ -91,7 +91,7 @@ def check(parsed: Parsed, environment: Environment) -> tuple[Checked, list[Probl
 
 
 def planned(checked: Checked) -> Checked:
-    """The same, with each variable that holds a type and is named as one for the type of that name.
+    """Read each variable that holds a type, and has a type's name, as that type.
 
     So cel-go's planner reads whatever has a type for its value, by nothing but its name.
     """
@@ -357,7 +357,7 @@ class _Checker:
         return self.mapping.resolved(begin)
 
     def accumulator(self, node: Fold) -> Type:
-        """The type of what a macro begins with: what is empty is of parts that its steps tell."""
+        """Return the type of a macro's first accumulator; its steps decide what an empty one holds."""
         match node.kind:
             case "all" | "exists":
                 return BOOL
@@ -406,7 +406,7 @@ class _Checker:
         return self.resolve(node.at, "_?_:_", [test, mapped, nothing], member=False)
 
     def copied(self, node: OptMap) -> Type:
-        """The type of the target, which the macro copies: what is wrong with it is told twice.
+        """Return the type of the target, which the macro copies: its problems are reported twice.
 
         A copy's fields of messages are said to be where the macro is. One that is within so many
         others that it would be checked too often is not checked again.

@@ -1,4 +1,4 @@
-"""What can be told wrong of literals before anything is evaluated (cel-go, cel/validator.go)."""
+"""Problems of literals that are known before an evaluation (cel-go, cel/validator.go)."""
 
 from __future__ import annotations
 

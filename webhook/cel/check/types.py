@@ -28,7 +28,7 @@ class Type:
     message: bool = False
 
     def __str__(self) -> str:
-        """As error messages have it (cel-go, checker/format.go)."""
+        """Return the type as error messages show it (cel-go, checker/format.go)."""
         name = self.name if self.free else _SHOWN.get(self.name, self.name)
         if not self.parts:
             return name
@@ -36,7 +36,7 @@ class Type:
 
     @property
     def text(self) -> str:
-        """As an environment tells it."""
+        """Return the type's name in messages."""
         if not self.parts:
             return self.name
         return f"{self.name}({', '.join(part.text for part in self.parts)})"
@@ -88,7 +88,7 @@ def type_of(value: Type) -> Type:
 
 
 def unwrapped(value: Type) -> tuple[Type, bool]:
-    """What an optional type holds, and whether it is one."""
+    """Return the type within an optional type, and whether it was one."""
     return (value.parts[0], True) if value.name == "optional_type" else (value, False)
 
 
@@ -99,7 +99,7 @@ _WELL_KNOWN: Final = {"Duration": DURATION, "Timestamp": TIMESTAMP}
 
 
 def read_type(text: str) -> Type:
-    """The type that a text of the table of overloads writes; one capital is a parameter."""
+    """Read a type from the table of overloads; one capital letter is a type parameter."""
     read, rest = _read(_PART.findall(text))
     assert not rest, text
     return read
@@ -124,7 +124,7 @@ def _read(parts: list[str]) -> tuple[Type, list[str]]:
 
 
 class Mapping:
-    """What free types have been found to be."""
+    """The types that type parameters stand for, as found so far."""
 
     __slots__ = ("_before", "_found", "_made")
 
@@ -135,16 +135,16 @@ class Mapping:
         self._made = 0
 
     def new(self) -> Type:
-        """A type that is not known yet."""
+        """Return a new free type."""
         self._made += 1
         return Type(f"_var{self._made - 1}", free=True)
 
     def fits(self, one: Type, other: Type) -> bool:
-        """Whether one may stand for the other; what that says of free types is kept then."""
+        """Return whether one type fits another; if so, keep what that says of free types."""
         return self.all_fit([one], [other])
 
     def all_fit(self, ones: list[Type], others: list[Type]) -> bool:
-        """The same of two lists, together."""
+        """Return whether the types of two lists fit, pair by pair."""
         if len(ones) != len(others):
             return False
         self._before.clear()
@@ -183,7 +183,7 @@ class Mapping:
         return all(self._fits(a, b) for a, b in zip(one.parts, other.parts, strict=True))
 
     def _stands_for(self, one: Type, free: Type) -> tuple[bool, bool]:
-        """Whether a type may be what a free one is, and whether that was known before."""
+        """Return whether a type may stand for a free type, and whether that was known before."""
         if one == free:
             return True, True
         known = self._found.get(free)
@@ -210,7 +210,7 @@ class Mapping:
         return all(self._is_apart(free, part) for part in within.parts)
 
     def resolved(self, of: Type, *, closed: bool = False) -> Type:
-        """A type with what is known of its free parts; the others are dyn where ``closed``."""
+        """Return a type with its free parts replaced by what is known; others are dyn if ``closed``."""
         if of.free:
             bound = self._found.get(of)
             if bound is not None:
@@ -223,7 +223,7 @@ class Mapping:
 
 
 def _is_nullable(of: Type) -> bool:
-    """Opaque types, messages and times; nothing else is null."""
+    """Return whether null fits a type: opaque types, messages and times."""
     return of.message or of.name == "optional_type" or "." in of.name
 
 
@@ -240,5 +240,5 @@ def _is_as_general(one: Type, other: Type) -> bool:
 
 
 def more_general(one: Type, other: Type) -> Type:
-    """Of two that fit each other."""
+    """Return the more general of two types that fit each other."""
     return one if _is_as_general(one, other) else other

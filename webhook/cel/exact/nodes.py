@@ -1,4 +1,8 @@
-"""What computes one node of the exact form, of what computes its parts."""
+"""Builds the closure that evaluates one node, from the closures of its operands.
+
+Each function here is for one form of node. Its closure charges the node's cost as cel-go does, and
+returns its value. ``env`` has the variables, and the values of macros' variables by slot.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def once(literal: Run) -> Run:
-    """A list or map of constants, which is one whenever it is asked for: as a key it finds itself."""
+    """Return a literal of constants as the same object each time, so that as a key it finds itself."""
     kept: list[Value] = []
 
     def same(env: dict[Any, Value], meter: Meter) -> Value:
@@ -32,7 +36,7 @@ def once(literal: Run) -> Run:
 
 
 def constant(value: Value) -> Run:
-    """A value that is known."""
+    """Return a value that is known at compile time; it costs nothing."""
 
     def constant(_env: dict[Any, Value], _meter: Meter) -> Value:
         return value
@@ -41,12 +45,12 @@ def constant(value: Value) -> Run:
 
 
 def local(slot: int) -> Run:
-    """A variable of a macro."""
+    """Read the variable of a macro; it costs nothing."""
     return lambda env, _meter: there(env[slot])
 
 
 def variable(name: str) -> Run:
-    """A variable of the environment."""
+    """Read a variable of the environment; raises where it has no value."""
 
     def variable(env: dict[Any, Value], meter: Meter) -> Value:
         meter.charge(1)
@@ -59,7 +63,7 @@ def variable(name: str) -> Run:
 
 
 def unary(operator: Callable[[Value], Value], operand: Run) -> Run:
-    """An operator of one operand."""
+    """Apply an operator to one operand."""
 
     def unary(env: dict[Any, Value], meter: Meter) -> Value:
         meter.charge(1)
@@ -68,24 +72,25 @@ def unary(operator: Callable[[Value], Value], operand: Run) -> Run:
     return unary
 
 
-def _sized(value: Value) -> int:
+def _size_cost(value: Value) -> int:
+    """Return what a value's size adds to the cost: a tenth of its length."""
     return len(value) // 10 if type(value) in {str, bytes, list, dict} else 0
 
 
 def binary(operator: Callable[[Value, Value], Value], left: Run, right: Run) -> Run:
-    """An operator of two operands."""
+    """Apply an operator to two operands."""
     operands = costed.both(left, right)
 
     def binary(env: dict[Any, Value], meter: Meter) -> Value:
         a, b = operands(env, meter)
-        meter.charge(1 + _sized(a) + _sized(b))
+        meter.charge(1 + _size_cost(a) + _size_cost(b))
         return operator(a, b)
 
     return binary
 
 
 def member(item: Run, of: Run) -> Run:
-    """``item in of``."""
+    """Evaluate ``item in of``, for a list or map."""
     operands = costed.both(item, of)
 
     def member(env: dict[Any, Value], meter: Meter) -> Value:
@@ -97,7 +102,7 @@ def member(item: Run, of: Run) -> Run:
 
 
 def among(item: Run, keys: frozenset[Value]) -> Run:
-    """``item in`` a list of constants."""
+    """Evaluate ``item in`` a list of constants, which is a set here."""
 
     def among(env: dict[Any, Value], meter: Meter) -> Value:
         meter.charge(1)
@@ -107,7 +112,7 @@ def among(item: Run, keys: frozenset[Value]) -> Run:
 
 
 def invocation(name: str, args: list[Run], *, at_once: bool) -> Run:
-    """A function of the library; ``at_once`` is whether both operands are evaluated whatever one is."""
+    """Call a function of the library; with ``at_once`` both operands are evaluated even if one fails."""
     if len(args) == 2 and at_once:
         operands = costed.both(*args)
         return lambda env, meter: invoke(meter, name, *operands(env, meter))
@@ -120,12 +125,12 @@ def invocation(name: str, args: list[Run], *, at_once: bool) -> Run:
 
 
 def total(form: str, operand: Run, zero: Value) -> Run:
-    """``sum`` of a list whose items' type is known: of none it is that type's zero."""
+    """Call ``sum`` of a list; an empty one gives the zero of its items' type."""
     return lambda env, meter: invoke(meter, form, operand(env, meter)) or zero
 
 
 def conditional(test: Run, then: Run, other: Run) -> Run:
-    """``test ? then : other``."""
+    """Evaluate ``test ? then : other``."""
 
     def conditional(env: dict[Any, Value], meter: Meter) -> Value:
         chosen = then if access.condition(test(env, meter)) else other

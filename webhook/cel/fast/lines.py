@@ -40,7 +40,7 @@ class Lines:
         self.line(f"{local.source} = {value.within(Binds.CONDITIONAL)}")
 
     def constant_named(self, value: Any) -> Expression:
-        """The same by a name of its own."""
+        """A constant by a name of its own."""
         name = f"K{len(self.constants)}"
         self.constants[name] = value
         return source.name(name)

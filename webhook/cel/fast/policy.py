@@ -165,7 +165,7 @@ class _PolicyWriter(Writer):
         self.lines, self.roots = lines, roots
 
     def validation(self, number: int, validation: Part, message: Part | None) -> None:
-        """One validation, and what is told where it fails."""
+        """One validation, and its message where it fails."""
         value = self.value(validation.checked.parsed.root)
         fails = source.negation(value)
         if value.kind is not Kind.BOOL:

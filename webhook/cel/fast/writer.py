@@ -409,7 +409,7 @@ class Writer(LoopLines):
         return first.kind if first.kind in {Kind.STRING, Kind.LIST} else Kind.ANY
 
     def is_silent(self, node: Expr) -> bool:
-        """Whether a node tells no error: that of a field is left to the exact form."""
+        """Return whether a node raises no error: that of a field is left to the exact form."""
         while isinstance(node, Select) and not node.optional and not self.is_composed(node):
             node = node.operand
         return isinstance(node, Constant | Name)

@@ -1,4 +1,8 @@
-"""Named formats (k8s.io/apiserver, pkg/cel/library/format.go)."""
+"""Named formats (k8s.io/apiserver, pkg/cel/library/format.go): ``format.dns1123Label().validate(x)``.
+
+:data:`_FORMATS` has a check for each: it returns the faults of a text, and none where the text has
+the format. The texts of faults are the API server's.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
 
 NAME: Final = "kubernetes.NamedFormat"
 _MAX_TEXT: Final = 100_000
+"""Characters of a text that is checked."""
 
 
 _ALPHANUMERIC: Final = "and must start and end with an alphanumeric character"
@@ -41,8 +46,8 @@ _LABEL_VALUE_FAULT: Final = (
 
 
 def _fault(message: str, pattern: str, *examples: str) -> str:
-    told = " or ".join([f"'{example}', " for example in examples])
-    return f"{message} (e.g. {told}regex used for validation is '{pattern}')"
+    shown = " or ".join([f"'{example}', " for example in examples])
+    return f"{message} (e.g. {shown}regex used for validation is '{pattern}')"
 
 
 def _too_long(text: str, most: int) -> list[str]:
@@ -80,7 +85,7 @@ def _label_1035(text: str) -> list[str]:
 
 
 def _masked(text: str) -> str:
-    """A prefix may end with a dash, since something follows."""
+    """Replace a dash at the end: more text follows a prefix, so it may end with one."""
     return f"{text[:-2]}a" if len(text) > 1 and text.endswith("-") else text
 
 
@@ -91,18 +96,20 @@ def _qualified_name(text: str) -> list[str]:
         if not parts[0]:
             faults.append("prefix part must be non-empty")
         else:
-            faults += [f"prefix part {fault}" for fault in _subdomain(parts[0])]
+            faults += [f"prefix part {of_prefix}" for of_prefix in _subdomain(parts[0])]
     elif len(parts) != 1:
-        told = _fault(f"a qualified name {_NAME_FAULT}", QUALIFIED, "MyName", "my.name", "123-abc")
-        return [f"{told} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
+        fault = _fault(f"a qualified name {_NAME_FAULT}", QUALIFIED, "MyName", "my.name", "123-abc")
+        return [
+            f"{fault} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        ]
     name = parts[-1]
     if not name:
         faults.append("name part must be non-empty")
     else:
-        faults += [f"name part {fault}" for fault in _too_long(name, 63)]
+        faults += [f"name part {too_long}" for too_long in _too_long(name, 63)]
     if not _is(QUALIFIED, name):
-        told = _fault(_NAME_FAULT, QUALIFIED, "MyName", "my.name", "123-abc")
-        faults.append(f"name part {told}")
+        fault = _fault(_NAME_FAULT, QUALIFIED, "MyName", "my.name", "123-abc")
+        faults.append(f"name part {fault}")
     return faults
 
 
@@ -176,26 +183,21 @@ _FORMATS: Final[dict[str, tuple[str, Callable[[str], list[str]]]]] = {
 
 _VALUES: Final = {name: Opaque(NAME, name, shown) for name, (shown, _) in _FORMATS.items()}
 
-
-def _register() -> None:
-    for name, value in _VALUES.items():
-        form(f"format.{name}")(lambda value=value: value)
-
-
-_register()
+for _name, _value in _VALUES.items():
+    form(f"format.{_name}")(lambda value=_value: value)
 
 
 @form("format.named", str)
 def named(name: str) -> Optional:
-    """The format of a name, if there is one."""
+    """Return the format of this name, as an optional."""
     value = _VALUES.get(name)
     return NONE if value is None else Optional(value)
 
 
 @form("validate", NAME, str)
-def validate(one: Opaque, text: str) -> Optional:
-    """What is wrong with a text; nothing where it has the format."""
+def validate(named_format: Opaque, text: str) -> Optional:
+    """Return the faults of a text; an empty optional where it has the format."""
     if len(text) > _MAX_TEXT:
         return Optional([f"must be no more than {_MAX_TEXT} characters"])
-    faults = _FORMATS[one.value][1](text)
+    faults = _FORMATS[named_format.value][1](text)
     return Optional(faults) if faults else NONE

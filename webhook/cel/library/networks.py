@@ -163,7 +163,7 @@ def contains_ip(range_: Opaque, one: Opaque) -> bool:
 
 @form("containsIP", CIDR, str)
 def contains_ip_text(range_: Opaque, text: str) -> bool:
-    """The same of an address as a text."""
+    """Whether an address, given as text, is in a range."""
     try:
         address = read_ip(text)
     except EvaluationError:  # Kubernetes tells nothing of what is wrong with it
@@ -180,7 +180,7 @@ def contains_cidr(range_: Opaque, other: Opaque) -> bool:
 
 @form("containsCIDR", CIDR, str)
 def contains_cidr_text(range_: Opaque, text: str) -> bool:
-    """The same of a range as a text."""
+    """Whether a range, given as text, lies in another."""
     return contains_cidr(range_, cidr(text))
 
 

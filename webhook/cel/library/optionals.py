@@ -61,7 +61,7 @@ def unwrap(values: list[Value]) -> list[Value]:
 
 @form("unwrapOpt", list)
 def unwrap_of_list(values: list[Value]) -> list[Value]:
-    """The same, as a list's own function."""
+    """``list.unwrapOpt()``: the values that are there; unsure where one was lost."""
     return _sure(unwrapped("unwrapOpt", values))
 
 

@@ -34,7 +34,7 @@ def compiled(text: str, prefix: str = "") -> Pattern:
 def paid(
     meter: Meter, text: str, expression: str, prefix: str = "", *, spans: bool = True
 ) -> Pattern:
-    """As :func:`compiled`, and a search of the text is paid for, which tells ``spans`` of groups."""
+    """Compile a pattern, and pay for a search of the text that finds ``spans`` of groups."""
     meter.charge(1 + len(text) // 10 + len(expression) // 4)
     made = compiled(expression, prefix)
     if made.instructions:

@@ -1,4 +1,20 @@
-"""Fields, items and presence (cel-go, interpreter/attributes.go)."""
+"""Selects fields and items of values: ``of.key``, ``of[key]``, ``of[?key]`` and ``has(of.key)``.
+
+cel-go (interpreter/attributes.go) evaluates a path such as ``a.b[?c].d`` by qualifiers, and an item
+that a path has found is treated in another way than a value of its own. So each selection exists
+in up to three forms:
+
+======================  =====================================  ===================================
+                        must be there (raises if not)          may be absent (NOTHING if not)
+======================  =====================================  ===================================
+of a value              :func:`item`                           :func:`found_item`
+within a path           :func:`item_on_the_way`                :func:`found_on_the_way`
+behind a ``?``          :func:`further_item`                   :func:`optional_item`
+======================  =====================================  ===================================
+
+An item may be :class:`~webhook.cel.run.values.Lost`: a value of Go's that cel-go cannot convert. It
+is an error only where it is used, so :func:`~webhook.cel.run.values.there` raises it.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +42,7 @@ if TYPE_CHECKING:
     from webhook.cel.run.values import Value
 
 
-_JSON_TYPES: Final = {
+_JSON_TYPES: Final = {  # Go's types of an object's own JSON, in messages
     list: "[]interface {}",
     dict: "map[string]interface {}",
     type(None): "<nil>",
@@ -57,7 +73,7 @@ _GO_TYPES: Final = {
 
 
 def go_type(value: Value) -> str:
-    """The name of a value's type in cel-go's source, which messages show."""
+    """Return the name of a value's type in cel-go's source, which messages show."""
     name = type_name(value)
     of = _GO_TYPES.get(name, name)
     return f"*{of}" if type(value) is Opaque and value.detached else of
@@ -68,7 +84,7 @@ def _missing(key: Value) -> EvaluationError:
 
 
 def _position(key: Value) -> int:
-    """The position that a key means; raises where it means none."""
+    """Return the position in a list that a key names; raises for a key that names none."""
     if type(key) is Uint and key > INT_MAX:
         raise EvaluationError(f"unsupported index value {shown(key)} in list")
     if type(key) is int or type(key) is Uint:
@@ -83,34 +99,34 @@ def _position(key: Value) -> int:
 
 
 def checked_key(key: Value) -> Value:
-    """A key as a dict has it; raises for what no map has."""
+    """Return a map's key as a ``dict`` has it; raises for a value that cannot be a key."""
     if type(key) not in KEYS:
         raise _no_qualifier(key)
     return key_of(key)
 
 
 def _no_qualifier(key: Value) -> EvaluationError:
-    """By its type in Go: that of a list, a map or null of an object's own JSON."""
+    """Return the error for a key of a wrong type, which it names as Go does."""
     named = _JSON_TYPES.get(type(key)) or go_type(key)
     return EvaluationError(f"invalid qualifier type: {named}")
 
 
 def computed_key(key: Value) -> Value:
-    """A key that is no part of a variable; raises for what no map or list has."""
+    """Return a key that an expression computed; raises where no map or list has such keys."""
     if type(key) in _JSON_TYPES:
         raise EvaluationError(f"invalid qualifier type: {go_type(key)}")
     return key
 
 
 def go_value(value: Value) -> Value:
-    """What a value holds in Go: a type its name, an optional what its value holds."""
+    """Return what Go's value of this one is: of a type its name, of an optional its inner value."""
     while type(value) is Optional:
         value = value.value
     return value.name if type(value) is TypeValue else value
 
 
 def item(of: Value, key: Value) -> Value:
-    """``of[key]``, and ``of.key``."""
+    """Return ``of[key]`` or ``of.key``; raises where there is none."""
     if type(of) is dict:
         entry = entry_of(of, checked_key(key))
         if entry is NOTHING:
@@ -128,7 +144,7 @@ def item(of: Value, key: Value) -> Value:
 
 
 def found_item(of: Value, key: Value) -> Value:
-    """The same where it is there; else NOTHING. Of a list it may be lost."""
+    """Return ``of[key]``, or NOTHING where there is none. An item of a list may be lost."""
     if type(of) is dict:
         return there(entry_of(of, checked_key(key)))
     if type(of) is list:
@@ -144,7 +160,7 @@ def found_item(of: Value, key: Value) -> Value:
 
 
 def found_on_the_way(of: Value, key: Value) -> Value:
-    """The same of what a path has found: an optional has no items, and what was lost is an error."""
+    """Return ``of[key]``, or NOTHING, within a path: an optional has no items, a lost value raises."""
     if type(of) is Optional or type(of) is Lost:
         checked_key(key)
         there(of)
@@ -153,7 +169,7 @@ def found_on_the_way(of: Value, key: Value) -> Value:
 
 
 def item_on_the_way(of: Value, key: Value) -> Value:
-    """Likewise ``of[key]``, which may be lost."""
+    """Return ``of[key]`` within a path, which may be lost; raises where there is none."""
     if type(of) is dict:
         return item(of, key)
     on_the_way = found_on_the_way(of, key)
@@ -161,7 +177,11 @@ def item_on_the_way(of: Value, key: Value) -> Value:
 
 
 def further_item(of: Value, key: Value) -> Value:
-    """``of[key]`` of what a path has found after a question mark: an optional is its own, no value's."""
+    """Return ``of[key]`` behind a question mark; ``of`` is what the path has found so far.
+
+    There are three cases: ``of`` is no optional, and the item is selected as ever; it is an empty
+    optional, or one of an optional, and the result is empty; else the item of its value is optional.
+    """
     if type(of) is not Optional:
         return item(of, key)
     if of.value is NOTHING:
@@ -180,7 +200,7 @@ _NATIVE: Final = {
     "net.CIDR": "netip.Prefix",
     "net.IP": "netip.Addr",
 }
-"""Types of Go that cel-go makes no value of."""
+"""Types of Go that cel-go cannot convert into a value."""
 
 
 def _lost(native: str, shown: str) -> Lost:
@@ -188,10 +208,10 @@ def _lost(native: str, shown: str) -> Lost:
 
 
 def unnested(value: Value) -> Value:
-    """What a conditional makes of an optional: cel-go looks what Go's value it holds, and reads that.
+    """Return an optional as a conditional gives it: cel-go takes Go's value out, and converts it back.
 
-    So one in an optional is opened, a type becomes its name, and most values of libraries are lost.
-    What it gives is another optional, which no map finds that has the first for a key.
+    So an optional within an optional is opened, a type becomes its name, and most values of libraries
+    are lost. The result is another optional: a map that has the first as a key does not find it.
     """
     if type(value) is not Optional or value.value is NOTHING:
         return value
@@ -208,13 +228,13 @@ def unnested(value: Value) -> Value:
 
 
 def optional_item(of: Value, key: Value) -> Optional:
-    """``of[?key]``, and ``of.?key``."""
+    """Return ``of[?key]`` or ``of.?key``."""
     entry = found_item(of, key)
     return NONE if entry is NOTHING else Optional(entry)
 
 
 def items_of(of: Value) -> list[Value]:
-    """What a macro of one variable goes through."""
+    """Return what a macro of one variable iterates: the items of a list, the keys of a map."""
     if type(of) is list:
         return of
     if type(of) is dict:
@@ -223,7 +243,7 @@ def items_of(of: Value) -> list[Value]:
 
 
 def pairs_of(of: Value) -> list[tuple[Value, Value]]:
-    """What a macro of two variables goes through."""
+    """Return what a macro of two variables iterates: positions or keys, with their items."""
     if type(of) is list:
         return list(enumerate(of))
     if type(of) is dict:
@@ -232,14 +252,14 @@ def pairs_of(of: Value) -> list[tuple[Value, Value]]:
 
 
 def condition(value: Value) -> bool:
-    """What is asked to be true or false."""
+    """Return a condition; raises for anything but a boolean."""
     if type(value) is not bool:
         raise EvaluationError("no such overload")
     return value
 
 
 def optional_part(value: Value, key: Value = NOTHING) -> Value:
-    """The value of an item or entry with a question mark, even lost; NOTHING where it has none."""
+    """Return the value in ``[?item]`` or ``{?key: value}``, even a lost one; NOTHING for an empty optional."""
     if type(value) is Optional:
         return value.value
     of = "list element" if key is NOTHING else f"entry '{go_shown(key)}'"
@@ -247,7 +267,7 @@ def optional_part(value: Value, key: Value = NOTHING) -> Value:
 
 
 def inserted(into: dict[Value, Value], key: Value, value: Value) -> None:
-    """Put an entry into a map that has none of its key."""
+    """Insert an entry into a map; raises where the map has the key."""
     at = key_of(key)
     if entry_of(into, at) is not NOTHING:
         raise showing("insert failed: key ", key, " already exists")

@@ -26,7 +26,7 @@ def is_unhashable(value: Value) -> bool:
 
 
 def checked_hash(value: Value) -> None:
-    """Raises the panic."""
+    """Raise the panic of Go for a value that it cannot hash."""
     if is_unhashable(value):
         raise InternalError(f"runtime error: hash of unhashable type {access.go_type(value)}")
 
@@ -45,7 +45,7 @@ def is_in(item: Value, of: Value) -> bool:
 
 
 def is_member(item: Value, of: Value, variables: dict[Any, Value], meter: Meter) -> bool:
-    """The same, sure: a panic where the map is not one of decoded JSON, of the variables'.
+    """Evaluate ``item in of``; raises Go's panic for a map that is not decoded JSON of a variable.
 
     Those have texts for keys, and look for nothing else.
     """

@@ -1,4 +1,4 @@
-"""What an evaluation may cost: Kubernetes' limits, and a clock that is looked at now and then."""
+"""The cost of evaluations: Kubernetes' limits, and a deadline that is checked now and then."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ class Meter:
         """Whether a list or a map was made that holds what cel-go could not read back."""
 
     def charge(self, cost: int) -> None:
-        """Pay; raises :class:`~webhook.cel.errors.LimitExceeded` where nothing is left."""
+        """Charge cost; raises :class:`~webhook.cel.errors.LimitExceeded` where nothing is left."""
         self.left = left = self.left - cost
         if left < self.next_look:
             self.check()
 
     def rewind(self, left: int) -> None:
-        """Take back what has been paid since so much was left."""
+        """Undo the charges since so much was left."""
         self.left = left
         self.next_look = left - CHECK_EVERY
 
     def check(self) -> None:
-        """Look at what is left, and at the clock."""
+        """Check the limit, and the deadline."""
         if self.left < 0:
             raise LimitExceeded(_EXCEEDED)
         self.next_look = self.left - CHECK_EVERY
@@ -65,7 +65,7 @@ class Meter:
             self.look()
 
     def made(self, of: Any) -> Any:
-        """Pay for a text or list that has been made, by its size."""
+        """Charge a new text or list by its size."""
         size = len(of)
         if size > 100:
             if size > MAX_TEXT:

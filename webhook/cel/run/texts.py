@@ -155,7 +155,7 @@ def showing(before: str, value: Value, after: str = "") -> EvaluationError:
 
 
 def retold(error: ShownError, given: Container[int]) -> EvaluationError:
-    """The same error, where it is known what it shows may come from."""
+    """Return an error whose message shows a value, once the evaluation's inputs are known."""
     return EvaluationError(f"{error.before}{go_shown(error.value, given)}{error.after}")
 
 

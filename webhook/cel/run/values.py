@@ -78,7 +78,7 @@ NOTHING: Final = _None()
 
 @dataclass(slots=True, eq=False)
 class Optional:
-    """A value that may not be there."""
+    """CEL's ``optional_type``: a value, or none."""
 
     value: Value = NOTHING
 
@@ -88,7 +88,7 @@ NONE: Final = Optional()
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """What an optional holds that cel-go could not read back: whoever asks for it gets the error.
+    """A value that cel-go could not convert back out of an optional; using it raises the error.
 
     A list or a map may hold it, too, within one expression: it has its place there.
     """
@@ -97,19 +97,19 @@ class Lost:
 
 
 def there(value: Value) -> Value:
-    """A value; raises where it was lost."""
+    """Return a value; raises where it is lost."""
     if type(value) is Lost:
         raise EvaluationError(value.text)
     return value
 
 
 def held(of: Optional) -> Value:
-    """What an optional with a value holds, likewise."""
+    """Return the value of an optional; raises where it is lost."""
     return there(of.value)
 
 
 def lost_within(value: Value) -> Lost | None:
-    """What was lost in a list or a map, however deep."""
+    """Return a lost value within a value, at any depth; None where there is none."""
     waiting = [value]
     while waiting:
         one = waiting.pop()
@@ -124,7 +124,7 @@ def lost_within(value: Value) -> Lost | None:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """A value of a library: its type's name, and what makes equal ones equal.
+    """A value of a library: its type's name, and the value by which it is compared.
 
     ``shown`` is its text where it has one. ``detached`` is one that no equality knows on its right:
     Kubernetes' sums and differences of quantities are pointers there.
@@ -154,7 +154,7 @@ class DoubleKey:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OtherKey:
-    """A key that is found by itself alone: a list, a map, an optional, a value of a library's."""
+    """A key that is found by identity alone: a list, map, optional or value of a library."""
 
     value: Value
 
@@ -166,7 +166,7 @@ class OtherKey:
 
 
 def key_of(value: Value) -> Value:
-    """A value as it is a key of a dict."""
+    """Return the key of a value in a ``dict``."""
     of = type(value)
     if of is str or of is int:
         return value
@@ -183,7 +183,7 @@ def key_of(value: Value) -> Value:
 
 
 def entry_of(of: dict[Value, Value], key: Value) -> Value:
-    """What a map has of a key, as :func:`key_of` gives it; NOTHING where it has none."""
+    """Return a map's value for a key of :func:`key_of`; NOTHING where it has none."""
     entry = of.get(key, NOTHING)
     if entry is NOTHING and type(key) is not str:
         for other in equals_of(key):
@@ -216,7 +216,7 @@ _WRAPPED: Final = frozenset({BoolKey, DoubleKey, OtherKey, UintKey})
 
 
 def from_key(key: Value) -> Value:
-    """The value that a key of a dict is."""
+    """Return the value of a ``dict``'s key."""
     return key.value if type(key) in _WRAPPED else key
 
 
@@ -243,7 +243,7 @@ VARIABLES: Final = "kubernetes.variables"
 
 
 def type_name(value: Value) -> str:
-    """The name of a value's type."""
+    """Return the name of a value's type."""
     if type(value) is Opaque:
         return value.type_name
     return TYPES.get(type(value), VARIABLES)

@@ -1,6 +1,6 @@
-"""The tree of an expression, its macros as nodes of their own.
+"""The syntax tree of an expression. A macro is a node of its own, and is not expanded as in cel-go.
 
-Nodes are told apart by identity, so that what a check finds out about one is kept beside the tree.
+Nodes are compared by identity: the checker keeps types and names in dicts whose keys are nodes.
 ``at`` is an offset in code points.
 """
 
@@ -22,7 +22,7 @@ FoldKind: TypeAlias = Literal[
 
 
 def place_of(source: str, at: int) -> tuple[int, int]:
-    """The line, from 1, and the column in code points, from 0."""
+    """Return the line, from 1, and the column in code points, from 0, of an offset."""
     line = source.count("\n", 0, at) + 1
     return line, at - (source.rfind("\n", 0, at) + 1)
 
@@ -50,7 +50,7 @@ class Name(Node):
 
 @dataclass(slots=True, eq=False)
 class Select(Node):
-    """``operand.field``; ``tests`` for ``has``, ``optional`` for ``.?``."""
+    """``operand.field``; ``tests`` is of ``has(operand.field)``, ``optional`` of ``operand.?field``."""
 
     operand: Expr
     field: str
@@ -60,7 +60,7 @@ class Select(Node):
 
 @dataclass(slots=True, eq=False)
 class Call(Node):
-    """A function of arguments, with a target where it is written as a member."""
+    """``function(args)``, or ``target.function(args)``."""
 
     function: str
     args: list[Expr]
@@ -110,9 +110,9 @@ class Message(Node):
 
 @dataclass(slots=True, eq=False)
 class Fold(Node):
-    """A comprehension: its variables, an optional filter, and what is asked of each item.
+    """A comprehension over ``range``: its variables, a filter (``test``), and the ``body`` of an item.
 
-    ``key`` is how transformMap reads its first variable: as cel-go's macro writes it.
+    ``key`` is the node with which cel-go's transformMap reads its first variable; others have none.
     """
 
     kind: FoldKind
@@ -128,7 +128,7 @@ class Fold(Node):
 class OptMap(Node):
     """``target.optMap(name, body)``, or optFlatMap where ``flat``.
 
-    ``variable`` is how cel-go's macro reads the name, whether or not the body does.
+    ``variable`` is the node with which cel-go's macro reads the name, whether or not the body does.
     """
 
     target: Expr
@@ -153,14 +153,14 @@ Expr: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """An expression with its text."""
+    """A parsed expression with its text."""
 
     source: str = field(repr=False)
     root: Expr
 
 
 def children(node: Expr) -> Iterator[Expr]:
-    """The expressions directly within one."""
+    """Yield the operands of an expression, in the order of its text."""
     match node:
         case Select():
             yield node.operand
@@ -175,8 +175,8 @@ def children(node: Expr) -> Iterator[Expr]:
                 yield entry.key
                 yield entry.value
         case Message():
-            for one in node.fields:
-                yield one.value
+            for field_ in node.fields:
+                yield field_.value
         case Fold():
             yield node.range
             if node.test is not None:
@@ -196,7 +196,7 @@ def children(node: Expr) -> Iterator[Expr]:
 
 
 def qualified(node: Expr) -> str | None:
-    """``a.b.c`` as a name; None for anything else."""
+    """Return ``a.b.c`` as one name; None for any other expression."""
     if isinstance(node, Name):
         return node.name
     if isinstance(node, Select) and not node.tests and not node.optional:

@@ -1,4 +1,7 @@
-"""Tokens of an expression, by one pattern."""
+"""Splits an expression into tokens, by one regular expression with a group for each kind.
+
+The order of its groups matters: ``b"x"`` is bytes and no name, ``1.5`` a double and no int.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from webhook.cel.syntax.ast import place_of
 
 
 class Token(NamedTuple):
-    """A token and where it begins, in code points."""
+    """A token; ``at`` is its offset in code points."""
 
     kind: str
     text: str
@@ -42,7 +45,7 @@ _TOKEN: Final = re.compile(
 
 
 def tokens_of(source: str) -> tuple[list[Token], list[Problem]]:
-    """All tokens with an end behind them, and what is no token."""
+    """Return the tokens, the last of kind END, and a problem for each text that is no token."""
     tokens: list[Token] = []
     problems: list[Problem] = []
     at = 0
@@ -62,9 +65,9 @@ def tokens_of(source: str) -> tuple[list[Token], list[Problem]]:
 
 
 def _bad_until(source: str, at: int) -> int:
-    """A string that has no end goes on to the end of its line."""
+    """Return the end of a text that is no token; a string without an end takes its line."""
     if source[at] in "'\"`":
         end = source.find("\n", at)
         return len(source) if end < 0 else end
-    # Of `==`, `&&` and `||` the first half was read, and with it what is no second one.
+    # The API server's lexer has read the first half of `==`, `&&` or `||` and a wrong second one.
     return min(at + 2, len(source)) if source[at] in "=&|" else at + 1

@@ -1,4 +1,10 @@
-"""The values that literals write (CEL specification, "String and Bytes Values", "Numeric Values")."""
+r"""Values of literals (CEL specification, "String and Bytes Values", "Numeric Values").
+
+Each function takes a token's text and returns its value, or raises :class:`LiteralError`.
+
+>>> string_of(r"'a\x41'"), bytes_of("b'é'"), int_of("0x1F", negative=True)
+('aA', b'\xc3\xa9', -31)
+"""
 
 from __future__ import annotations
 
@@ -18,11 +24,11 @@ _PLAIN: Final = {
 
 
 class LiteralError(Exception):
-    """A literal that has no value: what is wrong with it."""
+    """A literal has no value; the message says why."""
 
 
 def string_of(text: str) -> str:
-    """The value of a string as it is written."""
+    """Return the value of a string literal, quotes and prefix included in its text."""
     body, raw = _body(text)
     body = body.replace("\r\n", "\n").replace("\r", "\n")
     if raw or "\\" not in body:
@@ -31,7 +37,7 @@ def string_of(text: str) -> str:
 
 
 def bytes_of(text: str) -> bytes:
-    """The value of bytes as they are written."""
+    """Return the value of a bytes literal, in which an escape is one byte and not a character."""
     body, raw = _body(text[1:])
     body = body.replace("\r\n", "\n").replace("\r", "\n")
     if raw or "\\" not in body:
@@ -46,6 +52,7 @@ def bytes_of(text: str) -> bytes:
 
 
 def _body(text: str) -> tuple[str, bool]:
+    """Return what is between the quotes, and whether the literal is raw."""
     raw = text[0] in "rR"
     if raw:
         text = text[1:]
@@ -54,6 +61,7 @@ def _body(text: str) -> tuple[str, bool]:
 
 
 def _checked(body: str) -> str:
+    """Return the text; raises for an escape that CEL does not have."""
     for match in _ESCAPE.finditer(body):
         if match[6] is not None and match[6] not in _PLAIN:
             raise LiteralError("unable to unescape string")
@@ -61,6 +69,7 @@ def _checked(body: str) -> str:
 
 
 def _character(match: re.Match[str]) -> str:
+    """Return the character of an escape in a string."""
     digits = match[1] or match[2] or match[3] or match[4]
     if digits:
         code = int(digits, 16)
@@ -74,6 +83,7 @@ def _character(match: re.Match[str]) -> str:
 
 
 def _byte(match: re.Match[str]) -> bytes:
+    """Return the byte of an escape in bytes, which has no ``u`` escapes."""
     if match[3] or match[4]:
         raise LiteralError("unable to unescape string")
     if match[1] or match[2]:
@@ -84,7 +94,7 @@ def _byte(match: re.Match[str]) -> bytes:
 
 
 def int_of(text: str, *, negative: bool) -> int:
-    """The value of an integer."""
+    """Return the value of an integer; ``negative`` is whether a minus stands before it."""
     value = _whole(text)
     value = -value if negative else value
     if not INT_MIN <= value <= INT_MAX:
@@ -93,7 +103,7 @@ def int_of(text: str, *, negative: bool) -> int:
 
 
 def uint_of(text: str) -> Uint:
-    """The value of an unsigned integer, ``u`` included in its text."""
+    """Return the value of an unsigned integer, whose text ends in ``u``."""
     value = _whole(text[:-1])
     if value > UINT_MAX:
         raise LiteralError("invalid uint literal")
@@ -101,6 +111,7 @@ def uint_of(text: str) -> Uint:
 
 
 def _whole(text: str) -> int:
+    """Return a decimal or hexadecimal number; any beyond 20 digits is too large for both types."""
     digits, base = (text[2:], 16) if text.startswith("0x") else (text, 10)
     if len(digits.lstrip("0")) > 20:
         return UINT_MAX + 1
@@ -108,7 +119,7 @@ def _whole(text: str) -> int:
 
 
 def float_of(text: str, *, negative: bool) -> float:
-    """The value of a double."""
+    """Return the value of a double; infinity is no literal."""
     value = float(text)
     if value == float("inf"):
         raise LiteralError("invalid double literal")

@@ -263,7 +263,7 @@ class _Parser:
         self.problems.append(Problem(*place_of(self.source, at), message))
 
     def forget(self, known: int) -> None:
-        """Of what was found since there were so many problems, tell no more than of the syntax."""
+        """Drop the problems after the first ``count`` that are not of the syntax."""
         later = [one for one in self.problems[known:] if one.message.startswith("Syntax error")]
         self.problems[known:] = later
 

@@ -118,7 +118,7 @@ def document_of(outcome: AuditOutcome) -> dict[str, Any]:
 
 
 def report(outcome: AuditOutcome) -> Report:
-    """As SARIF, JUnit and annotations tell it."""
+    """Return the results for SARIF, JUnit and annotations."""
     assert outcome.ended is not None
     rules = {constraint.key for constraint in outcome.ended.snapshot.constraints}
     return Report(
@@ -182,8 +182,8 @@ def _exception(result: Result) -> dict[str, Any]:
     excuse = result.excuse
     if excuse is None:
         return {}
-    told = {"title": excuse.title, "effect": excuse.effect, "expires": excuse.expires}
-    return {"exception": {field: text for field, text in told.items() if text}}
+    fields = {"title": excuse.title, "effect": excuse.effect, "expires": excuse.expires}
+    return {"exception": {field: text for field, text in fields.items() if text}}
 
 
 FORMATS: Final[dict[str, Callable[[AuditOutcome], str]]] = {

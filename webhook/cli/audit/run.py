@@ -121,7 +121,7 @@ class AuditOutcome:
         self.excused += [AuditedViolation(identity, result) for result in responses.excused]
 
     async def gone(self, identity: Identity) -> None:
-        """Nothing: a sweep does not tell of it."""
+        """Do nothing: only a continuous audit calls it."""
 
     async def end(self, end: SweepEnd) -> None:
         """Keep how it ended, with the findings in the order of constraints and objects."""

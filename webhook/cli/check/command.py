@@ -19,7 +19,7 @@ from webhook.cli.terminal import complain, write
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.cli.check.run import BeforeAndAfter, Checked
+    from webhook.cli.check.run import BeforeAndAfter, PolicyCheck
     from webhook.cli.sources import Sources
     from webhook.constraint.client import Client
     from webhook.policies.manifests import Manifest
@@ -167,7 +167,7 @@ def _once(given: Sequence[str | None]) -> None:
         raise click.UsageError(text)
 
 
-def _report(checked: Checked, output: str, *, reads: bool) -> int:
+def _report(checked: PolicyCheck, output: str, *, reads: bool) -> int:
     """Tell what was found, and what policies read where that was asked; the exit code."""
     from webhook.cli.check import report as check_report  # noqa: PLC0415  # see command
     from webhook.cli.check.run import derive_reads  # noqa: PLC0415  # see command
@@ -196,12 +196,12 @@ def _on_its_own(
     decisions: str | None,
     vap: str | None,
     ask: RecordedAnswers,
-) -> Checked:
+) -> PolicyCheck:
     """The check with nothing in force before."""
     from webhook.cli.check import run as check_run  # noqa: PLC0415  # see command
     from webhook.policies.asked import problems_of_asking  # noqa: PLC0415  # see command
 
-    checked = check_run.Checked()
+    checked = check_run.PolicyCheck()
     policies = check_run.prepare(manifests, base, seconds, checked)
     checked.problems += problems_of_asking(manifests, None, NAMESPACE)
     check_run.check_providers(policies, manifests, ask.names, checked)
@@ -214,7 +214,7 @@ def _on_its_own(
 def _ask_about_records(
     policies: BeforeAndAfter,
     manifests: Sequence[Manifest],
-    checked: Checked,
+    checked: PolicyCheck,
     *,
     decisions: str | None,
     vap: str | None,
@@ -241,7 +241,7 @@ def checked_in_cluster(
     decisions: str | None,
     vap: str | None,
     ask: RecordedAnswers,
-) -> Checked | None:
+) -> PolicyCheck | None:
     """The check on top of a cluster's policies; None where the cluster cannot be asked.
 
     ``cluster`` is the kubeconfig, its context and Waddle's namespace.
@@ -256,8 +256,8 @@ def checked_in_cluster(
     from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415
     from webhook.policies.asked import problems_of_asking  # noqa: PLC0415
 
-    async def run() -> Checked:
-        checked = check_run.Checked()
+    async def run() -> PolicyCheck:
+        checked = check_run.PolicyCheck()
         async with ClusterClient(load_credentials(kubeconfig, context=context)) as client:
             # What is broken in the cluster already is not what is checked.
             await cluster_policies.read_constraints(client, base, namespace)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.cli.check.mutators import MutationChecked
-    from webhook.cli.check.run import Checked
+    from webhook.cli.check.run import PolicyCheck
     from webhook.policies.effect import Effect
     from webhook.policies.generated import Agreement
     from webhook.policies.problem import Problem
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _COLOURS = {"error": "red", "warning": "yellow"}
 
 
-def as_json(checked: Checked) -> str:
+def as_json(checked: PolicyCheck) -> str:
     """Everything."""
     effects: dict[str, Any] = {
         "valid": checked.ok,
@@ -88,7 +88,7 @@ def _decisions(replayed: Replay) -> dict[str, Any]:
     }
 
 
-def as_table(checked: Checked) -> str:
+def as_table(checked: PolicyCheck) -> str:
     """For people: what is wrong, then what would change."""
     lines = [
         f"{styled(problem.severity, fg=_COLOURS[problem.severity])}: "
@@ -134,7 +134,7 @@ def _read_lines(reads: Mapping[str, PolicyReads]) -> list[str]:
     return lines
 
 
-def placed(checked: Checked, problem: Problem) -> str:
+def placed(checked: PolicyCheck, problem: Problem) -> str:
     """A problem with the file and line of its object, where that was read from a file."""
     place = checked.places.get((problem.kind, problem.name))
     told = str(problem).replace(problem.name, printable_name(problem.name))

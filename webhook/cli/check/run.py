@@ -1,4 +1,9 @@
-"""What ``waddle check`` does: policies validated, and their effect on objects and decisions."""
+"""What ``waddle check`` does: validate policies, and find their effect on objects and decisions.
+
+:func:`prepare` validates the policies and returns the policies in force before and after them. The
+``effect_on_`` functions review the same objects by both, and compare what they find. All of them
+write into one :class:`PolicyCheck`, which :mod:`webhook.cli.check.report` prints.
+"""
 
 from __future__ import annotations
 
@@ -51,8 +56,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Checked:
-    """What a check found; an effect is None where it was not asked for."""
+class PolicyCheck:
+    """What a check found; an effect is None where no flag asks for it."""
 
     problems: list[Problem] = field(default_factory=list)
     policies: int = 0
@@ -63,26 +68,26 @@ class Checked:
     cluster: Effect | None = None
     decisions: Replay | None = None
     missing: list[str] = field(default_factory=list)
-    """What of the effect could not be found out."""
+    """Lines that say which part of the effect is unknown, and why."""
     unread: int = 0
-    """Objects that are none: as files that cannot be read, they were not judged."""
+    """Documents that are no objects of Kubernetes, and so were not reviewed."""
     mutation: MutationChecked = field(default_factory=MutationChecked)
     after: Client | None = None
-    """The policies as they will be."""
+    """The policies in force with those to check."""
     reads: dict[str, PolicyReads] | None = None
     """What each policy depends on, by kind and name."""
     generated: Agreement | None = None
-    """Whether generated ValidatingAdmissionPolicies say what the webhook says."""
+    """How generated ValidatingAdmissionPolicies compare with the webhook."""
 
     @property
     def unusable(self) -> set[tuple[str, str]]:
-        """Kind and name of each policy with an error."""
+        """The kind and name of each policy with an error."""
         errors = (item for item in self.problems if item.severity == "error")
         return {key for item in errors if (key := (item.kind, item.name)) in self.places}
 
     @property
     def ok(self) -> bool:
-        """Whether the policies can be used, by webhook and API server alike."""
+        """Whether webhook and API server can use the policies."""
         if self.generated is not None and self.generated.differences:
             return False
         return not any(problem.severity == "error" for problem in self.problems)
@@ -95,34 +100,33 @@ class BeforeAndAfter:
     before: Client
     after: Client
     keys: frozenset[tuple[str, str]]
-    """The constraints that change, or whose template does."""
+    """The constraints that change, and those whose template changes."""
     mutation: MutationChecked
     exclusions: Exclusions
     """What the Configs among the manifests exclude."""
 
     def set_before(self) -> PolicySet:
-        """All that is in force."""
-        extensions = self.mutation.in_force
-        return extensions.policy_set(self.before.snapshot)
+        """Return everything that is in force now."""
+        return self.mutation.in_force.policy_set(self.before.snapshot)
 
     def set_after(self) -> PolicySet:
-        """All that will be."""
-        extensions = self.mutation.extensions
-        return extensions.policy_set(self.after.snapshot, self.exclusions)
+        """Return everything that will be in force with the policies to check."""
+        return self.mutation.extensions.policy_set(self.after.snapshot, self.exclusions)
 
 
 def prepare(
     manifests: Sequence[Manifest],
     base: Client,
     budget_seconds: float,
-    checked: Checked,
+    checked: PolicyCheck,
     extensions: Sequence[dict[str, Any]] = (),
     configs: Sequence[Mapping[str, Any]] = (),
 ) -> BeforeAndAfter:
     """Validate the policies among the manifests on top of those in force.
 
-    ``extensions`` are the mutators and ExpansionTemplates in force, ``configs`` what is where the
-    manifests have no Config.
+    ``base`` has the templates and constraints in force, ``extensions`` are the mutators and
+    ExpansionTemplates in force. ``configs`` are the Configs in force; they count where the
+    manifests have none.
     """
     documents = [item.document for item in manifests if is_policy(item.document)]
     checked.policies = len(documents)
@@ -148,10 +152,10 @@ def prepare(
     return replace(made, keys=named.union(made.set_after().foreign.keys))
 
 
-def check_foreign(policies: BeforeAndAfter, checked: Checked) -> None:
-    """Warn of policies of others that have no effect, or not the one that is meant.
+def check_foreign(policies: BeforeAndAfter, checked: PolicyCheck) -> None:
+    """Warn of the API server's own policies that have no effect, or another than they seem to have.
 
-    Parameters are among the data: what is given beside the policies, or in the cluster.
+    Call it once the data is complete: their parameters are objects among it.
     """
     after = policies.set_after()
     checked.problems += [
@@ -161,12 +165,12 @@ def check_foreign(policies: BeforeAndAfter, checked: Checked) -> None:
 
 
 def kinds_of_parameters(policies: BeforeAndAfter) -> Sequence[GroupVersionKind]:
-    """The kinds whose objects are parameters of the API server's own policies."""
+    """Return the kinds whose objects are parameters of the API server's own policies."""
     return policies.set_after().foreign.kinds_of_parameters
 
 
-def _check_kyverno(manifests: Sequence[Manifest], checked: Checked) -> None:
-    """Name those policies of Kyverno that nothing runs."""
+def _check_kyverno(manifests: Sequence[Manifest], checked: PolicyCheck) -> None:
+    """Warn of each policy of Kyverno that Waddle does not evaluate."""
     for item in manifests:
         if why := why_not_run(item.document):
             kind, name = item.gvk.kind, name_of(item.document)
@@ -175,15 +179,15 @@ def _check_kyverno(manifests: Sequence[Manifest], checked: Checked) -> None:
             checked.problems.append(Problem(kind, name, "warning", "kyverno", text))
 
 
-def derive_reads(checked: Checked) -> dict[str, PolicyReads]:
-    """What each policy that was given, and can be used, depends on."""
+def derive_reads(checked: PolicyCheck) -> dict[str, PolicyReads]:
+    """Return what each policy to check depends on, by ``KIND/NAME``; a broken policy has no entry."""
     from webhook.constraint.drivers.reads import dependencies_of  # noqa: PLC0415  # see check
 
     reads: dict[str, PolicyReads] = {}
     for entry in checked.after.snapshot.entries if checked.after is not None else ():
         template = entry.template
         keys: list[tuple[str, str, Any]] = [("ConstraintTemplate", template.name, None)]
-        keys += [(one.kind, one.name, one.parameters or {}) for one in entry.constraints]
+        keys += [(item.kind, item.name, item.parameters or {}) for item in entry.constraints]
         for kind, name, parameters in keys:
             if (kind, name) not in checked.places:
                 continue
@@ -196,9 +200,9 @@ def check_providers(
     policies: BeforeAndAfter,
     manifests: Sequence[Manifest],
     answered: Collection[str],
-    checked: Checked,
+    checked: PolicyCheck,
 ) -> None:
-    """Warn of providers that are asked, and are neither among the manifests nor ``answered``."""
+    """Warn of providers that policies ask, and that neither the manifests nor ``answered`` name."""
     known = {name_of(item.document) for item in manifests if item.gvk.group_kind == PROVIDER}
     own = [item.document for item in manifests if is_extension(item.document)]
     checked.problems += advice_on_providers(
@@ -207,11 +211,11 @@ def check_providers(
 
 
 def effect_on_manifests(
-    policies: BeforeAndAfter, manifests: Iterable[Manifest], checked: Checked, ask: Ask
+    policies: BeforeAndAfter, manifests: Iterable[Manifest], checked: PolicyCheck, ask: Ask
 ) -> Effect | None:
-    """What changes for the objects among the manifests, if any; they are the data, too.
+    """Review the objects among the manifests by both sets of policies; None where there are none.
 
-    ``ask`` answers for providers.
+    The objects are the referential data, too. ``ask`` answers for providers.
     """
     objects = []
     for manifest in manifests:
@@ -238,7 +242,7 @@ def effect_on_manifests(
             checked.missing.append(f"{item.file}:{item.line}: AdmissionReview: {error}")
             checked.unread += 1
             continue
-        # As at admission: what is reviewed is what would be stored.
+        # Mutated first, as at admission: the constraints see what would be stored.
         subject = Subject(value, point=enforcement.AUDIT, limits=Limits(_deadline()))
         old = review(before, subject, ask=ask)
         subject = replace(subject, limits=Limits(_deadline(), observer=matched))
@@ -246,21 +250,21 @@ def effect_on_manifests(
         matched.take(outcome.responses)
         obj = shown_object(item.document)
         take_change(checked.mutation, obj, outcome)
-        checked.missing += [f"{_shown(obj)}: {one}" for one in outcome.unresolved]
-        checked.missing += [f"{_shown(obj)}: {one}" for one in outcome.remarks]
+        shown, new = _shown(obj), outcome.responses
+        checked.missing += [f"{shown}: {line}" for line in outcome.unresolved]
+        checked.missing += [f"{shown}: {line}" for line in outcome.remarks]
         checked.missing += outcome.faults
-        checked.missing += [f"{_shown(obj)}: {fault}" for fault in outcome.responses.faults]
+        checked.missing += [f"{shown}: {fault}" for fault in new.faults]
         checked.missing += [
-            f"{_shown(obj)}: not decided: {item}"
-            for item in outcome.responses.undecided
-            if item.constraint.key in foreign
+            f"{shown}: not decided: {undecided}"
+            for undecided in new.undecided
+            if undecided.constraint.key in foreign
         ]
         if outcome.excluded is not None:
-            checked.missing.append(f"{_shown(obj)}: a Config excludes its namespace")
-        after_ = outcome.responses
-        effect.take(_shown(obj), old.responses.results, after_.results, after_.excused)
-    for key, one in effect.constraints.items():
-        one.matched = key in matched or key in after.foreign.asked
+            checked.missing.append(f"{shown}: a Config excludes its namespace")
+        effect.take(shown, old.responses.results, new.results, new.excused)
+    for key, change in effect.constraints.items():
+        change.matched = key in matched or key in after.foreign.asked
     return effect
 
 
@@ -269,25 +273,27 @@ def _deadline() -> float:
 
 
 def _shown(document: Mapping[str, Any]) -> str:
+    """Return an object's name in a report: ``Pod shop/web``."""
     place = namespace_of(document)
     name = f"{place}/{name_of(document)}" if place else name_of(document)
     return f"{gvk_of(document).kind} {name}"
 
 
 class RecordedDecisions:
-    """Decisions of a file of records, a sidecar's queue, or ``-``: standard input.
+    """The records of a file, a sidecar's queue, or ``-``: standard input.
 
-    They can be gone through more than once; raises :class:`CannotTest` where they cannot be read.
+    Iterating raises :class:`CannotTest` where they cannot be read. A second pass over standard
+    input needs :meth:`keep` before the first.
     """
 
     def __init__(self, source: str) -> None:
         self._source = source
         self._kept: list[dict[str, Any]] | None = None
         self.unreadable = 0
-        """Lines that are no records, known when all are read."""
+        """Lines that are no records; counted by an iteration to the end."""
 
     def keep(self) -> None:
-        """Keep what can be read only once."""
+        """Hold the records of standard input, which can be read only once."""
         if self._source == "-":
             self._kept = list(self)
 
@@ -304,9 +310,9 @@ class RecordedDecisions:
 
 
 def effect_on_decisions(
-    policies: BeforeAndAfter, records: RecordedDecisions, checked: Checked, ask: Ask
+    policies: BeforeAndAfter, records: RecordedDecisions, checked: PolicyCheck, ask: Ask
 ) -> None:
-    """Review again what was recorded with its object, by the policies to come."""
+    """Review each request that was recorded with its object again, by the policies to check."""
     replayed = replay(records, policies.set_after(), ask, policies.keys)
     checked.decisions = replayed
     replayed.differences = {
@@ -325,16 +331,16 @@ def compare_generated(
     manifests: Iterable[Manifest],
     records: RecordedDecisions | None,
     mode: str,
-    checked: Checked,
+    checked: PolicyCheck,
 ) -> None:
-    """Ask webhook and generated policies about samples, the manifests and recorded decisions."""
+    """Compare the webhook with generated policies on samples, the manifests and recorded requests."""
     from webhook.generation.plan import Options  # noqa: PLC0415  # CEL is brought by who asks for it
     from webhook.policies.generated import agreement  # noqa: PLC0415  # likewise
 
     requests = [
-        asked
+        request
         for item in manifests
-        if (asked := _request_of(item.document))
+        if (request := _request_of(item.document))
         if not is_policy(item.document) and not is_extension(item.document)
     ]
     if records is not None:
@@ -350,7 +356,7 @@ def compare_generated(
 
 
 def _request_of(document: dict[str, Any]) -> dict[str, Any]:
-    """The request that an AdmissionReview holds, or that would create an object; or empty."""
+    """Return the request in an AdmissionReview, or the one that creates an object; may be empty."""
     from webhook.policies.generated import request_of  # noqa: PLC0415  # see compare_generated
 
     if is_admission_review(document):
@@ -362,19 +368,19 @@ def _request_of(document: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Comparison:
-    """A sink that reviews each object by the policies in force as well."""
+    """A sink of an audit by the policies to check: it reviews each object by those in force, too."""
 
-    def __init__(self, effect: Effect, before: PolicySet, checked: Checked, ask: Ask) -> None:
+    def __init__(self, effect: Effect, before: PolicySet, checked: PolicyCheck, ask: Ask) -> None:
         self._ask = ask
         self._effect = effect
         self._before = before
         self._checked = checked
 
     async def start(self, start: SweepStart) -> None:
-        """Nothing is known yet."""
+        """Do nothing."""
 
     async def audited(self, audited: Audited) -> None:
-        """Compare one object."""
+        """Compare what both sets of policies find of an object."""
         if audited.excluded:
             return
         namespaces = audited.snapshot.namespaces
@@ -389,10 +395,10 @@ class _Comparison:
                 effect.take(shown, drift)
 
     async def gone(self, identity: Identity) -> None:
-        """Nothing: a sweep does not tell of it."""
+        """Do nothing: only a continuous audit calls it."""
 
     async def end(self, end: SweepEnd) -> None:
-        """Say what could not be looked at."""
+        """Note what the sweep could not review."""
         missing = self._checked.missing
         missing += [f"not wholly listed: {gvk}: {why}" for gvk, why in sorted(end.failed.items())]
         missing += [f"no right to list: {gvk}" for gvk in sorted(end.unreadable)]
@@ -402,15 +408,13 @@ class _Comparison:
 async def effect_on_cluster(
     client: ClusterClient,
     policies: BeforeAndAfter,
-    checked: Checked,
+    checked: PolicyCheck,
     page_objects: int,
     ask: RecordedAnswers,
 ) -> Effect:
-    """What changes for what is in the cluster, listed page by page as an audit does it.
+    """Review the cluster's objects by both sets of policies, listed page by page as an audit does it.
 
-    ``ask`` answers for providers.
-
-    Raises :class:`~webhook.cluster.errors.ApiError` and
+    ``ask`` answers for providers. Raises :class:`~webhook.cluster.errors.ApiError` and
     :class:`~webhook.cluster.errors.ApiUnreachable`.
     """
     from webhook.audit.namespaces import Namespaces  # noqa: PLC0415  # see check
@@ -447,6 +451,5 @@ async def effect_on_cluster(
     return effect
 
 
-def _nowhere(line: bytes) -> None:
-    """The log of a sweep whose end says all that is missing."""
-    del line
+def _nowhere(_: bytes) -> None:
+    """Drop a line of the sweep's log: :meth:`_Comparison.end` notes what is missing."""

@@ -60,6 +60,14 @@ _PATH = click.Path(exists=True, path_type=Path)
 )
 @clusters_options
 @click.option(
+    "--kyverno-policies",
+    "kyverno",
+    type=click.Choice(["off", "audit", "enforce"]),
+    default="off",
+    show_default=True,
+    help="Of a cluster, show Kyverno's policies in CEL, too: the value that the replicas have.",
+)
+@click.option(
     "--decisions",
     metavar="PATH",
     type=_PATH,
@@ -153,7 +161,7 @@ _PATH = click.Path(exists=True, path_type=Path)
     help="After which people are sent to the provider again.",
 )
 def command(**options: Any) -> int:
-    """Serve until told to stop."""
+    """Serve until a signal."""
     # Here and not above: --help and a mistyped option need none of it.
     from webhook.cli.console.run import run  # noqa: PLC0415
 

@@ -68,7 +68,7 @@ class Balancer:
 
 
 async def is_ready(port: int) -> bool:
-    """What a kubelet would be told by ``/readyz``."""
+    """Return what ``/readyz`` answers a kubelet."""
     try:
         async with asyncio.timeout(_PROBE_SECONDS_MAX):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)

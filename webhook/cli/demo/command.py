@@ -54,7 +54,7 @@ alone there; in its own cluster they hold everywhere but in waddle-system and ku
     help="The console's port; 0 for one that the system chooses.",
 )
 def command(**options: Any) -> int:
-    """Run until told to stop."""
+    """Run until a signal."""
     # Here and not above: it brings aiohttp and the event loop.
     from webhook.cli.demo.run import run  # noqa: PLC0415
 

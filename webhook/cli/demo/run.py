@@ -98,7 +98,7 @@ class _Demonstration:
         self._children: list[Child] = []
 
     async def until_told(self, api_server: Path | None, kubeconfig: Path | None) -> None:
-        """Start it, tell of it, and end it when a signal comes or the control plane is lost."""
+        """Start it, print where it is, and end it at a signal or when the control plane is lost."""
         loop, main = asyncio.get_running_loop(), asyncio.current_task()
         assert main is not None
         for number in _SIGNALS:

@@ -32,7 +32,7 @@ _FAULT: Final = 500
 
 
 class Traffic:
-    """Asks for dry runs, so that nothing piles up, and counts what it is told."""
+    """Sends dry runs, so that nothing piles up, and counts the answers."""
 
     def __init__(self, client: ClusterClient, tell: Callable[[str], None]) -> None:
         self._client = client

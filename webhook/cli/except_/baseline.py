@@ -82,7 +82,7 @@ class _Violations:
             self.listed.append((one, _controller_of(audited.object)))
 
     async def gone(self, identity: Identity) -> None:
-        """Nothing: a sweep does not tell of it."""
+        """Do nothing: only a continuous audit calls it."""
 
     async def end(self, end: SweepEnd) -> None:
         """The outcome says how it ended."""

@@ -81,7 +81,7 @@ def command(  # each is an option
     namespace: str,
     filenames: tuple[str, ...],
 ) -> int:
-    """Write the files and tell what has none."""
+    """Write the files, and report what has none."""
     if not place.startswith("/"):
         raise click.BadParameter("it must be an absolute path", param_hint="--path")
     if not filenames:

@@ -11,7 +11,7 @@ import yaml
 
 from webhook.api.config import CONFIG, WEBHOOK_PROCESS, excluded_namespaces
 from webhook.cli import exit_codes
-from webhook.cli.check.run import Checked, prepare
+from webhook.cli.check.run import PolicyCheck, prepare
 from webhook.cli.clients import new_client
 from webhook.cli.sources import CannotTest, read_sources
 from webhook.cli.target_run import declared_targets
@@ -48,7 +48,7 @@ _TRIAL_SECONDS: Final = 1.0
 
 
 def run(paths: Sequence[Path], folder: Path, place: str, guarded: Guarded) -> int:
-    """Read, write and tell; the exit code."""
+    """Read policies, write files, and report what has none; return the exit code."""
     try:
         sources = read_sources(paths, any_value=False)
         export = _exported(sources, guarded)
@@ -81,7 +81,7 @@ def run(paths: Sequence[Path], folder: Path, place: str, guarded: Guarded) -> in
 
 def _exported(sources: Sources, guarded: Guarded) -> StaticExport:
     declared = tuple(declared_targets(sources).values())
-    checked = Checked()
+    checked = PolicyCheck()
     policies = prepare(
         sources.manifests,
         new_client(targets=declared, asked=ADMISSION_ALONE),

@@ -122,7 +122,7 @@ class MutatedObject(NamedTuple):
 
     @property
     def warnings(self) -> list[str]:
-        """What to tell of fields for which no provider gave a value."""
+        """Return warnings of fields for which no provider gave a value."""
         told = [*map(str, self.unresolved), *self.ignored]
         return [f"WARNING - {named(self.before)}: {one}" for one in told]
 

@@ -29,7 +29,7 @@ def as_json(document: Any) -> str:
 
 
 def as_yaml(document: Any) -> str:
-    """The same value as YAML; one that is nested too deeply for its writer as JSON, which is YAML."""
+    """Return the value as YAML; one nested too deeply for the writer as JSON, which is YAML, too."""
     import yaml  # noqa: PLC0415  # 40 ms, for this alone
 
     try:

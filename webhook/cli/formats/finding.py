@@ -1,4 +1,4 @@
-"""A finding as every format tells it."""
+"""A finding, as every output format shows it."""
 
 from __future__ import annotations
 

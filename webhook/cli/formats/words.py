@@ -35,14 +35,14 @@ FINDINGS: Final = ("table", "json", "yaml", "sarif", "junit", "github")
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A form to tell something in, and the file that gets it; None for standard output."""
+    """An output format, and the file that gets it; None for standard output."""
 
     word: str
     file: Path | None = None
 
 
 def emit(output: Output, text: str) -> None:
-    """Print a text, or write its file; raises click's error, told at the end, where it cannot."""
+    """Print a text, or write its file; raises click's error where it cannot."""
     if output.file is None:
         write(text)
         return

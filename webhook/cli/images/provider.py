@@ -1,4 +1,4 @@
-"""``waddle provider images``: whether images are signed, for policies that ask."""
+"""``waddle provider images``: an external-data provider that says whether images are signed."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def command(  # noqa: PLR0913  # each is an option
 
     try:
         listening = listen(host, port)
-        probed = None if metrics_port is None else listen(host, metrics_port)
+        metrics = None if metrics_port is None else listen(host, metrics_port)
     except OSError as error:
         complain(f"{host}:{port}: {error.strerror or error}")
         return exit_codes.NO
@@ -123,15 +123,16 @@ def command(  # noqa: PLR0913  # each is an option
         follows_cluster,
         kubeconfig,
     )
-    return _serve(listening, probed, place, options)
+    return _serve(listening, metrics, place, options)
 
 
 def _serve(
     listening: socket.socket,
-    probed: socket.socket | None,
+    metrics: socket.socket | None,
     place: ImagePlace,
     options: ImageProviderOptions,
 ) -> int:
+    """Answer on these sockets; ``metrics`` has /metrics and the probes, without TLS."""
     from webhook import garbage, log  # noqa: PLC0415  # as above
     from webhook.certificates.pairs import InvalidCertificate  # noqa: PLC0415
     from webhook.cluster.credentials import CredentialsError  # noqa: PLC0415
@@ -146,7 +147,7 @@ def _serve(
 
     async def run() -> None:
         async with place.open() as registry:
-            await serve(listening, registry, options, lines.logger("provider"), probed)
+            await serve(listening, registry, options, lines.logger("provider"), metrics)
 
     try:
         asyncio.run(run())

@@ -48,7 +48,7 @@ def command(filenames: tuple[str, ...], ask: RecordedAnswers) -> int:
             complain(line)
         return exit_codes.NO
     write(outcome.text)
-    for line in outcome.told:
+    for line in outcome.messages:
         complain(line)
     if outcome.nothing:
         return exit_codes.UNKNOWN

@@ -45,10 +45,10 @@ _RESULTS: Final = re.compile(r"^results:", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class KrmOutcome:
-    """What is printed, what is told beside it, and how the pipeline goes on."""
+    """What is printed, the messages beside it, and how the pipeline goes on."""
 
     text: str
-    told: Sequence[str]
+    messages: Sequence[str]
     failed: bool
     nothing: str
 
@@ -73,11 +73,13 @@ def validate(raw: bytes, policies: Sequence[Path], ask: Ask) -> KrmOutcome:
         raise CannotTest(*outcome.faults)
     results = [_result(item) for item in outcome.shown]
     results += map(_excused, outcome.excused)
-    told = [*sources.warnings, *printed]
+    messages = [*sources.warnings, *printed]
     if outcome.nothing:
         results.append({"message": outcome.nothing, "severity": "error"})
-        told.append(outcome.nothing)
-    return KrmOutcome(_with_results(text, document, results), told, outcome.denied, outcome.nothing)
+        messages.append(outcome.nothing)
+    return KrmOutcome(
+        _with_results(text, document, results), messages, outcome.denied, outcome.nothing
+    )
 
 
 def _decides(manifest: Manifest) -> bool:

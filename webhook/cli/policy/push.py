@@ -122,7 +122,7 @@ def _check(paths: Sequence[Path]) -> None:
         targets = tuple(declared_targets(sources).values())
     except CannotTest as error:
         raise CannotPush(*error.lines) from None
-    checked = check_run.Checked()
+    checked = check_run.PolicyCheck()
     base = new_client(targets=targets, asked=ADMISSION_ALONE)
     check_run.prepare(sources.manifests, base, BUDGET_MILLISECONDS / 1000, checked)
     if not checked.ok:

@@ -55,8 +55,8 @@ def run(  # noqa: PLR0913  # one for each option of the command
         complain(as_json(listed) if output == "json" else str(errors))
         return exit_codes.NO
     except RegoErrors as errors:
-        told = errors.limited(max_errors)
-        complain(as_json([*map(document, told.errors)]) if output == "json" else str(told))
+        shown = errors.limited(max_errors)
+        complain(as_json([*map(document, shown.errors)]) if output == "json" else str(shown))
         return exit_codes.NO
     return 0
 

@@ -1,4 +1,8 @@
-"""``waddle rego eval``: a query evaluated, with what ``opa eval`` prints."""
+"""``waddle rego eval``: evaluate a query, with the flags and the output of ``opa eval``.
+
+Flags of ``opa eval`` that Waddle does not have are declared by ``refused``, which says what to use
+instead.
+"""
 
 from __future__ import annotations
 

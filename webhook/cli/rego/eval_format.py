@@ -1,4 +1,8 @@
-"""What an evaluated query came to, in the formats of ``opa eval``."""
+"""The result of a query in the formats of ``opa eval``.
+
+:data:`FORMATS` has one function for each ``--format``: it gets a :class:`QueryOutcome` and returns
+the text to print.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class QueryOutcome:
-    """The solutions of a query, and what was asked of how they were found."""
+    """The solutions of a query, and what flags ask for beside them; None where no flag does."""
 
     solutions: list[Solution]
     explanation: Sequence[str] | None = None
@@ -30,108 +34,122 @@ class QueryOutcome:
     coverage: dict[str, Any] | None = None
 
 
-def _as_json(told: QueryOutcome) -> str:
-    return indented(_document(told))
+def _json(outcome: QueryOutcome) -> str:
+    return indented(_document(outcome))
 
 
-def _document(told: QueryOutcome) -> dict[str, Any]:
+def _document(outcome: QueryOutcome) -> dict[str, Any]:
     result = []
-    for solution in told.solutions:
+    for solution in outcome.solutions:
         shown = OrderedFields(
             expressions=[
                 OrderedFields(
-                    value=one.value,
-                    text=one.text,
-                    location=OrderedFields(row=one.location.row, col=one.location.col),
+                    value=expression.value,
+                    text=expression.text,
+                    location=OrderedFields(
+                        row=expression.location.row, col=expression.location.col
+                    ),
                 )
-                for one in solution.expressions
+                for expression in solution.expressions
             ]
         )
         if solution.bindings:
             shown["bindings"] = solution.bindings
         result.append(shown)
     document = OrderedFields(result=result) if result else OrderedFields()
-    if told.metrics is not None:
-        document["metrics"] = told.metrics
-    if told.explanation is not None:
-        document["explanation"] = list(told.explanation)
-    if told.profile is not None:
+    if outcome.metrics is not None:
+        document["metrics"] = outcome.metrics
+    if outcome.explanation is not None:
+        document["explanation"] = list(outcome.explanation)
+    if outcome.profile is not None:
         document["profile"] = [
-            OrderedFields({**one.document(), "location": OrderedFields(one.document()["location"])})
-            for one in told.profile
+            OrderedFields({**line, "location": OrderedFields(line["location"])})
+            for line in (profiled.document() for profiled in outcome.profile)
         ]
-    if told.coverage is not None:
-        document["coverage"] = coverage_document(told.coverage)
+    if outcome.coverage is not None:
+        document["coverage"] = coverage_document(outcome.coverage)
     return document
 
 
-def _discarded(told: QueryOutcome) -> str:
-    document = _document(told)
+def _discard(outcome: QueryOutcome) -> str:
+    """Format all but the result: for timing, where printing would count."""
+    document = _document(outcome)
     if "result" in document:
         document["result"] = "discarded"
     return indented(OrderedFields(sorted(document.items())))
 
 
-def _as_values(told: QueryOutcome) -> str:
+def _values(outcome: QueryOutcome) -> str:
     return "\n".join(
-        laid_out([one.value for one in solution.expressions], "", "  ")
-        for solution in told.solutions
+        laid_out([expression.value for expression in solution.expressions], "", "  ")
+        for solution in outcome.solutions
     )
 
 
-def _as_bindings(told: QueryOutcome) -> str:
-    return "\n".join(laid_out(solution.bindings, "", "  ") for solution in told.solutions)
+def _bindings(outcome: QueryOutcome) -> str:
+    return "\n".join(laid_out(solution.bindings, "", "  ") for solution in outcome.solutions)
 
 
-def _as_raw(told: QueryOutcome) -> str:
+def _raw(outcome: QueryOutcome) -> str:
     return printable(
         "\n".join(
             " ".join(
-                one.value if isinstance(one.value, str) else json_of_affordable(one.value)
-                for one in solution.expressions
+                expression.value
+                if isinstance(expression.value, str)
+                else json_of_affordable(expression.value)
+                for expression in solution.expressions
             )
-            for solution in told.solutions
+            for solution in outcome.solutions
         )
     )
 
 
-def _as_text(told: QueryOutcome) -> str:
-    lines = [printable(line) for line in told.explanation or ()]
-    lines.append(_result_text(told.solutions))
-    if told.metrics:
-        rows = [[name, str(value)] for name, value in told.metrics.items()]
+def _pretty(outcome: QueryOutcome) -> str:
+    lines = [printable(line) for line in outcome.explanation or ()]
+    lines.append(_result_text(outcome.solutions))
+    if outcome.metrics:
+        rows = [[name, str(value)] for name, value in outcome.metrics.items()]
         lines += framed(["Metric", "Value"], rows)
-    if told.profile:
+    if outcome.profile:
         lines += framed(
             ["Time", "Num Eval", "Num Redo", "Num Gen Expr", "Location"],
-            [_profile_row(one) for one in told.profile],
+            [_profile_row(line) for line in outcome.profile],
         )
-    if told.coverage is not None:
-        cells = ["Overall Coverage", f"{told.coverage['coverage']:.2f}"]
+    if outcome.coverage is not None:
+        cells = ["Overall Coverage", f"{outcome.coverage['coverage']:.2f}"]
         lines += _boxed(cells)
     return "\n".join(lines)
 
 
-def _profile_row(one: LineProfile) -> list[str]:
-    place = one.location
+def _profile_row(line: LineProfile) -> list[str]:
+    place = line.location
     where = f"{place.file}:{place.row}" if place.file else place.text or f"{place.row}:{place.col}"
-    counts = [str(one.num_eval), str(one.num_redo), str(one.num_gen_expr)]
-    return [duration.shown(one.total_time_ns), *counts, where]
+    counts = [str(line.num_eval), str(line.num_redo), str(line.num_gen_expr)]
+    return [duration.shown(line.total_time_ns), *counts, where]
 
 
 def _boxed(cells: Sequence[str]) -> list[str]:
-    """A table of one row without a head."""
+    """Return the lines of a table with one row and no header."""
     top, _, _, *rest = framed(cells, [cells])
     return [top, *rest]
 
 
 def _result_text(solutions: list[Solution]) -> str:
+    """Return the result for ``--format pretty``.
+
+    There are three cases: ``undefined`` without a solution; the value alone for one solution of one
+    expression, or of tests, without variables; else a table.
+    """
     if not solutions:
         return "undefined"
     first = solutions[0]
-    plain = len(solutions) == 1 and not first.bindings
-    if plain and (
-        len(first.expressions) == 1 or all(isinstance(one.value, bool) for one in first.expressions)
+    if (
+        len(solutions) == 1
+        and not first.bindings
+        and (
+            len(first.expressions) == 1
+            or all(isinstance(expression.value, bool) for expression in first.expressions)
+        )
     ):
         return laid_out(first.expressions[0].value, "", "  ")
     columns = _columns(solutions)
@@ -140,21 +158,26 @@ def _result_text(solutions: list[Solution]) -> str:
 
 
 def _columns(solutions: list[Solution]) -> dict[str, Any]:
-    """Expressions that have values of their own, then variables."""
+    """Return the table's columns, each with what reads its cell: expressions, then variables.
+
+    A test beside variables has no column: it is true in every row.
+    """
     getters: dict[str, Any] = {}
-    for number, one in enumerate(solutions[0].expressions):
-        if not isinstance(one.value, bool) or not solutions[0].bindings:
-            getters[one.text] = lambda s, n=number: json_of_affordable(s.expressions[n].value)
+    for number, expression in enumerate(solutions[0].expressions):
+        if not isinstance(expression.value, bool) or not solutions[0].bindings:
+            getters[expression.text] = lambda s, n=number: json_of_affordable(
+                s.expressions[n].value
+            )
     for name in sorted(solutions[0].bindings):
         getters[name] = lambda s, n=name: json_of_affordable(s.bindings.get(n))
     return getters
 
 
 FORMATS: Final[dict[str, Callable[[QueryOutcome], str]]] = {
-    "json": _as_json,
-    "values": _as_values,
-    "bindings": _as_bindings,
-    "pretty": _as_text,
-    "raw": _as_raw,
-    "discard": _discarded,
+    "json": _json,
+    "values": _values,
+    "bindings": _bindings,
+    "pretty": _pretty,
+    "raw": _raw,
+    "discard": _discard,
 }

@@ -44,12 +44,12 @@ if TYPE_CHECKING:
     from webhook.rego.syntax.ast import Import, RegoVersion
 
 _ERRORS_MAX = 10
-"""How many faults of sources are told, as OPA's compiler has it where nobody says."""
+"""How many errors of sources are printed, as OPA's compiler does by default."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """What of an evaluation to tell besides its result."""
+class _StepReports:
+    """What to print of an evaluation besides its result."""
 
     explain: str
     var_values: bool
@@ -113,10 +113,10 @@ class EvalOptions:
     v0_compatible: bool
     v1_compatible: bool
 
-    def asked(self) -> _Asked:
+    def step_reports(self) -> _StepReports:
         """What the output says about the evaluation besides its result."""
         kinds = KINDS if self.coverage_runs is None else self.coverage_runs
-        return _Asked(
+        return _StepReports(
             self.explain,
             self.var_values,
             kinds if self.coverage or self.coverage_runs is not None else None,
@@ -139,7 +139,7 @@ def run(options: EvalOptions) -> int:
         _refuse(LoadErrors(["cannot evaluate empty query"]), output)
         return exit_codes.UNKNOWN
     try:
-        told = _evaluated(text, options, known)
+        outcome = _evaluated(text, options, known)
     except _InputError as error:
         complain(str(error))
         return exit_codes.UNKNOWN
@@ -149,17 +149,17 @@ def run(options: EvalOptions) -> int:
     except (BundleError, LoadErrors, EvaluationError, BuiltinError) as error:
         _refuse(error, output)
         return exit_codes.UNKNOWN
-    lines = FORMATS[output](told)
+    lines = FORMATS[output](outcome)
     if lines:
         write(lines)
-    failed = options.fail_defined if told.solutions else options.fail
+    failed = options.fail_defined if outcome.solutions else options.fail
     return exit_codes.NO if failed else exit_codes.OK
 
 
 def _evaluated(text: str, options: EvalOptions, known: Capabilities | None) -> QueryOutcome:
-    """What the query has for solutions, and what was asked for besides."""
+    """Return the solutions of the query, and the reports about its steps."""
     version = version_of(v0_compatible=options.v0_compatible)
-    asked, timers = options.asked(), _Metrics()
+    reports, timers = options.step_reports(), _Metrics()
 
     def context() -> EvaluationContext:
         return EvaluationContext(
@@ -188,13 +188,13 @@ def _evaluated(text: str, options: EvalOptions, known: Capabilities | None) -> Q
         package = _package(options.package)
         compiled = ResultQuery(program, text, version=version, package=package, imports=imports)
     with timers.of("query_eval"):
-        told = QueryOutcome(list(compiled(given, files.data, context())))
-    if options.metrics or asked.profile:
-        told.metrics = timers.document()
-    if asked.explain != "off" or asked.coverage_kinds is not None or asked.profile:
+        outcome = QueryOutcome(list(compiled(given, files.data, context())))
+    if options.metrics or reports.profile:
+        outcome.metrics = timers.document()
+    if reports.explain != "off" or reports.coverage_kinds is not None or reports.profile:
         body = parse_query(text, version)
-        _follow(told, asked, program, body, package, imports, files, given, context)
-    return told
+        _follow(outcome, reports, program, body, package, imports, files, given, context)
+    return outcome
 
 
 def _query_text(query: str | None, *, query_stdin: bool, stdin_input: bool) -> str:
@@ -210,8 +210,8 @@ def _query_text(query: str | None, *, query_stdin: bool, stdin_input: bool) -> s
 
 
 def _follow(  # noqa: PLR0913, PLR0917  # all that an evaluation is about
-    told: QueryOutcome,
-    asked: _Asked,
+    outcome: QueryOutcome,
+    reports: _StepReports,
     program: Program,
     body: Any,
     package: str,
@@ -220,7 +220,7 @@ def _follow(  # noqa: PLR0913, PLR0917  # all that an evaluation is about
     given: Any,
     context: Callable[[], EvaluationContext],
 ) -> None:
-    """Evaluate the query once more for each thing that is to be told of its steps."""
+    """Evaluate the query once more for each report about its steps."""
     from webhook.rego.trace.coverage import Coverage  # noqa: PLC0415  # few ask for it
     from webhook.rego.trace.events import StepRecorder, shown  # noqa: PLC0415
     from webhook.rego.trace.pretty import table  # noqa: PLC0415
@@ -235,27 +235,30 @@ def _follow(  # noqa: PLR0913, PLR0917  # all that an evaluation is about
             files.data,
             context(),
             tracer,
-            indexing=indexing and asked.indexing,
-            early_exit=early_exit and asked.early_exit,
+            indexing=indexing and reports.indexing,
+            early_exit=early_exit and reports.early_exit,
         )
 
-    if asked.explain != "off":
-        recorder = StepRecorder(unifications=asked.explain == "debug")
+    if reports.explain != "off":
+        recorder = StepRecorder(unifications=reports.explain == "debug")
         follow(recorder)
-        events = shown(recorder.events, asked.explain)  # type: ignore[arg-type]
-        told.explanation = table(events, values=asked.var_values)
-    if asked.profile:
+        events = shown(recorder.events, reports.explain)  # type: ignore[arg-type]
+        outcome.explanation = table(events, values=reports.var_values)
+    if reports.profile:
         profile = Profile()
         follow(profile)
-        order = [*asked.profile_sort, *(k for k in DEFAULT_ORDER if k not in asked.profile_sort)]
-        told.profile = profile.report(asked.profile_limit, order)
-    if asked.coverage_kinds is not None:
+        order = [
+            *reports.profile_sort,
+            *(k for k in DEFAULT_ORDER if k not in reports.profile_sort),
+        ]
+        outcome.profile = profile.report(reports.profile_limit, order)
+    if reports.coverage_kinds is not None:
         reached = Coverage()
         follow(reached)
-        others: list[tuple[Any, Coverage]] = [(kind, Coverage()) for kind in asked.coverage_kinds]
+        others: list[tuple[Any, Coverage]] = [(kind, Coverage()) for kind in reports.coverage_kinds]
         for kind, other in others:
             follow(other, indexing=kind != "index_excluded", early_exit=kind != "early_exit")
-        told.coverage = reached.report(files.modules, others)
+        outcome.coverage = reached.report(files.modules, others)
 
 
 def _package(text: str) -> str:
@@ -268,7 +271,7 @@ def _imports(paths: Sequence[str], version: RegoVersion) -> tuple[Import, ...]:
 
 
 class _InputError(Exception):
-    """The input or a schema cannot be read: told where the result is not."""
+    """The input or a schema cannot be read; it is printed on standard error."""
 
 
 def _options(known: Capabilities | None, schema: str | None, *, strict: bool) -> CompileOptions:
@@ -296,23 +299,23 @@ def _input(path: str | None, *, stdin_input: bool) -> Any:
 
 def _refuse(error: Exception, output: str) -> None:
     """Say what is wrong where OPA says it: in the result for JSON, else on standard error."""
-    told: list[dict[str, Any]]
+    documents: list[dict[str, Any]]
     match error:
         case RegoErrors():
-            told = [document(one) for one in error.errors]
+            documents = [document(one) for one in error.errors]
         case EvaluationError():
-            told = [fault(error)]
+            documents = [fault(error)]
         case LoadErrors():
-            told = [*map(load_fault, error.faults)]
+            documents = [*map(load_fault, error.faults)]
         case BundleError():
             activated = isinstance(error, ActivationError)
             prefix = "bundle activation failed: " if activated else "loading error: "
             error = LoadErrors([f"{prefix}{error}"])
-            told = [OrderedFields(message=message) for message in error.messages]
+            documents = [OrderedFields(message=message) for message in error.messages]
         case _:
-            told = [OrderedFields(message=str(error))]
+            documents = [OrderedFields(message=str(error))]
     if output in {"json", "discard"}:
-        write(indented(OrderedFields(errors=told)))
+        write(indented(OrderedFields(errors=documents)))
         return
     text = str(error)
     complain(text.replace(" during loading:", ":", 1) if isinstance(error, LoadErrors) else text)

@@ -49,7 +49,7 @@ def coverage_json(report: dict[str, Any]) -> str:
 
 
 def coverage_document(report: dict[str, Any]) -> dict[str, Any]:
-    """The same as a part of a result."""
+    """Return a report of coverage as a part of a result, with its fields in OPA's order."""
     files = {name: OrderedFields(one) for name, one in report["files"].items()}
     for one in files.values():
         for ranges in ("covered", "not_covered"):
@@ -73,15 +73,15 @@ def place(location: Location) -> dict[str, Any]:
 
 def document(error: RegoLoadError) -> dict[str, Any]:
     """A fault of a source as OPA writes it."""
-    told = OrderedFields(message=error.message, code=error.code)
+    fields = OrderedFields(message=error.message, code=error.code)
     if error.location.row or error.location.file:
-        told["location"] = place(error.location)
+        fields["location"] = place(error.location)
     if error.details and error.code == "rego_parse_error":
         line, caret = error.details[0], error.details[-1]
-        told["details"] = OrderedFields(line=line, idx=len(caret) - 1)
+        fields["details"] = OrderedFields(line=line, idx=len(caret) - 1)
     elif error.details:
-        told["details"] = "\n".join(error.details)
-    return told
+        fields["details"] = "\n".join(error.details)
+    return fields
 
 
 def load_fault(fault: str | RegoLoadError) -> dict[str, Any]:
@@ -91,10 +91,10 @@ def load_fault(fault: str | RegoLoadError) -> dict[str, Any]:
 
 def fault(error: EvaluationError) -> dict[str, Any]:
     """An error of an evaluation as OPA writes it."""
-    told = OrderedFields(message=error.message, code=error.code)
+    fields = OrderedFields(message=error.message, code=error.code)
     if error.location.row:
-        told["location"] = place(error.location)
-    return told
+        fields["location"] = place(error.location)
+    return fields
 
 
 def _cases_document(cases: Mapping[str, RegoCaseResult]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``waddle rego test``: unit tests written in Rego, found and told as ``opa test`` does."""
+"""``waddle rego test``: finds and runs unit tests in Rego, as ``opa test`` does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Unit tests in Rego, run and told as ``opa test`` does."""
+"""Runs unit tests in Rego, and reports them as ``opa test`` does."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def run(options: UnitTestOptions) -> int:
 
 
 def _run_once(tests: UnitTests, files: RegoFiles, options: UnitTestOptions) -> int:
-    """Run all tests and tell what came of them; the exit code."""
+    """Run all tests and report the results; return the exit code."""
     results, code = list(tests.run(options.timeout, runtime=runtime())), exit_codes.OK
     if options.coverage or options.threshold > 0 or options.coverage_runs is not None:
         kinds = KINDS if options.coverage_runs is None else options.coverage_runs

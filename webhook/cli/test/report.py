@@ -32,7 +32,7 @@ def as_table(outcome: CheckOutcome) -> str:
     """What was mutated, and what violates, by place; then how much was looked at."""
     lines = _mutated_lines(outcome)
     ordered = sorted(outcome.shown, key=lambda item: (item.file, item.line, item.subject))
-    told = iter(table([(_constraint(item), one_line(item.result.msg)) for item in ordered]))
+    rows = iter(table([(_constraint(item), one_line(item.result.msg)) for item in ordered]))
     for (file, line, subject), violations in groupby(
         ordered, key=lambda item: (item.file, item.line, item.subject)
     ):
@@ -41,7 +41,7 @@ def as_table(outcome: CheckOutcome) -> str:
         for item in violations:
             action = ",".join(item.result.actions)
             colour = _COLOURS[level_of(item.result.actions)]
-            lines.append(f"  {styled(f'{action:6}', fg=colour)}  {next(told)}")
+            lines.append(f"  {styled(f'{action:6}', fg=colour)}  {next(rows)}")
         lines.append("")
     if outcome.times is not None:
         lines += [*run_times.as_table(outcome.times), ""]
@@ -56,9 +56,12 @@ def _excused_lines(outcome: CheckOutcome) -> list[str]:
         excuse = result.excuse
         if excuse is not None:
             until = f" until {excuse.expires}" if excuse.expires else ""
-            told = f"{'/'.join(result.constraint.key)}  {one_line(result.msg)}"
+            violation = f"{'/'.join(result.constraint.key)}  {one_line(result.msg)}"
             by = printable_name(f"{excuse.title}{until}")
-            lines += [printable_name(subject), f"  {styled('excused', fg='cyan')}  {told}  ({by})"]
+            lines += [
+                printable_name(subject),
+                f"  {styled('excused', fg='cyan')}  {violation}  ({by})",
+            ]
     return [*lines, ""] if lines else []
 
 
@@ -84,8 +87,10 @@ def summary(outcome: CheckOutcome) -> str:
     reviewed = quantity(outcome.reviewed, "document" if outcome.documents else "object")
     if outcome.faults and not outcome.violations:
         counted = f"not all could be judged (faults: {len(outcome.faults)}); nothing was found"
-    told = f"{counted} in {reviewed}, by {quantity(len(outcome.constraints), 'constraint')}"
-    return "; left out: ".join([told, *(["; ".join(outcome.left_out)] if outcome.left_out else [])])
+    summary = f"{counted} in {reviewed}, by {quantity(len(outcome.constraints), 'constraint')}"
+    return "; left out: ".join(
+        [summary, *(["; ".join(outcome.left_out)] if outcome.left_out else [])]
+    )
 
 
 def _constraint(item: CheckedViolation) -> str:
@@ -110,7 +115,7 @@ def as_json(outcome: CheckOutcome) -> str:
 
 
 def as_yaml(outcome: CheckOutcome) -> str:
-    """The same as YAML, with the names that gator's encoder makes of them."""
+    """Return the results as YAML, with the field names of gator's encoder."""
     documents: Any = [_yaml_result(outcome, item) for item in outcome.shown]
     if outcome.times is not None:
         documents = {"results": documents, "stats": outcome.times}
@@ -118,7 +123,7 @@ def as_yaml(outcome: CheckOutcome) -> str:
 
 
 def report(outcome: CheckOutcome) -> Report:
-    """As SARIF, JUnit and annotations tell it."""
+    """Return the results for SARIF, JUnit and annotations."""
     places = FilesFieldLines()
     findings = [
         ShownFinding(

@@ -128,7 +128,7 @@ class CheckOutcome:
 
 
 _TOLD_BEFORE: Final = frozenset({"parse", "compile", "template", "constraint"})
-"""Causes for which a policy is refused as it is added: that is told once, not of each object."""
+"""Causes for which a policy is refused as it is added: reported once, not for each object."""
 
 _UNREAD: Final = (
     "reading: the objects are reviewed without what could not be read: mutators or policies in it "
@@ -283,8 +283,8 @@ class _Reviewing:
                 )
             )
         name = name_of(obj)
-        told = [*map(str, reviewed.unresolved), *reviewed.remarks]
-        self._warnings += [f"WARNING - {_subject(obj)}: {one}" for one in told]
+        warned = [*map(str, reviewed.unresolved), *reviewed.remarks]
+        self._warnings += [f"WARNING - {_subject(obj)}: {one}" for one in warned]
         if reviewed.unmutated:
             self.faults.append(reviewed.unmutated)
         if reviewed.unexpanded:
@@ -306,22 +306,22 @@ class _Reviewing:
         snapshot = self._policies.snapshot
         asked = self._matched.missing(snapshot, admission.NAME)
         missing = [one for one in asked if one.key not in self._matched_alone]
-        told = [f"WARNING - {one}" for one in unmatched(missing, self._seen)]
+        warned = [f"WARNING - {one}" for one in unmatched(missing, self._seen)]
         if missing:
             counted = f"{len(missing)} of {quantity(len(snapshot.constraints), 'constraint')}"
             names = listed(["/".join(one.key) for one in missing])
-            told.append(f"{counted} matched no object: {names}")
-        told += [f"WARNING - {one}" for one in unasked(snapshot, self._matched_alone)]
-        told += [
+            warned.append(f"{counted} matched no object: {names}")
+        warned += [f"WARNING - {one}" for one in unasked(snapshot, self._matched_alone)]
+        warned += [
             f"WARNING - {kind}/{name}: {text}"
             for kind, name, text in self._foreign.warnings(snapshot.inventory)
         ]
-        told += [
+        warned += [
             f"WARNING - {'/'.join(key)} matched no object"
             for key in self._foreign.keys
             if key not in self._foreign.asked
         ]
-        self._warnings += told
+        self._warnings += warned
 
 
 def _left_out(sources: Sources, excluded: Sequence[str]) -> list[str]:
@@ -448,7 +448,7 @@ def _add_each(
 
 
 def _undecided(responses: Responses, shown: str, warnings: list[str]) -> list[str]:
-    """What may deny and could not be decided; what only warns is told by a warning."""
+    """Return the denying constraints that could not be decided; a warning one gives a warning."""
     faults = [f"auditing objects: reviewing {shown}: {fault}" for fault in responses.faults]
     for item in responses.undecided:
         if item.cause in _TOLD_BEFORE:
@@ -456,9 +456,9 @@ def _undecided(responses: Responses, shown: str, warnings: list[str]) -> list[st
         if item.answer == "reject":
             faults.append(f"auditing objects: reviewing {shown}: not decided: {item}")
             continue
-        told = f"WARNING - {shown}: not decided: {item}"
-        if item.answer == "warn" and told not in warnings:
-            warnings.append(told)
+        warned = f"WARNING - {shown}: not decided: {item}"
+        if item.answer == "warn" and warned not in warnings:
+            warnings.append(warned)
     return faults
 
 

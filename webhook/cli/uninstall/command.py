@@ -1,4 +1,4 @@
-"""``waddle uninstall``: what is left of Waddle in a cluster, removed in an order that blocks nothing."""
+"""``waddle uninstall``: remove Waddle's objects from a cluster, in an order that blocks no request."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Gatekeeper, whose policies they are as well. Without --yes nothing is removed: w
 )
 @click.option("--yes", is_flag=True, help="Remove it, and do not only show it.")
 @cluster_options
-def command(  # each is an option
+def command(
     *,
     webhooks: bool,
     policies: bool,
@@ -38,14 +38,14 @@ def command(  # each is an option
     context: str | None,
     namespace: str,
 ) -> int:
-    """Show or remove."""
+    """Show what there is to remove, or with ``--yes`` remove it."""
     if not webhooks and not policies:
         raise click.UsageError("name what to remove: --webhooks, --policies or both")
     # Here and not above: it brings aiohttp and the event loop.
-    from webhook.cli.uninstall.run import Wanted, run  # noqa: PLC0415
+    from webhook.cli.uninstall.run import Uninstallation, run  # noqa: PLC0415
 
     return run(
-        Wanted(webhooks=webhooks, policies=policies, name=name, namespace=namespace),
+        Uninstallation(webhooks=webhooks, policies=policies, name=name, namespace=namespace),
         remove=yes,
         kubeconfig=kubeconfig,
         context=context,

@@ -1,4 +1,4 @@
-"""What ``waddle uninstall`` finds and removes."""
+"""What ``waddle uninstall`` does: find what an installation left in a cluster, and remove it."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 GROUPS: Final = tuple(
     sorted({"policy.waddle.dev", pod_status.GROUP, *known.GROUPS} - {table.CONSTRAINTS.group})
 )
-"""Of the CRDs that the manifests bring."""
+"""The API groups of the CRDs that the manifests bring."""
 
 _GATEKEEPER: Final = "gatekeeper-validating-webhook-configuration"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is to be removed, and of which installation."""
+class Uninstallation:
+    """What to remove, and of which installation."""
 
     webhooks: bool
     policies: bool
@@ -55,18 +55,20 @@ class Wanted:
 
 
 class MustStay(Exception):
-    """It must not be removed now; the message says why."""
+    """Nothing may be removed now; the message says why."""
 
 
-def run(wanted: Wanted, *, remove: bool, kubeconfig: str | None, context: str | None) -> int:
-    """Show what there is, or remove it; the exit code."""
+def run(
+    chosen: Uninstallation, *, remove: bool, kubeconfig: str | None, context: str | None
+) -> int:
+    """Show what there is, or remove it; return the exit code."""
 
     async def go() -> int:
         async with ClusterClient(load_credentials(kubeconfig, context=context)) as client:
-            if wanted.policies and remove:
-                await _check(client, wanted)
+            if chosen.policies and remove:
+                await _check(client, chosen)
             count = 0
-            async for resource, item in _found(client, wanted):
+            async for resource, item in _found(client, chosen):
                 metadata = item["metadata"]
                 name, namespace = metadata["name"], metadata.get("namespace", "")
                 if remove:
@@ -91,7 +93,7 @@ def run(wanted: Wanted, *, remove: bool, kubeconfig: str | None, context: str | 
     return exit_codes.OK
 
 
-async def _check(client: ClusterClient, wanted: Wanted) -> None:
+async def _check(client: ClusterClient, chosen: Uninstallation) -> None:
     """Raise :class:`MustStay` where somebody enforces the policies, or makes them again."""
     try:
         await client.get(WEBHOOK_CONFIGURATIONS, _GATEKEEPER)
@@ -101,30 +103,32 @@ async def _check(client: ClusterClient, wanted: Wanted) -> None:
     else:
         raise MustStay(f"Gatekeeper is installed ({_GATEKEEPER}): it uses these policies, too")
     for label in (WEBHOOK_PODS, AUDIT_PODS):
-        pods = await list_objects(client, PODS, wanted.namespace, {"labelSelector": label})
+        pods = await list_objects(client, PODS, chosen.namespace, {"labelSelector": label})
         if pods:
             names = ", ".join(pod["metadata"]["name"] for pod in pods[:3])
             raise MustStay(
-                f"Pods of Waddle in {wanted.namespace} ({names}) would recreate what is removed:"
+                f"Pods of Waddle in {chosen.namespace} ({names}) would recreate what is removed:"
                 " delete its Deployments first"
             )
 
 
-async def _found(client: ClusterClient, wanted: Wanted) -> AsyncIterator[tuple[Resource, Object]]:
+async def _found(
+    client: ClusterClient, chosen: Uninstallation
+) -> AsyncIterator[tuple[Resource, Object]]:
     """What there is, in order: what may refuse a request first, CRDs with their objects last."""
-    if wanted.webhooks:
+    if chosen.webhooks:
         for resource, kind in (
             (WEBHOOK_CONFIGURATIONS, "validating"),
             (MUTATING_CONFIGURATIONS, "mutating"),
         ):
             try:
-                item = await client.get(resource, f"{wanted.name}-{kind}-webhook-configuration")
+                item = await client.get(resource, f"{chosen.name}-{kind}-webhook-configuration")
             except ApiError as error:
                 if not error.is_absent:
                     raise
             else:
                 yield resource, item
-    if not wanted.policies:
+    if not chosen.policies:
         return
     # Bindings before policies: a policy without one refuses nothing, a binding without one may.
     for resource in (POLICY_BINDINGS, POLICIES):

@@ -91,7 +91,7 @@ def document_of(results: Sequence[SuiteResult], summary: SuiteSummary) -> dict[s
 
 
 def report(results: Sequence[SuiteResult], missing: Sequence[str] = ()) -> Report:
-    """As SARIF and annotations tell it: a rule for each test, a finding for each failure.
+    """Return the results for SARIF and annotations: a rule for each test, a finding for each failure.
 
     ``missing`` says why nothing was run.
     """

@@ -42,7 +42,7 @@ class ReviewContext(EvaluationContext):
 
     @property
     def random(self) -> random.Random:
-        """The same of chance."""
+        """The random numbers of the review, where its moment is fixed."""
         if (moment := self._moment()) is not None and not hasattr(self, "_random"):
             self._random = random.Random(moment.take()[1])  # noqa: S311  # as the query's own
         return super().random

@@ -25,8 +25,8 @@ from webhook.constraint.drivers.cel_validator import (
     CompiledValidation,
     Composed,
     conditions_hold,
+    message_of,
     pass_on,
-    told,
     violations,
 )
 from webhook.constraint.errors import CompileError, PolicyError
@@ -192,7 +192,7 @@ class CelEvaluator:
         state: _Shared,
         look: Callable[[], None],
     ) -> list[DriverViolation] | None:
-        """The same by one function; None where that cannot say."""
+        """Evaluate all validations by one generated function; None where only the exact form can decide."""
         prepared: tuple[Any, ...] | None = ()
         if whole.prepared:
             prepared = self._prepared_for(whole, given, look)
@@ -216,7 +216,7 @@ class CelEvaluator:
         except Exception:  # noqa: BLE001  # whatever it was, the expressions say what it means
             return None
         return [
-            DriverViolation(told(self._validations[number], message), None)
+            DriverViolation(message_of(self._validations[number], message), None)
             for number, message in told_of
         ]
 

@@ -37,7 +37,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """What must be true, and what is told where it is not."""
+    """An expression that must be true, and the message where it is not."""
 
     expression: str
     message: str = ""

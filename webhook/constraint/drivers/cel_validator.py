@@ -1,7 +1,8 @@
-"""What a policy's conditions and validations say of a request, one by one, as Kubernetes' validator does.
+"""Evaluates match conditions and validations one by one, as the API server's validator does.
 
 admission/plugin/policy/validating/validator.go and admission/plugin/webhook/matchconditions/matcher.go
-of k8s.io/apiserver; the variables that they read are composed as in admission/plugin/cel/composition.go.
+of k8s.io/apiserver. Variables are composed as in admission/plugin/cel/composition.go: each is
+evaluated when an expression reads it first.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ if TYPE_CHECKING:
     from webhook.cel.engine import Expression
 
 _UNPAID: Final = Meter(0)
-"""Pays for nothing: who evaluates gives a meter first."""
+"""The meter before an evaluation begins: it pays for nothing."""
 
 MESSAGE_BYTES_MAX: Final = 5 * 1024
-"""Of what a messageExpression gives (pkg/apis/cel/config.go)."""
+"""The longest message that a messageExpression may give (pkg/apis/cel/config.go)."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledValidation:
-    """What must be true, and what is told where it is not."""
+    """An expression that must be true, and the message where it is not."""
 
     expression: Expression
     message: str
@@ -40,11 +41,12 @@ class CompiledValidation:
 def conditions_hold(
     conditions: Sequence[Expression], env: dict[str, Any], look: Callable[[], None] | None = None
 ) -> bool:
-    """Whether all match conditions hold; one that does not makes up for errors in others.
+    """Return whether all match conditions hold.
 
-    Raises :class:`~webhook.cel.errors.EvaluationError`.
+    There are three cases: one is false, whatever the others are: False; all are true: True; else
+    the errors are raised together, as an :class:`~webhook.cel.errors.EvaluationError`.
     """
-    faults: dict[str, None] = {}  # each is told once, as Go's aggregates do
+    faults: dict[str, None] = {}  # a set in order: Go's aggregates have each text once
     unanswered: NobodyAnswers | None = None
     purse = Purse(MATCH_CONDITIONS_COST, look)
     for condition in conditions:
@@ -59,8 +61,8 @@ def conditions_hold(
     if unanswered is not None:
         raise unanswered
     if faults:
-        told = list(faults)
-        raise EvaluationError(told[0] if len(told) == 1 else f"[{', '.join(told)}]")
+        texts = list(faults)
+        raise EvaluationError(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
     return True
 
 
@@ -73,7 +75,7 @@ class Failed(NamedTuple):
 
     @property
     def is_error(self) -> bool:
-        """Whether it has no value."""
+        """Whether the expression gave an error, and not false."""
         return self.error is not None
 
 
@@ -85,12 +87,12 @@ def violations(
     fails: bool,
     cost: int = EXPRESSION_COST,
 ) -> list[str]:
-    """What the validations that fail say, and where a policy ``fails`` the errors of the others.
+    """Return the messages of validations that are false; with ``fails`` also those of errors.
 
-    All together may ``cost`` so much.
+    ``fails`` is whether the policy's failurePolicy is Fail. ``cost`` bounds all validations together.
     """
     failed = failed_validations(validations, composed, look, cost=cost)
-    return [one.message for one in failed if fails or not one.is_error]
+    return [item.message for item in failed if fails or not item.is_error]
 
 
 def failed_validations(
@@ -100,34 +102,34 @@ def failed_validations(
     *,
     cost: int,
 ) -> list[Failed]:
-    """The validations that are false or in error. All together may ``cost`` so much."""
+    """Return the validations that are false or in error; ``cost`` bounds all of them together."""
     failed = []
     purse = Purse(cost, look)
-    for one in validations:
+    for validation in validations:
         try:
-            holds = purse.pay(one.expression, composed.env)
+            holds = purse.pay(validation.expression, composed.env)
         except EvaluationError as error:
             pass_on(error)
-            text = failure_text(one.expression, composed.env, error)
-            failed.append(Failed(one, text, error))
+            text = failure_text(validation.expression, composed.env, error)
+            failed.append(Failed(validation, text, error))
             if purse.left < 0:
                 break  # nothing is left for those that follow
             continue
         if holds is not True:
-            failed.append(Failed(one, _message(one, composed.env, purse)))
+            failed.append(Failed(validation, _message(validation, composed.env, purse)))
     return failed
 
 
 def failure_text(expression: Expression, env: Mapping[str, Any], error: EvaluationError) -> str:
-    """As the API server says it; a Secret's values are left out."""
+    """Return an error in the API server's words, without the values of a Secret."""
     request = object_of(env.get("request"))
     about = {"kind": request.get("kind"), "object": env.get("object")}
-    told = without_secrets(error.text, about | {"oldObject": env.get("oldObject")})
-    return f"expression '{expression.source}' resulted in error: {told}"
+    text = without_secrets(error.text, about | {"oldObject": env.get("oldObject")})
+    return f"expression '{expression.source}' resulted in error: {text}"
 
 
 class Purse:
-    """What expressions may cost together; each has a limit of its own, too."""
+    """The cost budget of several expressions together; each has its own limit, too."""
 
     __slots__ = ("_look", "left")
 
@@ -136,7 +138,7 @@ class Purse:
         self._look = look
 
     def pay(self, expression: Expression, env: dict[str, Any]) -> Any:
-        """The value of an expression, and of the variables that it is the first to read."""
+        """Evaluate an expression, and pay for the variables that it reads first."""
         meter = Meter(min(self.left, EXPRESSION_COST), self._look)
         composed = env.get("variables")
         if composed is not None:
@@ -148,43 +150,43 @@ class Purse:
 
 
 def pass_on(error: EvaluationError) -> None:
-    """What is no fault of the expression is not taken for one."""
+    """Raise again what is no fault of the expression: the review's time is over."""
     if isinstance(error, TimeUp):
         raise error
 
 
-def _message(one: CompiledValidation, env: dict[str, Any], purse: Purse) -> str:
-    """What a validation that failed says."""
+def _message(validation: CompiledValidation, env: dict[str, Any], purse: Purse) -> str:
     message = None
-    if one.message_expression is not None:
+    if validation.message_expression is not None:
         try:
-            message = purse.pay(one.message_expression, env)
+            message = purse.pay(validation.message_expression, env)
         except EvaluationError as error:
             pass_on(error)
-    return told(one, message)
+    return message_of(validation, message)
 
 
-def told(one: CompiledValidation, message: Any) -> str:
-    """The same, by what its messageExpression gave: what is no text, or too long, is none."""
-    text = message.strip(SPACES) if type(message) is str else ""
+def message_of(validation: CompiledValidation, value: Any) -> str:
+    """Return the message of a validation that failed; ``value`` is of its messageExpression.
+
+    There are three cases, as in the API server: the value, if it is a text of one line and not too
+    long; else the ``message``, if there is one; else the expression itself.
+    """
+    text = value.strip(SPACES) if type(value) is str else ""
     if "\n" in text or len(text.encode("utf-8", "replace")) > MESSAGE_BYTES_MAX:
         text = ""
-    return text or one.message.strip(SPACES) or _failed(one)
-
-
-def _failed(one: CompiledValidation) -> str:
-    return f"failed expression: {one.expression.source.strip(SPACES)}"
+    source = validation.expression.source.strip(SPACES)
+    return text or validation.message.strip(SPACES) or f"failed expression: {source}"
 
 
 class Composed(dict[str, Any]):
-    """The field ``variables``: each is computed when it is read first, and its error kept, too.
+    """``variables``: each is evaluated when it is read first, and its value or error kept.
 
-    ``meter`` pays for what is computed.
+    ``meter`` pays for it, and belongs to the expression that reads it first.
     """
 
     __slots__ = ("_errors", "_variables", "env", "meter")
 
-    # By itself it is a value like any other, of which there is one.
+    # Compared by identity: there is one in an evaluation, and its values change.
     __eq__ = object.__eq__
     __hash__ = object.__hash__  # type: ignore[assignment]  # dict says that it has none
 
@@ -195,9 +197,9 @@ class Composed(dict[str, Any]):
         params: Any,
         known: dict[str, Any] | None = None,
     ) -> None:
-        """``params`` is what variables may read under that name; ``known`` are computed already."""
+        """``params`` is what variables read as ``params``; ``known`` are variables with their values."""
         super().__init__(known or {})
-        # No other expression than a variable's has a name for the parameters' resource.
+        # Only variables read the parameters' resource by this name.
         self.env = {**given, "variables": self, "params": params}
         for name in KNOWN:
             if name in self:
@@ -214,7 +216,7 @@ class Composed(dict[str, Any]):
         try:
             value = self[name] = self._variables[name].evaluate(self.env, self.meter)
         except LimitExceeded as fault:
-            self._errors[name] = fault  # who tries again has no more to spend
+            self._errors[name] = fault  # another attempt has no more to spend
             raise
         except NobodyAnswers as fault:
             self._errors[name] = fault
@@ -226,5 +228,5 @@ class Composed(dict[str, Any]):
         return value
 
     def keys(self) -> Any:
-        """None: which there are is known before any is asked for."""
+        """Refuse: an expression cannot list the variables."""
         raise TypeError("variables are not a map")

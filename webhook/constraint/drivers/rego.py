@@ -113,7 +113,7 @@ class RegoDriver:
         return self._evaluator(code, violation)
 
     def load(self, template: Template, code: Code, key: str, body: bytes) -> RegoEvaluator:
-        """The same from code that another process of ours compiled, with these built-ins disabled.
+        """Load code that another process of Waddle compiled with the same built-ins disabled.
 
         ``key`` is that of the code where it is cached.
         """

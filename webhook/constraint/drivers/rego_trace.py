@@ -47,7 +47,7 @@ class RegoTrace(NamedTuple):
 
 
 class TracingDriver:
-    """Compiles as another driver does, and tells ``tell`` of each evaluation's steps."""
+    """Compiles as another driver does, and calls ``tell`` with each evaluation's steps."""
 
     def __init__(
         self, driver: Driver, options: CompileOptions, tell: Callable[[RegoTrace], None]

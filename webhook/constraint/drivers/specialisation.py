@@ -142,7 +142,7 @@ class ConstraintRules:
         self._room = KNOWN_MIN
 
     def rule(self, parameters: Any) -> Entrypoint:
-        """The rule for these parameters, which are told by their identity: they never change."""
+        """Return the rule for these parameters. They are compared by identity, since they never change."""
         bound = self._known.get(id(parameters))
         if bound is None or bound.parameters is not parameters:
             bound = self._add(parameters)

@@ -1,4 +1,4 @@
-"""Globs over paths of names: which are meant, and which of those are not."""
+"""Globs over paths of names, some of which include a path and others exclude it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 LIST_SCHEMA = {"type": "array", "items": {"type": "string"}}
-"""What a constraint says of such globs."""
+"""The schema of a field with such globs."""
 
 
 def patterns(match: Mapping[str, Any], name: str) -> list[str] | None:
-    """The globs of a field of ``spec.match``, None where it has none.
+    """Return the globs of a field of ``spec.match``; None where it is absent.
 
     Raises :class:`~webhook.constraint.errors.InvalidConstraint`.
     """
@@ -30,7 +30,7 @@ def patterns(match: Mapping[str, Any], name: str) -> list[str] | None:
 def compile_globs(
     included: Sequence[str] | None, excluded: Sequence[str] | None, separator: str
 ) -> Callable[[str], bool]:
-    """Whether a path is meant: by any of the first (None for all), and by none of the others.
+    """Compile whether a path is selected: ``included`` has a glob for it (None for all), ``excluded`` none.
 
     In the syntax of github.com/gobwas/glob: ``*`` and ``?`` stop at the separator, ``**`` does
     not. Raises :class:`~webhook.constraint.errors.InvalidConstraint`.
@@ -39,14 +39,14 @@ def compile_globs(
     from webhook.rego.builtins.globs import compiled  # noqa: PLC0415
 
     try:
-        wanted = None if included is None else [compiled(one, separator) for one in included]
-        unwanted = [compiled(one, separator) for one in excluded or ()]
+        include = None if included is None else [compiled(glob, separator) for glob in included]
+        exclude = [compiled(glob, separator) for glob in excluded or ()]
     except BuiltinError as error:
         raise InvalidConstraint(f"spec.match: {error}") from None
 
-    def meant(path: str) -> bool:
-        if wanted is not None and not any(one.found_in(path) for one in wanted):
+    def selected(path: str) -> bool:
+        if include is not None and not any(glob.found_in(path) for glob in include):
             return False
-        return not any(one.found_in(path) for one in unwanted)
+        return not any(glob.found_in(path) for glob in exclude)
 
-    return meant
+    return selected

@@ -1,7 +1,7 @@
 """The CRDs of constraints: one for each template, made by whichever replica is first.
 
 The API server fills in much that a template does not say, and others may label
-what they did not make; so a CRD is right when it has everything that is wanted
+what they did not make; so a CRD is right when it has everything that is desired
 of it, whatever else it has. And it is left alone where it was made from a newer
 generation of the template than the one in force here: a replica that is behind,
 or cannot use the newest, must not undo what the others made.
@@ -59,19 +59,19 @@ def owned(crd: Mapping[str, Any], template: Mapping[str, Any]) -> Json:
     return {**crd, "metadata": metadata}
 
 
-def overlay_crd(wanted: Json, current: Json) -> Json | None:
-    """The wanted CRD over the current one; None where the current one has all of it.
+def overlay_crd(desired: Json, current: Json) -> Json | None:
+    """Return the desired CRD over the current one; None where the current one has all of it.
 
     Or is of the same template, and newer.
     """
-    if _is_newer(current, wanted):
+    if _is_newer(current, desired):
         return None
     for as_it_is in (_with_columns_as_they_are, _with_match_as_it_is, _with_owner_as_it_is):
-        wanted = as_it_is(wanted, current)
+        desired = as_it_is(desired, current)
     changed = {
         **current,
-        "metadata": _over(wanted["metadata"], current["metadata"]),
-        "spec": _over(wanted["spec"], current["spec"]),
+        "metadata": _over(desired["metadata"], current["metadata"]),
+        "spec": _over(desired["spec"], current["spec"]),
     }
     return None if _says_the_same(changed, current) else changed
 
@@ -81,34 +81,34 @@ def _column_names(crd: Mapping[str, Any]) -> str:
     return ",".join(column["name"] for column in columns)
 
 
-def _with_columns_as_they_are(wanted: Json, current: Json) -> Json:
-    """The wanted CRD without its columns, where they have been written before.
+def _with_columns_as_they_are(desired: Json, current: Json) -> Json:
+    """Return the desired CRD without its columns, where they have been written before.
 
     Gatekeeper replaces the spec of CRDs whole when it makes them too: who puts columns back
     that somebody took away would write for ever, and so would it.
     """
-    if not _was_written(COLUMNS, wanted, current):
-        return wanted
+    if not _was_written(COLUMNS, desired, current):
+        return desired
     versions = [
         {name: value for name, value in version.items() if name != "additionalPrinterColumns"}
-        for version in wanted["spec"]["versions"]
+        for version in desired["spec"]["versions"]
     ]
-    return {**wanted, "spec": {**wanted["spec"], "versions": versions}}
+    return {**desired, "spec": {**desired["spec"], "versions": versions}}
 
 
-def _with_match_as_it_is(wanted: Json, current: Json) -> Json:
-    """The wanted CRD without fields of a match that were written before and taken away, likewise."""
-    if not _was_written(MATCH_FIELDS, wanted, current):
-        return wanted
+def _with_match_as_it_is(desired: Json, current: Json) -> Json:
+    """Return the desired CRD without fields of a match that were written before and taken away."""
+    if not _was_written(MATCH_FIELDS, desired, current):
+        return desired
     versions = []
-    for ours, theirs in zip(wanted["spec"]["versions"], current["spec"]["versions"], strict=True):
+    for ours, theirs in zip(desired["spec"]["versions"], current["spec"]["versions"], strict=True):
         fields, known = _match_fields(ours), _match_fields(theirs)
         gone = [name for name in OWN_FIELDS if name in fields and name not in known]
         version = copy.deepcopy(ours) if gone else ours
         for name in gone:
             del _match_fields(version)[name]
         versions.append(version)
-    return {**wanted, "spec": {**wanted["spec"], "versions": versions}}
+    return {**desired, "spec": {**desired["spec"], "versions": versions}}
 
 
 def _match_fields(version: Json) -> Json:
@@ -120,16 +120,16 @@ def _match_fields(version: Json) -> Json:
     return fields
 
 
-def _was_written(annotation: str, wanted: Json, current: Json) -> bool:
+def _was_written(annotation: str, desired: Json, current: Json) -> bool:
     """Whether what an annotation names has been written into the CRD before."""
-    ours = (wanted["metadata"].get("annotations") or {}).get(annotation)
+    ours = (desired["metadata"].get("annotations") or {}).get(annotation)
     theirs = (current["metadata"].get("annotations") or {}).get(annotation)
-    same_versions = len(wanted["spec"]["versions"]) == len(current["spec"]["versions"])
+    same_versions = len(desired["spec"]["versions"]) == len(current["spec"]["versions"])
     return theirs is not None and theirs == ours and same_versions
 
 
-def _is_newer(current: Json, wanted: Json) -> bool:
-    ours, theirs = wanted["metadata"], current["metadata"]
+def _is_newer(current: Json, desired: Json) -> bool:
+    ours, theirs = desired["metadata"], current["metadata"]
     return _owner(ours) == _owner(theirs) and _generation(theirs) > _generation(ours)
 
 
@@ -139,15 +139,15 @@ def _owner(metadata: Mapping[str, Any]) -> str:
     return next((owner.get("uid", "") for owner in owners if owner.get("controller")), "")
 
 
-def _with_owner_as_it_is(wanted: Json, current: Json) -> Json:
-    """The wanted CRD with the current owners, where the template is among them already.
+def _with_owner_as_it_is(desired: Json, current: Json) -> Json:
+    """Return the desired CRD with the current owners, where the template is among them already.
 
     Gatekeeper names it by another version of its kind, and would do so again.
     """
-    ours, theirs = wanted["metadata"], current["metadata"]
+    ours, theirs = desired["metadata"], current["metadata"]
     if not _owner(ours) or _owner(ours) != _owner(theirs):
-        return wanted
-    return {**wanted, "metadata": {**ours, "ownerReferences": theirs["ownerReferences"]}}
+        return desired
+    return {**desired, "metadata": {**ours, "ownerReferences": theirs["ownerReferences"]}}
 
 
 def _generation(metadata: Mapping[str, Any]) -> int:
@@ -183,21 +183,21 @@ def _undescribed(schema: Any) -> Any:
     return [_undescribed(item) for item in schema] if isinstance(schema, list) else schema
 
 
-def _over(wanted: Any, current: Any) -> Any:
+def _over(desired: Any, current: Any) -> Any:
     """Wanted fields over current ones, except that a schema is taken whole.
 
     A property that the template no longer has must go; elsewhere what is there
     and not spoken of is the API server's default.
     """
-    if isinstance(wanted, dict) and isinstance(current, dict):
+    if isinstance(desired, dict) and isinstance(current, dict):
         merged = dict(current)
-        for name, value in wanted.items():
+        for name, value in desired.items():
             before = current.get(name)
             if name == "schema":
                 merged[name] = before if _means_the_same(value, before) else value
             else:
                 merged[name] = _over(value, before)
         return merged
-    if isinstance(wanted, list) and isinstance(current, list) and len(wanted) == len(current):
-        return [_over(ours, theirs) for ours, theirs in zip(wanted, current, strict=True)]
-    return wanted
+    if isinstance(desired, list) and isinstance(current, list) and len(desired) == len(current):
+        return [_over(ours, theirs) for ours, theirs in zip(desired, current, strict=True)]
+    return desired

@@ -42,7 +42,7 @@ Types = dict["GroupVersionKind", "ObjectType"]
 
 
 class ExpressionKeeper:
-    """Looks kinds up and tells; :meth:`run` in a task of its own."""
+    """Looks kinds up, and reports what it finds for statuses; :meth:`run` in a task of its own."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class ExpressionKeeper:
         self._keeper.add(_ALL)
 
     async def run(self) -> None:
-        """Look and tell until cancelled."""
+        """Look kinds up and report until cancelled."""
         await self._keeper.run()
 
     async def _settle(self, key: str) -> None:

@@ -82,10 +82,10 @@ class ExtensionController:
         self._object_faults = object_faults or ObjectFaults()
         self._parts = {part: part.make() for part in PARTS} | dict(foreign or {})
         self._states: dict[ExtensionKey, ExtensionState] = {}
-        self._touched: set[ExtensionKey] = set()
+        self._changed: set[ExtensionKey] = set()
         self._shared: dict[ExtensionKey, str] = {}
         """What the conflicts and circles were when statuses were made."""
-        self._told = PublishedPolicies()
+        self._published = PublishedPolicies()
         self._last: dict[str, Any] = {}
         """What objects came to together when that could be found out last."""
 
@@ -94,7 +94,7 @@ class ExtensionController:
     def take(self, kind: str, name: str, document: Mapping[str, Any] | None) -> None:
         """Take an object as it is now; None when it is gone."""
         key = kind, name
-        self._touched.add(key)
+        self._changed.add(key)
         before = self._states.get(key)
         if before is not None and (document is None or before.uid != uid_of(document)):
             # Gone, or made anew between two looks: nothing of the old one counts.
@@ -122,13 +122,15 @@ class ExtensionController:
         elif part is PROVIDERS and state.error:
             registry.count(PROVIDER_ERRORS)
 
-    def spoil(self, kind: str, name: str, document: Mapping[str, Any], error: Exception) -> None:
+    def take_fault(
+        self, kind: str, name: str, document: Mapping[str, Any], error: Exception
+    ) -> None:
         """Taking an object raised what nobody foresaw: what was in force stays, its status says so."""
         known = self._states.get((kind, name))
         is_same = known is not None and known.uid == uid_of(document)
         state = replace(known, document=document) if known and is_same else ExtensionState(document)
         self._states[kind, name] = state.with_error(described(error), self._now())
-        self._touched.add((kind, name))
+        self._changed.add((kind, name))
 
     def _part_of(self, kind: str) -> PolicyPart:
         part = extension_named(kind).part
@@ -181,11 +183,11 @@ class ExtensionController:
                 continue
             if rollback_of(state.document) or state.in_force is None:
                 self._apply((kind, name), state)
-                self._touched.add((kind, name))
+                self._changed.add((kind, name))
 
     def take_good(self) -> dict[tuple[str, str], InForce | None]:
         """What is in force of each object that changed since the last call; None for none."""
-        return self._told.take_news()
+        return self._published.take_news()
 
     def take_fights(self, fights: Mapping[MutatorId, Fight]) -> None:
         """Note which mutators fight with somebody now."""
@@ -195,7 +197,7 @@ class ExtensionController:
             fighting = now.get(key, "")
             if state.fighting != fighting:
                 self._states[key] = replace(state, fighting=fighting)
-                self._touched.add(key)
+                self._changed.add(key)
 
     def listed(self, kind: str) -> None:
         """Every object of a kind that there was has been taken."""
@@ -268,21 +270,21 @@ class ExtensionController:
 
     def published(self) -> bool:
         """What was taken so far answers admissions now; whether that may change a status."""
-        if not self._touched:
+        if not self._changed:
             return False
         before, self._shared = self._shared, self._shared_faults()
-        self._touched |= {
+        self._changed |= {
             key for key in {*before, *self._shared} if before.get(key) != self._shared.get(key)
         }
-        for key in self._touched:
+        for key in self._changed:
             state = self._states.get(key)
             self._tell_readiness(key, state)
             subject = subject_key(*key)
             with self._object_faults.object("status", *key):
-                self._told.tell(subject, partial(self._status, key, state))
+                self._published.tell(subject, partial(self._status, key, state))
             if extension_named(key[0]).status is not None:  # else none of it is kept
-                self._told.enforced(subject, None if state is None else state.in_force)
-        self._touched.clear()
+                self._published.enforced(subject, None if state is None else state.in_force)
+        self._changed.clear()
         return True
 
     def _tell_readiness(self, key: ExtensionKey, state: ExtensionState | None) -> None:
@@ -299,7 +301,7 @@ class ExtensionController:
     @property
     def statuses(self) -> Mapping[str, Json]:
         """The status objects that this replica should have, by name, as of the last publication."""
-        return self._told.statuses
+        return self._published.statuses
 
     def _status(self, key: ExtensionKey, state: ExtensionState | None) -> Json | None:
         if state is None:

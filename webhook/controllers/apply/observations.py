@@ -22,7 +22,7 @@ class Observations:
         self._audits: dict[str, Json] = {}
 
     def violated(self, document: Mapping[str, Any], now: float) -> bool:
-        """A constraint in a roll-out was violated; whether that is to be told."""
+        """Note a violation of a constraint in a roll-out; return whether its status changes."""
         uid = document["metadata"].get("uid", "")
         said = violation_time(document, self._violated.get(uid), now)
         if said is None:
@@ -31,7 +31,7 @@ class Observations:
         return True
 
     def audited(self, uid: str, audited: Json | None) -> bool:
-        """What this replica's share of the audit found, None for nothing any more.
+        """Take what this replica's share of the audit found; None for nothing any more.
 
         Whether that is to be told: nothing is where only the time would differ.
         """

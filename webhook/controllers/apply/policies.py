@@ -1,12 +1,13 @@
 """ConstraintTemplates and constraints of the cluster, kept in step with a client.
 
-Each object costs only itself. A template that is refused leaves its last good
-revision in force, and so does a constraint; both say so in their status. After a
-restart that is a kept one (:mod:`webhook.controllers.revisions.revisions`). A template
-whose required data is not synced is withheld with its constraints. One
-task uses this: it applies a batch of changes, publishes the client's snapshot,
-and only then calls :meth:`PolicyController.published`, so that no status and no
-readiness ever speaks of policy that does not answer admissions yet.
+A broken object affects only itself. Where a template or constraint is refused, its last good
+revision stays in force, and its status says so. After a restart that is a kept revision
+(:mod:`webhook.controllers.revisions.revisions`). A template whose required data is not synced
+is withheld with its constraints.
+
+One task uses this. It applies a batch of changes, publishes the client's snapshot, and only then
+calls :meth:`PolicyController.published`. So neither a status nor readiness ever reports a policy
+that does not answer admissions yet.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from webhook.controllers.apply.strategies import (
     ConstraintStrategy,
     TemplateStrategy,
     applied,
-    spoilt,
+    faulted,
 )
 from webhook.controllers.object_faults import ObjectFaults
 from webhook.controllers.policy_keys import TEMPLATES, constraint_kind
@@ -40,7 +41,7 @@ from webhook.controllers.revisions.policy_state import (
 )
 from webhook.controllers.revisions.revisions import NoRevisions, rollback_of
 from webhook.controllers.status.context import StatusContext
-from webhook.controllers.status.policy_statuses import Circumstances, policy_status
+from webhook.controllers.status.policy_statuses import StatusInputs, policy_status
 from webhook.controllers.status.published import PublishedPolicies
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
 
 
 class PolicyController:
-    """Applies templates and constraints, and knows the statuses that follow."""
+    """Applies templates and constraints, and makes their statuses."""
 
     def __init__(
         self,
@@ -74,11 +75,11 @@ class PolicyController:
         object_faults: ObjectFaults | None = None,
         retries: Retries | None = None,
     ) -> None:
-        """``now`` gives the time for statuses, in RFC 3339; ``revisions`` has those kept.
+        """``now`` gives the time for statuses, in RFC 3339; ``revisions`` are the kept ones.
 
-        ``object_faults`` takes what nobody foresaw; ``retries`` knows what the machine did not compile.
-        With ``wait_for_broken`` a broken object holds readiness back; without, it
-        is given up on as Gatekeeper does by default.
+        ``object_faults`` takes unforeseen errors. ``retries`` knows which templates the machine could
+        not compile, and when to try again. With ``wait_for_broken`` a broken object holds readiness
+        back; else readiness stops waiting for it, as Gatekeeper does by default.
         """
         self._client = client
         self._tracker = tracker
@@ -94,8 +95,8 @@ class PolicyController:
         self._constraints: dict[str, dict[str, State]] = {}
         self._observations = Observations()
         self._around = StatusContext()
-        self._touched: set[PolicyKey] = set()
-        self._told = PublishedPolicies()
+        self._changed: set[PolicyKey] = set()
+        self._published = PublishedPolicies()
         self._faults: list[AppliedFault] = []
 
     # --- what the cluster holds ----------------------------------------------------------------
@@ -114,7 +115,7 @@ class PolicyController:
 
     @property
     def crds(self) -> Mapping[str, Json]:
-        """The constraint CRDs there should be, by name: of each template that can be used."""
+        """The constraint CRDs of all usable templates, by name."""
         states = self._templates.values()
         return {crd["metadata"]["name"]: crd for state in states if (crd := state.crd) is not None}
 
@@ -130,7 +131,7 @@ class PolicyController:
         return count_not_newest(self._templates.values(), self._all_constraints())
 
     def faults(self) -> dict[str, bool]:
-        """What is wrong with the objects, each in a line; whether a revision stays in force."""
+        """Return a line for each object with an error, and whether a revision of it is in force."""
         states = (*self._templates.values(), *self._all_constraints())
         return {line: state.in_force is not None for state in states if (line := state.fault)}
 
@@ -138,11 +139,11 @@ class PolicyController:
         return [state for states in self._constraints.values() for state in states.values()]
 
     def _known(self, group: str) -> dict[str, State]:
-        """The templates, or the constraints of a kind, by name; not to be kept."""
+        """Return the templates, or the constraints of a kind, by name; callers do not keep the dict."""
         return self._templates if group == TEMPLATES else self._constraints.get(group, {})
 
     def listed(self, kind: str) -> None:
-        """Every object of a kind that there was has been taken: readiness waits for no other.
+        """Note that all objects of the first list of a kind were taken: readiness waits for these.
 
         ``kind`` is a constraint kind, or :data:`TEMPLATES`.
         """
@@ -151,10 +152,14 @@ class PolicyController:
         self._tracker.expect(readiness_kind, states)
         for name, state in states.items():
             if state.error is not None or state.missing:
-                self._tell_readiness(readiness_kind, name, state)
+                self._update_readiness(readiness_kind, name, state)
 
     def template(self, name: str, document: Mapping[str, Any] | None) -> None:
-        """Take a template as it is now; None when it is gone."""
+        """Take a template; ``document`` is None where it is gone.
+
+        There are four cases: it is gone; its spec is unchanged; it was deleted and created again
+        between two events, so it counts as new; it is new or changed.
+        """
         if document is None:
             self._drop_template(name)
             return
@@ -162,7 +167,7 @@ class PolicyController:
         if before is not None and same_policy(before.document, document):
             return
         if before is not None and before.uid != document["metadata"].get("uid", ""):
-            # Deleted and made anew between two looks: nothing of the old one counts.
+            # Deleted and created again: nothing of the old one counts.
             self._drop_template(name)
             before = None
         known = State(document) if before is None else replace(before, document=document)
@@ -170,7 +175,7 @@ class PolicyController:
         self._apply_template(name)
 
     def is_new(self, group: str, name: str, document: Mapping[str, Any], digest: str) -> bool:
-        """Whether this of an object has not been applied, and is not what is in force."""
+        """Return whether this revision of an object was never applied, and is not in force."""
         state = self._known(group).get(name)
         if state is None:
             return True
@@ -179,12 +184,12 @@ class PolicyController:
         return state.in_force is None or state.in_force.digest != digest
 
     def constraint(self, kind: str, name: str, document: Mapping[str, Any] | None) -> None:
-        """Take a constraint as it is now; None when it is gone."""
+        """Take a constraint, in the same four cases as :meth:`template`."""
         known = self._constraints.setdefault(kind, {})
         before = known.get(name)
         if before is not None and document is not None and same_policy(before.document, document):
             return
-        self._touched.add((kind, name))
+        self._changed.add((kind, name))
         if document is None:
             self._object_faults.clear("constraint", kind, name)
             if (gone := known.pop(name, None)) is not None:
@@ -203,8 +208,10 @@ class PolicyController:
         known[name] = self._applied_constraint(kind, fresh)
         self._apply_groups(kind)
 
-    def spoil(self, group: str, name: str, document: Mapping[str, Any], error: Exception) -> None:
-        """Taking an object raised what nobody foresaw: what was in force stays, its status says so."""
+    def take_fault(
+        self, group: str, name: str, document: Mapping[str, Any], error: Exception
+    ) -> None:
+        """Report an unforeseen error of an object in its status; what was in force stays in force."""
         strategy = self._of_templates if group == TEMPLATES else self._of_constraints
         of_group = (
             self._templates if group == TEMPLATES else self._constraints.setdefault(group, {})
@@ -212,14 +219,14 @@ class PolicyController:
         known = of_group.get(name)
         is_same = known is not None and known.uid == document["metadata"].get("uid", "")
         state = replace(known, document=document) if known and is_same else State(document)
-        of_group[name], broken = spoilt(state, strategy, error)
-        self._touched.add((group, name))
+        of_group[name], broken = faulted(state, strategy, error)
+        self._changed.add((group, name))
         if broken is not None:
             strategy.break_(document, broken)
 
     @property
     def staged(self) -> frozenset[PolicyKey]:
-        """The constraints that are enforced at a stage of a roll-out, by kind and name."""
+        """The constraints that are at a stage of a roll-out, by kind and name."""
         return frozenset(
             (kind, name)
             for kind, states in self._constraints.items()
@@ -228,46 +235,46 @@ class PolicyController:
         )
 
     def violated(self, kind: str, name: str, now: float) -> None:
-        """A constraint in a roll-out was violated; ``now`` is in seconds since the epoch."""
+        """Note a violation of a constraint in a roll-out; ``now`` is in seconds since the epoch."""
         state = self._constraints.get(kind, {}).get(name)
         if state is None or not state.action or state.error is not None:
             return
         with self._object_faults.object("rollout", kind, name):
             if self._observations.violated(state.document, now):
-                self._touched.add((kind, name))
+                self._changed.add((kind, name))
 
     def take_breakers(self, breakers: Mapping[PolicyKey, BreakerView]) -> None:
-        """Constraints that took too long, by kind and name, as they are now."""
-        self._touch(self._around.take_breakers(breakers))
+        """Take the breakers of constraints that took too long, by kind and name."""
+        self._mark_changed(self._around.take_breakers(breakers))
 
     def enforced(self) -> InForceNow:
-        """What is in force: templates by name, constraints by kind and name."""
+        """Return what is in force: templates by name, constraints by kind and name."""
         return enforced(self._templates, self._all_constraints())
 
     def take_generated(self, statuses: Statuses) -> None:
-        """What is to be said of policies and bindings that are generated."""
-        self._touch(self._around.take_generated(statuses))
+        """Take the status fields about generated policies and bindings."""
+        self._mark_changed(self._around.take_generated(statuses))
 
     def take_warnings(self, statuses: Statuses) -> None:
-        """What is to be said of expressions that nobody refuses."""
-        self._touch(self._around.take_warnings(statuses))
+        """Take the status fields with warnings about expressions."""
+        self._mark_changed(self._around.take_warnings(statuses))
 
     def take_unestablished(self, crds: Mapping[str, str]) -> None:
-        """The constraint CRDs that are not established, by name, with the reason."""
-        self._touch(self._around.take_unestablished(crds))
+        """Take the constraint CRDs that are not established, by name, with the reason."""
+        self._mark_changed(self._around.take_unestablished(crds))
 
-    def _touch(self, keys: Iterable[PolicyKey]) -> None:
-        self._touched |= {(group, name) for group, name in keys if name in self._known(group)}
+    def _mark_changed(self, keys: Iterable[PolicyKey]) -> None:
+        self._changed |= {(group, name) for group, name in keys if name in self._known(group)}
 
     def audited(self, results: Mapping[PolicyKey, Json | None]) -> None:
-        """Take what this replica's share of the audit found of constraints; None for nothing more."""
+        """Take what this replica's share of the audit found, by constraint; None where it found nothing."""
         for (kind, name), result in results.items():
             state = self._constraints.get(kind, {}).get(name)
             if state is not None and self._observations.audited(state.uid, result):
-                self._touched.add((kind, name))
+                self._changed.add((kind, name))
 
     def revised(self, subjects: Iterable[PolicyKey]) -> None:
-        """Revisions of these objects came or went: see whether one was waited for."""
+        """Apply objects again whose kept revisions changed, where a rollback or a restart may need one."""
         for group, name in subjects:
             states = self._known(group)
             state = states.get(name)
@@ -277,10 +284,10 @@ class PolicyController:
                 self._apply_template(name)
             else:
                 states[name] = self._applied_constraint(group, state)
-                self._touched.add((group, name))
+                self._changed.add((group, name))
 
     def synced(self, kinds: Collection[GroupVersionKind]) -> None:
-        """Take the kinds whose objects are all in the snapshot; templates that ask for them follow."""
+        """Take the kinds that are synced, and apply the templates that require them."""
         before, now = self._of_templates.synced, frozenset(kinds)
         if before == now:
             return
@@ -290,14 +297,14 @@ class PolicyController:
                 self._apply_template(name)
 
     def retry(self) -> None:
-        """Try again what the machine could not compile, where its time has come."""
+        """Apply the templates again that the machine could not compile, once they are due."""
         for name in self._retries.due():
             self._apply_template(name)
 
     # --- applying ------------------------------------------------------------------------------
 
     def _apply_template(self, name: str) -> None:
-        self._touched.add((TEMPLATES, name))
+        self._changed.add((TEMPLATES, name))
         state, broken = applied(
             self._templates[name], self._of_templates, self._revisions, self._object_faults
         )
@@ -317,27 +324,24 @@ class PolicyController:
             # Withheld with its template, nothing of a constraint is in force.
             fresh = replace(of_constraint, in_force=None) if state.active == 0 else of_constraint
             known[constraint] = self._applied_constraint(kind, fresh)
-            self._touched.add((kind, constraint))
+            self._changed.add((kind, constraint))
         self._apply_groups(name)
 
     def _apply_groups(self, kind: str) -> None:
-        """A template changed, or a constraint of it: groups with such members follow.
-
-        ``kind`` is the constraints' kind, in whatever case.
-        """
+        """Apply the groups again that have members of this constraint kind, in whatever case."""
         known = self._constraints.get(CONSTRAINT_GROUP, {})
         for name, state in known.items():
             if kind.lower() in templates_of(state.document):
                 known[name] = self._applied_constraint(CONSTRAINT_GROUP, state)
-                self._touched.add((CONSTRAINT_GROUP, name))
+                self._changed.add((CONSTRAINT_GROUP, name))
 
     def _note(self, state: State, refusal: ConstraintFrameworkError) -> None:
-        """Remember what was found of the newest generation, which nobody may have tried."""
+        """Remember the fault of a newest generation, for the record of all replicas."""
         if (fault := generation_fault(state.document, refusal)) is not None:
             self._faults.append(fault)
 
     def take_generation_faults(self) -> list[AppliedFault]:
-        """What is wrong with generations, as found while they were applied, since the last call."""
+        """Return the faults that were found while generations were applied since the last call."""
         faults, self._faults = self._faults, []
         return faults
 
@@ -345,13 +349,13 @@ class PolicyController:
         state = self._templates.pop(name, None)
         self._object_faults.clear("template", name)
         self._retries.forget(name)
-        self._touched.add((TEMPLATES, name))
+        self._changed.add((TEMPLATES, name))
         self._client.remove_template(name)
         kind = state.kind if state is not None else None
         if kind is not None:
             self._tracker.forget(constraint_kind(kind))
             gone = self._constraints.pop(kind, {})
-            self._touched.update((kind, constraint) for constraint in gone)
+            self._changed.update((kind, constraint) for constraint in gone)
             for constraint, of_constraint in gone.items():
                 self._object_faults.clear("constraint", kind, constraint)
                 self._observations.forget(of_constraint.uid)
@@ -365,29 +369,29 @@ class PolicyController:
                 self._note(state, broken)
         return taken
 
-    # --- saying so -----------------------------------------------------------------------------
+    # --- status and readiness ------------------------------------------------------------------
 
     def published(self) -> bool:
-        """The snapshot with everything applied so far answers admissions now.
+        """Make statuses and update readiness: the snapshot with all that was applied is published.
 
-        Whether that changed any status, or may have.
+        Returns whether a status may have changed.
         """
-        changed = bool(self._touched)
-        for group, name in self._touched:
+        is_changed = bool(self._changed)
+        for group, name in self._changed:
             state = self._known(group).get(name)
             readiness_kind = TEMPLATES if group == TEMPLATES else constraint_kind(group)
-            self._tell_readiness(readiness_kind, name, state)
+            self._update_readiness(readiness_kind, name, state)
             with self._object_faults.object("status", group, name):
-                self._told.tell((group, name), partial(self._status, group, state))
-            self._told.enforced((group, name), None if state is None else state.in_force)
-        self._touched.clear()
-        return changed
+                self._published.tell((group, name), partial(self._status, group, state))
+            self._published.enforced((group, name), None if state is None else state.in_force)
+        self._changed.clear()
+        return is_changed
 
     def take_good(self) -> dict[PolicyKey, InForce | None]:
-        """What is in force of each object that changed since the last call; None for none."""
-        return self._told.take_news()
+        """Return what is in force of each object that changed since the last call; None for nothing."""
+        return self._published.take_news()
 
-    def _tell_readiness(self, kind: str, name: str, state: State | None) -> None:
+    def _update_readiness(self, kind: str, name: str, state: State | None) -> None:
         if state is None:
             self._tracker.cancel(kind, name)
         elif state.error is None or not is_broken(state, self._templates):
@@ -399,15 +403,15 @@ class PolicyController:
 
     @property
     def statuses(self) -> Mapping[str, Json]:
-        """The status objects that this replica should have, by name, as of the last publication."""
-        return self._told.statuses
+        """The status objects of this replica, by name, as of the last publication."""
+        return self._published.statuses
 
     def _status(self, group: str, state: State | None) -> Json | None:
-        """The status object of one template or constraint; None for what is gone."""
+        """Return the status object of a template or constraint; None where it is gone."""
         if state is None:
             return None
         name, is_template = state.name, group == TEMPLATES
-        circumstances = Circumstances(
+        inputs = StatusInputs(
             self._client.fault_of(*((name,) if is_template else (group, name))),
             self._around.breaker(group, name),
             self._around.no_crd(name) if is_template else "",
@@ -416,4 +420,4 @@ class PolicyController:
             self._retries.at(name if is_template else group.lower()),
             self._client.elsewhere(name if is_template else group.lower()),
         )
-        return policy_status(self._pod, state, circumstances, is_template=is_template)
+        return policy_status(self._pod, state, inputs, is_template=is_template)

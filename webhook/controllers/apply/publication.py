@@ -1,4 +1,4 @@
-"""Policy from a cluster into service: batches applied, published whole, readiness told."""
+"""Puts policies of a cluster into service: applies batches, publishes each whole, then reports readiness."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ class ClusterPolicies:
             guard.keep(item.key for item in self._serving.revision.snapshot.constraints)
 
     def statuses(self) -> Mapping[str, Json]:
-        """The status objects that may be told: before serving, only what stands in its way."""
+        """The status objects to write: before serving, only those of what stands in its way."""
         statuses = self.reconciler.statuses()
         if self.is_serving:
             return statuses

@@ -49,7 +49,7 @@ class _Taker(NamedTuple):
     """The kind's name in readiness."""
     take: Callable[[Key, Json | None], None]
     listed: Callable[[], None]
-    spoil: Callable[[Key, Json, Exception], None] | None = None
+    take_fault: Callable[[Key, Json, Exception], None] | None = None
     """Taking an object raised what nobody foresaw: its status says so, if its kind has one."""
 
 
@@ -116,7 +116,7 @@ class Reconciler:
                 sync.CONFIG,
                 self._take_config,
                 lambda: expect(sync.CONFIG, ()),
-                self._spoil_config,
+                self._take_config_fault,
             ),
             SYNC_SET: _Taker(
                 "syncset", sync.SYNC_SETS, self._take_sync_set, lambda: expect(sync.SYNC_SETS, ())
@@ -126,7 +126,7 @@ class Reconciler:
                 TEMPLATES,
                 self._take_template,
                 partial(policy.listed, TEMPLATES),
-                lambda key, *raised: policy.spoil(TEMPLATES, key.name, *raised),
+                lambda key, *raised: policy.take_fault(TEMPLATES, key.name, *raised),
             ),
             CONSTRAINT_GROUPS.gvk: self._taker_of_constraints(CONSTRAINT_GROUPS.kind),
             **{row.gvk: self._taker_of_extensions(row.name) for row in extension.rows},
@@ -143,7 +143,7 @@ class Reconciler:
             kind,
             lambda key, document: extension.take(kind, named(key), document),
             partial(extension.listed, kind),
-            lambda key, *raised: extension.spoil(kind, named(key), *raised),
+            lambda key, *raised: extension.take_fault(kind, named(key), *raised),
         )
 
     def _taker(self, gvk: GroupVersionKind) -> _Taker | None:
@@ -159,11 +159,11 @@ class Reconciler:
             constraint_kind(kind),
             lambda key, document: policy.constraint(kind, key.name, document),
             partial(policy.listed, kind),
-            lambda key, *raised: policy.spoil(kind, key.name, *raised),
+            lambda key, *raised: policy.take_fault(kind, key.name, *raised),
         )
 
     def begin(self) -> None:
-        """Say what is awaited, and want the kinds that are always wanted."""
+        """Say what readiness waits for, and watch the kinds that are always followed."""
         for gvk, taker in self._takers.items():
             self._tracker.track(taker.tracked)
             self._policy_watches.add_watch(gvk)
@@ -178,15 +178,15 @@ class Reconciler:
         key, taker = event.key, self._taker(event.gvk)
         assert key is not None
         assert taker is not None, f"nobody takes {event.gvk}"
-        spoil = partial(self._spoil, taker, event, key)
-        with self._object_faults.object(taker.follower, event.gvk.kind, *key, otherwise=spoil):
+        take_fault = partial(self._take_fault, taker, event, key)
+        with self._object_faults.object(taker.follower, event.gvk.kind, *key, otherwise=take_fault):
             taker.take(key, _present(event))
 
-    def _spoil(self, taker: _Taker, event: Event, key: Key, error: Exception) -> None:
-        if event.kind != "set" or event.object is None or taker.spoil is None:
+    def _take_fault(self, taker: _Taker, event: Event, key: Key, error: Exception) -> None:
+        if event.kind != "set" or event.object is None or taker.take_fault is None:
             return
         with self._object_faults.object("status", event.gvk.kind, key.name):
-            taker.spoil(key, event.object, error)
+            taker.take_fault(key, event.object, error)
 
     def _counts(self, key: Key) -> bool:
         """Whether this is the one Config that counts."""
@@ -198,9 +198,9 @@ class Reconciler:
             self._data.config(document)
             self._follow_data()
 
-    def _spoil_config(self, key: Key, document: Json, error: Exception) -> None:
+    def _take_config_fault(self, key: Key, document: Json, error: Exception) -> None:
         if self._counts(key):
-            self._data.spoil_config(document, error)
+            self._data.take_config_fault(document, error)
 
     def _take_sync_set(self, key: Key, document: Json | None) -> None:
         self._data.sync_set(key.name, document)
@@ -216,7 +216,7 @@ class Reconciler:
             self._policy_watches.add_watch(constraint_gvk(after))
 
     def absent(self, gvk: GroupVersionKind) -> None:
-        """A wanted kind is not served, and for certain there is no object of it."""
+        """Note that a watched kind is not served: for certain there is no object of it."""
         if gvk == TEMPLATE:
             return  # Without templates there is no policy: this is an error to be waited out.
         self._listed(gvk)
@@ -225,7 +225,7 @@ class Reconciler:
             self._tracker.expect(data_kind(gvk), ())
 
     def trouble(self, gvk: GroupVersionKind, error: str) -> None:
-        """A kind's list or watch failed: whoever asks what is awaited is told so."""
+        """Note that a kind's list or watch failed, for whoever asks what readiness waits for."""
         if (taker := self._taker(gvk)) is not None:
             self._tracker.fail(taker.tracked, "", error)
         self._tracker.fail(data_kind(gvk), "", error)

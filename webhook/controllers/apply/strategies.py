@@ -44,14 +44,14 @@ class Strategy(Protocol):
 
     @property
     def follower(self) -> Literal["template", "constraint"]:
-        """What the objects are, where one spoils something."""
+        """The controller that object faults are counted for."""
 
     @property
     def final(self) -> tuple[type[ConstraintFrameworkError], ...]:
         """Refusals after which no earlier revision need be tried."""
 
     def path(self, state: State) -> tuple[str, ...]:
-        """What the object is told by where it spoils something."""
+        """The name of the object in object faults."""
 
     def attempt(
         self, state: State, attempt: InForce
@@ -120,7 +120,7 @@ class TemplateStrategy:
         ), None
 
     def beyond_bounds(self, why: str) -> ConstraintFrameworkError:
-        """As the trial itself would have told it."""
+        """Return the error that the trial itself would have given."""
         return CompileError(why)
 
     def kept(self, state: State) -> State:
@@ -201,19 +201,19 @@ class ConstraintStrategy:
 def applied(
     state: State, strategy: Strategy, revisions: Revisions, object_faults: ObjectFaults
 ) -> tuple[State, ConstraintFrameworkError | None]:
-    """The object with what of it can be enforced, and why the newest cannot, if so."""
+    """Put an object in force; return its state, and why the newest revision is refused, if it is."""
     outcome = object_faults.attempt(
         strategy.follower,
         strategy.path(state),
         lambda: _attempted(state, strategy, revisions, object_faults),
     )
-    return spoilt(state, strategy, outcome) if isinstance(outcome, Exception) else outcome
+    return faulted(state, strategy, outcome) if isinstance(outcome, Exception) else outcome
 
 
-def spoilt(
+def faulted(
     state: State, strategy: Strategy, error: Exception
 ) -> tuple[State, ConstraintFrameworkError | None]:
-    """The object where reading it raised what nobody foresaw: its status says so."""
+    """Return the object with an unforeseen error, which its status reports."""
     refusal = strategy.unforeseen(error)
     return replace(state, error=strategy.told(refusal)), refusal
 

@@ -1,9 +1,9 @@
-"""Config and SyncSets of the cluster, and the objects that they make readable to policies.
+"""Config and SyncSets of the cluster, and the referential data that they select.
 
-Objects of every wanted kind are remembered as they come; those of namespaces
-that Config excludes from ``sync`` are not handed to the client. A kind counts as
-synced once all its objects are in; the absence of a Config or SyncSet means that
-nothing is synced or excluded by it.
+The controller keeps every object of a kind that a Config or SyncSet names. It passes
+an object to the client unless Config excludes its namespace from ``sync``: so an object
+can be added once the exclusion ends. A kind is synced once all its objects have come.
+Without a Config or SyncSet nothing is synced, and nothing excluded.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 CONFIG: Final = "Config"
 SYNC_SETS: Final = "SyncSet"
-"""Their names in readiness."""
+"""The names of both kinds in readiness."""
 
 
 _Key = tuple[str, str]
@@ -38,12 +38,12 @@ _DIGEST_RANGE: Final = 1 << (8 * _DIGEST_BYTES)
 
 
 def data_kind(gvk: GroupVersionKind) -> str:
-    """A synced kind's name in readiness: ``v1/Pod``, ``apps/v1/Deployment``."""
+    """Return a synced kind's name in readiness: ``v1/Pod``, ``apps/v1/Deployment``."""
     return f"{gvk.group_version}/{gvk.kind}"
 
 
 class SyncController:
-    """Applies referential data, and knows which kinds it needs."""
+    """Applies referential data, and knows which kinds to watch for it."""
 
     def __init__(self, client: Client, tracker: Tracker, pod: Pod) -> None:
         self._client = client
@@ -53,18 +53,18 @@ class SyncController:
         self._config_error = ""
         self._config_kinds: frozenset[GroupVersionKind] = frozenset()
         self._sync_sets: dict[str, frozenset[GroupVersionKind]] = {}
-        """The kinds that each asks for: read once, so that one that cannot be read harms no other."""
+        """The kinds that each SyncSet names: read once, so that a broken one affects no other."""
         self._objects: dict[GroupVersionKind, dict[_Key, Mapping[str, Any]]] = {}
         self._synced: set[GroupVersionKind] = set()
         self._digest = 0
         self._excluded_patterns: tuple[str, ...] = ()
         self._excluded: Callable[[str], bool] = wildcard.any_of(())
         self.exclusions = Exclusions()
-        """Which namespaces Config takes out of what."""
+        """The namespaces that Config excludes, by process."""
         self.excluded: tuple[str, ...] = ()
-        """The patterns of those that it takes out of admission."""
+        """The patterns of namespaces that Config excludes from admission."""
 
-    # --- what is wanted ------------------------------------------------------------------------
+    # --- Config and SyncSets -------------------------------------------------------------------
 
     @property
     def kinds(self) -> frozenset[GroupVersionKind]:
@@ -73,17 +73,17 @@ class SyncController:
 
     @property
     def synced(self) -> frozenset[GroupVersionKind]:
-        """The kinds of which every object is in the client."""
+        """The kinds whose objects have all come."""
         return frozenset(self._synced)
 
     def config(self, document: Mapping[str, Any] | None) -> None:
-        """Take the Config as it is now; None when there is none."""
+        """Take the Config; None where there is none."""
         self._config, self._config_error = document, ""
         self._take_config(document or {})
         self._tracker.observe(CONFIG, config.CONFIG_NAME)
 
-    def spoil_config(self, document: Mapping[str, Any], error: Exception) -> None:
-        """The Config could not be taken: what it said before holds, and its status says so."""
+    def take_config_fault(self, document: Mapping[str, Any], error: Exception) -> None:
+        """Report an unforeseen error of the Config in its status; the last good Config stays in force."""
         self._config, self._config_error = document, described(error)
 
     def _take_config(self, given: Mapping[str, Any]) -> None:
@@ -98,7 +98,7 @@ class SyncController:
         self._follow()
 
     def sync_set(self, name: str, document: Mapping[str, Any] | None) -> None:
-        """Take a SyncSet as it is now; None when it is gone."""
+        """Take a SyncSet; None where it is gone."""
         if document is None:
             self._sync_sets.pop(name, None)
         else:
@@ -107,20 +107,20 @@ class SyncController:
         self._tracker.observe(SYNC_SETS, name)
 
     def _follow(self) -> None:
-        """Drop the data of kinds that nobody asks for any more; await that of the others."""
-        wanted = self.kinds
-        for gvk in self._objects.keys() - wanted:
+        """Drop the data of kinds that nothing names any more; let readiness wait for that of others."""
+        kinds = self.kinds
+        for gvk in self._objects.keys() - kinds:
             for key, document in self._objects.pop(gvk).items():
                 if not _hides(self._excluded, gvk, *key):
                     self._remove(document)
             self._synced.discard(gvk)
             self._tracker.forget(data_kind(gvk))
-        for gvk in sorted(wanted):
+        for gvk in sorted(kinds):
             self._objects.setdefault(gvk, {})
             self._tracker.track(data_kind(gvk))
 
     def _exclude(self, patterns: tuple[str, ...]) -> None:
-        """Take in the namespaces whose objects are no data."""
+        """Exclude the objects of namespaces by these patterns, and add those no longer excluded."""
         if patterns == self._excluded_patterns:
             return
         before = self._excluded
@@ -136,7 +136,11 @@ class SyncController:
     # --- data ----------------------------------------------------------------------------------
 
     def data(self, gvk: GroupVersionKind, key: _Key, document: Mapping[str, Any] | None) -> None:
-        """Take an object of a wanted kind as it is now; None when it is gone."""
+        """Take an object of a synced kind; ``document`` is None where it is gone.
+
+        There are three cases: an object that is gone leaves the client; an excluded one is only kept
+        here; any other is added to the client, in the place of what was there.
+        """
         objects = self._objects.get(gvk)
         if objects is None:
             return
@@ -149,50 +153,50 @@ class SyncController:
                 self._remove(known)
             return
         if known is not None:
-            self._weigh(known, -1)
+            self._add_to_digest(known, -1)
         try:
             self._add(document)
         except Exception:
             if known is not None:
-                self._client.remove_data(known)  # There is no such object any more.
+                self._client.remove_data(known)  # the cluster has this version no more
             raise
         objects[key] = document
 
     def listed(self, gvk: GroupVersionKind) -> None:
-        """Every object of a wanted kind that there was has been taken."""
+        """Note that all objects of the first list of a kind have come."""
         if gvk in self._objects:
             self._synced.add(gvk)
             self._tracker.expect(data_kind(gvk), ())
 
     @property
     def counts(self) -> Mapping[GroupVersionKind, int]:
-        """The number of objects of each wanted kind."""
+        """The number of objects of each kind."""
         return {gvk: len(objects) for gvk, objects in self._objects.items()}
 
     @property
     def digest(self) -> str:
-        """Names the data that policies may read, the same whatever the order it came in.
+        """A digest of the data in the client, of 32 hexadecimal digits.
 
-        The sum of its objects' hashes, each of where the object is and of its
-        ``resourceVersion``: 32 hexadecimal digits.
+        It is the sum of its objects' hashes, so the order in which they came does not matter. An
+        object's hash is of its name and ``resourceVersion``.
         """
         return f"{self._digest:0{2 * _DIGEST_BYTES}x}"
 
     def _add(self, document: Mapping[str, Any]) -> None:
         self._client.add_data(document)
-        self._weigh(document, 1)
+        self._add_to_digest(document, 1)
 
     def _remove(self, document: Mapping[str, Any]) -> None:
         self._client.remove_data(document)
-        self._weigh(document, -1)
+        self._add_to_digest(document, -1)
 
-    def _weigh(self, document: Mapping[str, Any], sign: int) -> None:
+    def _add_to_digest(self, document: Mapping[str, Any], sign: int) -> None:
         self._digest = (self._digest + sign * _fingerprint(document)) % _DIGEST_RANGE
 
-    # --- saying so -----------------------------------------------------------------------------
+    # --- status --------------------------------------------------------------------------------
 
     def statuses(self) -> Mapping[str, Json]:
-        """The status object that this replica should have for the Config, by name."""
+        """Return the status object of this replica for the Config, by name; empty without a Config."""
         if self._config is None:
             return {}
         subject = pod_status.status_subject(pod_status.CONFIG, self._config)
@@ -205,11 +209,12 @@ class SyncController:
 def _hides(
     excluded: Callable[[str], bool], gvk: GroupVersionKind, namespace: str, name: str
 ) -> bool:
-    """Whether an object is no data; a Namespace counts as its own, as in Gatekeeper."""
+    """Return whether an object is excluded. A Namespace is in itself, as in Gatekeeper."""
     return excluded(name if gvk.group_kind == ("", "Namespace") else namespace)
 
 
 def _fingerprint(document: Mapping[str, Any]) -> int:
+    """Return the hash of an object's kind, name, UID and ``resourceVersion``."""
     metadata = document["metadata"]
     identity = (
         document["apiVersion"],

@@ -1,6 +1,6 @@
 """Constraint CRDs that the API server has not established: which, and what it says of them.
 
-A new one is established within a moment, so only one that has been wanted for a
+A new one is established within a moment, so only one that has been desired for a
 while is said to be awaited. The CRD is written again, and its kind's watch tried
 again, by whoever does that anyway, with a jittered back-off of their own.
 """
@@ -21,7 +21,7 @@ WAIT_SECONDS: Final = 5.0
 
 
 class CrdWaits:
-    """Since when each CRD is wanted and not established."""
+    """Since when each CRD is desired and not established."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         """``clock`` gives seconds that never go back."""
@@ -33,10 +33,10 @@ class CrdWaits:
         """Whether any was not established at the last look: only then does time change anything."""
         return bool(self._since)
 
-    def look(self, wanted: Collection[str], crds: Iterable[Json]) -> Mapping[str, str]:
-        """Why wanted CRDs are not established, by name, of those that have been for a while."""
+    def look(self, desired: Collection[str], crds: Iterable[Json]) -> Mapping[str, str]:
+        """Return why CRDs that have been desired for a while are not established, by name."""
         there = {crd["metadata"]["name"]: crd for crd in crds}
-        reasons = {name: why_not_established(there.get(name)) for name in wanted}
+        reasons = {name: why_not_established(there.get(name)) for name in desired}
         now = self._clock()
         self._since = {
             name: self._since.get(name, now) for name, reason in reasons.items() if reason

@@ -214,7 +214,7 @@ class Following:
     def _make_policies(
         self, client: Client, serving: Serving, pod: Pod, *, waits: bool
     ) -> ClusterPolicies:
-        """What takes what the watches tell; with ``waits`` the broken are awaited, too."""
+        """Make what takes the watches' events; with ``waits`` readiness waits for broken objects, too."""
         return ClusterPolicies(
             client,
             serving,
@@ -293,7 +293,7 @@ class Following:
         )
 
     def _is_behind(self) -> bool:
-        """Whether a watch is not what it should be: policies may be there that nobody told of."""
+        """Return whether a watch is not up to date: there may be policies that no event has brought."""
         statistics = self._manager.statistics().values()
         return any(one.outdated or (one.last_error and not one.absent) for one in statistics)
 

@@ -1,4 +1,4 @@
-"""What a cluster holds for Gatekeeper that has no effect here, told at the start in words and counts.
+"""What a cluster holds for Gatekeeper that has no effect here: logged and counted at the start.
 
 A cluster that is taken over may have Connections, and Providers where external data is turned off.
 Whoever operates it must not find out by their absence.
@@ -78,7 +78,7 @@ async def look(
     *,
     external_data: bool,
 ) -> dict[str, int]:
-    """Count what has no effect, and say what was not ``told``; raises as :func:`count`.
+    """Count what has no effect, and log what was not ``told``; raises as :func:`count`.
 
     ``external_data`` says whether providers are asked.
     """

@@ -49,7 +49,7 @@ RETRY_SECONDS_MAX: Final = 300.0
 """What the API server refuses it will refuse again, until the template changes."""
 
 GRACE_SECONDS: Final = 5.0
-"""How long an object must not be wanted before it is deleted. Another replica may have made it for a
+"""How long an object must not be desired before it is deleted. Another replica may have made it for a
 change that this one has not seen: watches are behind one another by milliseconds, under load by a
 second or two."""
 
@@ -67,7 +67,7 @@ _Work = Literal["plan", "compare"]
 
 
 class GenerationKeeper:
-    """Plans, writes and tells; :meth:`run` in a task of its own."""
+    """Plans and writes generated policies, and reports on them; :meth:`run` in a task of its own."""
 
     def __init__(  # the seams, each named
         self,
@@ -204,7 +204,7 @@ class GenerationKeeper:
     # --- planning ------------------------------------------------------------------------------
 
     def _made_plan(self) -> float:
-        """Plan anew, hand over and tell; how many seconds to wait at most for the next time."""
+        """Plan anew, hand the plan over and report it; return the most seconds until the next time."""
         policies, bindings, planner = self._policies, self._bindings, self._planner
         assert policies is not None
         assert bindings is not None
@@ -253,11 +253,11 @@ class GenerationKeeper:
         assert writer is not None
         store = writer.store
 
-        def state(name: str, wanted: Json) -> tuple[str, str]:
+        def state(name: str, desired: Json) -> tuple[str, str]:
             current = store.get("", name)
-            if current is not None and self._rewrites[kind].foreign(wanted, current):
+            if current is not None and self._rewrites[kind].foreign(desired, current):
                 return "error", f"{kind} {name} is there, and is not ours"
-            if current is not None and not self._rewrites[kind].differs(wanted, current):
+            if current is not None and not self._rewrites[kind].differs(desired, current):
                 return "generated", ""
             failure = self._failures.get((kind, name), "")
             if not failure and self._rewrites[kind].yields(name):
@@ -300,7 +300,7 @@ class GenerationKeeper:
         return waits
 
     def _is_stale(self, document: Json) -> bool:
-        """Whether an object that is not wanted is of a template or constraint of the plan.
+        """Return whether an object that is not desired is of a template or constraint of the plan.
 
         Of one that came since, it is what another replica made, which has seen more than this one;
         so is a binding that still waits here.

@@ -44,16 +44,16 @@ _OURS: Final = frozenset(
 server fills in."""
 
 
-def says_the_same(wanted: Any, current: Any) -> bool:
-    """Whether a current value has all that is wanted, and of what we decide nothing else."""
-    if isinstance(wanted, dict) and isinstance(current, dict):
+def says_the_same(desired: Any, current: Any) -> bool:
+    """Return whether a current value has all that is desired, and no other of our fields."""
+    if isinstance(desired, dict) and isinstance(current, dict):
         return all(
             name in current and says_the_same(value, current[name])
-            for name, value in wanted.items()
-        ) and not any(name in _OURS and name not in wanted for name in current)
-    if isinstance(wanted, list) and isinstance(current, list):
-        return len(wanted) == len(current) and all(map(says_the_same, wanted, current))
-    return bool(wanted == current)
+            for name, value in desired.items()
+        ) and not any(name in _OURS and name not in desired for name in current)
+    if isinstance(desired, list) and isinstance(current, list):
+        return len(desired) == len(current) and all(map(says_the_same, desired, current))
+    return bool(desired == current)
 
 
 def owner_of(document: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -79,13 +79,13 @@ class Rewrites:
         self._clock = clock
         self._times: dict[str, tuple[Json, deque[float]]] = {}
 
-    def __call__(self, wanted: Json, current: Json) -> Json | None:
+    def __call__(self, desired: Json, current: Json) -> Json | None:
         """The object to write instead of the current one; None to leave it as it is."""
-        if not self.differs(wanted, current) or self.foreign(wanted, current):
+        if not self.differs(desired, current) or self.foreign(desired, current):
             return None
-        name = wanted["metadata"]["name"]
-        document, times = self._times.get(name, (wanted, deque[float]()))
-        if document != wanted:
+        name = desired["metadata"]["name"]
+        document, times = self._times.get(name, (desired, deque[float]()))
+        if document != desired:
             times = deque()
         now = self._clock()
         while times and now - times[0] > WHILE_SECONDS:
@@ -93,8 +93,8 @@ class Rewrites:
         if len(times) >= REWRITES_MAX:
             return None
         times.append(now)
-        self._times[name] = wanted, times
-        return {**current, "spec": wanted["spec"]}
+        self._times[name] = desired, times
+        return {**current, "spec": desired["spec"]}
 
     def yields(self, name: str) -> bool:
         """Whether an object is let be, since others keep writing it otherwise."""
@@ -102,11 +102,11 @@ class Rewrites:
         return len(times) >= REWRITES_MAX
 
     @staticmethod
-    def differs(wanted: Json, current: Json) -> bool:
+    def differs(desired: Json, current: Json) -> bool:
         """Whether an object is not as it should be."""
-        return not says_the_same(wanted["spec"], current.get("spec"))
+        return not says_the_same(desired["spec"], current.get("spec"))
 
     @staticmethod
-    def foreign(wanted: Json, current: Json) -> bool:
+    def foreign(desired: Json, current: Json) -> bool:
         """Whether an object is another's: no template or constraint of this UID controls it."""
-        return bool(owner_of(current).get("uid") != owner_of(wanted)["uid"])
+        return bool(owner_of(current).get("uid") != owner_of(desired)["uid"])

@@ -1,4 +1,4 @@
-"""What generation is told by flags, and by the webhook's own configuration."""
+"""What flags and the webhook's own configuration say about generation."""
 
 from __future__ import annotations
 

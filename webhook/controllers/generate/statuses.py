@@ -26,7 +26,7 @@ LookUp: TypeAlias = Callable[[str, "Json"], tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What is told: in statuses, and as counts by ``active`` and ``error``."""
+    """Fields of statuses, and counts of generated objects by ``active`` and ``error``."""
 
     statuses: Statuses
     policies: dict[tuple[str, ...], float]
@@ -36,7 +36,7 @@ class Told:
 def generation_statuses(
     plan: GenerationPlan, policy: LookUp, binding: LookUp, before: Statuses, *, alone: bool
 ) -> Told:
-    """What is told of a plan. What is being written says what it said ``before``."""
+    """Return the statuses of a plan. An object that is being written keeps the status ``before``."""
     statuses: Statuses = {}
     policies: Counter[str] = Counter()
     for name, made in plan.templates.items():

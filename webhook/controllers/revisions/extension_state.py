@@ -47,13 +47,13 @@ class ExtensionState:
         return uid_of(self.document)
 
     def with_error(self, error: str, now: str) -> ExtensionState:
-        """The same with what is wrong with it; ``now`` is in RFC 3339."""
+        """Return this state with an error; ``now`` is in RFC 3339."""
         if error == self.error:
             return self
         return replace(self, error=error, error_at=now)
 
     def with_in_force(self, in_force: InForce, now: str) -> ExtensionState:
-        """The same with what is in force of it: since before, where only its status is another."""
+        """Return this state with a revision in force, and since when: as before if it is the same."""
         before = self.in_force
         is_same = before is not None and _named(before) == _named(in_force)
         return replace(self, in_force=in_force, in_force_at=self.in_force_at if is_same else now)

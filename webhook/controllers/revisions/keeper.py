@@ -200,7 +200,7 @@ class RevisionKeeper:
                 self.keeper.add(subject, SETTLED_SECONDS)
 
     def synced(self) -> None:
-        """A whole list is in: the changes have said what there is to do.
+        """Do nothing: the changes of a list have said what there is to do.
 
         After a restore of etcd there may be no more what answers alone have told of.
         """
@@ -503,7 +503,7 @@ class RevisionKeeper:
         return len(self._known.faulty(uid)) > 1
 
     def take(self, made: Json) -> PolicyRevision | None:
-        """What was made, or read, counts before the watch tells of it, if it counts."""
+        """Take a revision that was made or read, before the watch brings it; it may not count."""
         return self._known.take(made)
 
     def _failed(self, subject: _Subject, error: ApiError | ApiUnreachable) -> None:

@@ -186,7 +186,7 @@ class RevisionKeys:
         return why
 
     def forged(self, signature: str, message: bytes) -> Forged | None:
-        """The same of any signature."""
+        """Return why a signature does not count; for an unknown key the Secret is read again."""
         why = self.ring.forged(signature, message)
         if why == "unknown_key":
             self._asked.set()

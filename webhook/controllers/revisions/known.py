@@ -90,7 +90,7 @@ class KnownRevisions:
         return None if ignored is None else ignored[0]
 
     def take_change(self, change: Change) -> PolicyRevision | None:
-        """Take in what the watch tells; the revision that came, changed or went, if it counts."""
+        """Take a change from the watch; return the revision that came, changed or went, if it counts."""
         name = change.key.name
         if change.kind == "delete":
             self._gone.append(change.object["metadata"].get("uid", ""))
@@ -110,7 +110,7 @@ class KnownRevisions:
         return told
 
     def take(self, made: Json) -> PolicyRevision | None:
-        """What was made, or read, counts before the watch tells of it; None where it does not.
+        """Take a revision that was made or read, before the watch brings it; None where it does not count.
 
         The watch may have been faster: an outcome that stands is never in doubt again, and what
         has gone since stays so.

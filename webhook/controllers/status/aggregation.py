@@ -295,14 +295,14 @@ class Aggregation:
         ]
         now = time.monotonic()
         status = status_of(document)
-        wanted = by_pod.merged_status(
+        desired = by_pod.merged_status(
             document,
             statuses,
             index.kind,
             replicas.live,
             has_crd=gvk != TEMPLATE or self._has_crd is None or self._has_crd(subject.name),
         )
-        entries = (status if wanted is None else wanted).get("byPod")
+        entries = (status if desired is None else desired).get("byPod")
         doubted_until = 0.0
         if entries == status.get("byPod"):
             self._doubts.agree(subject, entries)
@@ -311,14 +311,14 @@ class Aggregation:
         asking = None
         if self._asked is not None and subject.kind in _ASKED:
             asking = await self._asked.asking(document)
-        wanted = self._judged(subject, document, wanted, statuses, now, asking)
-        if wanted is None:
+        desired = self._judged(subject, document, desired, statuses, now, asking)
+        if desired is None:
             self._keeper.settled(subject)
             return
         held = status.get("byPod"), status.get("conditions")
         rank = rendezvous.rank("/".join(subject), replicas.writers, self._pod.uid)
         if not self._keeper.waits_for_turn(subject, rank, held=held, not_before=doubted_until):
-            await self._replace(subject, document, resource, wanted)
+            await self._replace(subject, document, resource, desired)
 
     async def _replace(
         self,
@@ -373,22 +373,22 @@ class Aggregation:
         self,
         subject: LabelledSubject,
         document: Mapping[str, Any],
-        wanted: Json | None,
+        desired: Json | None,
         statuses: Sequence[Mapping[str, Any]],
         now: float,
         asking: AskedState | None,
     ) -> Json | None:
         """The status with what the replicas together make of the object; None where it has that."""
         if subject.kind not in CONDITIONED:
-            return wanted
+            return desired
         pods_known = list(self._pods_known.ours.values())
-        wanted = self.conditions.merged(subject, document, wanted, statuses, pods_known, asking)
+        desired = self.conditions.merged(subject, document, desired, statuses, pods_known, asking)
         due = [self.conditions.due(subject)]
         if subject.kind in _POLICIES:
-            wanted = audit_keeper.merged(subject, document, wanted, statuses, pods_known)
-        wanted = self.rollouts.merged(subject, document, wanted, statuses, pods_known)
+            desired = audit_keeper.merged(subject, document, desired, statuses, pods_known)
+        desired = self.rollouts.merged(subject, document, desired, statuses, pods_known)
         due.append(self.rollouts.due(subject))
         for again in due:
             if again is not None:
                 self._keeper.add(subject, again - now)
-        return wanted
+        return desired

@@ -1,8 +1,8 @@
-"""Whether the API server asks anybody about a policy, by the webhook configurations that it has.
+"""Whether the API server sends the webhook what a policy is for: the reason ``NotAsked`` if not.
 
-What that depends on is followed here: configurations, the operations that templates name,
-ExpansionTemplates, Config, and the labels of Namespaces that policies name. What follows from it is
-decided in :mod:`webhook.webhook_rules`.
+This follows what that depends on: webhook configurations, the operations that templates name,
+ExpansionTemplates, Config, and the labels of Namespaces that policies name.
+:mod:`webhook.webhook_rules` decides by it.
 """
 
 from __future__ import annotations
@@ -43,25 +43,26 @@ CONFIGURATIONS: Final = {
     MUTATING_CONFIGURATIONS.gvk: (MUTATION_PROCESS, MUTATING_PATH),
 }
 WATCHED: Final = (*CONFIGURATIONS, NAMESPACE, EXPANSION_TEMPLATES.gvk)
-"""What is watched for this."""
+"""The kinds that are watched for this."""
 
 ALONE: Final = frozenset(WATCHED) - {EXPANSION_TEMPLATES.gvk}
-"""Those of them of whose objects no replica says anything."""
+"""Those of them whose objects have no status of a replica."""
 
 SETTLE_SECONDS: Final = 10.0
-"""How long conditions wait for the configurations when a replica starts: the lists of all kinds come
-within a second or two, and without them Active would be written over NotAsked."""
+"""How long a starting replica holds conditions back until it knows the configurations. Lists take a
+second or two, and without them it would write Active over NotAsked."""
 
 LOOK_SECONDS: Final = 0.1
+"""Between two looks at whether the configurations are known."""
 
 
 class AskedKeeper:
-    """Knows what the API server asks; told of events by whoever watches."""
+    """Knows what the API server sends. Whoever watches passes it the events."""
 
     def __init__(
         self, client: ClusterClient, manager: Manager, namespace: str, changed: Callable[[], None]
     ) -> None:
-        """``namespace`` is Waddle's own; ``changed`` is called when other policies may be asked."""
+        """``namespace`` is Waddle's own; ``changed`` is called when an answer of :meth:`asking` may change."""
         self._served = ServedKinds(client)
         self._manager = manager
         self._namespace = namespace
@@ -80,7 +81,7 @@ class AskedKeeper:
     # --- what is followed ----------------------------------------------------------------------
 
     def take(self, event: Event) -> None:
-        """Hear of a change."""
+        """Take an event of any kind; events of other kinds are ignored."""
         if event.gvk in CONFIGURATIONS:
             self._take_configuration(event)
         elif event.key is None:
@@ -134,7 +135,7 @@ class AskedKeeper:
             self._changed()
 
     async def wait_settled(self) -> None:
-        """Until the configurations are known, or known not to be readable; not for ever."""
+        """Wait until the configurations are known or known to be unreadable; at most SETTLE_SECONDS."""
         until = time.monotonic() + SETTLE_SECONDS
         while time.monotonic() < until:
             statistics = self._manager.statistics()
@@ -142,8 +143,8 @@ class AskedKeeper:
                 gvk
                 for gvk in CONFIGURATIONS
                 if gvk not in self._known
-                and (one := statistics.get(gvk)) is not None
-                and not (one.absent or one.last_error)
+                and (watch := statistics.get(gvk)) is not None
+                and not (watch.absent or watch.last_error)
             ]
             if not waiting:
                 return
@@ -152,7 +153,7 @@ class AskedKeeper:
     # --- what is decided -----------------------------------------------------------------------
 
     async def asking(self, document: Mapping[str, Any]) -> AskedState | None:
-        """How far a policy is asked; None where that is not known, or nobody is to be asked."""
+        """Return how much of a policy's requests arrive; None where that is unknown, or it needs none."""
         need = need_of(document, lambda name: self._operations.get(name, frozenset()))
         if need is None or need.process not in self._entries:
             return None

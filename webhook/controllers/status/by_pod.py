@@ -43,16 +43,16 @@ def merged_status(
         # What audits write has half the room, and conditions the rest.
         share = status_room(document) // 4 // len(entries)
         entries = [fitted(entry, share) for entry in entries]
-    wanted = dict(current)
+    desired = dict(current)
     if entries:
-        wanted["byPod"] = entries
+        desired["byPod"] = entries
     else:
-        wanted.pop("byPod", None)
+        desired.pop("byPod", None)
     # Once a template's CRD was made it stays created, as in Gatekeeper. The API server judges it last.
     is_usable = any(not entry.get("errors") for entry in entries)
     if kind is pod_status.TEMPLATE and has_crd and is_usable:
-        wanted["created"] = True
-    return None if wanted == current else wanted
+        desired["created"] = True
+    return None if desired == current else desired
 
 
 def _owner(status: Mapping[str, Any]) -> str:

@@ -1,8 +1,8 @@
-"""The conditions of the objects that this replica looks after: when they change, and who hears it.
+"""Keeps the conditions of the objects that this replica aggregates, and writes Events of changes.
 
-What they are is decided in :mod:`webhook.controllers.status.conditions`; here is what
-that needs to remember: since when replicas are behind, whether the cluster's CRD
-keeps conditions at all, and what each object's conditions say now.
+:mod:`webhook.controllers.status.conditions` decides what conditions say. This remembers what that
+needs: since when replicas are behind, whether the cluster's CRD keeps conditions at all, and each
+object's conditions as they are.
 """
 
 from __future__ import annotations
@@ -31,16 +31,17 @@ if TYPE_CHECKING:
     from webhook.webhook_rules.asking import AskedState
 
 PRUNED_SECONDS: Final = 600.0
-"""After a CRD has pruned conditions they are left out for so long: it may be upgraded."""
+"""How long conditions are left out after a CRD has pruned them; then the CRD may be upgraded."""
 
 TROUBLE: Final = frozenset({"Degraded", "Error", REASON})
+"""The states whose Events are warnings."""
 
 KINDS: Final = {kind.kind: kind.counted_as for kind in STATUS_KINDS if kind.counted_as}
-"""The metrics' names of what has conditions, by its kind of status."""
+"""The kinds of status whose objects have conditions, with the metrics' names of them."""
 
 
 class ConditionKeeper:
-    """Remembers what conditions need; called by whoever writes the statuses."""
+    """Merges conditions into statuses; whoever writes the statuses calls it."""
 
     def __init__(self, events: EventWriter, pod: Pod, log: Logger) -> None:
         self.events = events
@@ -55,7 +56,7 @@ class ConditionKeeper:
     # --- what there is -------------------------------------------------------------------------
 
     def seen(self, subject: LabelledSubject, document: Mapping[str, Any] | None) -> None:
-        """An object as it is now; None when it is gone."""
+        """Take an object of the cluster; ``document`` is None where it is gone."""
         state, _ = state_of(conditions_of(status_of(document)))
         if state != self._states.get(subject, ""):
             self._counts = None
@@ -66,7 +67,7 @@ class ConditionKeeper:
             self._behind.pop(subject, None)
 
     def follow(self, kinds: Iterable[str]) -> None:
-        """Forget the constraints of other kinds: their objects went with their template."""
+        """Forget the constraints of kinds that are not among ``kinds``: their template is gone."""
         known = frozenset({"", *(row.kind for row in POLICY_KINDS), *kinds})
         if known == self._kinds:
             return
@@ -77,7 +78,7 @@ class ConditionKeeper:
 
     @property
     def counts(self) -> dict[tuple[str, ...], float]:
-        """How many templates and constraints are in each state, as their conditions say."""
+        """How many objects are in each state by their conditions, by metrics' name and state."""
         if self._counts is None:
             counts = Counter((KINDS[item.kind], state) for item, state in self._states.items())
             self._counts = {
@@ -98,10 +99,12 @@ class ConditionKeeper:
         pods: Iterable[Mapping[str, Any]],
         asking: AskedState | None = None,
     ) -> Json | None:
-        """The whole status with its conditions; None where the object has it.
+        """Return the status to write, conditions included; None where the object has it already.
 
-        ``status`` is the one without, None where nothing else differs. ``asking`` says how far the
-        API server asks about the object.
+        ``status`` is the status without conditions, None where nothing else differs. ``asking`` says
+        how much of the policy's requests the API server sends. Conditions stay as they are in three
+        cases: nothing can be said of the object; replicas are behind, but not yet for
+        ``BEHIND_SECONDS``; the CRD has pruned conditions lately.
         """
         now = time.monotonic()
         known = self._behind.get(subject)
@@ -123,7 +126,7 @@ class ConditionKeeper:
         return (before if status is None else status) | {"conditions": conditions}
 
     def due(self, subject: LabelledSubject) -> float | None:
-        """When to look again, on the monotonic clock: replicas are behind and may be too long."""
+        """Return when replicas will have been behind too long, on the monotonic clock; None for never."""
         known = self._behind.get(subject)
         if known is None or known[1] + BEHIND_SECONDS <= time.monotonic():
             return None
@@ -135,11 +138,11 @@ class ConditionKeeper:
         self,
         subject: LabelledSubject,
         before: Mapping[str, Any],
-        wanted: Mapping[str, Any],
+        desired: Mapping[str, Any],
         after: Mapping[str, Any],
     ) -> None:
-        """A status was written by us, and became ``after``: say what changed for better or worse."""
-        if "conditions" not in wanted:
+        """Write an Event of what a write of ``desired`` changed: ``after`` is the object as stored."""
+        if "conditions" not in desired:
             return
         status = status_of(after)
         if "conditions" not in status:
@@ -174,9 +177,10 @@ class ConditionKeeper:
 
 
 def is_news(old: tuple[str, int], new: tuple[str, int]) -> bool:
-    """Whether going from one state and generation to another is worth an Event.
+    """Return whether a change of state and generation is worth an Event.
 
-    Trouble always is, and its end; that an object is enforced from the first is not.
+    There are three cases: trouble is, also in another generation; so is any other change of state;
+    the first state of an object is not, unless it is trouble.
     """
     if new[0] in TROUBLE:
         return old != new

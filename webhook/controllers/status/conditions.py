@@ -126,10 +126,10 @@ def merged(current: Iterable[Mapping[str, Any]], verdict: Judgement, now: str) -
     """
     known = {item["type"]: dict(item) for item in current}
     conditions = []
-    wanted = verdict.documents(now)
+    desired = verdict.documents(now)
     if verdict.fighting or FIGHTING in known:
-        wanted.append(_fighting(verdict, now))
-    for condition in wanted:
+        desired.append(_fighting(verdict, now))
+    for condition in desired:
         before = known.get(condition["type"])
         if before is not None and before.get("status") == condition["status"]:
             condition["lastTransitionTime"] = before.get("lastTransitionTime", now)
@@ -149,7 +149,7 @@ def _fighting(verdict: Judgement, now: str) -> Json:
 
 
 def state_of(conditions: Iterable[Mapping[str, Any]]) -> tuple[str, int]:
-    """The state that conditions tell, and its generation; an empty text for none."""
+    """Return the state in conditions, and its generation; an empty text for none."""
     known = {item["type"]: item for item in conditions}
     for name in ("Active", "Degraded", "Error"):
         if known.get(name, {}).get("status") == "True":

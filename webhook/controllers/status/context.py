@@ -1,4 +1,4 @@
-"""What others say of templates and constraints, which goes into their statuses.
+"""What other parts say of templates and constraints, for their statuses.
 
 Each ``take`` gives the objects of which something else is said than before, by constraint kind (or
 TEMPLATES) and name.

@@ -1,4 +1,4 @@
-"""Keeps what statuses say of exceptions, tells of their end, and deletes those that ended long ago.
+"""Keeps the statuses of exceptions, reports their end, and deletes those that ended long ago.
 
 What there is to say follows from the object, the clock and what was excused; whoever says it first
 has said it for all. When an exception was used last is written at most once a minute.
@@ -152,38 +152,38 @@ class ExceptionKeeper:
         now = time.time()
         facts = self._facts(key, self._used.get(key, 0.0))
         again = min(seconds_to_change(facts.item, self._keep_seconds, now) + 0.1, LOOK_SECONDS)
-        wanted = wanted_status(document, facts, now)
-        state = state_of(status_of(document) if wanted is None else wanted)
+        desired = wanted_status(document, facts, now)
+        state = state_of(status_of(document) if desired is None else desired)
         if self._states.get(key) != state:
             self._states[key] = state
             self._tell_states()
         is_old = facts.item is not None and facts.item.ends + self._keep_seconds <= now
-        if wanted is None and not (is_old and self._may_delete()):
+        if desired is None and not (is_old and self._may_delete()):
             self.keeper.settled(key, again)
             return
         rank = rendezvous.rank("/".join(key), self._writers(), self._pod.uid)
         if self.keeper.waits_for_turn(key, rank, held=status_of(document)):
             return
-        if wanted is not None:
-            await self._write(key, resource, document, {**document, "status": wanted})
+        if desired is not None:
+            await self._write(key, resource, document, {**document, "status": desired})
         else:
             await self._delete(key, resource, document)
 
     async def _write(
-        self, key: ExceptionKey, resource: Resource, document: Object, wanted: Object
+        self, key: ExceptionKey, resource: Resource, document: Object, desired: Object
     ) -> None:
         version = document["metadata"]["resourceVersion"]
         self._swapped[key] = version
         try:
             self.keeper.writes += 1
-            written = await self._client.replace(resource, wanted, subresource="status")
+            written = await self._client.replace(resource, desired, subresource="status")
         except (ApiError, ApiUnreachable) as error:
             self._failed(key, "status of an exception not written", error)
             return
         if written["metadata"]["resourceVersion"] == version:
             self._swapped.pop(key, None)  # Nothing changed, and nothing is on its way.
         self.keeper.settled(key, DEBOUNCE_SECONDS)
-        news = news_of(status_of(document), wanted["status"])
+        news = news_of(status_of(document), desired["status"])
         if news is not None:
             await self._events.write(
                 event(

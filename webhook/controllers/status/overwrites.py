@@ -49,11 +49,11 @@ class Overwrites:
         self._agreed.pop(subject, None)
         self._doubted.pop(subject, None)
 
-    def until(self, subject: LabelledSubject, wanted: Any, held: Any, now: float) -> float:
-        """Before when, on the monotonic clock, ``wanted`` is not to be written over what is held."""
+    def until(self, subject: LabelledSubject, desired: Any, held: Any, now: float) -> float:
+        """Return until when, on the monotonic clock, ``desired`` must not overwrite what is held."""
         agreed = self._agreed.get(subject)
-        takes_back = subject in self._agreed and _takes_back(agreed, wanted, held)
-        if not takes_back and (subject not in self._agreed or not _contests(agreed, wanted, held)):
+        takes_back = subject in self._agreed and _takes_back(agreed, desired, held)
+        if not takes_back and (subject not in self._agreed or not _contests(agreed, desired, held)):
             self._doubted.pop(subject, None)
             return 0.0  # It is we who have heard something new.
         began = self._doubted.setdefault(subject, now)
@@ -70,11 +70,11 @@ class Overwrites:
         return max(began, renewed) + TURN_SECONDS
 
 
-def _takes_back(agreed: Any, wanted: Any, held: Any) -> bool:
+def _takes_back(agreed: Any, desired: Any, held: Any) -> bool:
     """Whether of something that differs we want what we had agreed to."""
-    if agreed == wanted:
+    if agreed == desired:
         return True
-    before, after, there = _by_id(agreed), _by_id(wanted), _by_id(held)
+    before, after, there = _by_id(agreed), _by_id(desired), _by_id(held)
     return any(
         before.get(pod) == after.get(pod)
         for pod in after.keys() | there.keys()
@@ -82,12 +82,12 @@ def _takes_back(agreed: Any, wanted: Any, held: Any) -> bool:
     )
 
 
-def _contests(agreed: Any, wanted: Any, held: Any) -> bool:
+def _contests(agreed: Any, desired: Any, held: Any) -> bool:
     """Whether somebody has changed an entry since we agreed, and we want it to be a third thing.
 
     What we heard of that Pod may be older than what the other wrote.
     """
-    before, after, there = _by_id(agreed), _by_id(wanted), _by_id(held)
+    before, after, there = _by_id(agreed), _by_id(desired), _by_id(held)
     return any(
         before.get(pod) != there.get(pod) != after.get(pod) for pod in after.keys() | there.keys()
     )

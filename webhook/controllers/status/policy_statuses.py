@@ -1,4 +1,4 @@
-"""What this replica says of a template or constraint, as the object in which it says so."""
+"""Makes this replica's status object of a template or constraint."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
-    """What stands around an object's state when its status is made.
+class StatusInputs:
+    """What a status is made of beside the object's :class:`State`.
 
-    ``no_crd`` says why a template's constraints have no place yet, ``observed``
-    are the fields of what was met since, ``now`` the time in RFC 3339; ``retry_at`` is when
-    the template is compiled again that the machine could not compile, in seconds since the epoch.
+    ``no_crd`` says why the CRD of a template's constraints is not established; empty where it is.
+    ``observed`` are fields of what happened since, as an audit's results. ``now`` is the time in
+    RFC 3339. ``retry_at`` is when a template is compiled again that the machine could not compile,
+    in seconds since the epoch.
     """
 
     fault: FaultView | None
@@ -36,11 +37,11 @@ class Circumstances:
     now: str
     retry_at: float | None = None
     elsewhere: str = ""
-    """Why no review asks the template; empty where one may."""
+    """Why no review evaluates the template; empty where one may."""
 
 
 def _why(fault: FaultView) -> str:
-    """Why a constraint is not enforced that is well itself."""
+    """Return why a constraint without an error of its own is not enforced."""
     if fault.cause == "engine":
         return f"its template is {fault.message}"
     if fault.cause == "environment":
@@ -49,10 +50,14 @@ def _why(fault: FaultView) -> str:
 
 
 def policy_status(
-    pod: Pod, state: State, around: Circumstances, *, is_template: bool
+    pod: Pod, state: State, inputs: StatusInputs, *, is_template: bool
 ) -> Json | None:
-    """The status object; None for a name that Gatekeeper has no status for either."""
-    fault, breaker = around.fault, around.breaker
+    """Return the status object; None for a name that no status object can have, as in Gatekeeper.
+
+    An object that is in force by its state is still not enforced in three cases: its newest revision
+    is at fault and ``onError`` is not ``lastGood``; its breaker is open; no review evaluates it.
+    """
+    fault, breaker = inputs.fault, inputs.breaker
     enforced: bool | None
     if is_template:
         kind, enforced = pod_status.TEMPLATE, None
@@ -67,24 +72,24 @@ def policy_status(
     if breaker is not None and breaker.state != "closed":
         enforced = False
         errors.append(StatusError(SUSPENDED, breaker.message))
-    if around.elsewhere and not errors:
+    if inputs.elsewhere and not errors:
         in_force, enforced = None, None if enforced is None else False
         errors.append(
             StatusError(
-                ELSEWHERE, around.elsewhere if is_template else f"its template {around.elsewhere}"
+                ELSEWHERE, inputs.elsewhere if is_template else f"its template {inputs.elsewhere}"
             )
         )
     active = 0 if in_force is None else in_force.generation
-    additions: Json = {"activeGeneration": active, "since": around.now}
+    additions: Json = {"activeGeneration": active, "since": inputs.now}
     additions |= origin_fields(in_force)
     additions |= fault_fields(
-        fault, breaker, state.missing, no_crd=bool(around.no_crd), retry_at=around.retry_at
+        fault, breaker, state.missing, no_crd=bool(inputs.no_crd), retry_at=inputs.retry_at
     )
-    additions |= around.observed
+    additions |= inputs.observed
     if state.missing:
         errors.append(StatusError("missing_data", missing_text(state.missing)))
-    if around.no_crd:
-        errors.append(StatusError(UNESTABLISHED, f"its constraints' CRD: {around.no_crd}"))
+    if inputs.no_crd:
+        errors.append(StatusError(UNESTABLISHED, f"its constraints' CRD: {inputs.no_crd}"))
     subject = pod_status.status_subject(kind, state.document)
     try:
         return pod_status.pod_status(

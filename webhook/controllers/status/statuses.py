@@ -1,4 +1,4 @@
-"""This replica's status objects: which they are, and when one differs from what is wanted."""
+"""This replica's status objects: which they are, and when one differs from the desired one."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def own_statuses(pod: Pod) -> ObjectSelection:
     return ObjectSelection(pod.namespace, labels=f"{POD_LABEL}={pod_label(pod.name)}")
 
 
-def overlay_status(wanted: Json, current: Json) -> Json | None:
-    """The wanted status over the current object; None where status, labels and owner are right."""
-    ours, theirs = wanted["metadata"], current["metadata"]
+def overlay_status(desired: Json, current: Json) -> Json | None:
+    """Return the desired status over the current object; None where status, labels and owner are right."""
+    ours, theirs = desired["metadata"], current["metadata"]
     if (
-        wanted["status"] == current.get("status")
+        desired["status"] == current.get("status")
         and ours["labels"] == theirs.get("labels")
         and ours["ownerReferences"] == theirs.get("ownerReferences")
     ):
         return None
-    return wanted | {"metadata": theirs | ours}
+    return desired | {"metadata": theirs | ours}
 
 
 def declared_fields(crd: Mapping[str, Any], version: str) -> frozenset[str]:
@@ -54,7 +54,7 @@ def kept(document: Json, fields: frozenset[str]) -> Json:
 
 
 def signed(document: Json, sign: Callable[[bytes], str]) -> Json:
-    """The status object with a signature, if it tells of a stage of a roll-out."""
+    """Return the status object with a signature, if it reports a stage of a roll-out."""
     status = document["status"]
     if not any(status.get(name) for name in _STAGED) or not (
         signature := sign(signed_bytes(document))

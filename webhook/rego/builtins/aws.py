@@ -1,4 +1,8 @@
-"""``providers.aws.sign_req``: AWS Signature Version 4 (OPA reference, "AWS")."""
+"""``providers.aws.sign_req``: AWS Signature Version 4 (OPA reference, "AWS").
+
+A signature is made in four steps, named as AWS names them: the canonical request, the string to
+sign, the signing key, the Authorization header.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
 
 _REQUIRED: Final = ("aws_access_key", "aws_region", "aws_secret_access_key", "aws_service")
 _UNSIGNED_HEADERS: Final = frozenset(("authorization", "user-agent", "x-amzn-trace-id"))
+"""Proxies change these on the way, so no signature covers them."""
 
 
 @builtin(
@@ -34,7 +39,7 @@ _UNSIGNED_HEADERS: Final = frozenset(("authorization", "user-agent", "x-amzn-tra
     context=True,
 )
 def aws_sign_req(context: Context, request: Value, config: Value, time_ns: float) -> Value:
-    """The request of ``http.send`` with the headers that sign it."""
+    """Return a request of ``http.send`` with the headers of its signature added."""
     _check_config(config)
     nanoseconds = numbers.as_index(time_ns)
     if nanoseconds is None:
@@ -66,6 +71,7 @@ def aws_sign_req(context: Context, request: Value, config: Value, time_ns: float
 
 
 def _check_config(config: Value) -> None:
+    """Raise :class:`BuiltinError` for a configuration that lacks a parameter or has a wrong type."""
     missing = [name for name in _REQUIRED if name not in config]
     if missing:
         raise BuiltinError(
@@ -82,6 +88,7 @@ def _check_config(config: Value) -> None:
 
 
 def _body(request: dict[str, Any]) -> bytes:
+    """Return the bytes that are sent: ``raw_body`` as it is, ``body`` as JSON."""
     if "raw_body" in request:
         raw = request["raw_body"]
         return utf8(raw) if isinstance(raw, str) else b""
@@ -95,7 +102,7 @@ def _signed(
     nanoseconds: int,
     digest: str,
 ) -> dict[str, str]:
-    """The headers that a signature adds."""
+    """Return the headers that a signature adds; ``digest`` is that of the body."""
     url = url_of(request["url"])
     moment = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=nanoseconds // 10**9)
     # strftime's %Y does not pad years before 1000 everywhere.
@@ -108,24 +115,28 @@ def _signed(
     token = config.get("aws_session_token")
     if isinstance(token, str) and token:
         added["x-amz-security-token"] = token
+    # 1. The canonical request
     to_sign = dict(added)
     for name, value in headers.items():
         if name.lower() not in _UNSIGNED_HEADERS:
             to_sign[name.lower()] = value
     names = ";".join(sorted(to_sign))
     lines = "".join(f"{name}:{to_sign[name]}\n" for name in sorted(to_sign))
-    canonical = (
+    canonical_request = (
         f"{request['method']}\n{url.escaped_path}\n{url.raw_query}\n{lines}\n{names}\n{digest}"
     )
+    # 2. The string to sign
     scope = f"{date}/{region}/{service}/aws4_request"
-    hashed = hashlib.sha256(utf8(canonical)).hexdigest()
-    text = f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{hashed}"
+    hashed = hashlib.sha256(utf8(canonical_request)).hexdigest()
+    string_to_sign = f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{hashed}"
+    # 3. The signing key
     key = utf8("AWS4" + config["aws_secret_access_key"])
     for part in (date, region, service, "aws4_request"):
         key = _mac(key, part)
+    # 4. The header
     authorization = (
         f"AWS4-HMAC-SHA256 Credential={config['aws_access_key']}/{scope},"
-        f"SignedHeaders={names},Signature={_mac(key, text).hex()}"
+        f"SignedHeaders={names},Signature={_mac(key, string_to_sign).hex()}"
     )
     return {"Authorization": authorization, **added}
 

@@ -1,7 +1,9 @@
 """Built-ins that the compiler calls, and those about the engine itself.
 
-``print``, template strings and test cases are rewritten to these. Behaviour from
-OPA's v1/topdown/print.go, template_string.go, trace.go, test.go and runtime.go.
+The compiler rewrites ``print``, template strings and test cases into calls of the ``internal.``
+built-ins. A term becomes the set of its values there, by a comprehension around it: a term without a
+value is an empty set. Behaviour from OPA's v1/topdown/print.go, template_string.go, trace.go,
+test.go and runtime.go.
 """
 
 from __future__ import annotations
@@ -23,9 +25,10 @@ if TYPE_CHECKING:
 
 
 def printed(context: Context, operands: list[Value]) -> Iterator[list[str]]:
-    """The operands' texts, in every combination where an operand is a set of several values.
+    """Yield the texts of the operands, once for each combination of their values.
 
-    A set is the values that a term had: an empty one is a term without a value.
+    There are three cases of an operand: a set gives each of its values, and ``<undefined>`` where it
+    is empty; an array or object is an error, for the compiler makes none; a scalar gives its text.
     """
     choices: list[list[str]] = []
     for operand in operands:
@@ -52,13 +55,13 @@ def _combinations(context: Context, choices: list[list[str]]) -> Iterator[list[s
 
 @builtin("print", result=None, variadic=ANY)
 def print_(*_: Value) -> bool:
-    """Stand in the table: the compiler turns it into ``internal.print``, or drops it."""
+    """Declare ``print`` for type checks: the compiler rewrites or drops every call of it."""
     return True
 
 
 @builtin("internal.print", array_of(SET), result=None, context=True)
 def internal_print(context: Context, operands: list[Value]) -> bool:
-    """Hand each line to the caller's sink; a compiler that knows the place does it itself."""
+    """Pass each line to the caller. Generated code prints by itself where it knows the location."""
     if context.print_ is not None:
         for line in printed(context, operands):
             context.print_(NOWHERE, " ".join(line))
@@ -67,31 +70,30 @@ def internal_print(context: Context, operands: list[Value]) -> bool:
 
 @builtin("internal.template_string", array_of(ANY), result=STRING, context=True)
 def template_string(context: Context, operands: list[Value]) -> str:
-    """Return the parts of a template string joined."""
-    made = ""
+    """Join the parts of a template string; raises ``eval_conflict_error`` for several results."""
+    joined = ""
     for count, parts in enumerate(printed(context, operands)):
         if count:
             raise EvaluationError(
                 "eval_conflict_error", "template-strings must not produce multiple outputs"
             )
-        made = "".join(parts)
-    return made
+        joined = "".join(parts)
+    return joined
 
 
 @builtin("internal.test_case", array_of(ANY), result=None)
-def name_test_case(operands: list[Value]) -> bool:
-    """Name a test's case to a tracer; there is none here."""
-    del operands
+def name_test_case(_: list[Value]) -> bool:
+    """Do nothing: OPA names the case of a test to its tracer, and there is none here."""
     return True
 
 
 @builtin("trace", STRING, result=BOOLEAN)
 def trace(_: str) -> bool:
-    """Leave a note for a tracer; there is none here."""
+    """Do nothing: OPA leaves a note for its tracer, and there is none here."""
     return True
 
 
 @builtin("opa.runtime", result=object_of(STRING, ANY), context=True, deterministic=False)
 def opa_runtime(context: Context) -> dict[str, Value]:
-    """Return what the caller says about itself."""
+    """Return the configuration and environment that the caller gave the engine."""
     return context.runtime

@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 
 
 class Context(Protocol):
-    """What an evaluation lends its built-ins; one object for each query."""
+    """What built-ins get from the evaluation; each query has its own."""
 
     @property
     def now_ns(self) -> int:
-        """The query's one time, in nanoseconds since 1970: every call sees the same."""
+        """The time of the query, in nanoseconds since 1970: all calls see the same."""
 
     @property
     def random(self) -> Any:
@@ -50,7 +50,7 @@ class Context(Protocol):
 
     @property
     def cache(self) -> dict[Any, Any]:
-        """A scratch of this query, for results that must not change within it."""
+        """The query's cache, for results that must not change within it."""
 
     @property
     def runtime(self) -> dict[str, Value]:
@@ -58,14 +58,14 @@ class Context(Protocol):
 
     @property
     def services(self) -> dict[str, Any]:
-        """Doors to the outside that the caller opened: ``http`` for http.send and so on."""
+        """The caller's services for the outside: ``http`` for http.send and so on."""
 
     @property
     def print_(self) -> Callable[[Location, str], None] | None:
-        """Where the policy's prints go, with their place; None drops them."""
+        """Receives what the policy prints, with its location; None drops it."""
 
     def charge(self, steps: int) -> None:
-        """Pay for work about to be done in C; raises ``eval_cancel_error`` when spent.
+        """Charge work before it is done in C; raises ``eval_cancel_error`` when the budget is spent.
 
         One step is about 50 ns of work: an element visited, a few characters
         copied. A built-in whose work is not linear in a small result charges
@@ -116,7 +116,7 @@ _NEWER: Final = frozenset(("strings.split_n",))
 
 
 class _Table(Mapping[str, Builtin]):
-    """Every built-in by name; asking for one loads its family.
+    """Every built-in by name; looking one up imports its family.
 
     All families together take half of what a start of the command line may, and most
     policies use a few. Any thread may ask: a family is looked into once it is whole.
@@ -147,14 +147,14 @@ BUILTINS: Final[Mapping[str, Builtin]] = _Table()
 
 
 def lacking(name: object) -> str:
-    """Why a built-in cannot be called in this installation, and what installs it; "" if it can."""
+    """Return why this installation lacks a built-in, and what installs it; empty if it does not."""
     if not isinstance(name, str) or not name.startswith(_GRAPHQL) or find_spec("graphql"):
         return ""
     return f"{name}: graphql-core is not installed, which this needs: install the extra graphql"
 
 
 class Available(Mapping[str, Builtin]):
-    """The table of built-ins with some added and some taken away, none loaded before it is asked."""
+    """The table of built-ins with some added and some removed; each is loaded when it is looked up."""
 
     def __init__(
         self, added: Mapping[str, Builtin], disabled: Collection[str], *, older: bool

@@ -15,7 +15,7 @@ def decode(text: str | bytes) -> bytes:
 
 
 def decode_url(text: str) -> bytes:
-    """The same of base64url."""
+    """Decode base64url, as strictly."""
     try:
         return base64.decode_url(text)
     except base64.CorruptInputError as error:

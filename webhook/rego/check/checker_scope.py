@@ -91,11 +91,11 @@ class Scope:
         self.vars[name] = bounded(type_)
 
     def put(self, path: Sequence[Any], type_: Type) -> None:
-        """The type of a document, whatever was known of it."""
+        """Set the type of a document."""
         self.put_below("data", path, type_)
 
     def put_below(self, root: str, path: Sequence[Any], type_: Type) -> None:
-        """The same below ``input`` or ``data``."""
+        """Set the type at a path below ``input`` or ``data``."""
         node = self._root(root)
         for name in path:
             node = node.make(key(name), name)

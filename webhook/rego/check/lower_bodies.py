@@ -215,7 +215,7 @@ class BodyLowering(TermLowering):
         )
 
     def _is_explicit(self, body: ast.Body) -> bool:
-        """Whether an operand was written in braces: what stands before it in the source tells."""
+        """Whether an operand was written in braces: the source before it shows that."""
         return self.source[: body[0].location.offset].rstrip().endswith("{")
 
     def _operand(self, body: ast.Body, explicit: bool, message: str) -> ir.Body:

@@ -40,7 +40,7 @@ def once(function: Callable[[State], Value], slot: int) -> Callable[[State], Val
 def once_unless_replaced(
     function: Callable[[State], Value], slot: int, path: tuple[Value, ...]
 ) -> Callable[[State], Value]:
-    """The same of a document that a modifier may replace."""
+    """Return a document's function that keeps its value, and heeds ``with`` that replaces it."""
 
     def document(state: State) -> Value:
         if state[REPLACED]:
@@ -58,7 +58,7 @@ def once_unless_replaced(
 def shared(
     function: Callable[[State], Value], slot: int, name: str, fields: Sequence[str]
 ) -> Callable[[State], Value]:
-    """The same of a document that other policies' evaluations of the same review ask for, too.
+    """Return a document's function that keeps its value for all policies of one review.
 
     It depends on ``input.review`` and these fields of the parameters alone, and all that have a
     document of this name compute it alike.

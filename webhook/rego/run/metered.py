@@ -107,7 +107,7 @@ JOINED_MAX: Final = 3
 
 
 def join1(state: State, first: str, a: Value, last: str) -> str:
-    """A text with a value in it, as ``sprintf`` has it for a template of bare verbs."""
+    """Return a text with one value in it, as ``sprintf`` has it for a template of bare verbs."""
     text = f"{first}{a if type(a) is str else argument_text(a)}{last}"
     if state[PAYING] or len(text) > LONG_TEXT:
         made(state, text)
@@ -115,7 +115,7 @@ def join1(state: State, first: str, a: Value, last: str) -> str:
 
 
 def join2(state: State, first: str, a: Value, second: str, b: Value, last: str) -> str:
-    """The same of two values."""
+    """Return a text with two values in it."""
     text = (
         f"{first}{a if type(a) is str else argument_text(a)}"
         f"{second}{b if type(b) is str else argument_text(b)}{last}"
@@ -128,7 +128,7 @@ def join2(state: State, first: str, a: Value, second: str, b: Value, last: str) 
 def join3(  # noqa: PLR0917  # texts and values in turn
     state: State, first: str, a: Value, second: str, b: Value, third: str, c: Value, last: str
 ) -> str:
-    """The same of three values."""
+    """Return a text with three values in it."""
     text = (
         f"{first}{a if type(a) is str else argument_text(a)}"
         f"{second}{b if type(b) is str else argument_text(b)}"

@@ -72,7 +72,7 @@ def new_state(input_value: Value, data: Value, context: EvaluationContext, slots
 
 
 def fail(state: State, name: str, error: BuiltinError, place: Location) -> Value:
-    """A built-in's complaint: undefined, and where that is wanted an error in the end."""
+    """A built-in's error: undefined, and in strict mode an error at the end."""
     context: EvaluationContext = state[CONTEXT]
     if context.strict and context.error is None:
         code: Any = "eval_type_error" if error.kind == "type" else "eval_builtin_error"

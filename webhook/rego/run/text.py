@@ -37,7 +37,7 @@ _FEW_CHARACTERS: Final = 2000
 
 
 def text_too_large() -> EvaluationError:
-    """The end of an evaluation that makes a string beyond :data:`MAX_CHARACTERS`."""
+    """Return the error that ends an evaluation with a string beyond :data:`MAX_CHARACTERS`."""
     return EvaluationError(
         "eval_cancel_error", f"evaluation made a string of over {MAX_CHARACTERS} characters"
     )
@@ -47,7 +47,7 @@ def text_too_large() -> EvaluationError:
 
 
 def display(value: Value) -> str:
-    """The value as Rego source, which is what OPA prints: ``{"a": {1, 2}}``.
+    """Return the value as Rego source, as OPA prints it: ``{"a": {1, 2}}``.
 
     Raises ``eval_cancel_error`` for one whose text would be too large, as all below does.
     """
@@ -68,13 +68,13 @@ def display_of_affordable(value: Value) -> str:
 
 
 def _walked(value: Value) -> str:
-    """As :func:`display`, part by part: what :func:`_as_json` refused is not tried again."""
+    """Do :func:`display` part by part, for values that :func:`_as_json` refused."""
     show = _DISPLAYS.get(type(value))
     return show(value) if show is not None else number_text(value)
 
 
 def printed_text(value: Value) -> str:
-    """What ``print`` and template strings show: a string as it is, else :func:`display`."""
+    """Return what ``print`` and template strings show: a string as it is, else :func:`display`."""
     return value if type(value) is str else display(value)
 
 
@@ -89,7 +89,7 @@ def argument_text(value: Value) -> str:
 
 
 def _refuse(*_: Value) -> Value:
-    """What JSON has no form for is shown by :func:`display`."""
+    """Refuse what JSON has no form for: :func:`display` shows it."""
     raise TypeError
 
 
@@ -107,7 +107,7 @@ _FLOAT: Final = re.compile(r"[\[ ]-?(?:[0-9]+[.e]|I)")
 
 
 def _as_json(value: Value) -> str:
-    """An array or object of what Rego's source and JSON write alike; empty for any other."""
+    """Return an array or object that Rego's source and JSON write alike; empty for others."""
     try:
         shown = "".join(_encode(value, 0))
     except (TypeError, ValueError):
@@ -125,7 +125,7 @@ def _display_array(value: list[Value]) -> str:
 
 
 def _plain_strings(values: list[Value]) -> str:
-    """Strings that need no escapes, quoted and joined at once; empty for other values."""
+    """Return strings that need no escapes, quoted and joined; empty for other values."""
     try:
         joined = '", "'.join(values)
     except TypeError:
@@ -137,7 +137,7 @@ def _plain_strings(values: list[Value]) -> str:
 
 
 def _short_strings(values: list[Value]) -> str:
-    """The same of a few that are not long, which is what messages mostly show."""
+    """Return a few short strings, as messages mostly show; empty for others."""
     try:
         return _plain_strings(values) if sum(map(len, values)) < _FEW_CHARACTERS else ""
     except TypeError:
@@ -267,7 +267,7 @@ def json_indented(value: Value, prefix: str, indent: str) -> str:
 
 
 def laid_out(value: Value, prefix: str, indent: str) -> str:
-    """As :func:`json_indented`, for what no policy pays for: a command's own results."""
+    """Do :func:`json_indented` without a charge, for a command's own results."""
     return _indented(value, prefix, indent, 0)
 
 

@@ -11,9 +11,17 @@ set       :class:`RegoSet`
 ========  =======================================================================
 
 Values as decoded from JSON are used as they are: never copied, never frozen and
-never changed. :data:`UNDEFINED` is no value; it is tested by identity. Python
-holds ``True == 1``; Rego does not: whoever compares or looks up uses
-:func:`equal` and :func:`key`.
+never changed. :data:`UNDEFINED` is no value; it is tested by identity.
+
+Python says ``True == 1`` and Rego does not. So callers compare by :func:`equal` and
+:func:`compare`, and store values in a ``dict`` by :func:`key`:
+
+>>> equal(1, 1.0), equal(True, 1), key(True)
+(True, False, ('true',))
+
+These weigh a large value first and charge its weight to the evaluation
+(:mod:`webhook.rego.run.weight`); a value beyond the bound raises ``eval_cancel_error``.
+A function whose name ends in ``_affordable`` does not: its caller has weighed the values.
 """
 
 from __future__ import annotations
@@ -37,7 +45,7 @@ Value: TypeAlias = Any
 """A Rego value, as the table above has it."""
 
 Key: TypeAlias = Any
-"""A hashable stand-in for a value: equal values have equal keys, and only they."""
+"""What stands for a value in a ``dict``: it is hashable, and equal only for equal values."""
 
 
 class _Undefined:
@@ -60,10 +68,7 @@ _FALSE: Final = ("false",)
 
 
 def key(value: Value) -> Key:
-    """The stand-in under which ``value`` is stored in sets and objects.
-
-    Raises ``eval_cancel_error`` for one that is too large, shared parts counted each time.
-    """
+    """Return the key of a value. Scalars but booleans are their own keys."""
     kind = type(value)
     if kind is str or kind is int or kind is float or value is None:
         return value
@@ -73,8 +78,8 @@ def key(value: Value) -> Key:
     return key_of_affordable(value)
 
 
-def key_of_affordable(value: Value) -> Key:  # one flat dispatch on the kind of value
-    """The same of a value that has been weighed."""
+def key_of_affordable(value: Value) -> Key:
+    """Return the key of a value that the caller has weighed."""
     kind = type(value)
     if kind is str or kind is int or kind is float or value is None:
         return value
@@ -89,7 +94,7 @@ def key_of_affordable(value: Value) -> Key:  # one flat dispatch on the kind of 
                     "{",
                     frozenset((name, key_of_affordable(item)) for name, item in value.items()),
                 )
-        return ("{", frozenset(value.items()))
+        return ("{", frozenset(value.items()))  # labels and such: texts are their own keys
     if kind is RegoSet:
         return ("<", frozenset(value.keys()))
     if kind is RegoObject:
@@ -103,7 +108,11 @@ def key_of_affordable(value: Value) -> Key:  # one flat dispatch on the kind of 
 
 
 class RegoSet:
-    """A set of values. Iteration is in order of insertion; :func:`ordered` gives Rego's."""
+    """A set of values. Iteration is in order of insertion; :func:`ordered` gives Rego's order.
+
+    A set made by :func:`lazy_set` has only ``_list``, perhaps with repeated members. Its ``_items``
+    are made when they are first read: many sets are only iterated or returned.
+    """
 
     __slots__ = ("_items", "_list")
 
@@ -118,32 +127,34 @@ class RegoSet:
         # Only reached while _items is not set: see lazy_set().
         if name != "_items" or self._list is None:
             raise AttributeError(name)
-        items = self._items = _keyed(self._list)  # whole: another thread may ask meanwhile
+        items = self._items = _keyed(
+            self._list
+        )  # assigned whole: another thread may read meanwhile
         return items
 
     def add(self, item: Value) -> None:
-        """Add while building: a set that has been handed on is never changed."""
+        """Add a member. Only whoever makes a set adds to it; afterwards it never changes."""
         self._items.setdefault(key(item), item)
         self._list = None
 
     def keys(self) -> Iterable[Key]:
-        """The stand-ins of the members."""
+        """Return the keys of the members."""
         return self._items.keys()
 
     def parts(self) -> Collection[Value]:
-        """The members, one perhaps several times, in any order: nothing is computed for it."""
+        """Return the members in any order, perhaps repeated, without making keys."""
         return self._items.values() if self._list is None else self._list
 
     def union(self, other: RegoSet) -> RegoSet:
-        """Members of either."""
+        """Return the members of either set."""
         return RegoSet._of(self._items | other._items)
 
     def intersection(self, other: RegoSet) -> RegoSet:
-        """Members of both."""
+        """Return the members of both sets."""
         return RegoSet._of({k: v for k, v in self._items.items() if k in other._items})
 
     def difference(self, other: RegoSet) -> RegoSet:
-        """Members that ``other`` lacks."""
+        """Return the members that ``other`` lacks."""
         return RegoSet._of({k: v for k, v in self._items.items() if k not in other._items})
 
     @classmethod
@@ -176,29 +187,29 @@ class RegoSet:
 
 
 def _keyed(items: Iterable[Value]) -> dict[Key, Value]:
-    """Members by their stand-ins; many small ones are paid for, too."""
+    """Return members by key. The weights of small members add up, and are charged together."""
     members: dict[Key, Value] = {}
-    unpaid = 0
+    uncharged = 0
     for item in items:
         if type(item) in SCALARS:
             members.setdefault(key(item), item)
             continue
-        unpaid += tree_steps(item)
-        if unpaid > FREE_STEPS:
-            charge(unpaid)
-            unpaid = 0
+        uncharged += tree_steps(item)
+        if uncharged > FREE_STEPS:
+            charge(uncharged)
+            uncharged = 0
         members.setdefault(key_of_affordable(item), item)
     return members
 
 
 _EMPTY: Final = RegoSet()
-"""The empty set that evaluations end with most often; shared, so never added to."""
+"""Most partial rules give the empty set. It is shared, so nothing is ever added to it."""
 
 _new: Final = object.__new__
 
 
 def lazy_set(items: list[Value]) -> RegoSet:
-    """A set whose members, perhaps repeated, get keys when these are first needed."""
+    """Return a set of members, perhaps repeated, whose keys are made when they are first read."""
     if not items:
         return _EMPTY
     result: RegoSet = _new(RegoSet)
@@ -207,7 +218,7 @@ def lazy_set(items: list[Value]) -> RegoSet:
 
 
 class RegoObject:
-    """An object with at least one key that is no string: ``{1: "a", true: "b"}``."""
+    """An object with a key that is no string: ``{1: "a", true: "b"}``."""
 
     __slots__ = ("entries",)
 
@@ -215,24 +226,24 @@ class RegoObject:
         self.entries: dict[Key, tuple[Value, Value]] = {key(k): (k, v) for k, v in items}
 
     def get(self, name: Value, default: Value = None) -> Value:
-        """The value under ``name``, or ``default``."""
+        """Return the value under ``name``, or ``default``."""
         entry = self.entries.get(key(name))
         return default if entry is None else entry[1]
 
     def items(self) -> ValuesView[tuple[Value, Value]]:
-        """Keys with their values, in order of insertion."""
+        """Return pairs of key and value, in order of insertion."""
         return self.entries.values()
 
     def parts(self) -> list[Value]:
-        """Keys and values."""
+        """Return the keys and values, in any order."""
         return [part for entry in self.entries.values() for part in entry]
 
     def keys(self) -> list[Value]:
-        """The keys, in order of insertion."""
+        """Return the keys, in order of insertion."""
         return [k for k, _ in self.entries.values()]
 
     def values(self) -> list[Value]:
-        """The values, in order of insertion."""
+        """Return the values, in order of insertion."""
         return [v for _, v in self.entries.values()]
 
     def __len__(self) -> int:
@@ -251,7 +262,7 @@ class RegoObject:
 
 
 def make_object(items: Iterable[tuple[Value, Value]]) -> dict[str, Value] | RegoObject:
-    """The object with these keys and values, in the representation that fits the keys."""
+    """Return the object with these pairs: a ``dict`` where every key is a string."""
     pairs = list(items)
     if all(type(k) is str for k, _ in pairs):
         return dict(pairs)
@@ -259,10 +270,7 @@ def make_object(items: Iterable[tuple[Value, Value]]) -> dict[str, Value] | Rego
 
 
 def equal(a: Value, b: Value) -> bool:
-    """Rego's equality: ``1 == 1.0``, and a boolean equals no number.
-
-    Raises ``eval_cancel_error`` for values that are too large, shared parts counted each time.
-    """
+    """Return whether two values are equal in Rego: ``1 == 1.0``, and a boolean equals no number."""
     kind = type(a)
     if kind is str or type(b) is str:
         return bool(a == b)
@@ -279,7 +287,7 @@ def equal(a: Value, b: Value) -> bool:
 
 
 def equal_affordable(a: Value, b: Value) -> bool:
-    """The same of values one of which has been weighed."""
+    """Return whether two values are equal; the caller has weighed one of them."""
     kind = type(a)
     if a is b or kind is str or type(b) is str:
         return bool(a == b)
@@ -300,7 +308,7 @@ def equal_affordable(a: Value, b: Value) -> bool:
 
 
 def type_name(value: Value) -> str:
-    """The name that ``type_name`` gives: null, boolean, number, string, array, object or set."""
+    """Return what the built-in ``type_name`` gives: null, boolean, number, string, array, object or set."""
     return _NAMES[_rank(value)]
 
 
@@ -330,10 +338,7 @@ def _rank(value: Value) -> int:
 
 
 def compare(a: Value, b: Value) -> int:
-    """-1, 0 or 1 as ``a`` sorts before, with or after ``b`` in OPA's order of all values.
-
-    Raises ``eval_cancel_error`` for values that are too large, shared parts counted each time.
-    """
+    """Return -1, 0 or 1 as ``a`` sorts before, with or after ``b`` in OPA's order of all values."""
     if type(a) not in SCALARS and type(b) not in SCALARS and a is not b:
         afford_tree(a)
         afford_tree(b)
@@ -341,7 +346,7 @@ def compare(a: Value, b: Value) -> int:
 
 
 def compare_affordable(a: Value, b: Value) -> int:
-    """The same of values that have been weighed."""
+    """Compare two values that the caller has weighed: by type first, then within the type."""
     kind = type(a)
     if kind is type(b):
         if kind is str or kind is int or kind is bool:
@@ -396,10 +401,9 @@ def _compare_objects(a: Value, b: Value) -> int:
 
 
 sort_key = cmp_to_key(compare)
-"""A ``key=`` for :func:`sorted` that gives OPA's order."""
+"""``sorted(values, key=sort_key)`` gives OPA's order."""
 
 sort_key_of_affordable = cmp_to_key(compare_affordable)
-"""The same of values that have been weighed."""
 
 
 def _by_name(item: tuple[Value, Value]) -> Any:
@@ -407,17 +411,17 @@ def _by_name(item: tuple[Value, Value]) -> Any:
 
 
 def ordered(items: Iterable[Value]) -> list[Value]:
-    """The values in OPA's order. Raises ``eval_cancel_error`` as :func:`compare` does."""
+    """Return the values in OPA's order."""
     values = list(items)
     steps = sum([tree_steps(item) for item in values if type(item) not in SCALARS])
     if steps > FREE_STEPS:
-        # Each is compared with some others.
+        # Sorting compares each value with about log2(n) others.
         charge(steps * len(values).bit_length())
     return ordered_affordable(values)
 
 
 def ordered_affordable(items: Iterable[Value]) -> list[Value]:
-    """The same of values that have been weighed."""
+    """Return values that the caller has weighed, in OPA's order."""
     values = list(items)
     kinds = set(map(type, values))
     if (len(kinds) == 1 and kinds <= {str, bool}) or kinds <= {int, float}:
@@ -426,19 +430,19 @@ def ordered_affordable(items: Iterable[Value]) -> list[Value]:
 
 
 def parts(value: Value) -> Iterator[Value]:
-    """A value and all that is in it, keys included; nothing is looked into before it is given."""
+    """Yield a value and all that is in it, keys included; a caller that stops early walks no further."""
     waiting = [value]
     while waiting:
-        one = waiting.pop()
-        yield one
-        if isinstance(one, (dict, RegoObject)):
-            waiting += [*one.keys(), *one.values()]
-        elif isinstance(one, (list, RegoSet)):
-            waiting += one
+        part = waiting.pop()
+        yield part
+        if isinstance(part, (dict, RegoObject)):
+            waiting += [*part.keys(), *part.values()]
+        elif isinstance(part, (list, RegoSet)):
+            waiting += part
 
 
 def is_small(value: Value, most: int) -> bool:
-    """Whether its scalars and characters are so many at most; of a larger one little is looked at."""
+    """Return whether a value has at most ``most`` parts and characters; stops at the first beyond."""
     size = 0
     for part in parts(value):
         size += 1

@@ -1,12 +1,18 @@
-"""How large a value is once written out, known before it is written or walked.
+"""The weight of a value: the steps of work that a walk through it takes, known before the walk.
 
 Values share their parts: ``c1 := [c0, c0]``, ``c2 := [c1, c1]`` and so on is small in memory, and
-its text is twice as long with every line. So what turns a value into text, or goes all through it
-(keys, comparisons, merging), weighs it first. A weight is in steps of work, shared parts counted as
-often as they occur, and found in time with the parts that there are.
+its text is twice as long with every line. So whatever turns a value into text, or goes all through
+it (keys, comparisons, merging), weighs it first. A weight counts a shared part as often as it occurs.
 
-Small values cost a short walk. What is larger is paid for by the evaluation, and what weighs more
-than :data:`MAX_STEPS` ends it whatever it has left.
+There are three cases:
+
+1. Up to :data:`FREE_STEPS` the walk is free.
+2. Up to :data:`MAX_STEPS` the weight is charged to the evaluation, as any other step of it.
+3. Beyond, ``eval_cancel_error`` ends the evaluation, whatever is left of its budget.
+
+A value of at most :data:`PLAIN_PARTS` parts is weighed by a plain walk. For a larger one
+:func:`_shared_steps` visits each part once and multiplies, so that weighing takes time with the
+parts in memory, and not with the length of the text.
 """
 
 from __future__ import annotations
@@ -22,22 +28,22 @@ if TYPE_CHECKING:
     from webhook.rego.run.limits import EvaluationContext
 
 NODE_STEPS: Final = 8
-"""What a part of a value is worth: 0.4 µs, as most walks take."""
+"""Of one part of a value: 0.4 µs in most walks."""
 
 COLLECTION_PARTS: Final = 5
-"""What an array, object or set is worth besides, in parts: its key takes 4 µs."""
+"""Of an array, object or set, in parts and beside its members: its key takes 4 µs."""
 
 CHARACTERS_A_STEP: Final = 8
-"""Characters of a string that are written in a step."""
+"""Characters of a string that one step writes."""
 
 BITS_A_STEP: Final = 1
-"""Of an integer beyond 64 bits: its digits take time with more than their number."""
+"""Bits of an integer beyond 64 bits that one step writes: time grows faster than the digits."""
 
 FREE_STEPS: Final = 256
-"""What is not paid for here: some twenty parts, or 2,000 characters, 10 µs at most."""
+"""The weight that is free: some twenty parts or 2,000 characters, 10 µs at most."""
 
 PLAIN_PARTS: Final = 1000
-"""Parts up to which a value is weighed as if none were shared: that is sooner done."""
+"""The most parts that a plain walk counts; it is faster than looking for shared parts."""
 
 MAX_STEPS: Final = 1 << 21
 """The most that may be walked or written at once: 262,144 scalars, 40,000 collections, or the
@@ -45,7 +51,7 @@ longest string that may be made. It takes a tenth of a second or two and some 30
 1.5 MB, the largest that an API server stores, has 20,000 collections."""
 
 WALKED_STEPS: Final = 1 << 24
-"""The same for what keeps nothing of what it has passed, like ``walk``."""
+"""The same for a walk that keeps nothing of what it has passed, as the built-in ``walk``."""
 
 
 PART_CHARACTERS: Final = NODE_STEPS * CHARACTERS_A_STEP
@@ -53,16 +59,16 @@ COLLECTION_CHARACTERS: Final = COLLECTION_PARTS * PART_CHARACTERS
 _PLAIN_CHARACTERS: Final = PLAIN_PARTS * PART_CHARACTERS
 
 FREE_CHARACTERS: Final = FREE_STEPS * CHARACTERS_A_STEP
-"""Characters, parts counted as so many, that are written for nothing."""
+""":data:`FREE_STEPS` in characters."""
 
 SHORT: Final = 1 << 64
-"""Integers below it are written at once."""
+"""Integers below it weigh as any scalar."""
 
 SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 
 
 def afford_tree(value: Any, most: int = MAX_STEPS) -> None:
-    """Pay for a walk through a value, strings and numbers as one part each.
+    """Charge a walk through a value, in which a string or number is one part.
 
     Raises ``eval_cancel_error``.
     """
@@ -72,14 +78,17 @@ def afford_tree(value: Any, most: int = MAX_STEPS) -> None:
 
 
 def afford_text(value: Any) -> None:
-    """Pay for writing a value out; raises ``eval_cancel_error``."""
+    """Charge writing a value as text; raises ``eval_cancel_error``."""
     steps = text_steps(value)
     if steps > FREE_STEPS:
         charge(steps)
 
 
 def afford_smaller(a: Any, b: Any) -> None:
-    """Pay for a walk through both that ends with the smaller one; beside a scalar there is none."""
+    """Charge a comparison, which ends where the smaller of both ends; a scalar is compared at once.
+
+    Raises ``eval_cancel_error`` where both are too large.
+    """
     if type(a) in SCALARS or type(b) in SCALARS:
         return
     steps, other = _plain_steps(a), _plain_steps(b)
@@ -87,7 +96,7 @@ def afford_smaller(a: Any, b: Any) -> None:
         return
     if steps < 0:
         try:
-            steps = _heavy(a, MAX_STEPS, texts=False)
+            steps = _shared_steps(a, MAX_STEPS, texts=False)
         except EvaluationError:
             steps = MAX_STEPS
             other = tree_steps(b) if other < 0 else other
@@ -95,13 +104,13 @@ def afford_smaller(a: Any, b: Any) -> None:
 
 
 def tree_steps(value: Any, most: int = MAX_STEPS) -> int:
-    """The weight of an array, object or set; raises ``eval_cancel_error`` beyond ``most``."""
+    """Weigh an array, object or set without its texts; raises ``eval_cancel_error`` beyond ``most``."""
     steps = _plain_steps(value)
-    return _heavy(value, most, texts=False) if steps < 0 else steps
+    return _shared_steps(value, most, texts=False) if steps < 0 else steps
 
 
 def _plain_steps(value: Any) -> int:
-    """The weight of a value of few parts; below 0 for others."""
+    """Weigh a value without its texts; -1 where it has more than :data:`PLAIN_PARTS` parts."""
     left = PLAIN_PARTS
     waiting = [value]
     for item in waiting:
@@ -122,7 +131,7 @@ def _plain_steps(value: Any) -> int:
 
 
 def text_steps(value: Any, most: int = MAX_STEPS) -> int:
-    """The same with the lengths of strings and numbers, of any value."""
+    """Weigh any value with the lengths of its strings and numbers; raises as :func:`tree_steps`."""
     if type(value) in SCALARS:
         return _scalar_steps(value)
     left = _PLAIN_CHARACTERS
@@ -138,7 +147,7 @@ def text_steps(value: Any, most: int = MAX_STEPS) -> int:
             members = _members(item)
         left -= len(members) * PART_CHARACTERS + COLLECTION_CHARACTERS
         if left < 0:
-            return _heavy(value, most, texts=True)
+            return _shared_steps(value, most, texts=True)
         for member in members:
             kind = type(member)
             if kind is str:
@@ -148,12 +157,12 @@ def text_steps(value: Any, most: int = MAX_STEPS) -> int:
             elif kind is int and not -SHORT < member < SHORT:
                 left -= member.bit_length() * CHARACTERS_A_STEP // BITS_A_STEP
     if left < 0:
-        return _heavy(value, most, texts=True)
+        return _shared_steps(value, most, texts=True)
     return (_PLAIN_CHARACTERS - left) // CHARACTERS_A_STEP
 
 
 def _members(item: Any) -> Collection[Any]:
-    """What is in a value; nothing in a number or text, which may be of a class of its own."""
+    """Return the members of a collection; a scalar has none, also one of a subclass."""
     if isinstance(item, (int, float, str)):
         return ()
     if type(item) is list:
@@ -170,8 +179,8 @@ def _scalar_steps(value: Any) -> int:
     return NODE_STEPS + bits // BITS_A_STEP if bits > 64 else NODE_STEPS
 
 
-def _heavy(value: Any, most: int, *, texts: bool) -> int:
-    """The weight, each part looked at once however often it occurs."""
+def _shared_steps(value: Any, most: int, *, texts: bool) -> int:
+    """Weigh a value whose parts may be shared: each is visited once and counted at each occurrence."""
     known: dict[int, int] = {}
     looked_at = 0
     waiting = [(value, False)]
@@ -207,17 +216,17 @@ def _heavy(value: Any, most: int, *, texts: bool) -> int:
 
 
 def too_heavy() -> EvaluationError:
-    """The end of an evaluation that would walk or write more than it ever may."""
+    """Return the error that ends an evaluation with a value beyond its bound."""
     return EvaluationError(
         "eval_cancel_error", "evaluation met a value too large to be compared or written"
     )
 
 
 def charge(steps: int) -> None:
-    """Let the evaluation that is in progress on this thread pay; none pays outside of any.
+    """Charge steps to the evaluation that runs on this thread; do nothing where none runs.
 
-    It is found by the frame of generated code that all this was called from: handing it to each
-    set and comparison would cost every evaluation, and this is only for what is large.
+    The evaluation is found in the frame of the generated code that led here. Passing it to each set
+    and comparison would cost every evaluation, and only large values come here.
     """
     frame: Any = sys._getframe(1)  # noqa: SLF001  # CPython's documented way to a caller
     while frame is not None:

@@ -25,14 +25,14 @@ class CollectionParser:
     """Reads what stands in brackets and braces."""
 
     bodies: ReadsBodies
-    """Put in by whoever makes it: they need each other."""
+    """The parser of a module sets it: a body holds terms, and a term may hold a body."""
 
     def __init__(self, cursor: Cursor, terms: ReadsTerms) -> None:
         self.cursor = cursor
         self.terms = terms
 
     def collection(self, first: int, kind: int) -> Term:
-        """A literal or comprehension, remembered by place: callers may come twice."""
+        """Read a literal or comprehension; a second call for the same token is answered from memory."""
         cursor = self.cursor
         known = cursor.remembered.get(first)
         if known is not None:

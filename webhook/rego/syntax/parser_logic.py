@@ -22,7 +22,7 @@ class LogicParser:
     """Reads operands of logic, and refuses what would be misread."""
 
     bodies: ReadsBodies
-    """Put in by whoever makes it: they need each other."""
+    """The parser of a module sets it: a body holds terms, and a term may hold a body."""
 
     def __init__(self, cursor: Cursor, terms: TermParser, statements: StatementParser) -> None:
         self.cursor = cursor

@@ -1,4 +1,9 @@
-"""Stage 1: terms: references, calls, operators, collections, comprehensions, templates."""
+"""Stage 1: terms: references, calls, operators, collections, comprehensions, templates.
+
+Three levels read each other. :meth:`TermParser.expression` reads operands with operators between
+them, :meth:`TermParser.term` one operand, and :meth:`TermParser.reference` what follows an operand
+without a space: ``.name``, ``[term]`` and ``(args)``.
+"""
 
 from __future__ import annotations
 
@@ -36,12 +41,14 @@ if TYPE_CHECKING:
     from webhook.rego.syntax.parser_scalars import ScalarParser
     from webhook.rego.syntax.seams import ReadsBodies, ReadsCollections
 
-_NO_REFERENCE: Final = (Null, Boolean, Number, String, Ref, TemplateString)
+_NO_HEAD: Final = (Null, Boolean, Number, String, Ref, TemplateString)
+"""No reference begins with one of these."""
 
 ROOTS: Final = ("input", "data")
-"""Names that OPA takes for references, even alone."""
+"""OPA reads these names as references, also where nothing follows them."""
 
 WHITESPACE: Final = "unexpected whitespace token"
+"""How OPA's message begins where a space stands in a reference."""
 
 KINDS_OF_TERM: Final[dict[type, str]] = {
     Null: "null",
@@ -63,11 +70,11 @@ KINDS_OF_TERM: Final[dict[type, str]] = {
 
 
 class TermParser:
-    """Reads terms."""
+    """Reads terms from the tokens of a cursor, and moves the cursor behind them."""
 
     collections: ReadsCollections
     bodies: ReadsBodies
-    """Put in by whoever makes it: they need each other."""
+    """The parser of a module sets both: a term may hold a body, and a body holds terms."""
 
     def __init__(self, cursor: Cursor, scalars: ScalarParser) -> None:
         self.cursor = cursor
@@ -76,16 +83,20 @@ class TermParser:
     # --- operators -------------------------------------------------------------------------
 
     def expression(self, pairs: bool = True) -> Term:
-        """A term with operators; ``pairs`` where ``k, v in xs`` may stand."""
+        """Read a term with its operators; with ``pairs`` also ``k, v in xs``."""
         cursor = self.cursor
         start = cursor.starts[cursor.i]
         return self._membership(self._operators(self.term(), 1), start, pairs)
 
     def rest(self, left: Term) -> Term:
-        """The operators after a first operand: an element of a list."""
+        """Read the operators after ``left``, the first operand of an element of a list."""
         return self._membership(self._operators(left, 1), left.location.offset, pairs=False)
 
     def _membership(self, left: Term, start: int, pairs: bool) -> Term:
+        """Read each ``in xs``, and with ``pairs`` each ``, v in xs``, after ``left``.
+
+        ``in`` binds less than all other operators.
+        """
         cursor = self.cursor
         kinds = cursor.kinds
         while True:
@@ -98,7 +109,9 @@ class TermParser:
                 left = call
             elif t.PACKAGE <= kind <= t.LOGICAL_OR:
                 if cursor.keyword_begins_reference():
-                    kinds[i] = t.IDENT  # the next literal's: `with.x` is no modifier
+                    kinds[i] = (
+                        t.IDENT
+                    )  # `with.x` begins the next literal: it is no modifier of this one
                     return left
                 if kind != t.IN:
                     return left
@@ -109,7 +122,7 @@ class TermParser:
                 return left
 
     def _pair_membership(self, left: Term, start: int) -> Call | None:
-        """``, v in xs`` after ``k``; None, nothing consumed, if that is not what follows."""
+        """Read ``, v in xs`` after ``left``; None, with nothing consumed, where something else follows."""
         cursor = self.cursor
         comma, wildcards, depth = cursor.i, cursor.wildcards, cursor.depth
         try:
@@ -126,6 +139,7 @@ class TermParser:
         return None
 
     def _member(self, name: str, operator: int, args: tuple[Term, ...], start: int) -> Call:
+        """Make the call of ``internal.member_2`` or ``member_3``, as which OPA reads ``in``."""
         cursor = self.cursor
         place = cursor.at(operator)
         reference = Ref(
@@ -134,7 +148,10 @@ class TermParser:
         return Call(reference, args, infix=True, location=cursor.since(start))
 
     def _operators(self, left: Term, floor: int) -> Term:
-        """Binary operators that bind at least as tightly as ``floor``, after ``left``."""
+        """Read the binary operators after ``left`` that bind at least as tightly as ``floor``.
+
+        Precedence climbing: a tighter operator to the right takes the right operand first.
+        """
         cursor = self.cursor
         kinds = cursor.kinds
         precedences = t.PRECEDENCE
@@ -160,7 +177,7 @@ class TermParser:
     # --- a single term ---------------------------------------------------------------------
 
     def term(self) -> Term:
-        """One operand: a scalar, reference, call, collection, comprehension or group."""
+        """Read one operand; its first token says which of the cases below it is."""
         cursor = self.cursor
         i = cursor.i
         kind = cursor.kinds[i]
@@ -197,6 +214,7 @@ class TermParser:
         return term
 
     def _group(self, first: int) -> Term:
+        """Read ``( term )``."""
         cursor = self.cursor
         cursor.i = first + 1
         cursor.enter()
@@ -208,6 +226,7 @@ class TermParser:
         return term
 
     def _minus(self, first: int) -> Term:
+        """Read what follows a minus sign: a number is negative, of a variable it is ``0 - x``."""
         cursor = self.cursor
         kind = cursor.kinds[first + 1]
         if kind not in t.VARIABLES:
@@ -231,6 +250,7 @@ class TermParser:
     # --- templates -------------------------------------------------------------------------
 
     def _template(self, first: int) -> TemplateString:
+        """Read a template string: parts of text with expressions in braces between them."""
         cursor = self.cursor
         raw = cursor.kinds[first] >= t.RAW_TEMPLATE_PART
         if cursor.version == "v0":
@@ -256,6 +276,7 @@ class TermParser:
         return TemplateString(tuple(parts), raw=raw, location=cursor.since(cursor.starts[first]))
 
     def _template_expression(self) -> Term | Literal_:
+        """Read the expression in braces; refuse the literals that OPA does not allow there."""
         cursor = self.cursor
         place = cursor.here()
         try:
@@ -286,12 +307,12 @@ class TermParser:
     # --- references and calls --------------------------------------------------------------
 
     def reference(self, head: Term, loose: bool = False) -> Term:
-        """What follows ``head`` directly: ``.name``, ``[term]``, ``(args)``.
+        """Read what follows ``head`` without a space: ``.name``, ``[term]`` and ``(args)``.
 
-        With ``loose``, as in the head of a rule, the first may stand apart.
+        With ``loose`` a space may stand before the first of them, as in the head of a rule.
         """
         cursor = self.cursor
-        if isinstance(head, _NO_REFERENCE):
+        if isinstance(head, _NO_HEAD):
             cursor.refuse(
                 f"illegal ref (head cannot be {KINDS_OF_TERM[type(head)]})", head.location
             )
@@ -305,7 +326,7 @@ class TermParser:
             i = cursor.i
             kind = kinds[i]
             if loose and t.DOT <= kind <= t.LPAREN:
-                kind += 3
+                kind += t.DOT_ATTACHED - t.DOT  # as if it were attached
             loose = False
             if kind == t.DOT_ATTACHED:
                 i += 1
@@ -334,7 +355,7 @@ class TermParser:
         return Ref(head, tuple(path), location=cursor.since(start)) if path else head
 
     def _refuse_space(self, at: int) -> NoReturn:
-        """Refuse a space behind a dot, at its place as OPA counts: a new line is the next's."""
+        """Refuse a space behind a dot. OPA counts a line break as column 0 of the next line."""
         cursor = self.cursor
         place = SourceLocation(cursor.source, at, at + 1)
         where = Location(place.file, place.row, place.col, at)
@@ -343,6 +364,7 @@ class TermParser:
         cursor.refuse(f"{WHITESPACE}: expected identifier", where)
 
     def _call(self, head: Term, path: list[Term], start: int) -> Term:
+        """Read the arguments of a call; ``set()`` is the empty set."""
         cursor = self.cursor
         operator: Var | Ref
         if path or not isinstance(head, Var):
@@ -359,7 +381,7 @@ class TermParser:
         return Call(operator, args, location=cursor.since(start))
 
     def listed(self, end: int, terms: list[Term]) -> tuple[Term, ...]:
-        """Terms with commas between up to the token ``end``, which is consumed."""
+        """Read terms separated by commas, and the token ``end`` behind them."""
         cursor = self.cursor
         kinds = cursor.kinds
         while kinds[cursor.i] != end:

@@ -1,4 +1,8 @@
-"""Stage 1: what the readers of terms, collections and bodies ask of each other: each may hold the others."""
+"""Stage 1: what the parsers of terms, collections and bodies call of each other.
+
+A term may hold a body, and a body holds terms, so neither module can import the other. Each knows
+these Protocols, and :mod:`webhook.rego.syntax.parser` puts the parsers together.
+"""
 
 from __future__ import annotations
 
@@ -9,33 +13,33 @@ if TYPE_CHECKING:
 
 
 class ReadsTerms(Protocol):
-    """What bodies and rules ask of the parser of terms, which needs them in turn."""
+    """Reads terms: :class:`webhook.rego.syntax.parser_terms.TermParser`."""
 
     def expression(self, pairs: bool = True) -> Term:
-        """A term with operators; ``pairs`` where ``k, v in xs`` may stand."""
+        """Read a term with its operators; with ``pairs`` also ``k, v in xs``."""
 
     def term(self) -> Term:
-        """One operand: a scalar, reference, call, collection, comprehension or group."""
+        """Read one operand: a scalar, reference, call, collection, comprehension or group."""
 
     def rest(self, left: Term) -> Term:
-        """The operators after a first operand: an element of a list."""
+        """Read the operators after ``left``, the first operand of an element of a list."""
 
     def listed(self, end: int, terms: list[Term]) -> tuple[Term, ...]:
-        """TermParser with commas between up to the token ``end``, which is consumed."""
+        """Read terms separated by commas, and the token ``end`` behind them."""
 
 
 class ReadsCollections(Protocol):
-    """Reads what stands in brackets and braces."""
+    """Reads ``[…]`` and ``{…}``: :class:`webhook.rego.syntax.parser_collections.CollectionParser`."""
 
     def collection(self, first: int, kind: int) -> Term:
-        """A literal or comprehension, remembered by place: callers may come twice."""
+        """Read a literal or comprehension; a second call for the same token is answered from memory."""
 
 
 class ReadsBodies(Protocol):
-    """Reads what stands within comprehensions, template strings and operands of ``and`` and ``or``."""
+    """Reads bodies and their literals: :class:`webhook.rego.syntax.parser_bodies.BodyParser`."""
 
     def body(self, end: int) -> Body:
-        """Literals up to the token ``end``, which stays."""
+        """Read literals up to the token ``end``, which is not consumed."""
 
     def literal(self) -> Literal_:
-        """One literal of a body."""
+        """Read one literal."""

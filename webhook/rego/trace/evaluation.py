@@ -30,7 +30,7 @@ _EFFECTS: Final = frozenset({"trace", "internal.print", "internal.test_case"})
 
 
 class StepwiseEvaluation(RuleSteps):
-    """Evaluates queries over a program's rules, and tells a tracer of each step."""
+    """Evaluates queries over a program's rules, and passes each step to a tracer."""
 
     def run(self, body: Sequence[ir.Lit], names: Mapping[str, str]) -> None:
         """Evaluate a query for all its solutions; raises :class:`EvaluationError`."""
@@ -91,7 +91,7 @@ class StepwiseEvaluation(RuleSteps):
         return None
 
     def holds(self, query: BodyQuery, body: Sequence[ir.Lit], *, find_one: bool = False) -> bool:
-        """Whether a body has a solution; each is told."""
+        """Return whether a body has a solution; each is passed to the tracer."""
         child = self.child(query, body)
         child.find_one = find_one
         self.tell("Enter", child, body)

@@ -55,11 +55,11 @@ class TraceEvent:
 
 
 class StepTracer(Protocol):
-    """What is told of each step."""
+    """Receives each step."""
 
     @property
     def unifications(self) -> bool:
-        """Whether to be told of these, too."""
+        """Whether it receives these, too."""
 
     @property
     def values(self) -> bool:

@@ -28,7 +28,7 @@ class RuleSteps(TermSteps, ABC):
     def matched(
         self, query: BodyQuery, node: Node, path: Sequence[Value], operands: Sequence[Value] | None
     ) -> index.RuleMatch:
-        """The definitions of a rule that may hold, as the index tells it."""
+        """Return the definitions of a rule that may hold by the index."""
         matched = index.matched(
             node.rules,
             None if not self.indexing else self.resolved,

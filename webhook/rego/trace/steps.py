@@ -68,7 +68,7 @@ ABSENT: Final = object()
 
 
 class Steps:
-    """Evaluates queries over a program's rules, and tells a tracer of each step."""
+    """Evaluates queries over a program's rules, and passes each step to a tracer."""
 
     def __init__(  # each is a part of the world around a query
         self,

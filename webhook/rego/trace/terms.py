@@ -90,7 +90,7 @@ class TermSteps(Steps, ABC):
         return then() if plugged is not UNDEFINED and equal(value, plugged) else None
 
     def unify_both(self, query: BodyQuery, a: Term, b: Term, then: Then) -> Signal:
-        """Two terms neither of which has a value yet as a whole."""
+        """Unify two terms that both have no whole value yet."""
         if isinstance(a, ir.Array) and isinstance(b, ir.Array) and len(a.items) == len(b.items):
             return self.pairs(query, [*zip(a.items, b.items, strict=True)], then)
         for one, other in ((a, b), (b, a)):
@@ -206,7 +206,7 @@ class TermSteps(Steps, ABC):
         path: tuple[Value, ...],
         accept: Callable[[Value], Signal],
     ) -> Signal:
-        """The same behind a step: rules there, or what is below."""
+        """Go on behind a step: to the rules at the node, or to what is below it."""
         below = None if node is None else node.child(path[-1])
         if any(path[: len(target)] == target for target in self.world.replaced):
             below = None

@@ -153,7 +153,7 @@ class Bodies:
         return used.isdisjoint(self._function.env)
 
     def collection(self, term: ir.Comprehension) -> Expression:
-        """The same, written where it stands."""
+        """The collection of a comprehension's solutions, written in place."""
         function = self._function
         function.flush()
         result = function.new(_KINDS[term.kind])

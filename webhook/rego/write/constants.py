@@ -33,7 +33,7 @@ class NeverHolds(Exception):
 
 
 def static(term: Term, known: Callable[[str], Value]) -> Value:
-    """The term's value, UNDEFINED included; MISSING where only an evaluation tells.
+    """Return the term's value, UNDEFINED included; MISSING where only an evaluation knows it.
 
     ``known`` gives the value of a variable, or MISSING.
     """

@@ -56,7 +56,7 @@ class Documents:
         """Whether what is being written may be called any number of times."""
 
     def run(self) -> None:
-        """Write everything wanted."""
+        """Write every function that was requested."""
         while self.unit.wanted:
             self.write(*self.unit.wanted.pop())
         for name, node in self.functions:
@@ -126,7 +126,7 @@ class Documents:
             self.kept.append(f"{name} = once({inner}, {slot})")
 
     def _of_constraint(self, name: str, inner: str, node: Node) -> None:
-        """The same of a document that parameters alone may decide: for a constraint it is known."""
+        """Write a document's function, which keeps its value for a constraint if parameters alone decide it."""
         slot = self.unit.slot()
         if self.unit.purity.document(node):
             self.unit.of_constraint.append((slot, name))
@@ -331,7 +331,7 @@ class Documents:
         self.unit.functions.append(WrittenFunction(name, params, lines))
 
     def _chain(self, name: str, params: tuple[str, ...], chain: list[Rule], message: str) -> None:
-        """Bodies of which the first that holds decides."""
+        """Write bodies of which only the first that holds counts: ``else``."""
         writer = self._function_of(chain)
         for rule in chain:
             self._alternative(writer, rule, message)
@@ -402,7 +402,7 @@ class Documents:
         self._plain(inner, _STATE, method(call(built, *_STATE), "value"))
 
     def _built(self, name: str, one: wanted.Built) -> None:
-        """The same document unfinished: a conflict in it matters to those who ask for it."""
+        """Write the function that builds a document from its rules; its callers raise a conflict in it."""
         inner = f"{name}e"
         self._cached(name, inner, one.node, self.unit.slot(), guard=False)
         rules = [rule for below in one.node.walk() for rule in below.rules]

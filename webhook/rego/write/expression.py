@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Kind(Enum):
-    """Of which type of Python's a value is, where that is known."""
+    """The Python type of a value, where it is known."""
 
     ANY = "any"
     STRING = "string"
@@ -100,19 +100,19 @@ class Expression:
     """Locals and the kinds that they have where this is true."""
 
     def within(self, binds: Binds) -> str:
-        """The source as an operand of a form that binds so tightly."""
+        """Return the source as an operand of a form, in parentheses where it binds less tightly."""
         return self.source if self.binds >= binds else f"({self.source})"
 
     def of_kind(self, kind: Kind) -> Expression:
-        """The same, whose value is known to be of a kind."""
+        """Return this expression with a known kind of value."""
         return replace(self, kind=kind)
 
     def proving(self, *proves: tuple[Expression, Kind]) -> Expression:
-        """The same, whose true outcome proves more."""
+        """Return this expression with further proofs from a true outcome."""
         return replace(self, proves=(*self.proves, *proves))
 
     def forgetting(self) -> Expression:
-        """The same, which proves nothing outside of where it was written."""
+        """Return this expression without proofs: they hold only where it was written."""
         return replace(self, proves=()) if self.proves else self
 
     @property
@@ -145,7 +145,7 @@ def _within(operand: Operand, binds: Binds) -> str:
 
 
 def _listed(operands: Iterable[Operand]) -> str:
-    """Between commas, where nothing needs parentheses: most of all that is written."""
+    """Join expressions by commas, where none needs parentheses."""
     return ", ".join([one if isinstance(one, str) else one.source for one in operands])
 
 
@@ -276,7 +276,7 @@ def all_of(tests: Sequence[Expression]) -> Expression:
 
 
 def any_of(tests: Sequence[Expression]) -> Expression:
-    """``a or b``: false where there are none. It proves nothing: nobody knows which it was."""
+    """``a or b``: false where there are none. It proves nothing, since either may have held."""
     if len(tests) < 2:
         return tests[0] if tests else FALSE
     return Expression(" or ".join([test.within(Binds.OR) for test in tests]), Binds.OR, Kind.BOOL)

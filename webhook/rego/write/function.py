@@ -285,7 +285,7 @@ class FunctionBuilder:
         self._share(local)
 
     def simple(self, value: Expression) -> Expression:
-        """The same where it may be repeated at no cost, else a local that holds it."""
+        """Return the value itself if it may be repeated at no cost, else a local that holds it."""
         return value if value.is_simple else self.assign(value)
 
     def defined(self, value: Expression) -> Expression:

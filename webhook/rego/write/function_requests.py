@@ -21,7 +21,7 @@ class _OfNode:
 
     @property
     def key(self) -> Hashable:
-        """What tells it from others."""
+        """The key by which equal requests share one function."""
         return self.letter, id(self.node)
 
 
@@ -50,7 +50,7 @@ class Matching(_OfNode):
 
     @property
     def key(self) -> Hashable:
-        """What tells it from others."""
+        """The key by which equal requests share one function."""
         return self.letter, id(self.node), self.given, self.open
 
 
@@ -64,7 +64,7 @@ class Function(_OfNode):
 
     @property
     def key(self) -> Hashable:
-        """What tells it from others."""
+        """The key by which equal requests share one function."""
         given = tuple([None if one is None else one.source for one in self.given])
         return self.letter, id(self.node), given
 
@@ -76,7 +76,7 @@ class _Chosen(_OfNode):
 
     @property
     def key(self) -> Hashable:
-        """What tells it from others."""
+        """The key by which equal requests share one function."""
         return self.letter, id(self.node), self.chosen
 
 
@@ -89,7 +89,7 @@ class ObjectDocument(_Chosen):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Built(_Chosen):
-    """The same unfinished: a conflict in it matters to those who ask for it."""
+    """A document as its rules build it; its callers raise a conflict in it."""
 
     letter = "h"
 
@@ -110,7 +110,7 @@ class Collection:
 
     @property
     def key(self) -> Hashable:
-        """What tells it from others."""
+        """The key by which equal requests share one function."""
         return self.letter, id(self.term)
 
 
@@ -125,7 +125,7 @@ class Grouped:
 
     @property
     def key(self) -> Hashable:
-        """What tells it from others."""
+        """The key by which equal requests share one function."""
         return self.letter, id(self.term), self.names
 
 

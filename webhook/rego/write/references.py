@@ -179,7 +179,7 @@ class References:
         return value
 
     def _simple(self, value: Expression) -> Expression:
-        """The same; the input of an evaluation is read where it stands."""
+        """Return a value that may be repeated at no cost; the input already may."""
         is_input = value.source == item(self._function.state, 0).source
         return value if is_input else self._function.simple(value)
 

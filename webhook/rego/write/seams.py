@@ -1,8 +1,8 @@
-"""What the emitters of one function ask of each other.
+"""What the emitters of one function call of each other.
 
 Terms hold references, references iterate and so unify, comprehensions hold bodies, and bodies hold
-all of them: none of them can be below all others. Each module knows these promises, and who keeps
-them is put together in one place (:mod:`webhook.rego.write.emitters`).
+all of these. So no emitter's module can be below all others. Each knows these Protocols, and
+:mod:`webhook.rego.write.emitters` puts the emitters together.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class TermEmitter(Protocol):
         """The term's value; what must hold for it to have one is written before."""
 
     def atom(self, term: ir.Term) -> Expression:
-        """The same, as a name or scalar constant that may be repeated at no cost."""
+        """The term's value as a name or scalar constant, which may be repeated at no cost."""
 
     def arguments(self, args: list[ir.Term]) -> list[Expression]:
         """The operands of a call; one may use what iterating another binds."""
@@ -37,7 +37,7 @@ class TermEmitter(Protocol):
         """The term's value where that is known already, UNDEFINED included, else MISSING."""
 
     def known(self, name: str) -> Value:
-        """The same of a variable."""
+        """A variable's value where that is known already, else MISSING."""
 
     def root(self, root: Literal["input", "data"]) -> Expression:
         """The input, where there is one, or the base documents."""
@@ -49,7 +49,7 @@ class TermEmitter(Protocol):
         """Whether the term has values now: bound, or a reference that can be iterated."""
 
     def single_use(self, term: ir.Term) -> bool:
-        """Whether it is a variable whose value is wanted nowhere else."""
+        """Whether it is a variable that nothing else reads."""
 
 
 class ReferenceEmitter(Protocol):
@@ -59,7 +59,7 @@ class ReferenceEmitter(Protocol):
         """The value of a reference; loops are opened for its unbound variables."""
 
     def data(self, ref: ir.Ref) -> Expression:
-        """The same below ``data``: documents of rules, base documents, or both."""
+        """The value of a reference below ``data``: documents of rules, base documents, or both."""
 
     def document(self, node: Node, path: list[ir.Term], at: int) -> Expression:
         """The document of the rules at a node, and the rest of the path in it."""
@@ -75,7 +75,7 @@ class PatternEmitter(Protocol):
         """What follows happens for a value that fits the pattern, whose variables it binds."""
 
     def unify(self, a: ir.Term, b: ir.Term) -> None:
-        """Unify two terms, of which each may hold unbound variables."""
+        """Unify two terms; both may hold unbound variables."""
 
     def equality(self, a: Expression, b: Expression) -> Expression:
         """Whether two values are equal, as cheap as their kinds allow."""
@@ -87,7 +87,7 @@ class PatternEmitter(Protocol):
         """The result of a call goes to its output, or must be true."""
 
     def truth(self, out: ir.Term | None, test: Expression) -> None:
-        """The same of a test."""
+        """The result of a test goes to its output, or the test must hold."""
 
 
 class CallEmitter(Protocol):
@@ -110,7 +110,7 @@ class BodyEmitter(Protocol):
         """The collection of a comprehension's solutions."""
 
     def collection(self, term: ir.Comprehension) -> Expression:
-        """The same, written where it stands."""
+        """The collection of a comprehension's solutions, written in place."""
 
     def add_member(self, result: str, value: Expression) -> None:
         """Add to a set being built as a ``dict`` from key to member."""

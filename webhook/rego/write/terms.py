@@ -60,7 +60,7 @@ class Terms:
         return self.bound(term)
 
     def single_use(self, term: ir.Term) -> bool:
-        """Whether it is a variable whose value is wanted nowhere else."""
+        """Whether it is a variable that nothing else reads."""
         return isinstance(term, ir.Var) and (
             ir.is_wildcard(term.name) or self._function.uses.variables.get(term.name, 0) <= 1
         )
@@ -70,7 +70,7 @@ class Terms:
         return static(term, self.known)
 
     def known(self, name: str) -> Value:
-        """The same of a variable."""
+        """A variable's value where that is known already, else MISSING."""
         variable = self._function.env.get(name)
         return MISSING if variable is None else variable.value
 

@@ -103,7 +103,7 @@ class Unification:
             self.match(out, value)
 
     def truth(self, out: ir.Term | None, test: Expression) -> None:
-        """The same of a test."""
+        """The result of a test goes to its output, or the test must hold."""
         if out is None:
             self._function.condition(test)
         else:
@@ -144,7 +144,7 @@ class Unification:
     # --- two patterns -------------------------------------------------------------------------
 
     def unify(self, a: ir.Term, b: ir.Term) -> None:
-        """Unify two terms, of which each may hold unbound variables."""
+        """Unify two terms; both may hold unbound variables."""
         waiting = [(a, b)]
         while waiting:
             for i, (x, y) in enumerate(waiting):

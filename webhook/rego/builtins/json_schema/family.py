@@ -39,7 +39,10 @@ _FAULT: Final = ObjectType(
     (("desc", STRING), ("error", STRING), ("field", STRING), ("type", STRING))
 )
 _CACHE: Final = "json.match_schema"
+"""The key under which an evaluation keeps its compiled schemas."""
+
 _CHARACTERS_A_STEP: Final = 8
+"""Characters of JSON text that are decoded in one step of work."""
 
 
 @builtin(
@@ -50,7 +53,7 @@ _CHARACTERS_A_STEP: Final = 8
     deterministic=False,
 )
 def json_verify_schema(context: Context, schema: Value) -> list[Value]:
-    """``[true, null]`` for a valid schema, else ``[false, message]``."""
+    """Return ``[true, null]`` for a valid schema, else ``[false, message]``."""
     try:
         _compiled(context, schema)
     except BuiltinError as error:
@@ -67,32 +70,33 @@ def json_verify_schema(context: Context, schema: Value) -> list[Value]:
     deterministic=False,
 )
 def json_match_schema(context: Context, document: Value, schema: Value) -> list[Value]:
-    """Whether a document matches a schema, and what is wrong with it."""
+    """Return ``[matches, faults]``; each fault is an object of desc, error, field and type."""
     try:
-        loaded = _loaded(context, document)
-        compiled = _compiled(context, schema)
-        faults = validate(compiled, loaded, context)
+        decoded = _decoded(context, document)
+        faults = validate(_compiled(context, schema), decoded, context)
     except RecursionError:
         raise _too_deep() from None
     return [not faults, [fault.json() for fault in faults]]
 
 
 def _compiled(context: Context, schema: Value) -> Schema:
+    """Compile a schema, once in an evaluation; raises :class:`BuiltinError` for an invalid one."""
     cache: dict[str | int, tuple[Value, Schema]] = context.cache.setdefault(_CACHE, {})
-    # Kept by identity: a key of the whole schema would cost what the cache saves.
-    name = schema if isinstance(schema, str) else id(schema)
-    kept, compiled = cache.get(name, (None, None))
-    if compiled is None or kept is not schema:
+    # By identity: a key of the whole schema would cost what the cache saves. The cache holds the
+    # schema too, so that no other object gets its id meanwhile.
+    key = schema if isinstance(schema, str) else id(schema)
+    cached, compiled = cache.get(key, (None, None))
+    if compiled is None or cached is not schema:
         try:
-            compiled = compile_schema(_loaded(context, schema), context)
+            compiled = compile_schema(_decoded(context, schema), context)
         except RecursionError:
             raise _too_deep() from None
-        cache[name] = schema, compiled
+        cache[key] = schema, compiled
     return compiled
 
 
-def _loaded(context: Context, value: Value) -> Any:
-    """A document given as JSON text or as a value."""
+def _decoded(context: Context, value: Value) -> Any:
+    """Return a document as plain JSON: a string is JSON text, anything else a value."""
     if isinstance(value, str):
         context.charge(len(value) // _CHARACTERS_A_STEP)
         try:

@@ -348,7 +348,7 @@ def jwt_encode_sign(context: Context, headers: Value, payload: Value, key: Value
     deterministic=False,
 )
 def jwt_encode_sign_raw(context: Context, headers: str, payload: str, key: str) -> str:
-    """The same from JSON texts, which enter the token byte by byte."""
+    """Sign JSON texts, which enter the token byte by byte."""
     return _sign(context, headers, payload, key)
 
 
