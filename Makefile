@@ -205,7 +205,7 @@ bench-rego: setup ## the Rego engine beside OPA's and Gatekeeper's driver, templ
 	$(BIN)/python -m loadtest.rego.bench $(CONFORMANCE)/gatekeeper-library
 
 bench-cel: setup ## the CEL engine beside Kubernetes' validator, template by template, and beside Rego
-	$(BIN)/python -m loadtest.cel.bench $(CONFORMANCE)/gatekeeper-library --save
+	$(BIN)/python -m loadtest.cel.bench $(CONFORMANCE)/gatekeeper-library --policies $(CONFORMANCE)/vap --save
 
 bench-mutation: setup ## mutation beside Gatekeeper with 1, 20 and 100 mutators, and expansion, about 6 minutes
 	$(BIN)/python -m loadtest.mutation --save

@@ -186,6 +186,8 @@ class Admission:
 
     def _decision(self, request: AdmissionRequest, query: bytes, received_at: float) -> Decision:
         """Decide by one revision, and hand what was decided, or why nothing was, to the recorder."""
+        if self._failure_policy is not None:
+            request = request._replace(failure_policy=self._failure_policy)
         case = _Case(request, received_at, self._preparations.providers)
         recorder = self._recorder
         if recorder is None:

@@ -50,6 +50,7 @@ def run(  # noqa: PLR0913  # one for each option of the command
     kubeconfig: str | None,
     contexts: tuple[str, ...],
     namespace: str,
+    kyverno: str,
     decisions: Path | None,
     host: str,
     port: int,
@@ -79,7 +80,9 @@ def run(  # noqa: PLR0913  # one for each option of the command
 
         credentials = load_credentials(kubeconfig, context=context)
         return ClusterSource(
-            *(credentials, namespace, new_client, shown, logger), context=context or ""
+            *(credentials, namespace, new_client, shown, logger),
+            context=context or "",
+            kyverno=kyverno,
         )
 
     names = {*LOOPBACK, *hosts, *([] if login is None else [login.host])}
